@@ -1,0 +1,102 @@
+"""The command line. One file per command: it parses, calls, prints; it holds no logic.
+
+Commands are imported only when they are called, so that `atoll topo` does not pay for
+what `atoll bench` needs. `main` turns every outcome into the documented exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from atoll import __version__
+from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError
+
+# Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
+COMMANDS = {
+    "topo": "Show the machine: packages, nodes, chiplets, caches, cores.",
+    "plan": "Say who sits where, and why, for an engine and a policy.",
+    "up": "Start an engine as planned, and watch it.",
+    "ps": "List the deployments that are up.",
+    "verify": "Check that every thread of a deployment sits where the plan says.",
+    "down": "End a deployment, all of it and nothing else.",
+    "bench": "Measure policies against each other, block by block.",
+    "report": "Turn bench results into HTML, Markdown, CSV or JSON.",
+    "demo": "The whole way on this machine, ending in a report.",
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"atoll.cli.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: atoll topo, then atoll plan spark, then atoll bench spark.",
+)
+@click.version_option(__version__, prog_name="atoll")
+def cli() -> None:
+    """Run query engines at the speed of the hardware: one worker instance per chiplet or node.
+
+    Exit codes: 0 fine, 1 a check failed or drift, 2 usage, 3 unreadable topology,
+    4 not permitted, 5 the engine failed, 6 download failed, 70 a fault of ours, 130 interrupted.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point of the `atoll` script."""
+    sys.exit(run(argv))
+
+
+def run(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code; never lets a traceback out for a user's mistake."""
+    try:
+        result: Any = cli.main(args=argv, prog_name="atoll", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _say("interrupted", EXIT_INTERRUPTED)
+    except click.ClickException as fault:
+        hint = ""
+        context = getattr(fault, "ctx", None)
+        if context is not None:
+            hint = f" (see '{context.command_path} --help')"
+        return _say(" ".join(fault.format_message().split()) + hint, 2)
+    except AtollError as fault:
+        return _say(" ".join(str(fault).split()), fault.exit_code)
+    except BrokenPipeError:
+        # The reader (head, less) went away; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as fault:
+        if os.environ.get("ATOLL_DEBUG"):
+            raise
+        return _say(
+            f"a fault of ours: {type(fault).__name__}: {fault}; "
+            "please report it with the output of the same command under ATOLL_DEBUG=1",
+            EXIT_INTERNAL,
+        )
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str, code: int) -> int:
+    print(f"atoll: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,68 @@
+"""What the control plane asks of the system it runs on; the one place where tests put a fake.
+
+Three hosts satisfy it: `local.LocalHost` (this machine), `snapshot.SnapshotHost` (a captured
+folder of sysfs and proc, read-only) and `fake.FakeHost` (in memory, for unit tests).
+Paths are absolute. Reading raises the usual OSError; what that means is the caller's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from atoll.schema.deployment import ProcessId
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that has ended."""
+
+    returncode: int  # negative: the signal
+    stdout: str
+    stderr: str
+
+
+class Host(Protocol):
+    def read_text(self, path: str) -> str:
+        """The file's text, undecodable bytes replaced."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names in a folder, sorted."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def affinity(self, pid: int) -> frozenset[int]:
+        """The CPUs that the thread `pid` may run on (sched_getaffinity); 0 is the caller."""
+        ...
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Finished:
+        """Run to the end, output captured. Raises FileNotFoundError, subprocess.TimeoutExpired."""
+        ...
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
+    ) -> int:
+        """Start a child in a session of its own, output appended to `log`; returns its pid."""
+        ...
+
+    def signal(self, process: ProcessId, number: int) -> bool:
+        """Send a signal if that very process (pid and start time) lives; False if it is gone."""
+        ...
+
+    def identify(self, pid: int) -> ProcessId | None:
+        """The process that has this pid now; None if there is none (a zombie counts as gone)."""
+        ...
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...

@@ -1,0 +1,1 @@
+"""Every file format of Atoll. Knows nobody, does no I/O; JSON Schemas are generated from here."""

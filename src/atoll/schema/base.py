@@ -1,0 +1,56 @@
+"""What all file formats share: frozen, strict records, and the version check.
+
+A record refuses unknown fields, so a misspelt key in a hand-edited file is an error
+and not a silent default. Reading a file goes through `parse`, which turns every
+validation fault into one line that names the file, the field and the remedy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from atoll.errors import AtollError, UsageError
+
+
+class Record(BaseModel):
+    """An immutable value of a file format. Units are in the field names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+R = TypeVar("R", bound=Record)
+
+
+def parse(
+    kind: type[R], text: str | bytes, *, where: str, error: type[AtollError] = UsageError
+) -> R:
+    """`text` (JSON) as a `kind`. `where` names the file in the error.
+
+    `kind` has the class variables FORMAT and VERSION; a file of another format or
+    version is refused before its fields are looked at.
+    Raises `error` with one line.
+    """
+    import json
+
+    try:
+        raw: Any = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise error(f"{where}: not JSON ({fault}); write it anew with the command that made it") from None
+    want_format: str = kind.FORMAT  # type: ignore[attr-defined]  # every file format declares it
+    want_version: int = kind.VERSION  # type: ignore[attr-defined]  # every file format declares it
+    if not isinstance(raw, dict) or raw.get("format") != want_format:
+        found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
+        raise error(f"{where}: is not a {want_format} file (format: {found!r})")
+    if raw.get("version") != want_version:
+        raise error(
+            f"{where}: {want_format} version {raw.get('version')!r} cannot be read by this atoll "
+            f"(it reads version {want_version}); make it anew with this atoll"
+        )
+    try:
+        return kind.model_validate(raw, strict=False)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "(top)"
+        raise error(f"{where}: field {place}: {first['msg']}") from None

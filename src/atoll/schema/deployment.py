@@ -1,0 +1,70 @@
+"""A running deployment, as it stands on disk. Format `atoll/deployment` 1.
+
+Written by the supervisor with an atomic rename at every change of state. A process is
+known by its pid together with its start time: a pid alone may have been given anew.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from atoll.schema.base import Record
+from atoll.schema.plan import Plan
+
+
+class ProcessId(Record):
+    pid: int
+    start_ticks: int  # field 22 of /proc/PID/stat: clock ticks after boot
+
+
+class Role(StrEnum):
+    COORDINATOR = "coordinator"
+    WORKER = "worker"
+    DRIVER = "driver"  # runs the SQL that clients send
+
+
+class ProcessSpec(Record):
+    """A process to be started, its place included. Made by an engine adapter; pure data."""
+
+    name: str  # unique in the deployment: 'worker-0'
+    role: Role
+    slot: int | None  # the slot whose CPUs and memory it sits on; None: the coordinator's place
+    argv: tuple[str, ...]
+    env: dict[str, str]  # set on top of a small clean environment
+    stage: int  # processes of a stage start in parallel, once the stage before is ready
+    ready_port: int | None = None  # a loopback TCP port that accepts once it is up
+    ready_socket: str | None = None  # a UNIX socket that accepts once it is up
+
+
+class ProcessRecord(Record):
+    spec: ProcessSpec
+    id: ProcessId | None = None
+    log: str
+    exit_status: int | None = None  # negative: the signal that ended it
+
+
+class State(StrEnum):
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class Deployment(Record):
+    FORMAT: ClassVar[str] = "atoll/deployment"
+    VERSION: ClassVar[int] = 1
+
+    format: Literal["atoll/deployment"] = "atoll/deployment"
+    version: Literal[1] = 1
+    name: str
+    boot_id: str
+    plan: Plan
+    state: State
+    error: str = ""
+    supervisor: ProcessId | None
+    keeper: ProcessId | None
+    processes: tuple[ProcessRecord, ...] = ()
+    sockets: tuple[str, ...] = ()  # SQL endpoints (atoll.engines.sqlhost), one per server
+    created_unix_s: float

@@ -1,0 +1,186 @@
+"""The machine: what the topology step says of a computer. Format `atoll/machine` 1.
+
+Made by the native library (native/src/topology) and only held here. Words are hwloc's.
+Indices: `index` is logical (hwloc's order, 0..n-1), `os_index` is the kernel's number;
+`pus` fields are always OS indices of PUs, sorted; `node` fields are OS indices of NUMA
+nodes (what numactl takes); `package`, `die`, `l3`, `core` fields are logical indices.
+A machine holds all PUs that hwloc sees; `allowed` says which of them, and which memory,
+this process may use (affinity mask, cgroup). `summary` counts only what is allowed, as
+hwloc's own tools do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from atoll.schema.base import Record
+
+
+class ChipletSource(StrEnum):
+    """Where the knowledge of the chiplets comes from, in order of precedence."""
+
+    USER = "user"
+    L3 = "l3"
+    DIE = "die"
+    SUB_NUMA = "sub-numa"
+    LATENCY = "latency"
+    BANDWIDTH = "bandwidth"
+    CATALOG = "catalog"
+
+
+class Summary(Record):
+    """Counts of hwloc objects that are allowed; CPU-less NUMA nodes included."""
+
+    packages: int
+    numa_nodes: int
+    chiplets: int
+    l3: int
+    cores: int
+    pus: int
+
+
+class Chiplet(Record):
+    """At least two cores, fewer than a package, sharing the fastest path to each other."""
+
+    index: int
+    pus: tuple[int, ...]
+    cores: tuple[int, ...]  # logical core indices
+    node: int | None  # OS index of the local NUMA node, None where there is none or several
+    package: int | None
+    source: ChipletSource
+    l3_bytes: int = 0  # size of the L3 that the chiplet owns; 0 where it owns none
+
+
+class Package(Record):
+    index: int
+    os_index: int
+    pus: tuple[int, ...]
+    cpu_model: str = ""
+
+
+class Die(Record):
+    index: int
+    os_index: int
+    package: int | None
+    pus: tuple[int, ...]
+
+
+class NumaNode(Record):
+    """A memory node. `pus` is empty for a CPU-less node, `memory_bytes` 0 for a memory-less one."""
+
+    index: int
+    os_index: int
+    package: int | None
+    pus: tuple[int, ...]
+    memory_bytes: int
+    subtype: str = ""  # hwloc's word where it gives one: DRAM, HBM, NVM, CXL-DRAM ...
+
+
+class Cache(Record):
+    level: int
+    kind: Literal["unified", "data", "instruction"]
+    size_bytes: int
+    line_bytes: int
+    ways: int  # hwloc: 0 unknown, -1 fully associative
+    pus: tuple[int, ...]
+
+
+class L3Domain(Record):
+    index: int
+    size_bytes: int
+    pus: tuple[int, ...]
+
+
+class Core(Record):
+    index: int
+    os_index: int
+    pus: tuple[int, ...]
+    package: int | None
+    die: int | None
+    l3: int | None
+    node: int | None
+
+
+class Distances(Record):
+    """The kernel's NUMA distance matrix (SLIT), `values[i][j]` from `nodes[i]` to `nodes[j]`."""
+
+    nodes: tuple[int, ...]  # OS indices
+    values: tuple[tuple[int, ...], ...]
+
+
+class Nic(Record):
+    name: str
+    node: int | None
+    pci: str = ""
+
+
+class Allowed(Record):
+    """What the affinity mask and the cgroup leave to this process."""
+
+    pus: tuple[int, ...]
+    nodes: tuple[int, ...]  # OS indices of NUMA nodes
+    memory_max_bytes: int | None = None  # the tightest memory.max up the cgroup tree, None: no limit
+
+
+class Origin(Record):
+    kind: Literal["live", "xml", "synthetic", "sysfs"]
+    where: str = ""  # path or synthetic string
+    hwloc: str = ""  # version of the library that read it
+
+
+class Notice(Record):
+    """Something implausible. `code` is stable and documented in docs/topo.md."""
+
+    code: str
+    message: str
+
+
+class Machine(Record):
+    FORMAT: ClassVar[str] = "atoll/machine"
+    VERSION: ClassVar[int] = 1
+
+    summary: Summary
+    chiplets: tuple[Chiplet, ...]
+    format: Literal["atoll/machine"] = "atoll/machine"
+    version: Literal[1] = 1
+    origin: Origin
+    architecture: str = ""
+    cpu_model: str = ""
+    memory_bytes: int = Field(ge=0)
+    smt: bool
+    packages: tuple[Package, ...]
+    dies: tuple[Die, ...]
+    nodes: tuple[NumaNode, ...]
+    l3: tuple[L3Domain, ...]
+    cores: tuple[Core, ...]
+    caches: tuple[Cache, ...]
+    distances: Distances | None = None
+    nics: tuple[Nic, ...] = ()
+    offline_cpus: tuple[int, ...] = ()
+    allowed: Allowed
+    warnings: tuple[Notice, ...] = ()
+
+    @cached_property
+    def pus(self) -> tuple[int, ...]:
+        """All PUs' OS indices, sorted."""
+        return tuple(sorted(pu for core in self.cores for pu in core.pus))
+
+    @cached_property
+    def allowed_cores(self) -> tuple[Core, ...]:
+        """Cores with at least one allowed PU, their `pus` cut down to the allowed ones."""
+        allowed = frozenset(self.allowed.pus)
+        return tuple(
+            core if allowed.issuperset(core.pus) else core.model_copy(
+                update={"pus": tuple(pu for pu in core.pus if pu in allowed)}
+            )
+            for core in self.cores
+            if not allowed.isdisjoint(core.pus)
+        )
+
+    @cached_property
+    def node_by_os_index(self) -> dict[int, NumaNode]:
+        return {node.os_index: node for node in self.nodes}

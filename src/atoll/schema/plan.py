@@ -1,0 +1,126 @@
+"""The plan: who sits where, and why. Format `atoll/plan` 1.
+
+A plan is made by `atoll.plan` from a machine and an engine's traits, and is a file that a
+person may edit before `atoll up`. CPUs and nodes are OS indices. Words: WIM, WIN, WICP,
+WIC from olap-on-chiplets section 3.2; SPMWIN from numa-distributed-engines section IV-D;
+WICP-mixed from olap-on-chiplets section 4.4.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from atoll.schema.base import Record
+from atoll.schema.machine import Summary
+
+
+class Policy(StrEnum):
+    """How many worker instances there are, and what each owns."""
+
+    WIM = "wim"  # one for the machine, no mask, no policy: the engine as people start it
+    WIN = "win"  # one per NUMA node
+    WICP = "wicp"  # one per chiplet (WICP-local)
+    WICP_MIXED = "wicp-mixed"  # as many as WICP, cores of each spread over its node's chiplets
+    WIC = "wic"  # one per core
+    SPMWIN = "spmwin"  # as many as WIN, cores of each spread over all nodes: the control
+
+
+class MemoryPolicy(StrEnum):
+    FIRST_TOUCH = "first-touch"  # the kernel's default: nothing is set
+    LOCAL = "local"
+    BIND = "bind"
+    PREFERRED = "preferred"
+    INTERLEAVE = "interleave"
+    WEIGHTED_INTERLEAVE = "weighted-interleave"
+
+
+class Placement(StrEnum):
+    """How threads sit inside a slot."""
+
+    NONE = "none"  # the slot's mask as a whole; the kernel chooses
+    DENSE = "dense"  # neighbouring CPUs first
+    SPARSE = "sparse"  # as far apart as the slot allows first
+
+
+class CoordinatorKind(StrEnum):
+    SHARED = "shared"  # anywhere on the machine, no mask
+    IN_WORKER = "in-worker"  # inside slot 0's CPUs
+    RESERVED = "reserved"  # cores of its own that no slot has
+
+
+class EngineTraits(Record):
+    """What a plan must know of an engine; every adapter in atoll.engines declares one."""
+
+    name: str
+    distributed: bool  # one logical server out of many instances; else every instance is a whole server
+    parallel_query: bool  # an instance runs one query on several threads
+    has_coordinator: bool
+    jvm: bool
+    # Share of a slot's memory that goes to the engine's own heap or buffer; the rest is left to
+    # off-heap memory and the page cache. `ratio_source` says where the number comes from.
+    heap_ratio: float = Field(gt=0, lt=1)
+    ratio_source: str
+    min_heap_bytes: int = Field(ge=0)
+    coordinator_bytes: int = Field(ge=0)  # heap of the coordinator, taken off the machine's memory first
+    # Memory of an instance beside its heap (metaspace, code cache, the daemon that spawns it).
+    overhead_bytes: int = Field(ge=0)
+
+
+class Slot(Record):
+    """One worker instance's place."""
+
+    index: int
+    cpus: tuple[int, ...] | None  # None: no mask is set (WIM)
+    thread_cpus: tuple[int, ...] = ()  # the order in which threads take CPUs; empty with placement none
+    cores: int  # physical cores that it may use
+    threads: int  # worker threads the engine is told to use
+    memory_policy: MemoryPolicy
+    memory_nodes: tuple[int, ...] = ()  # for bind, preferred, interleave; empty otherwise
+    nodes: tuple[int, ...]  # nodes that its CPUs belong to
+    chiplets: tuple[int, ...]  # indices of the chiplets that its CPUs belong to
+    packages: tuple[int, ...]
+    memory_bytes: int  # its share of the machine's memory
+    heap_bytes: int
+    nic: str | None = None  # a NIC on its node, where there is one
+
+
+class CoordinatorPlace(Record):
+    kind: CoordinatorKind
+    cpus: tuple[int, ...] | None = None  # None: no mask
+    memory_nodes: tuple[int, ...] = ()
+    heap_bytes: int = 0
+
+
+class Reason(Record):
+    """Why the plan is as it is: the rule, in words, and the source that it rests on."""
+
+    rule: str
+    text: str
+    source: str
+
+
+class Plan(Record):
+    FORMAT: ClassVar[str] = "atoll/plan"
+    VERSION: ClassVar[int] = 1
+
+    format: Literal["atoll/plan"] = "atoll/plan"
+    version: Literal[1] = 1
+    engine: str
+    policy: Policy  # what `auto` came to, where auto was asked
+    asked: Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
+    placement: Placement
+    smt: bool
+    slots: tuple[Slot, ...] = Field(min_length=1)
+    coordinator: CoordinatorPlace | None
+    # Held equal between the policies of a bench, so that only placement differs.
+    total_threads: int
+    total_heap_bytes: int
+    shuffle_partitions: int
+    coincides_with: tuple[Policy, ...] = ()  # policies that give the same slots on this machine
+    reasons: tuple[Reason, ...]
+    warnings: tuple[str, ...] = ()
+    machine: Summary  # of the machine that it was made for
+    machine_id: str  # hash of the machine's CPUs, nodes and chiplets; `up` refuses another machine
