@@ -1,0 +1,1 @@
+"""Where Atoll keeps things, and how it writes them: XDG folders, atomic writes, checksums."""

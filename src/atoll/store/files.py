@@ -1,0 +1,58 @@
+"""Writing files so that nobody ever sees half of one, and knowing a file by its checksum."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from atoll.errors import DownloadFailed, NotPermitted
+
+
+def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write, fsync, rename: the file is the old one or the new one, also after a power cut.
+
+    Raises NotPermitted or, on a full disk, DownloadFailed; the old file is untouched then.
+    """
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fchmod(out.fileno(), mode)
+            os.fsync(out.fileno())
+        os.replace(temporary, target)
+        sync_folder(target.parent)
+    except PermissionError as fault:
+        raise NotPermitted(f"{target}: cannot be written ({fault.strerror})") from None
+    except OSError as fault:
+        raise DownloadFailed(
+            f"{target}: cannot be written ({fault.strerror}); nothing was changed"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            if temporary:
+                os.unlink(temporary)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256(path: str | Path) -> str:
+    """Hex digest of a file's content, read in blocks of 1 MiB."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as source:
+        while block := source.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

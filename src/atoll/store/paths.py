@@ -1,0 +1,55 @@
+"""Atoll's folders, as the XDG base directory specification places them. Made on demand, 0700.
+
+- cache: data sets, unpacked packages; may be deleted at any time.
+- state: deployments that are up, logs, results that were not given a name.
+- run: sockets. UNIX socket paths end at 107 bytes, so this one is short.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from atoll.errors import NotPermitted
+
+
+def cache_dir(*parts: str) -> Path:
+    return _made(_base("XDG_CACHE_HOME", ".cache").joinpath("atoll", *parts))
+
+
+def state_dir(*parts: str) -> Path:
+    return _made(_base("XDG_STATE_HOME", ".local/state").joinpath("atoll", *parts))
+
+
+def run_dir(*parts: str) -> Path:
+    """Below $XDG_RUNTIME_DIR, else below the temporary folder under a name of this user's.
+
+    The fallback lies in a folder that others can write to, so it must be ours and closed.
+    Raises NotPermitted if somebody else made it.
+    """
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    if given and os.path.isdir(given) and len(given) < 40:
+        return _made(Path(given, "atoll", *parts))
+    base = Path("/tmp", f"atoll-{os.getuid()}")
+    made = _made(base)
+    found = os.lstat(made)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise NotPermitted(
+            f"{base}: not a private folder of this user; remove it or set XDG_RUNTIME_DIR"
+        )
+    return _made(base.joinpath(*parts))
+
+
+def _base(variable: str, default: str) -> Path:
+    given = os.environ.get(variable, "")
+    # The specification: a relative path is to be ignored.
+    return Path(given) if os.path.isabs(given) else Path.home() / default
+
+
+def _made(path: Path) -> Path:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (PermissionError, FileExistsError, NotADirectoryError) as fault:
+        raise NotPermitted(f"{path}: cannot make this folder ({fault.strerror})") from None
+    return path
