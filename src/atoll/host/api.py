@@ -55,6 +55,11 @@ class Host(Protocol):
         """Start a child in a session of its own, output appended to `log`; returns its pid."""
         ...
 
+    def exit_status(self, pid: int) -> int | None:
+        """How a child that `spawn` started has ended (negative: the signal); None if it runs,
+        or is no child of ours."""
+        ...
+
     def signal(self, process: ProcessId, number: int) -> bool:
         """Send a signal if that very process (pid and start time) lives; False if it is gone."""
         ...

@@ -1,0 +1,110 @@
+"""A host in memory, for unit tests: files in a dict, processes that a test lets live and die."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from atoll.host.api import Finished
+from atoll.schema.deployment import ProcessId
+
+
+@dataclass(slots=True)
+class FakeProcess:
+    id: ProcessId
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    exit_status: int | None = None
+    signals: list[int] = field(default_factory=list)
+
+
+class FakeHost:
+    """See `atoll.host.api.Host`. Time passes only in `sleep`; a SIGKILL ends at once."""
+
+    def __init__(
+        self,
+        files: Mapping[str, str] | None = None,
+        *,
+        affinity: frozenset[int] = frozenset({0}),
+        on_run: Callable[[Sequence[str]], Finished] | None = None,
+    ) -> None:
+        self.files = dict(files or {})
+        self.processes: dict[int, FakeProcess] = {}
+        self.now_s = 0.0
+        self._affinity = affinity
+        self._on_run = on_run
+        self._pids = itertools.count(1000)
+
+    def read_text(self, path: str) -> str:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise FileNotFoundError(2, "no such file", path) from None
+
+    def list_dir(self, path: str) -> list[str]:
+        prefix = path.rstrip("/") + "/"
+        names = {
+            name[len(prefix) :].split("/")[0]
+            for name in self.files
+            if name.startswith(prefix)
+        }
+        if not names:
+            raise FileNotFoundError(2, "no such folder", path)
+        return sorted(names)
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or any(
+            name.startswith(path + "/") for name in self.files
+        )
+
+    def affinity(self, pid: int) -> frozenset[int]:
+        return self._affinity
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Finished:
+        if self._on_run is None:
+            raise FileNotFoundError(2, "no such program", argv[0])
+        return self._on_run(argv)
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
+    ) -> int:
+        pid = next(self._pids)
+        identity = ProcessId(pid=pid, start_ticks=pid * 10)
+        self.processes[pid] = FakeProcess(identity, tuple(argv), dict(env))
+        return pid
+
+    def exit_status(self, pid: int) -> int | None:
+        process = self.processes.get(pid)
+        return None if process is None else process.exit_status
+
+    def end(self, pid: int, status: int) -> None:
+        """Let a process die."""
+        self.processes[pid].exit_status = status
+
+    def signal(self, process: ProcessId, number: int) -> bool:
+        if self.identify(process.pid) != process:
+            return False
+        self.processes[process.pid].signals.append(number)
+        if number == 9:
+            self.end(process.pid, -9)
+        return True
+
+    def identify(self, pid: int) -> ProcessId | None:
+        process = self.processes.get(pid)
+        return (
+            process.id if process is not None and process.exit_status is None else None
+        )
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds

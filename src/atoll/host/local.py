@@ -1,0 +1,107 @@
+"""This machine: files of /sys and /proc as they are, real processes.
+
+Promises: a signal reaches the very process that was meant, also if its pid was given anew
+in between (the pidfd is opened first, the start time compared after); a spawned child has
+its own session, no stdin, none of our descriptors and no signal disposition of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from atoll.host.api import Finished
+from atoll.host.procfs import parse_stat
+from atoll.schema.deployment import ProcessId
+
+
+class LocalHost:
+    """See `atoll.host.api.Host`. Holds nothing but the children that it has started."""
+
+    def __init__(self) -> None:
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def read_text(self, path: str) -> str:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+
+    def list_dir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def affinity(self, pid: int) -> frozenset[int]:
+        return frozenset(os.sched_getaffinity(pid))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Finished:
+        done = subprocess.run(
+            list(argv),
+            timeout=timeout_s,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
+    ) -> int:
+        with open(log, "ab") as output:
+            child = subprocess.Popen(
+                list(argv),
+                env=dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._children[child.pid] = child
+        return child.pid
+
+    def exit_status(self, pid: int) -> int | None:
+        child = self._children.get(pid)
+        return None if child is None else child.poll()
+
+    def signal(self, process: ProcessId, number: int) -> bool:
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            if self.identify(process.pid) != process:
+                return False
+            signal.pidfd_send_signal(descriptor, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def identify(self, pid: int) -> ProcessId | None:
+        try:
+            stat = parse_stat(self.read_text(f"/proc/{pid}/stat"))
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return ProcessId(pid=pid, start_ticks=stat.start_ticks) if stat.lives else None
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,45 @@
+"""The texts of /proc/PID/stat and /proc/PID/status as values (proc(5)). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What Atoll needs of /proc/PID/stat or /proc/PID/task/TID/stat."""
+
+    comm: str
+    state: str
+    parent: int
+    start_ticks: int  # clock ticks after boot
+    last_cpu: int
+
+    @property
+    def lives(self) -> bool:
+        """A zombie holds no CPU, no memory and no socket: it counts as gone."""
+        return self.state not in "ZX"
+
+
+def parse_stat(text: str) -> Stat:
+    """The name may hold spaces and parentheses, so fields are counted from the last one."""
+    opening, closing = text.index("("), text.rindex(")")
+    fields = text[
+        closing + 2 :
+    ].split()  # fields[0] is field 3 of the manual, the state
+    return Stat(
+        comm=text[opening + 1 : closing],
+        state=fields[0],
+        parent=int(fields[1]),
+        start_ticks=int(fields[19]),
+        last_cpu=int(fields[36]),
+    )
+
+
+def status_field(text: str, name: str) -> str:
+    """A field of /proc/PID/status; the empty string where this kernel has none."""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return value.strip()
+    return ""

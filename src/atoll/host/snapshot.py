@@ -1,0 +1,89 @@
+"""A captured machine: a folder that holds copies of /sys and /proc. Read-only.
+
+Nothing outside the folder is ever read, also not through a symbolic link in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from atoll.errors import NotPermitted
+from atoll.host.api import Finished
+from atoll.host.procfs import parse_stat, status_field
+from atoll.schema.cpulist import parse_cpulist
+from atoll.schema.deployment import ProcessId
+
+
+class SnapshotHost:
+    """See `atoll.host.api.Host`. Starting and signalling raise NotPermitted."""
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = os.path.realpath(root)
+
+    def read_text(self, path: str) -> str:
+        return Path(self._inside(path)).read_text(encoding="utf-8", errors="replace")
+
+    def list_dir(self, path: str) -> list[str]:
+        return sorted(os.listdir(self._inside(path)))
+
+    def exists(self, path: str) -> bool:
+        try:
+            return os.path.exists(self._inside(path))
+        except FileNotFoundError:
+            return False
+
+    def affinity(self, pid: int) -> frozenset[int]:
+        who = str(pid) if pid else "self"
+        allowed = status_field(
+            self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list"
+        )
+        return frozenset(parse_cpulist(allowed))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Finished:
+        self._refuse(f"run {argv[0]}")
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
+    ) -> int:
+        self._refuse(f"start {argv[0]}")
+
+    def exit_status(self, pid: int) -> int | None:
+        return None
+
+    def signal(self, process: ProcessId, number: int) -> bool:
+        self._refuse(f"signal process {process.pid}")
+
+    def identify(self, pid: int) -> ProcessId | None:
+        try:
+            stat = parse_stat(self.read_text(f"/proc/{pid}/stat"))
+        except FileNotFoundError:
+            return None
+        return ProcessId(pid=pid, start_ticks=stat.start_ticks) if stat.lives else None
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def _inside(self, path: str) -> str:
+        found = os.path.realpath(os.path.join(self._root, path.lstrip("/")))
+        if found != self._root and not found.startswith(self._root + os.sep):
+            raise FileNotFoundError(2, "leads out of the snapshot", path)
+        return found
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise NotPermitted(
+            f"{self._root}: a captured machine cannot {what}; use the live one"
+        )

@@ -1,0 +1,33 @@
+"""The kernel's list format for CPUs and nodes ('0-3,8', see cpuset(7)). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def parse_cpulist(text: str) -> tuple[int, ...]:
+    """'0-3,8' as (0, 1, 2, 3, 8), sorted and without repeats; '' as (). Raises ValueError."""
+    found: set[int] = set()
+    for part in text.strip().split(","):
+        if not part.strip():
+            continue
+        first, dash, last = part.partition("-")
+        low = int(first)
+        high = int(last) if dash else low
+        if low < 0 or high < low:
+            raise ValueError(f"not a CPU list: {text!r}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def format_cpulist(numbers: Iterable[int]) -> str:
+    """(0, 1, 2, 3, 8) as '0-3,8'."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(
+        str(low) if low == high else f"{low}-{high}" for low, high in ranges
+    )
