@@ -1,0 +1,11 @@
+"""The native library (native/python/native.cpp)."""
+
+class TopologyFault(Exception):
+    """One line: what is wrong with the topology, where, and what to do."""
+
+def discover(kind: str, where: str) -> str:
+    """The machine as JSON (format `atoll/machine`).
+
+    `kind` is live, xml, synthetic or sysfs; `where` the path or the synthetic string, empty
+    for live. Raises TopologyFault.
+    """
