@@ -53,11 +53,9 @@ def spawn(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> float
     posix_spawn (vfork underneath) rather than subprocess: forking this interpreter costs more
     than the programs that are compared. Raises WrongAnswer on any exit status but 0.
     """
-    null = [
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-    ]
+    null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     start_ns = time.perf_counter_ns()
-    pid = os.posix_spawn(argv[0], argv, os.environ if env is None else env, file_actions=null)
+    pid = os.posix_spawn(argv[0], list(argv), os.environ if env is None else env, file_actions=null)
     _, status = os.waitpid(pid, 0)
     elapsed_ns = time.perf_counter_ns() - start_ns
     code = os.waitstatus_to_exitcode(status)
