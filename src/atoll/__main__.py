@@ -1,5 +1,3 @@
-import sys
-
 from atoll.cli import main
 
-sys.exit(main())
+main()

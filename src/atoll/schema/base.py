@@ -37,7 +37,9 @@ def parse(
     try:
         raw: Any = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise error(f"{where}: not JSON ({fault}); write it anew with the command that made it") from None
+        raise error(
+            f"{where}: not JSON ({fault}); write it anew with the command that made it"
+        ) from None
     want_format: str = kind.FORMAT  # type: ignore[attr-defined]  # every file format declares it
     want_version: int = kind.VERSION  # type: ignore[attr-defined]  # every file format declares it
     if not isinstance(raw, dict) or raw.get("format") != want_format:

@@ -123,7 +123,7 @@ class Allowed(Record):
 
     pus: tuple[int, ...]
     nodes: tuple[int, ...]  # OS indices of NUMA nodes
-    memory_max_bytes: int | None = None  # the tightest memory.max up the cgroup tree, None: no limit
+    memory_max_bytes: int | None = None  # the tightest memory.max up the cgroup tree; None: none
 
 
 class Origin(Record):
@@ -174,9 +174,9 @@ class Machine(Record):
         """Cores with at least one allowed PU, their `pus` cut down to the allowed ones."""
         allowed = frozenset(self.allowed.pus)
         return tuple(
-            core if allowed.issuperset(core.pus) else core.model_copy(
-                update={"pus": tuple(pu for pu in core.pus if pu in allowed)}
-            )
+            core
+            if allowed.issuperset(core.pus)
+            else core.model_copy(update={"pus": tuple(pu for pu in core.pus if pu in allowed)})
             for core in self.cores
             if not allowed.isdisjoint(core.pus)
         )

@@ -55,7 +55,7 @@ class EngineTraits(Record):
     """What a plan must know of an engine; every adapter in atoll.engines declares one."""
 
     name: str
-    distributed: bool  # one logical server out of many instances; else every instance is a whole server
+    distributed: bool  # all instances are one logical server; else each is a whole server
     parallel_query: bool  # an instance runs one query on several threads
     has_coordinator: bool
     jvm: bool
@@ -64,7 +64,7 @@ class EngineTraits(Record):
     heap_ratio: float = Field(gt=0, lt=1)
     ratio_source: str
     min_heap_bytes: int = Field(ge=0)
-    coordinator_bytes: int = Field(ge=0)  # heap of the coordinator, taken off the machine's memory first
+    coordinator_bytes: int = Field(ge=0)  # its heap, taken off the machine's memory first
     # Memory of an instance beside its heap (metaspace, code cache, the daemon that spawns it).
     overhead_bytes: int = Field(ge=0)
 
@@ -74,7 +74,7 @@ class Slot(Record):
 
     index: int
     cpus: tuple[int, ...] | None  # None: no mask is set (WIM)
-    thread_cpus: tuple[int, ...] = ()  # the order in which threads take CPUs; empty with placement none
+    thread_cpus: tuple[int, ...] = ()  # the order in which threads take CPUs; placement none: empty
     cores: int  # physical cores that it may use
     threads: int  # worker threads the engine is told to use
     memory_policy: MemoryPolicy

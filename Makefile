@@ -1,0 +1,170 @@
+# Atoll's whole manual for developers: every target has its one line, `make` prints them.
+# What is done once leaves a stamp, so that every target can be called at any time.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= $(shell nproc)
+# The JDK that tools/fetch_deb unpacks for the engine `spark`, where the machine has none.
+JDK17 := openjdk-17-jre-headless
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# hwloc and numactl are what tests and `make perf` compare with.
+SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
+    nlohmann-json3-dev libgtest-dev hwloc numactl
+BROWSER_PACKAGES := chromium chromium-driver
+
+NATIVE_SOURCES := $(shell find native CMakeLists.txt CMakePresets.json -type f 2>/dev/null)
+RESULTS := build/test
+
+.PHONY: help
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+# ---- Set up ------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/.installed  ## Make .venv with .venv/bin/atoll and .venv/bin/atoll-exec
+
+.PHONY: system
+system:
+	@tools/system_packages $(SYSTEM_PACKAGES)
+
+# What builds the one dependency that has no wheel (pyspark) comes first, so that pip need
+# not fetch a build environment, which no hash would guard.
+$(VENV)/.locked: requirements.lock tools/lock_subset.py | system
+	@"$(PYTHON)" tools/check_python.py
+	"$(PYTHON)" -m venv --clear $(VENV)
+	@echo "== installing requirements.lock; unpacking pyspark alone takes 1 to 4 minutes"
+	$(BIN)/python tools/lock_subset.py setuptools wheel > $(VENV)/bootstrap.txt
+	$(BIN)/pip install --quiet --require-hashes -r $(VENV)/bootstrap.txt
+	$(BIN)/pip install --progress-bar off --require-hashes --no-build-isolation -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml $(NATIVE_SOURCES) | system
+	@echo "== building the native parts"
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+.PHONY: jdk
+jdk: setup
+	@$(BIN)/python -m tools.ensure_jdk17 $(JDK17)
+
+# ---- The main job ------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup jdk  ## Set up, then measure this machine: topology, plan, bench, verify, report
+	$(BIN)/atoll demo
+
+# ---- Tests -------------------------------------------------------------------------------
+# Each suite leaves JUnit files in build/test/TARGET; the summary says what ran and what did not,
+# and decides the outcome. So a failing suite (the leading '-') does not hide the ones after it.
+
+# $(call native,PRESET,TARGET): configure, build and run the C++ tests of a CMake preset.
+native = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) && \
+    ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
+
+.PHONY: test
+test: setup  ## Unit, golden and property tests, native release tests, DuckDB, Spark
+	@rm -rf $(RESULTS)/test && mkdir -p $(RESULTS)/test
+	@$(MAKE) --no-print-directory jdk || true
+	-$(call native,release,test)
+	-$(BIN)/pytest tests/unit tests/golden tests/engines --junit-xml=$(RESULTS)/test/python.xml
+	@$(BIN)/python -m tools.test_summary --want native-release --want python $(RESULTS)/test
+
+.PHONY: test-san
+test-san: setup  ## Native tests under ASan, UBSan and TSan, and the fuzz driver
+	@rm -rf $(RESULTS)/test-san && mkdir -p $(RESULTS)/test-san
+	-$(call native,asan,test-san)
+	-$(call native,tsan,test-san)
+	@$(BIN)/python -m tools.test_summary --want native-asan --want native-tsan $(RESULTS)/test-san
+
+.PHONY: test-browser
+test-browser: setup  ## Open the report in headless Chromium
+	@tools/system_packages $(BROWSER_PACKAGES)
+	@rm -rf $(RESULTS)/test-browser && mkdir -p $(RESULTS)/test-browser
+	-$(BIN)/pytest tests/browser --junit-xml=$(RESULTS)/test-browser/browser.xml
+	@$(BIN)/python -m tools.test_summary --want browser $(RESULTS)/test-browser
+
+.PHONY: test-wheel
+test-wheel: setup  ## Build the wheel and use it outside the checkout
+	@rm -rf $(RESULTS)/test-wheel && mkdir -p $(RESULTS)/test-wheel
+	-$(BIN)/pytest tests/wheel --junit-xml=$(RESULTS)/test-wheel/wheel.xml
+	@$(BIN)/python -m tools.test_summary --want wheel $(RESULTS)/test-wheel
+
+# Also when one of them fails the others run: .ci/run and a reader want the whole picture.
+.PHONY: test-rest
+test-rest:
+	@failed=0; for target in test-san test-browser test-wheel; do \
+	    $(MAKE) --no-print-directory $$target || failed=1; done; exit $$failed
+
+.PHONY: test-all
+test-all:  ## test, test-san, test-browser and test-wheel
+	@failed=0; for target in test test-rest; do \
+	    $(MAKE) --no-print-directory $$target || failed=1; done; \
+	$(BIN)/python -m tools.test_summary $(RESULTS)/test $(RESULTS)/test-san \
+	    $(RESULTS)/test-browser $(RESULTS)/test-wheel; exit $$failed
+
+.PHONY: test-long
+test-long: setup jdk  ## Tests that take long: TPC-H answers at scale factor 1; never in CI
+	@rm -rf $(RESULTS)/test-long && mkdir -p $(RESULTS)/test-long
+	-$(BIN)/pytest tests -m long --junit-xml=$(RESULTS)/test-long/long.xml
+	@$(BIN)/python -m tools.test_summary --want long $(RESULTS)/test-long
+
+# ---- Checks ------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: setup  ## Style, types, layers, file formats, docs, house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.schemas --check
+	$(BIN)/python -m tools.house
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+.PHONY: format
+format: setup  ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: docs
+docs: setup  ## Generate the file formats' pages and build the site into site/
+	$(BIN)/python -m tools.schemas
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+# ---- Speed -------------------------------------------------------------------------------
+
+.PHONY: perf
+perf: setup  ## Compare Atoll's own code with its peers; prints a line for each bar
+	$(BIN)/python -m perf
+
+.PHONY: perf-exec perf-plan
+perf-exec: setup  ## The same for atoll-exec beside numactl
+perf-plan: setup  ## The same for topology and planning
+perf-exec perf-plan:
+	$(BIN)/python -m perf $(@:perf-%=%)
+
+# ---- Keeping house -----------------------------------------------------------------------
+
+.PHONY: lock
+lock: setup  ## Compile requirements.in anew to requirements.lock, with hashes
+	"$(PYTHON)" -m venv --clear build/lock
+	build/lock/bin/pip install --quiet --require-hashes -r tools/lock_tools.txt
+	build/lock/bin/pip-compile --generate-hashes --allow-unsafe --strip-extras --upgrade \
+	    --no-emit-index-url --no-emit-find-links --output-file requirements.lock requirements.in
+
+.PHONY: clean
+clean:  ## Remove what was built; .venv and the user's cache stay
+	rm -rf build site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

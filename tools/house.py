@@ -1,0 +1,77 @@
+"""House rules that no other tool checks, over the files that git tracks.
+
+- A source file has at most 400 lines; the few that may be longer stand in tools/long_files.txt,
+  each with its reason.
+- No committed text names a path of the machine that it was written on.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_LINES = 400
+SOURCE = {".py", ".pyi", ".cpp", ".hpp", ".h", ".c", ".sh", ".html", ".css", ".js", ".cmake"}
+# Home and work folders of a build machine. Recorded machines under tests/ are as they were.
+MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:root|work|home/[a-z]\w*|tmp/s)/")
+
+
+def tracked() -> list[Path]:
+    """The files under version control that exist, links aside."""
+    named = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    paths = (ROOT / name for name in named.split("\0") if name)
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def reasons(text: str) -> dict[str, str]:
+    """`PATH: REASON` lines of long_files.txt."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {path.strip(): why.strip() for path, _, why in (line.partition(":") for line in lines)}
+
+
+def too_long(name: str, text: str, allowed: dict[str, str]) -> str:
+    """The fault of a file that is too long; empty if it is not."""
+    lines = text.count("\n")
+    if lines <= MAX_LINES or allowed.get(name):
+        return ""
+    return f"{name}: {lines} lines, and {MAX_LINES} is the limit; split it"
+
+
+def machine_paths(name: str, text: str) -> list[str]:
+    """A fault for each line that names a path of somebody's machine."""
+    return [
+        f"{name}:{number}: names a path of this machine"
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+
+
+def main() -> int:
+    allowed = reasons((ROOT / "tools/long_files.txt").read_text())
+    faults: list[str] = []
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue  # an image or an archive
+        if path.suffix in SOURCE or path.read_bytes()[:2] == b"#!":
+            faults += filter(None, [too_long(name, text, allowed)])
+        if not name.startswith("tests/golden/"):
+            faults += machine_paths(name, text)
+    faults += [
+        f"tools/long_files.txt: {name}: no such file"
+        for name in allowed
+        if not (ROOT / name).is_file()
+    ]
+    print("\n".join(faults), end="\n" if faults else "")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
