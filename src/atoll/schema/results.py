@@ -1,17 +1,26 @@
 """What a bench measured: one JSON object a line, appended as it comes. Format `atoll/results` 1.
 
-The first line is a `RunHeader`; then, block by block, a `DeploymentUp` or `BlockFailed` and the
-`QueryTime`s of each deployment; a `RunEnd` closes a finished run. A line that is cut off (the
-bench was killed while it wrote) is ignored when the file is read, so `--resume` can go on.
+The first line is a `RunHeader`. Then, block by block and in the order of `schedule`, each
+entrant leaves its warm-up and measured `QueryTime`s, a `DeploymentUp`, a `VerifyResult`, and at
+its end a `PassDone`; or, wherever it broke off, a `BlockFailed`. A `RunEnd` closes a finished
+run. A last line that is cut off (the bench was killed while it wrote) is ignored when the file
+is read, so that `--resume` can go on. A block is whole when every entrant has a `PassDone` or a
+`BlockFailed` in it.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from atoll.schema.base import Record
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
+
+Block = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Fingerprint(Record):
@@ -39,9 +48,15 @@ class Fingerprint(Record):
 class Entrant(Record):
     """One line-up of the bench: an engine under a policy."""
 
-    label: str  # 'spark/wic'
+    label: str = Field(min_length=1)  # 'spark/wic'
     engine: str
     plan: Plan
+    # Concurrent query streams, equal for all entrants of an engine: 1 for a distributed engine;
+    # for single-server engines as many as the most servers that one of its entrants has. Stream
+    # i goes to server i modulo the number of servers.
+    streams: int = Field(default=1, ge=1)
+    # The entrant that its speed-ups are over (WIM of the same engine); None for that one itself.
+    baseline: str | None = None
 
 
 class RunHeader(Record):
@@ -54,48 +69,67 @@ class RunHeader(Record):
     run_id: str
     started_unix_s: float
     suite: str
-    scale_factor: float
-    queries: tuple[str, ...]
-    blocks_asked: int
+    scale_factor: float = Field(gt=0)
+    queries: tuple[str, ...] = Field(min_length=1)
+    blocks_asked: int | None = Field(default=None, ge=1)  # None: as many as fit a time box
+    query_limit_s: float = Field(gt=0)  # a query past it fails its deployment's block
     machine: Machine
-    entrants: tuple[Entrant, ...]
+    machine_id: str
+    entrants: tuple[Entrant, ...] = Field(min_length=1)
+    notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint
     command: str
 
 
 class DeploymentUp(Record):
+    """Written when a deployment is about to run its measured pass."""
+
     record: Literal["up"] = "up"
-    block: int
+    block: Block
     label: str
     position: int  # its turn in the block, 0-based; the order is reversed from block to block
-    up_s: float
-    idle_share: float  # share of the machine's CPU time that was idle just before the pass
+    up_s: float  # from the first process to a server that answers with all instances in
+    # Share of the data's pages that were still in the page cache after dropping them; None: the
+    # system would not say.
+    cached_share: Share | None
+    idle_share: Share  # share of the machine's CPU time that was idle just before the pass
 
 
 class QueryTime(Record):
     record: Literal["query"] = "query"
-    block: int
+    block: Block
     label: str
+    phase: Literal["warm-up", "measured"]
+    stream: int = 0
     query: str  # 'q1'
-    seconds: float  # at the client, from sending the SQL to holding all rows
+    seconds: Seconds  # at the client, from sending the SQL to holding all rows
     engine_seconds: float  # inside the SQL host, around execution and fetch
     rows: int
     answer: Literal["ok", "wrong", "unchecked"]
     detail: str = ""  # the differing rows of a wrong answer
 
 
+class PassDone(Record):
+    """The measured pass of a deployment came to its end with all its instances alive."""
+
+    record: Literal["pass"] = "pass"
+    block: Block
+    label: str
+    seconds: Seconds  # wall time of the whole pass, all streams
+
+
 class BlockFailed(Record):
     """A deployment of a block that did not come to its end; its times are not used."""
 
     record: Literal["failed"] = "failed"
-    block: int
+    block: Block
     label: str
     error: str
 
 
 class VerifyResult(Record):
     record: Literal["verify"] = "verify"
-    block: int
+    block: Block
     label: str
     threads: int
     drifted: int
@@ -107,3 +141,10 @@ class RunEnd(Record):
     ended_unix_s: float
     status: Literal["complete", "stopped"]
     reason: str = ""
+
+
+# A line after the header, told apart by its field `record`.
+Line = Annotated[
+    DeploymentUp | QueryTime | PassDone | BlockFailed | VerifyResult | RunEnd,
+    Field(discriminator="record"),
+]

@@ -1,0 +1,1 @@
+"""The bench: policies measured against each other, block by block; results as they come."""

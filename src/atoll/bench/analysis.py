@@ -1,0 +1,157 @@
+"""From a results file to a summary: medians, speed-ups, verdicts, and what to be wary of. Pure.
+
+Only measured passes that came to their end count (a `PassDone` for the block and the entrant);
+warm-ups and broken passes are kept in the file and left out here. With several streams a
+query's time in a block is the geometric mean over the streams. The statistics are those of
+atoll.stats.paired; docs/statistics.md explains them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from atoll.bench.cautions import cautions
+from atoll.bench.results import Results
+from atoll.schema.machine import Machine
+from atoll.schema.results import BlockFailed, Entrant, PassDone, QueryTime
+from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
+from atoll.stats import paired
+from atoll.stats.outliers import outliers
+from atoll.stats.paired import Estimate
+
+PASS = "pass"
+GEOMEAN = "geomean"
+
+# label -> query (or PASS) -> block -> seconds
+Times = dict[str, dict[str, dict[int, float]]]
+
+
+def summarise(results: Results) -> BenchSummary:
+    """The summary of a run, finished or not."""
+    header, end = results.header, results.end
+    times = block_times(results)
+    entrants = tuple(_entrant(entrant, times, results) for entrant in header.entrants)
+    return BenchSummary(
+        run_id=header.run_id,
+        started_unix_s=header.started_unix_s,
+        status=end.status if end else "unfinished",
+        reason=end.reason if end else "the file has no end: the bench was cut off, or still runs",
+        suite=header.suite,
+        scale_factor=header.scale_factor,
+        queries=header.queries,
+        blocks_asked=header.blocks_asked,
+        blocks_done=results.whole_blocks,
+        confidence=paired.CONFIDENCE,
+        machine=machine_line(header.machine),
+        machine_id=header.machine_id,
+        command=header.command,
+        entrants=entrants,
+        notes=header.notes,
+        warnings=cautions(results, entrants),
+        fingerprint=header.fingerprint,
+    )
+
+
+def block_times(results: Results) -> Times:
+    """Seconds per entrant, query and block, of the passes that came to their end."""
+    done = {(line.label, line.block) for line in results.lines if isinstance(line, PassDone)}
+    streams: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for line in results.lines:
+        if isinstance(line, QueryTime) and line.phase == "measured":
+            if (line.label, line.block) in done:
+                streams[line.label, line.query, line.block].append(line.seconds)
+        elif isinstance(line, PassDone):
+            streams[line.label, PASS, line.block].append(line.seconds)
+    times: Times = {
+        entrant.label: {query: {} for query in (*results.header.queries, PASS)}
+        for entrant in results.header.entrants
+    }
+    for (label, query, block), seconds in streams.items():
+        times[label].setdefault(query, {})[block] = paired.geometric_mean(seconds)
+    return times
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in one line, by hwloc's counts."""
+    summary = machine.summary
+    counts = (
+        (summary.packages, "package"),
+        (summary.numa_nodes, "NUMA node"),
+        (summary.chiplets, "chiplet"),
+        (summary.cores, "core"),
+        (summary.pus, "PU"),
+    )
+    words = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts]
+    model = machine.cpu_model or "unknown CPU"
+    return ", ".join([model, *words, f"{machine.memory_bytes / 2**30:.0f} GiB"])
+
+
+def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary:
+    plan, mine = entrant.plan, times[entrant.label]
+    base = times.get(entrant.baseline) if entrant.baseline else None
+    failed = {
+        line.block
+        for line in results.lines
+        if isinstance(line, BlockFailed) and line.label == entrant.label
+    }
+    return EntrantSummary(
+        label=entrant.label,
+        engine=entrant.engine,
+        policy=plan.policy,
+        baseline=entrant.baseline,
+        instances=len(plan.slots),
+        threads=plan.total_threads,
+        heap_bytes=plan.total_heap_bytes,
+        shuffle_partitions=plan.shuffle_partitions,
+        streams=entrant.streams,
+        coincides_with=plan.coincides_with,
+        blocks_done=len(mine[PASS]),
+        blocks_failed=len(failed),
+        times=tuple(_measured(query, by_block) for query, by_block in mine.items() if by_block),
+        speedups=_speedups(base, mine, results.header.queries) if base else (),
+    )
+
+
+def _measured(query: str, by_block: Mapping[int, float]) -> Measured:
+    blocks = sorted(by_block)
+    seconds = [by_block[block] for block in blocks]
+    estimate = paired.median_estimate(seconds)
+    return Measured(
+        query=query,
+        median_s=estimate.value,
+        interval=_interval(estimate),
+        min_s=min(seconds),
+        max_s=max(seconds),
+        blocks=len(blocks),
+        outlier_blocks=tuple(blocks[index] for index in outliers(seconds)),
+    )
+
+
+def _speedups(
+    base: Mapping[str, Mapping[int, float]],
+    mine: Mapping[str, Mapping[int, float]],
+    queries: tuple[str, ...],
+) -> tuple[Speedup, ...]:
+    def means(side: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+        return paired.geometric_means({query: side[query] for query in queries})
+
+    found = {GEOMEAN: paired.speedup(means(base), means(mine))}
+    for query in (*queries, PASS):
+        found[query] = paired.speedup(base[query], mine[query])
+    return tuple(
+        Speedup(
+            query=query,
+            value=estimate.value,
+            interval=_interval(estimate),
+            blocks=estimate.blocks,
+            verdict=estimate.verdict.value,
+        )
+        for query, estimate in found.items()
+        if estimate is not None
+    )
+
+
+def _interval(estimate: Estimate) -> Interval | None:
+    found = estimate.interval
+    return None if found is None else Interval(low=found.low, high=found.high)

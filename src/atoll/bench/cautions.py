@@ -1,0 +1,182 @@
+"""What a reader must know before believing a figure. Pure: results in, warnings out.
+
+After hyperfine's warnings: each says what is wrong and what to do about it. The codes are
+stable and listed in docs/bench.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from atoll.bench.results import Results
+from atoll.schema.results import BlockFailed, DeploymentUp, QueryTime, VerifyResult
+from atoll.schema.summary import Caution, EntrantSummary
+from atoll.stats.paired import MIN_BLOCKS
+
+# Below this share of idle CPU time before a pass, somebody else is using the machine.
+IDLE_ENOUGH = 0.9
+# Above this share of pages left behind, the cold start was not one.
+CACHED_AT_MOST = 0.01
+
+
+def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
+    """All warnings, the gravest first."""
+    return tuple(
+        Caution(code=code, message=message)
+        for source in (
+            _answers(results),
+            _failed(results),
+            _incomparable(entrants),
+            _drift(results),
+            _busy(results),
+            _cache(results),
+            _few_blocks(results, entrants),
+            _outliers(entrants),
+            _unchecked(results),
+            _coincide(entrants),
+        )
+        for code, message in source
+    )
+
+
+def _answers(results: Results) -> Iterator[tuple[str, str]]:
+    for line in results.lines:
+        if isinstance(line, QueryTime) and line.answer == "wrong":
+            yield (
+                "wrong-answer",
+                f"{line.label} answered {line.query} wrongly in block {line.block + 1} "
+                f"({line.phase}): {line.detail}",
+            )
+
+
+def _failed(results: Results) -> Iterator[tuple[str, str]]:
+    for line in results.lines:
+        if isinstance(line, BlockFailed):
+            yield (
+                "block-failed",
+                f"{line.label} did not finish block {line.block + 1}, which drops that pair: "
+                f"{line.error}",
+            )
+
+
+def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
+    by_label = {entrant.label: entrant for entrant in entrants}
+    for entrant in entrants:
+        base = by_label.get(entrant.baseline or "")
+        if base is None:
+            continue
+        differing = [
+            f"{word} {_amount(there)} against {_amount(here)}"
+            for word, there, here in (
+                ("threads", base.threads, entrant.threads),
+                ("heap", base.heap_bytes, entrant.heap_bytes),
+                ("shuffle partitions", base.shuffle_partitions, entrant.shuffle_partitions),
+                ("streams", base.streams, entrant.streams),
+            )
+            if there != here
+        ]
+        if differing:
+            yield (
+                "not-comparable",
+                f"{entrant.label} and {base.label} differ in more than placement "
+                f"({'; '.join(differing)}): the speed-up is not that of the placement alone",
+            )
+
+
+def _drift(results: Results) -> Iterator[tuple[str, str]]:
+    for entrant in results.header.entrants:
+        drifted = [
+            line
+            for line in results.lines
+            if isinstance(line, VerifyResult) and line.label == entrant.label and line.drifted
+        ]
+        if drifted:
+            worst = max(drifted, key=lambda line: line.drifted)
+            yield (
+                "drift",
+                f"{entrant.label}: up to {worst.drifted} of {worst.threads} threads were not where "
+                f"the plan puts them ({worst.detail})",
+            )
+
+
+def _busy(results: Results) -> Iterator[tuple[str, str]]:
+    ups = [line for line in results.lines if isinstance(line, DeploymentUp)]
+    busy = [line.idle_share for line in ups if line.idle_share < IDLE_ENOUGH]
+    if busy:
+        yield (
+            "busy-machine",
+            f"the machine was busy with other work before {len(busy)} of {len(ups)} passes (idle "
+            f"share down to {min(busy):.0%}): stop other work and measure again, or add blocks",
+        )
+
+
+def _cache(results: Results) -> Iterator[tuple[str, str]]:
+    ups = [line for line in results.lines if isinstance(line, DeploymentUp)]
+    kept = [line for line in ups if line.cached_share is None or line.cached_share > CACHED_AT_MOST]
+    if kept:
+        known = [line.cached_share for line in kept if line.cached_share is not None]
+        much = f"up to {max(known):.0%} stayed" if known else "the system would not say"
+        yield (
+            "page-cache",
+            f"before {len(kept)} of {len(ups)} deployments the data could not be dropped from the "
+            f"page cache ({much}): memory may lie where an earlier deployment put it; close what "
+            "maps the data, and do not keep it on tmpfs",
+        )
+
+
+def _few_blocks(
+    results: Results, entrants: Sequence[EntrantSummary]
+) -> Iterator[tuple[str, str]]:
+    few = min((entrant.blocks_done for entrant in entrants), default=0)
+    if few < MIN_BLOCKS:
+        yield (
+            "few-blocks",
+            f"an entrant has {few} block{'' if few == 1 else 's'} done: no interval below "
+            f"{MIN_BLOCKS}; go on with --blocks {MIN_BLOCKS} --resume",
+        )
+
+
+def _outliers(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
+    found = [
+        f"{entrant.label} {times.query} (block {', '.join(str(b + 1) for b in times.outlier_blocks)})"
+        for entrant in entrants
+        for times in entrant.times
+        if times.outlier_blocks
+    ]
+    if found:
+        rest = f" and {len(found) - 6} more" if len(found) > 6 else ""
+        yield (
+            "outliers",
+            f"outliers, flagged and kept: {', '.join(found[:6])}{rest}; something disturbed the "
+            "machine there",
+        )
+
+
+def _unchecked(results: Results) -> Iterator[tuple[str, str]]:
+    queries = {
+        line.query
+        for line in results.lines
+        if isinstance(line, QueryTime) and line.answer == "unchecked"
+    }
+    if queries:
+        yield (
+            "unchecked",
+            f"no reference answers at scale factor {results.header.scale_factor:g} for "
+            f"{', '.join(query for query in results.header.queries if query in queries)}: "
+            "the answers were not checked",
+        )
+
+
+def _coincide(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
+    for position, entrant in enumerate(entrants):
+        for other in entrants[position + 1 :]:
+            if entrant.engine == other.engine and other.policy in entrant.coincides_with:
+                yield (
+                    "coincide",
+                    f"{entrant.label} and {other.label} are the same deployment on this machine: "
+                    "a difference between them is noise",
+                )
+
+
+def _amount(value: int) -> str:
+    return f"{value / 2**20:.0f} MiB" if value >= 2**20 else str(value)

@@ -1,0 +1,195 @@
+"""The results file: appended line by line while the bench runs, read whole afterwards.
+
+Each record is one write(2) of one line followed by fsync, so that a bench that is killed, or a
+machine that loses power, leaves whole lines and at most one torn last one. Reading ignores the
+torn one and nothing else: a malformed line in the middle is an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import TypeAdapter, ValidationError
+
+from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.schema.base import Record, parse
+from atoll.schema.results import BlockFailed, Line, PassDone, RunEnd, RunHeader
+from atoll.store.files import sync_folder, write_atomic
+
+_LINE: TypeAdapter[Line] = TypeAdapter(Line)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A results file as read."""
+
+    header: RunHeader
+    lines: tuple[Line, ...]
+
+    @property
+    def end(self) -> RunEnd | None:
+        last = self.lines[-1] if self.lines else None
+        return last if isinstance(last, RunEnd) else None
+
+    @property
+    def whole_blocks(self) -> int:
+        """How many blocks from 0 on are whole: every entrant came to an end in them."""
+        ended: dict[int, set[str]] = {}
+        for line in self.lines:
+            if isinstance(line, PassDone | BlockFailed):
+                ended.setdefault(line.block, set()).add(line.label)
+        labels = {entrant.label for entrant in self.header.entrants}
+        block = 0
+        while ended.get(block, set()) >= labels:
+            block += 1
+        return block
+
+
+def read_results(path: str | Path) -> Results:
+    """Raises UsageError with one line: not there, not a results file, another version, damaged."""
+    where = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"{where}: no such file; 'atoll bench ... -o {where}' makes one") from None
+    except OSError as fault:
+        raise UsageError(f"{where}: cannot be read ({fault.strerror})") from None
+    return parse_results(data, where=where)
+
+
+def parse_results(data: bytes, *, where: str) -> Results:
+    """`data` as a results file; see `read_results`."""
+    # Every line was written with its newline in one write: what follows the last one is torn.
+    whole, _, _ = data.rpartition(b"\n")
+    if not whole:
+        raise UsageError(f"{where}: is not an atoll/results file (no whole line in it)")
+    first, *rest = whole.split(b"\n")
+    header = parse(RunHeader, first, where=f"{where}:1")
+    labels = {entrant.label for entrant in header.entrants}
+    if len(labels) < len(header.entrants):
+        raise UsageError(f"{where}:1: two entrants have one label; give each its own")
+    lines: list[Line] = []
+    for number, text in enumerate(rest, start=2):
+        try:
+            line = _LINE.validate_json(text)
+        except ValidationError as fault:
+            error = fault.errors()[0]
+            place = ".".join(str(part) for part in error["loc"]) or "line"
+            raise UsageError(
+                f"{where}:{number}: {place}: {error['msg']}; "
+                "remove what follows the last good line, then use --resume"
+            ) from None
+        label = getattr(line, "label", None)
+        if label is not None and label not in labels:
+            raise UsageError(f"{where}:{number}: {label!r} is not an entrant of the header")
+        lines.append(line)
+    return Results(header, tuple(lines))
+
+
+class ResultsWriter:
+    """Appends records to a file; a context manager.
+
+    Raises NotPermitted, or DownloadFailed on a full disk; what was written before stays.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> ResultsWriter:
+        """A new file that begins with `header`. Raises UsageError if the file is there."""
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        except FileExistsError:
+            raise UsageError(
+                f"{path}: exists; continue it with --resume, or name another file with -o"
+            ) from None
+        except FileNotFoundError:
+            raise UsageError(f"{path}: its folder does not exist; make it first") from None
+        except OSError as fault:
+            raise NotPermitted(f"{path}: cannot be made ({fault.strerror})") from None
+        writer = cls(path, descriptor)
+        writer.append(header)
+        sync_folder(path.absolute().parent)
+        return writer
+
+    @classmethod
+    def resume(cls, path: Path, header: RunHeader, kept: Iterable[Line]) -> ResultsWriter:
+        """The file cut back, atomically, to `header` and the lines of its whole blocks."""
+        text = "".join(record.model_dump_json() + "\n" for record in (header, *kept))
+        write_atomic(path, text)
+        try:
+            return cls(path, os.open(path, os.O_WRONLY | os.O_APPEND))
+        except OSError as fault:
+            raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
+
+    def append(self, record: Record) -> None:
+        line = record.model_dump_json().encode() + b"\n"
+        before = os.fstat(self._descriptor).st_size
+        try:
+            if os.write(self._descriptor, line) != len(line):
+                os.ftruncate(self._descriptor, before)  # no torn line before the next one
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._descriptor)
+        except OSError as fault:
+            raise DownloadFailed(
+                f"{self.path}: cannot be written ({fault.strerror}); what was measured so far is "
+                "kept; make room, then use --resume"
+            ) from None
+
+    def __enter__(self) -> ResultsWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+
+def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHeader, list[Line]]:
+    """The header and lines to go on from: those of the whole blocks.
+
+    The header is the file's own, with the blocks that are asked for now. Raises UsageError if
+    the two runs cannot be one: another machine, data, engine, entrants or environment.
+    """
+    old = results.header
+    same = (
+        ("machine", old.machine_id, wanted.machine_id),
+        ("suite", old.suite, wanted.suite),
+        ("scale factor", old.scale_factor, wanted.scale_factor),
+        ("queries", ",".join(old.queries), ",".join(wanted.queries)),
+        ("entrants", _names(old), _names(wanted)),
+        ("engine versions", old.fingerprint.engine_versions, wanted.fingerprint.engine_versions),
+        ("kernel", old.fingerprint.kernel, wanted.fingerprint.kernel),
+        ("data", old.fingerprint.data_checksum, wanted.fingerprint.data_checksum),
+    )
+    for name, before, now in same:
+        if before != now:
+            raise UsageError(
+                f"{where}: cannot be resumed, its {name} differs (there {before}, now {now}); "
+                "start a new file with -o"
+            )
+    for one, other in zip(old.entrants, wanted.entrants, strict=True):
+        if one != other:
+            raise UsageError(
+                f"{where}: cannot be resumed, the plan of {one.label} differs from the one in it; "
+                "start a new file with -o"
+            )
+    keep = results.whole_blocks
+    header = old.model_copy(update={"blocks_asked": wanted.blocks_asked})
+    return header, [
+        line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
+    ]
+
+
+def _names(header: RunHeader) -> str:
+    return ", ".join(entrant.label for entrant in header.entrants)

@@ -1,0 +1,1 @@
+"""Statistics of a bench: paired intervals over blocks, outliers, geometric means. Pure."""
