@@ -1,0 +1,51 @@
+"""What all tests share: a private state folder, plain output, and the marker `long`.
+
+Deployments that tests start must not meet those of the user, so state and sockets lie in
+folders of this run. The cache is the user's: data sets are expensive and checksummed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+_PRIVATE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Short, because paths of UNIX sockets end at 107 bytes. Set for the whole run and not for a
+    # test, because deployments outlive single tests.
+    private = tempfile.mkdtemp(prefix="atoll-t-", dir="/tmp")
+    config.stash[_PRIVATE] = private
+    for variable, name in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run")):
+        folder = Path(private, name)
+        folder.mkdir(mode=0o700)
+        os.environ[variable] = str(folder)
+    for variable in ("ATOLL_DEBUG", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        os.environ.pop(variable, None)
+    os.environ["COLUMNS"] = "80"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[_PRIVATE], ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests marked `long` out, unless `-m` or the command line asks for them."""
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT

@@ -1,0 +1,104 @@
+"""The smaller tools: parts of the lock, house rules, generated schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tools import house, lock_subset, schemas
+
+LOCK = """#
+# made by pip-compile
+#
+a==1 \\
+    --hash=sha256:aa
+    # via -r requirements.in
+b-c==2 \\
+    --hash=sha256:bb \\
+    --hash=sha256:b2
+    # via a
+d==3 \\
+    --hash=sha256:dd
+    # via
+    #   b-c
+    #   x
+x==4 \\
+    --hash=sha256:ee
+    # via -r requirements.in
+
+# The following packages are considered to be unsafe in a requirements file:
+setuptools==5 \\
+    --hash=sha256:ff
+    # via -r requirements.in
+"""
+
+
+def test_subset_follows_what_is_needed() -> None:
+    part = lock_subset.subset(LOCK, ["a"])
+    assert [line.split()[0] for line in part.splitlines() if "==" in line] == [
+        "a==1",
+        "b-c==2",
+        "d==3",
+    ]
+    assert "--hash=sha256:b2" in part
+    assert "setuptools" not in part
+
+
+def test_subset_of_an_unknown_project() -> None:
+    with pytest.raises(KeyError, match="nope"):
+        lock_subset.subset(LOCK, ["nope"])
+
+
+def test_the_lock_pins_what_requirements_ask_for(root: Path) -> None:
+    locked = lock_subset.blocks((root / "requirements.lock").read_text())
+    for line in (root / "requirements.in").read_text().splitlines():
+        name = line.partition("#")[0].strip()
+        if name:
+            name = name.split("==")[0].split(">")[0].split("<")[0]
+            assert "--hash=sha256:" in locked[name]
+
+
+def test_a_long_file_needs_a_reason() -> None:
+    text = "\n" * 401
+    assert "401 lines" in house.too_long("src/big.py", text, {})
+    assert house.too_long("src/big.py", text, {"src/big.py": "a table of the kernel's"}) == ""
+    assert house.too_long("src/big.py", text, {"src/big.py": ""}) != ""  # no reason, no leave
+    assert house.too_long("src/fits.py", "\n" * 400, {}) == ""
+
+
+@pytest.mark.parametrize("folder", ["root", "work", "home/somebody"])
+def test_paths_of_a_machine_are_found(folder: str) -> None:
+    assert house.machine_paths("x.md", f"fine\nsee /{folder}/project/x") == [
+        "x.md:2: names a path of this machine"
+    ]
+
+
+@pytest.mark.parametrize("text", ["/sys/kernel", "tests/work/x", "~/work/x", "$(ROOT)/work/x"])
+def test_other_paths_pass(text: str) -> None:
+    assert house.machine_paths("x.md", text) == []
+
+
+def test_schemas_are_valid_and_strict() -> None:
+    for name in schemas.FORMATS:
+        made = schemas.schema(name)
+        jsonschema.Draft202012Validator.check_schema(made)
+        text = json.dumps(made)
+        assert '"additionalProperties": false' in text
+
+
+def test_a_file_without_its_version_does_not_fit_the_schema() -> None:
+    fault = jsonschema.Draft202012Validator(schemas.schema("plan"))
+    missing = {error.message for error in fault.iter_errors({"engine": "spark"})}
+    assert "'format' is a required property" in missing
+    assert "'version' is a required property" in missing
+
+
+def test_the_page_has_no_link_that_leads_nowhere() -> None:
+    page = schemas.page()
+    targets = {part.split(")")[0] for part in page.split("](#")[1:]}
+    assert targets
+    for target in targets:
+        assert f"{{ #{target} }}" in page

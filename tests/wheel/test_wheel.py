@@ -1,0 +1,77 @@
+"""The wheel, built as `pip install .` builds it and used far from the checkout.
+
+The environment holds what the wheel declares and nothing else, at the lock's versions and
+hashes, so a dependency that is used but not declared shows here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+from tools.lock_subset import subset
+
+
+def run(*argv: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command as a user would start it: nothing of the checkout in its environment."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return subprocess.run(
+        argv, cwd=cwd, env=kept | variables, capture_output=True, text=True, timeout=600
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built wheel."""
+    out = tmp_path_factory.mktemp("dist")
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
+    # A build folder of its own: the editable installation keeps its objects in the usual one.
+    build = f"--config-settings=build-dir={out / 'build'}"
+    done = run(*pip, build, "--wheel-dir", out, root, cwd=out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [found] = out.glob("atoll-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def bin_dir(wheel: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment with the wheel and its declared dependencies."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder, with_pip=True)
+    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = [line.split(">")[0].split("=")[0].split("<")[0] for line in declared]
+    pins = folder / "pins.txt"
+    pins.write_text(subset((root / "requirements.lock").read_text(), names))
+    pip = (folder / "bin/python", "-m", "pip", "install", "--quiet")
+    for arguments in (("--require-hashes", "-r", pins), ("--no-deps", wheel)):
+        done = run(*pip, *arguments, cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+    checked = run(folder / "bin/python", "-m", "pip", "check", cwd=folder)
+    assert checked.returncode == 0, checked.stdout
+    return folder / "bin"
+
+
+def test_atoll_reads_this_machine(bin_dir: Path, tmp_path: Path) -> None:
+    done = run(bin_dir / "atoll", "topo", "--json", cwd=tmp_path, HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["pus"] >= 1
+
+
+def test_atoll_exec_is_there(bin_dir: Path, tmp_path: Path) -> None:
+    done = run(bin_dir / "atoll-exec", "--dry-run", "--", "true", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["topo", "plan", "up", "verify", "bench", "report", "demo"])
+def test_every_command_loads(bin_dir: Path, tmp_path: Path, command: str) -> None:
+    """With no engine installed, help must still come: engines are extras."""
+    done = run(bin_dir / "atoll", command, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Example" in done.stdout or "example" in done.stdout
