@@ -30,7 +30,7 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _drift(results),
             _busy(results),
             _cache(results),
-            _few_blocks(results, entrants),
+            _few_blocks(entrants),
             _outliers(entrants),
             _unchecked(results),
             _coincide(entrants),
@@ -124,9 +124,7 @@ def _cache(results: Results) -> Iterator[tuple[str, str]]:
         )
 
 
-def _few_blocks(
-    results: Results, entrants: Sequence[EntrantSummary]
-) -> Iterator[tuple[str, str]]:
+def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
     few = min((entrant.blocks_done for entrant in entrants), default=0)
     if few < MIN_BLOCKS:
         yield (
@@ -138,7 +136,9 @@ def _few_blocks(
 
 def _outliers(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
     found = [
-        f"{entrant.label} {times.query} (block {', '.join(str(b + 1) for b in times.outlier_blocks)})"
+        f"{entrant.label} {times.query} (block "
+        + ", ".join(str(block + 1) for block in times.outlier_blocks)
+        + ")"
         for entrant in entrants
         for times in entrant.times
         if times.outlier_blocks

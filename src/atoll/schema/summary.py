@@ -38,9 +38,7 @@ class Speedup(Record):
     value: float
     interval: Interval | None
     blocks: int  # pairs
-    verdict: Literal[
-        "faster", "slower", "no significant difference", "too few blocks to tell"
-    ]
+    verdict: Literal["faster", "slower", "no significant difference", "too few blocks to tell"]
 
 
 class EntrantSummary(Record):

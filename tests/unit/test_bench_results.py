@@ -1,0 +1,249 @@
+"""The results file: whole lines, torn ends, other versions, resuming; the system's part."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.bench import pagecache
+from atoll.bench.fingerprint import fingerprint
+from atoll.bench.results import ResultsWriter, parse_results, read_results, resumable
+from atoll.engines.base import Installation
+from atoll.errors import DownloadFailed, UsageError
+from atoll.host.fake import FakeHost
+from atoll.schema.base import Record
+from atoll.schema.results import BlockFailed, PassDone, QueryTime, RunEnd
+from tests.unit.bench_parts import FINGERPRINT, WIC, WIM, header, machine, plan
+
+END = RunEnd(ended_unix_s=1.0, status="complete")
+
+
+def done(block: int, label: str) -> PassDone:
+    return PassDone(block=block, label=label, seconds=1.0)
+
+
+def failed(block: int, label: str) -> BlockFailed:
+    return BlockFailed(block=block, label=label, error="died")
+
+
+def write(path: Path, *records: Record) -> Path:
+    with ResultsWriter.create(path, header()) as writer:
+        for record in records:
+            writer.append(record)
+    return path
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    time = QueryTime(
+        block=0,
+        label="spark/wim",
+        phase="measured",
+        query="q1",
+        seconds=1.0,
+        engine_seconds=0.9,
+        rows=4,
+        answer="ok",
+    )
+    path = write(tmp_path / "r.jsonl", time, done(0, "spark/wim"), END)
+    found = read_results(path)
+    assert found.header == header()
+    assert found.lines == (time, done(0, "spark/wim"), END)
+    assert found.end == END
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl")
+    with pytest.raises(UsageError, match="--resume"):
+        ResultsWriter.create(path, header())
+    with pytest.raises(UsageError, match="folder does not exist"):
+        ResultsWriter.create(tmp_path / "no" / "r.jsonl", header())
+
+
+@given(st.data())
+def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
+    """Cut anywhere after the header: never an error, and only the last line is lost."""
+    lines = [header(), done(0, "spark/wim"), done(0, "spark/wic"), END]
+    text = "".join(line.model_dump_json() + "\n" for line in lines).encode()
+    first = text.index(b"\n") + 1
+    cut = data.draw(st.integers(first, len(text)))
+    found = parse_results(text[:cut], where="r")
+    assert len(found.lines) == text[first:cut].count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: b"", "not an atoll/results file"),
+        (lambda text: b"{", "not an atoll/results file"),
+        (lambda text: b"<html>\n", "not JSON"),
+        (lambda text: b"[1]\n", "is not a atoll/results file"),
+        (lambda text: text.replace(b'"version":1', b'"version":9', 1), "version 9"),
+        (lambda text: text + b'{"record":"pass","block":0}\n', "r:4: pass.label"),
+        (lambda text: text + b"\xff\xfe\n", "r:4"),
+        (lambda text: text + b'{"record":"nonsense"}\n', "r:4"),
+        (
+            lambda text: text + done(0, "mysql/wim").model_dump_json().encode() + b"\n",
+            "r:4: 'mysql/wim' is not an entrant",
+        ),
+        (lambda text: text.replace(b'"scale_factor":0.01', b'"scale_factor":"x"'), "scale_factor"),
+        (lambda text: text.replace(b"spark/wic", b"spark/wim"), "two entrants have one label"),
+        (lambda text: text + b'{"record":"pass","block":0,"label":"spark/wim","seconds":0}\n', "r"),
+    ],
+)
+def test_malformed_files_give_one_line(change, message: str) -> None:  # type: ignore[no-untyped-def]
+    lines = [header(), done(0, "spark/wim"), done(0, "spark/wic")]
+    text = "".join(line.model_dump_json() + "\n" for line in lines).encode()
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_results(change(text), where="r")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        read_results(tmp_path / name)
+
+
+def test_a_block_is_whole_when_everybody_came_to_an_end(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r.jsonl",
+        done(0, "spark/wim"),
+        failed(0, "spark/wic"),
+        done(1, "spark/wic"),
+        done(1, "spark/wim"),
+        done(2, "spark/wim"),
+    )
+    assert read_results(path).whole_blocks == 2
+
+
+def test_resuming_keeps_whole_blocks_and_drops_the_rest(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r.jsonl",
+        done(0, "spark/wim"),
+        done(0, "spark/wic"),
+        done(1, "spark/wic"),
+        RunEnd(ended_unix_s=1.0, status="stopped", reason="interrupted"),
+    )
+    with open(path, "ab") as out:
+        out.write(b'{"record":"pa')
+    wanted = header(blocks_asked=7, run_id="r2")
+    kept_header, kept = resumable(read_results(path), wanted, where=str(path))
+    assert kept_header == header(blocks_asked=7)  # the run is still the old one
+    with ResultsWriter.resume(path, kept_header, kept) as writer:
+        writer.append(done(1, "spark/wim"))
+    found = read_results(path)
+    assert found.header.blocks_asked == 7
+    assert found.lines == (done(0, "spark/wim"), done(0, "spark/wic"), done(1, "spark/wim"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (header(machine_id="m2"), "machine differs"),
+        (header(scale_factor=0.1), "scale factor differs"),
+        (header(queries=("q1",)), "queries differs"),
+        (header(suite="tpcds"), "suite differs"),
+        (header(WIM), "entrants differs"),
+        (header(WIC, WIM), "entrants differs"),
+        (
+            header(WIM, WIC.model_copy(update={"plan": plan("spark", WIC.plan.policy, 2)})),
+            "plan of spark/wic",
+        ),
+        (
+            header(fingerprint=FINGERPRINT.model_copy(update={"data_checksum": "x"})),
+            "data differs",
+        ),
+    ],
+)
+def test_another_run_cannot_be_resumed(wanted, message: str) -> None:  # type: ignore[no-untyped-def]
+    text = header().model_dump_json().encode() + b"\n"
+    with pytest.raises(UsageError, match=message):
+        resumable(parse_results(text, where="r"), wanted, where="r")
+
+
+def test_a_full_disk_keeps_what_was_measured() -> None:
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    with (
+        ResultsWriter(Path("/dev/full"), descriptor) as writer,
+        pytest.raises(DownloadFailed, match="kept"),
+    ):
+        writer.append(END)
+
+
+def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
+    """On a real file; a mapping keeps its pages, and that is told."""
+    path = tmp_path / "data"
+    path.write_bytes(os.urandom(1 << 20))
+    (tmp_path / "empty").touch()
+    path.read_bytes()
+    share = pagecache.drop([str(path), str(tmp_path / "empty")])
+    if share == 1.0:  # tmpfs has nowhere else to keep its pages
+        assert " tmpfs " in Path("/proc/mounts").read_text()
+    else:
+        assert share == 0.0
+        path.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            resident = pagecache._resident(descriptor)
+        finally:
+            os.close(descriptor)
+        assert resident == (256, 256)
+
+
+def test_fingerprint_of_a_recorded_host() -> None:
+    host = FakeHost(
+        {
+            "/proc/sys/kernel/osrelease": "6.1.0-26-amd64\n",
+            "/proc/cmdline": "quiet splash\n",
+            "/proc/cpuinfo": "processor\t: 0\nmicrocode\t: 0xa10\nflags\t\t: fpu hypervisor\n\n",
+            "/sys/class/dmi/id/sys_vendor": "QEMU\n",
+            "/sys/class/dmi/id/product_name": "Standard PC\n",
+            "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+            "/sys/kernel/mm/transparent_hugepage/defrag": "always defer [never]\n",
+            "/proc/sys/kernel/numa_balancing": "1\n",
+            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+            "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave\n",
+            "/proc/self/cgroup": "0::/user.slice\n",
+            "/proc/sys/kernel/hostname": "secret-name\n",
+        },
+        affinity=frozenset({0, 1}),
+    )
+    installed = {
+        "spark": Installation("4.3.0", "/spark", "/java", "17.0.1"),
+        "duckdb": Installation("1.5.5", "/duckdb"),
+    }
+    found = fingerprint(host, machine(), installed, data_checksum="abc")
+    assert found.kernel == "6.1.0-26-amd64"
+    assert found.microcode == "0xa10"
+    assert found.virtualization == "QEMU Standard PC"
+    assert (found.thp_enabled, found.thp_defrag) == ("madvise", "never")
+    assert found.governor == "performance, powersave"
+    assert found.affinity == "0-1"
+    assert found.cgroup == "/user.slice"
+    assert found.engine_versions == {"duckdb": "1.5.5", "spark": "4.3.0"}
+    assert found.java_version == "17.0.1"
+    assert "secret" not in json.dumps(found.model_dump())
+    assert len(found.hostname_hash) == 12
+
+
+def test_fingerprint_of_a_host_that_tells_nothing() -> None:
+    found = fingerprint(FakeHost({}), machine(), {}, data_checksum="")
+    assert found.kernel == found.microcode == found.governor == found.virtualization == ""
+    assert found.hostname_hash == ""
+
+
+def test_fingerprint_knows_both_cgroup_versions_and_bare_metal() -> None:
+    host = FakeHost(
+        {
+            "/proc/self/cgroup": "12:cpuset:/docker/1\n3:cpu,cpuacct:/x\n0::/\n",
+            "/proc/cpuinfo": "flags\t\t: fpu vme\n",
+        }
+    )
+    found = fingerprint(host, machine(), {}, data_checksum="")
+    assert found.cgroup == "/docker/1"
+    assert found.virtualization == "none"

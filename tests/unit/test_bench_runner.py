@@ -1,0 +1,295 @@
+"""The bench without an engine: order, recording, failures, wrong answers, interruption."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.bench.idle import idle_between, settled_idle_share
+from atoll.bench.runner import Bench, Tick, WrongAnswer
+from atoll.bench.schedule import another_block_fits, schedule, stream_orders
+from atoll.errors import EngineFailed
+from atoll.host.fake import FakeHost
+from atoll.schema.base import Record
+from atoll.schema.plan import Policy
+from atoll.schema.results import (
+    BlockFailed,
+    DeploymentUp,
+    PassDone,
+    QueryTime,
+    RunEnd,
+    RunHeader,
+)
+from tests.unit.bench_parts import WIC, WIM, FakeEngines, FakeWork, entrant, header
+
+IDLE = {"/proc/stat": "cpu  100 0 100 800 0 0 0 0 0 0\n"}
+
+
+class Run:
+    """A bench over fakes, and everything that it left."""
+
+    def __init__(self, head: RunHeader | None = None, **engines: Any) -> None:
+        self.host = FakeHost(IDLE)
+        self.engines = FakeEngines(self.host, **engines)
+        self.work = FakeWork()
+        self.records: list[Record] = []
+        self.ticks: list[Tick] = []
+        self.bench = Bench(
+            header=head or header(),
+            host=self.host,
+            deploy=self.engines,
+            work=self.work,
+            append=self.records.append,
+            tick=self.ticks.append,
+        )
+
+    def of(self, kind: type[Record]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+
+def test_schedule_reverses_from_block_to_block() -> None:
+    assert schedule(["a", "b", "c"], 2) == [
+        (0, 0, "a"),
+        (0, 1, "b"),
+        (0, 2, "c"),
+        (1, 0, "c"),
+        (1, 1, "b"),
+        (1, 2, "a"),
+    ]
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=6, unique=True), st.integers(1, 5))
+def test_schedule_is_balanced(labels: list[str], pairs: int) -> None:
+    """Over an even number of blocks everybody has the same mean position, once a block."""
+    turns = schedule(labels, 2 * pairs)
+    for label in labels:
+        positions = [position for _, position, name in turns if name == label]
+        assert sum(positions) / len(positions) == pytest.approx((len(labels) - 1) / 2)
+    for block in range(2 * pairs):
+        assert sorted(name for b, _, name in turns if b == block) == sorted(labels)
+    # A resumed bench goes on with the order that an uninterrupted one would have had.
+    assert schedule(labels, 2 * pairs - 1, first=1) == turns[len(labels) :]
+
+
+@given(st.integers(1, 22), st.integers(1, 9))
+def test_every_stream_asks_everything_once(queries: int, streams: int) -> None:
+    names = [f"q{number}" for number in range(1, queries + 1)]
+    orders = stream_orders(names, streams)
+    assert len(orders) == streams
+    assert all(sorted(order) == sorted(names) for order in orders)
+    if streams <= queries:
+        assert len({order[0] for order in orders}) == streams
+
+
+def test_a_time_box_is_kept() -> None:
+    assert another_block_fits([], 0.0)  # at least one
+    assert another_block_fits([10.0, 30.0], 30.0)
+    assert not another_block_fits([10.0, 30.0], 29.9)
+
+
+def test_a_block_is_every_entrant_once_one_up_at_a_time() -> None:
+    run = Run()
+    run.bench.run()
+    assert run.engines.log == [
+        "up spark/wim",
+        "down spark/wim",
+        "up spark/wic",
+        "down spark/wic",
+        "up spark/wic",
+        "down spark/wic",
+        "up spark/wim",
+        "down spark/wim",
+    ]
+    assert run.work.dropped == 4
+    assert [(up.block, up.label, up.position) for up in run.of(DeploymentUp)] == [
+        (0, "spark/wim", 0),
+        (0, "spark/wic", 1),
+        (1, "spark/wic", 0),
+        (1, "spark/wim", 1),
+    ]
+    assert run.of(RunEnd)[0].status == "complete"
+
+
+def test_a_pass_warms_up_then_measures_and_checks_both() -> None:
+    run = Run(header(WIM, blocks_asked=1))
+    run.bench.run()
+    assert [(time.phase, time.query, time.seconds) for time in run.of(QueryTime)] == [
+        ("warm-up", "q1", 1.0),
+        ("warm-up", "q6", 1.0),
+        ("measured", "q1", 1.0),
+        ("measured", "q6", 1.0),
+    ]
+    assert run.of(PassDone)[0].seconds >= 2.0
+
+
+def test_streams_are_dealt_and_rotated() -> None:
+    one = entrant("duckdb", Policy.WIC, 2, streams=2)
+    run = Run(header(one, blocks_asked=1))
+    run.bench.run()
+    assert run.engines.asked["duckdb/wic"] == [["q1", "q6"] * 2, ["q6", "q1"] * 2]
+    assert {time.stream for time in run.of(QueryTime)} == {0, 1}
+    assert len(run.of(QueryTime)) == 8
+
+
+def test_a_failed_deployment_is_marked_and_the_bench_goes_on() -> None:
+    def refuse(label: str, turn: int) -> None:
+        if label == "spark/wic" and turn == 0:
+            raise EngineFailed("worker-0 died (exit status 1) while it started")
+
+    run = Run(refuse=refuse)
+    run.bench.run()
+    failed = run.of(BlockFailed)
+    assert [(one.block, one.label) for one in failed] == [(0, "spark/wic")]
+    assert "worker-0 died" in failed[0].error
+    assert len(run.of(PassDone)) == 3
+    assert run.of(RunEnd)[0].status == "complete"
+
+
+def test_a_worker_that_dies_within_a_pass_fails_the_block() -> None:
+    """Also where the engine itself carries on with one instance fewer."""
+    run = Run(dead=lambda label, turn: label == "spark/wic" and turn == 0)
+    run.bench.run()
+    assert [one.label for one in run.of(BlockFailed)] == ["spark/wic"]
+    assert (0, "spark/wic") not in {(one.block, one.label) for one in run.of(PassDone)}
+
+
+def test_a_query_that_fails_leaves_the_ended_ones() -> None:
+    def trouble(label: str, sql: str) -> None:
+        if label == "spark/wic" and sql == "q6":
+            raise EngineFailed("q6 took longer than 60 s")
+
+    run = Run(header(blocks_asked=1), trouble=trouble)
+    run.bench.run()
+    assert run.of(BlockFailed)[0].error == "q6 took longer than 60 s"
+    assert [t.query for t in run.of(QueryTime) if t.label == "spark/wic"] == ["q1"]
+    assert run.engines.log[-1] == "down spark/wic"
+
+
+def test_failures_in_a_row_stop_the_bench() -> None:
+    def refuse(label: str, turn: int) -> None:
+        raise EngineFailed("no Java")
+
+    run = Run(header(blocks_asked=9), refuse=refuse)
+    with pytest.raises(EngineFailed, match="3 deployments in a row"):
+        run.bench.run()
+    assert len(run.of(BlockFailed)) == 3
+    assert run.of(RunEnd)[0].status == "stopped"
+
+
+def test_failures_of_one_entrant_alone_do_not_stop_the_others() -> None:
+    def refuse(label: str, turn: int) -> None:
+        if label == "spark/wic":
+            raise EngineFailed("no room")
+
+    run = Run(header(blocks_asked=4), refuse=refuse)
+    run.bench.run()
+    assert len(run.of(BlockFailed)) == 4
+    assert len(run.of(PassDone)) == 4
+
+
+@pytest.mark.parametrize("phase", ["warm-up", "measured"])
+def test_a_wrong_answer_ends_the_bench(phase: str) -> None:
+    run = Run()
+    asked = 0
+
+    def verdict(engine: str, query: str) -> Any:
+        nonlocal asked
+        asked += query == "q6"
+        return "wrong" if query == "q6" and asked == (1 if phase == "warm-up" else 2) else "ok"
+
+    run.work.verdict = verdict
+    with pytest.raises(WrongAnswer, match=f"answered q6 wrongly in block 1 .{phase}") as caught:
+        run.bench.run()
+    assert caught.value.detail == "row 1: 1 for 2"
+    assert caught.value.exit_code == 1
+    assert run.engines.log[-1] == "down spark/wim"
+    last = run.of(QueryTime)[-1]
+    assert (last.answer, last.phase, last.detail) == ("wrong", phase, "row 1: 1 for 2")
+    assert run.of(RunEnd)[0].status == "stopped"
+
+
+def test_interruption_takes_the_deployment_down_and_says_stopped() -> None:
+    run = Run()
+
+    def refuse(label: str, turn: int) -> None:
+        if label == "spark/wic":
+            raise KeyboardInterrupt
+
+    run.engines.refuse = refuse
+    with pytest.raises(KeyboardInterrupt):
+        run.bench.run()
+    assert run.engines.log == ["up spark/wim", "down spark/wim"]
+    end = run.of(RunEnd)[0]
+    assert (end.status, end.reason) == ("stopped", "interrupted")
+
+
+def test_a_fault_of_ours_in_a_stream_is_not_swallowed() -> None:
+    def trouble(label: str, sql: str) -> None:
+        raise ZeroDivisionError
+
+    run = Run(trouble=trouble)
+    with pytest.raises(ZeroDivisionError):
+        run.bench.run()
+    assert run.engines.log == ["up spark/wim", "down spark/wim"]
+
+
+def test_a_time_box_runs_at_least_one_block_and_never_one_too_many() -> None:
+    head = header(WIM, WIC, blocks_asked=None)
+    short = Run(head)
+    short.bench.run(time_box_s=0.1)
+    assert len(short.of(PassDone)) == 2
+    # A block takes 8 s of queries and 0.6 s of waiting here.
+    longer = Run(head)
+    longer.bench.run(time_box_s=30.0)
+    assert {one.block for one in longer.of(PassDone)} == {0, 1, 2}
+    assert longer.host.monotonic() <= 30.0
+
+
+def test_resuming_goes_on_where_it_was() -> None:
+    run = Run(header(blocks_asked=3))
+    run.bench.run(first_block=2)
+    assert {one.block for one in run.of(PassDone)} == {2}
+    done = Run(header(blocks_asked=3))
+    done.bench.run(first_block=3)
+    assert done.engines.log == []
+
+
+def test_no_thread_is_left() -> None:
+    before = threading.active_count()
+    Run().bench.run()
+    assert threading.active_count() == before
+
+
+def test_ticks_tell_what_is_done() -> None:
+    run = Run(header(WIM, blocks_asked=1))
+    run.bench.run()
+    assert [tick.doing for tick in run.ticks] == [
+        "starting",
+        "warming up",
+        "waiting for a quiet machine",
+        "measuring",
+        "stopping",
+        "done",
+    ]
+
+
+def test_idle_share() -> None:
+    assert idle_between((100, 200), (180, 300)) == pytest.approx(0.8)
+    assert idle_between((100, 200), (100, 200)) == 1.0
+    busy = FakeHost(IDLE)
+    calls = 0
+    read = busy.read_text
+
+    def reading(path: str) -> str:
+        nonlocal calls
+        calls += 1
+        return read(path).replace("cpu  100", f"cpu  {100 + calls * 50}")
+
+    busy.read_text = reading  # type: ignore[method-assign]
+    assert settled_idle_share(busy) == pytest.approx(0.0)
+    assert 5.0 <= busy.now_s <= 6.0  # it waited for quiet, but not for ever
+    assert settled_idle_share(FakeHost({})) == 1.0
