@@ -23,6 +23,7 @@ SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev
 BROWSER_PACKAGES := chromium chromium-driver
 
 NATIVE_SOURCES := $(shell find native CMakeLists.txt CMakePresets.json -type f 2>/dev/null)
+CXX_CODE := $(filter %.cpp %.hpp %.h,$(NATIVE_SOURCES))
 RESULTS := build/test
 
 .PHONY: help
@@ -42,7 +43,7 @@ system:
 # not fetch a build environment, which no hash would guard.
 $(VENV)/.locked: requirements.lock tools/lock_subset.py | system
 	@"$(PYTHON)" tools/check_python.py
-	"$(PYTHON)" -m venv --clear $(VENV)
+	"$(PYTHON)" -m venv $(VENV)
 	@echo "== installing requirements.lock; unpacking pyspark alone takes 1 to 4 minutes"
 	$(BIN)/python tools/lock_subset.py setuptools wheel > $(VENV)/bootstrap.txt
 	$(BIN)/pip install --quiet --require-hashes -r $(VENV)/bootstrap.txt
@@ -126,6 +127,7 @@ test-long: setup jdk  ## Tests that take long: TPC-H answers at scale factor 1; 
 lint: setup  ## Style, types, layers, file formats, docs, house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.schemas --check
@@ -136,6 +138,7 @@ lint: setup  ## Style, types, layers, file formats, docs, house rules
 format: setup  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_CODE)
 
 .PHONY: docs
 docs: setup  ## Generate the file formats' pages and build the site into site/
@@ -158,10 +161,10 @@ perf-exec perf-plan:
 # ---- Keeping house -----------------------------------------------------------------------
 
 .PHONY: lock
-lock: setup  ## Compile requirements.in anew to requirements.lock, with hashes
+lock: system  ## Compile requirements.in to requirements.lock (UPGRADE=--upgrade: newest versions)
 	"$(PYTHON)" -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --require-hashes -r tools/lock_tools.txt
-	build/lock/bin/pip-compile --generate-hashes --allow-unsafe --strip-extras --upgrade \
+	build/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras $(UPGRADE) \
 	    --no-emit-index-url --no-emit-find-links --output-file requirements.lock requirements.in
 
 .PHONY: clean
