@@ -1,0 +1,251 @@
+// atoll-exec: put a command on its islet, then become it.
+//
+//   atoll-exec [FLAGS] [PLACE...] -- CMD [ARG...]
+//
+// numactl's flags with numactl's meanings, hwloc's places (hwloc(7)), an allocator to preload,
+// huge pages off; then execvp, so the pid stays. It promises
+//   - the command runs placed as asked, or does not run: exit 125, one line on stderr
+//     (126 when it cannot be executed, 127 when it is not found, as env does);
+//   - plain flags cost what numactl costs: hwloc is loaded only for places.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <sys/stat.h>
+
+#include "allocator.hpp"
+#include "binding.hpp"
+#include "fault.hpp"
+#include "options.hpp"
+#include "place_topology.hpp"
+#include "places.hpp"
+
+namespace atl::exec {
+namespace {
+
+constexpr const char* kHelp =
+    R"(Usage: atoll-exec [FLAGS] [PLACE...] -- CMD [ARG...]
+       atoll-exec [FLAGS] CMD [ARG...]         (without places, as numactl)
+
+Put a command onto CPUs and memory, then become it (same pid).
+
+CPUs (OS numbers; the last of several -N and -C holds)
+  -N, --cpunodebind NODES        run on the CPUs of these NUMA nodes
+  -C, --physcpubind CPUS         run on these CPUs
+Memory (one of them; OS numbers of NUMA nodes)
+  -m, --membind NODES            allocate from these nodes only
+  -i, --interleave NODES         allocate from these nodes in turn
+  -w, --weighted-interleave NODES   in turn by the kernel's weights (Linux 6.9+)
+  -p, --preferred NODE           prefer this node
+  -P, --preferred-many NODES     prefer these nodes (Linux 5.15+)
+  -l, --localalloc               prefer the node that the thread runs on
+  Lists are numactl's: 0,2-3  all  !1 (all but)  +0 (relative to what is
+  allowed)  netdev:eth0  file:PATH  ip:HOST  block:PATH  pci:BUS  same
+Process
+  --malloc NAME    preload jemalloc, tcmalloc, mimalloc or tbbmalloc;
+                   'system' removes such a preload
+  --no-thp         no transparent huge pages
+  --machine FILE   places come from this file ('atoll topo --json') instead of
+                   the live system: for chiplets that the system does not show
+  --dry-run        check and show everything, start nothing
+  --help, --version
+
+Places (logical numbers, as lstopo and 'atoll topo' show them; need '--')
+  chiplet:3  core:2-3  numa:1  package:0.l3:1  pu:0,4-5  core:all  core:odd
+  0xff  all        add up; prefix ~ takes away, x intersects, ^ is exclusive or
+  With -N or -C too, the CPUs that are in both.
+
+Exit status: the command's; 125 atoll-exec failed, 126 the command cannot be
+executed, 127 it is not found.
+
+Example: atoll-exec -m 0 --malloc jemalloc chiplet:0-1 -- ./server --port 8080
+)";
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What is to be changed for the command. Nothing: left as it is.
+struct Changes {
+  std::optional<CpuSet> cpus;
+  std::optional<std::string> preload;  // empty: the variable goes
+};
+
+CpuSet cpus_of_places(const Options& options, const CpuSet& usable) {
+  const bool live = options.machine_file.empty();
+  const std::string json = live ? live_machine() : read_machine_file(options.machine_file);
+  const std::string where = live ? "the live machine" : "--machine " + options.machine_file;
+  return resolve_places(parse_machine(json, where, usable), options.places);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return text;
+}
+
+std::optional<CpuSet> wanted_cpus(const Options& options) {
+  std::optional<CpuSet> cpus;
+  for (const CpuFlag& flag : options.cpu_flags) {
+    cpus = cpus_of_flag(flag);
+  }
+  if (options.places.empty()) {
+    return cpus;
+  }
+  const CpuSet usable = current_cpus();
+  CpuSet placed = cpus_of_places(options, usable);
+  const std::string places = joined(options.places);
+  if (placed.empty()) {
+    throw Fault("places " + places + ": no CPU is left");
+  }
+  if (cpus) {
+    const CpuSet before = placed;
+    placed &= *cpus;
+    if (placed.empty()) {
+      throw Fault("places " + places + ": CPUs " + before.to_string() +
+                  " and those of the flags, " + cpus->to_string() + ", have none in common");
+    }
+  }
+  CpuSet outside = placed;
+  outside -= usable;
+  if (!outside.empty()) {
+    throw Fault("places " + places + ": CPUs " + outside.to_string() +
+                " are outside this process's mask or cgroup; allowed CPUs: " +
+                usable.to_string() + " (a last place 'xall' keeps to them)");
+  }
+  return placed;
+}
+
+Changes plan(const Options& options) {
+  Changes changes;
+  changes.cpus = wanted_cpus(options);
+  if (!options.malloc.empty()) {
+    changes.preload =
+        preload_for(options.malloc, environment("LD_PRELOAD"), environment("LD_LIBRARY_PATH"));
+  }
+  return changes;
+}
+
+void apply(const Options& options, const Changes& changes) {
+  if (changes.cpus) {
+    bind_cpus(*changes.cpus);
+  }
+  if (options.memory) {
+    set_memory_policy(*options.memory);
+  }
+  if (options.no_thp) {
+    disable_huge_pages();
+  }
+  if (changes.preload) {
+    const bool failed = changes.preload->empty()
+                            ? unsetenv("LD_PRELOAD") != 0
+                            : setenv("LD_PRELOAD", changes.preload->c_str(), 1) != 0;
+    if (failed) {
+      throw Fault(std::string("LD_PRELOAD: ") + std::strerror(errno));
+    }
+  }
+}
+
+[[noreturn]] void fail_command(const std::string& command, int error) {
+  throw Fault(command + ": " + std::strerror(error),
+              error == ENOENT ? kExitNotFound : kExitNotExecutable);
+}
+
+// Where execvp would find the command. Throws Fault as the failed execvp would.
+std::string find_command(const std::string& command) {
+  int error = ENOENT;
+  const auto is_executable = [&error](const std::string& path) {
+    struct stat found{};
+    if (stat(path.c_str(), &found) != 0) {
+      error = errno == EACCES ? EACCES : error;
+      return false;
+    }
+    if (!S_ISREG(found.st_mode) || access(path.c_str(), X_OK) != 0) {
+      error = EACCES;
+      return false;
+    }
+    return true;
+  };
+  if (command.find('/') != std::string::npos) {
+    if (is_executable(command)) {
+      return command;
+    }
+    fail_command(command, error);
+  }
+  const char* const path = std::getenv("PATH");
+  std::string folders = path == nullptr ? "/bin:/usr/bin" : path;  // execvp's own default
+  folders += ':';
+  for (std::size_t start = 0, end; !command.empty() && start < folders.size(); start = end + 1) {
+    end = folders.find(':', start);
+    const std::string folder = folders.substr(start, end - start);
+    const std::string candidate = folder.empty() ? command : folder + "/" + command;
+    if (is_executable(candidate)) {
+      return candidate;
+    }
+  }
+  fail_command(command, error);
+}
+
+// Shows what the kernel holds after `apply`, not what was asked: a dry run is the real thing
+// but for the last step.
+void show(const Options& options, const Changes& changes) {
+  std::string text = "cpus     " + current_cpus().to_string() + "\n";
+  text += "memory   " + describe_memory_policy() + "\n";
+  text += std::string("thp      ") + (huge_pages_disabled() ? "disabled" : "as the system has it") +
+          "\n";
+  text += "env      ";
+  if (!changes.preload) {
+    text += "unchanged";
+  } else if (changes.preload->empty()) {
+    text += "LD_PRELOAD unset";
+  } else {
+    text += "LD_PRELOAD=" + *changes.preload;
+  }
+  text += "\ncommand  " + find_command(options.command[0]);
+  for (char** argument = options.command + 1; *argument != nullptr; ++argument) {
+    text += std::string(" ") + *argument;
+  }
+  std::puts(text.c_str());
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  if (options.help || options.version) {
+    std::fputs(options.help ? kHelp : "atoll-exec " ATOLL_VERSION "\n", stdout);
+  } else {
+    const Changes changes = plan(options);
+    apply(options, changes);
+    if (!options.dry_run) {
+      execvp(options.command[0], options.command);
+      fail_command(options.command[0], errno);
+    }
+    show(options, changes);
+  }
+  if (std::fflush(stdout) != 0) {
+    throw Fault(std::string("standard output: ") + std::strerror(errno));
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace atl::exec
+
+int main(int argc, char** argv) {
+  try {
+    return atl::exec::run(argc, argv);
+  } catch (const atl::exec::Fault& fault) {
+    std::fprintf(stderr, "atoll-exec: %s\n", fault.what());
+    return fault.exit_status();
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "atoll-exec: a fault of ours: %s\n", fault.what());
+    return atl::exec::kExitOwnFailure;
+  }
+}

@@ -1,0 +1,61 @@
+// Places: sets of CPUs named by what they are, in the location syntax of hwloc(7).
+//
+//   core:2-3            the third and fourth core (logical indices, as lstopo shows them)
+//   package:0.l3:1      the second L3 inside the first package
+//   chiplet:3           Atoll's own object type, everything else is hwloc's
+//   0xff  0x1,0x0       CPU sets by OS index, all, root
+//   ~PLACE xPLACE ^PLACE   take away, intersect, exclusive or; plain: add
+//
+// Beyond hwloc an index may be a list (core:0,4-5). Unlike hwloc-calc, which warns and goes
+// on, an object that does not exist is a fault: a launcher must not start on fewer CPUs than
+// were asked for. Devices (os=, pci=), groups and numeric depths are not places.
+//
+// Pure: the machine comes in as a PlaceTopology. CPUs that come out are OS indices.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cpu_set.hpp"
+
+namespace atl::exec {
+
+enum class Level : std::size_t {
+  kMachine, kPackage, kDie, kNumaNode, kL1, kL2, kL3, kL4, kL5, kL1i, kL2i, kL3i, kCore, kPu,
+  kChiplet,
+};
+inline constexpr std::size_t kLevels = 15;
+
+struct Object {
+  CpuSet cpus;
+  // For a NUMA node without CPUs: those that it is near to (its package's, else all), which
+  // decide whether it lies inside another object.
+  CpuSet near_cpus = {};
+};
+
+// What places need to know of a machine: its objects by level, each level in logical order.
+struct PlaceTopology {
+  std::array<std::vector<Object>, kLevels> levels;
+  CpuSet usable;  // what 'all' and 'root' mean: CPUs that this process may use
+
+  [[nodiscard]] std::vector<Object>& operator[](Level level) {
+    return levels[static_cast<std::size_t>(level)];
+  }
+  [[nodiscard]] const std::vector<Object>& operator[](Level level) const {
+    return levels[static_cast<std::size_t>(level)];
+  }
+};
+
+// Whether an operand is written as a place (and so is not the command). It need not be valid.
+[[nodiscard]] bool looks_like_place(std::string_view operand);
+
+// The CPUs of several places, applied from left to right onto the empty set.
+// Throws Fault: an unknown type, a malformed index, an object that does not exist.
+[[nodiscard]] CpuSet resolve_places(const PlaceTopology& topology,
+                                    std::span<const std::string> places);
+
+}  // namespace atl::exec
