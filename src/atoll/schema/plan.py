@@ -28,6 +28,10 @@ class Policy(StrEnum):
     SPMWIN = "spmwin"  # as many as WIN, cores of each spread over all nodes: the control
 
 
+# What can be asked for: a policy, or the planner's own choice of one.
+Asked = Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
+
+
 class MemoryPolicy(StrEnum):
     FIRST_TOUCH = "first-touch"  # the kernel's default: nothing is set
     LOCAL = "local"
@@ -110,7 +114,7 @@ class Plan(Record):
     version: Literal[1] = 1
     engine: str
     policy: Policy  # what `auto` came to, where auto was asked
-    asked: Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
+    asked: Asked
     placement: Placement
     smt: bool
     slots: tuple[Slot, ...] = Field(min_length=1)

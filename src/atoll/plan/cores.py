@@ -1,0 +1,57 @@
+"""The cores that a plan may use, each with where it sits. The planner's view of a machine.
+
+A core counts when the affinity mask and the cgroup leave at least one of its PUs. One PU
+of it, the lowest, unless SMT is asked for: numa-distributed-engines section VI finds no gain
+overall from hyper-threads on analytical queries, and goes on with physical cores only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, TypeVar
+
+from atoll.errors import UsageError
+from atoll.schema.machine import Machine
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Place(NamedTuple):
+    """A usable core."""
+
+    core: int  # logical index: neighbours in the machine are neighbours in number
+    cpus: tuple[int, ...]  # the CPUs that a slot takes with it; the first is the lowest allowed
+    node: int | None  # OS index
+    chiplet: int | None
+    package: int | None
+
+
+Group = tuple[Place, ...]  # the cores of one slot
+
+
+def usable_places(machine: Machine, *, smt: bool) -> Group:
+    """All usable cores in the machine's order. Raises UsageError where there is none."""
+    chiplet_of = {core: chiplet.index for chiplet in machine.chiplets for core in chiplet.cores}
+    places = tuple(
+        Place(
+            core=core.index,
+            cpus=core.pus if smt else core.pus[:1],
+            node=core.node,
+            chiplet=chiplet_of.get(core.index),
+            package=core.package,
+        )
+        for core in machine.allowed_cores
+    )
+    if not places:
+        raise UsageError(
+            "no core of this machine is allowed to this process; widen its CPU mask or cgroup"
+        )
+    return places
+
+
+def group_by(places: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, list[Place]]:
+    """Places by `key`, keys in the order of their first core."""
+    found: dict[Key, list[Place]] = {}
+    for place in places:
+        found.setdefault(key(place), []).append(place)
+    return found

@@ -1,0 +1,79 @@
+"""What changed from one plan to another, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from atoll.plan.units import gib
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.plan import Plan
+
+# What the plan says of itself rather than of the deployment, and what is compared slot by slot.
+_SKIPPED = frozenset({"format", "version", "slots", "reasons", "warnings"})
+
+
+class Change(NamedTuple):
+    """One difference; a slot that only one plan has is None on the other side."""
+
+    where: str  # 'policy', 'slot 3', 'slot 3 heap_bytes'
+    before: Any  # a JSON value
+    after: Any
+    kind: Literal["added", "removed", "changed"]
+
+    def __str__(self) -> str:
+        before, after = _shown(self.where, self.before), _shown(self.where, self.after)
+        match self.kind:
+            case "added":
+                return f"+ {self.where}: {after}"
+            case "removed":
+                return f"- {self.where}: {before}"
+            case "changed":
+                return f"~ {self.where}: {before} -> {after}"
+
+
+def compare(old: Plan, new: Plan) -> list[Change]:
+    """The differences from `old` to `new`, the plan's own first, then slot by slot."""
+    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    changes = list(_fields("", before, after, _SKIPPED))
+    old_slots, new_slots = before["slots"], after["slots"]
+    for index in range(max(len(old_slots), len(new_slots))):
+        here = f"slot {index}"
+        if index >= len(new_slots):
+            changes.append(Change(here, old_slots[index], None, "removed"))
+        elif index >= len(old_slots):
+            changes.append(Change(here, None, new_slots[index], "added"))
+        else:
+            changes += _fields(f"{here} ", old_slots[index], new_slots[index], frozenset())
+    return changes
+
+
+def _fields(
+    prefix: str, before: dict[str, Any], after: dict[str, Any], skipped: frozenset[str]
+) -> Iterator[Change]:
+    for name, value in after.items():
+        if name not in skipped and before[name] != value:
+            yield Change(prefix + name, before[name], value, "changed")
+
+
+def _shown(where: str, value: Any) -> str:
+    match value:
+        case {"cpus": cpus, "heap_bytes": heap, "memory_nodes": nodes}:  # a slot, a coordinator
+            mask = "no mask" if cpus is None else f"CPUs {format_cpulist(cpus)}"
+            memory = f", memory of node {format_cpulist(nodes)}" if nodes else ""
+            return f"{mask}{memory}, heap {gib(heap)}"
+        case {"packages": _}:
+            return ", ".join(f"{count} {name}" for name, count in value.items())
+        case None:
+            return "no mask" if where.endswith("cpus") else "none"
+        case int() if where.endswith("_bytes"):
+            return gib(value)
+        case [int(), *_] if where.endswith("thread_cpus"):
+            return ",".join(map(str, value))  # here the order is what counts
+        case [int(), *_]:
+            return format_cpulist(value)
+        case []:
+            return "none"
+        case list():
+            return ", ".join(map(str, value))
+    return str(value)

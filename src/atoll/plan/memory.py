@@ -1,0 +1,153 @@
+"""Where a slot's memory lies, and how much of it there is.
+
+Binding to the local node was the best policy for instances that sit on one node, interleaving
+the worst (numa-distributed-engines section IV-C); an instance over several nodes has no local
+node, so it interleaves over its own. Where there is one node there is nothing to choose.
+
+The machine's budget is found once and cut by cores, so that whatever the policy, the shares
+add up to the same sum, and a bench compares placement only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from atoll.errors import UsageError
+from atoll.plan.cores import Group
+from atoll.plan.units import gib
+from atoll.schema.machine import Machine
+from atoll.schema.plan import MemoryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """The memory of a machine as its usable cores see it."""
+
+    source: dict[int | None, int | None]  # node of a core -> node that its memory comes from
+    home_nodes: tuple[int, ...]  # allowed nodes with memory and with cores, in use or not
+    bytes_per_core: dict[int | None, int]  # by the node that the memory comes from
+    budget_bytes: int  # what the shares of all slots add up to, but for rounding
+    limited_by: str  # what sets the budget, in words
+
+    @property
+    def several(self) -> bool:
+        return len(self.home_nodes) > 1
+
+    def nodes_of(self, group: Group) -> tuple[int | None, ...]:
+        """The nodes that a group's memory comes from, None where that is unknown."""
+        found = {self.source[place.node] for place in group}
+        return tuple(sorted(found, key=lambda node: (node is None, node)))
+
+    def share_bytes(self, group: Group) -> int:
+        return sum(self.bytes_per_core[self.source[place.node]] for place in group)
+
+
+def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> MemoryMap:
+    """The memory for `places`, less what is set aside for the coordinator.
+
+    Raises UsageError where the topology tells of no memory, or of too little.
+    """
+    homes = {core.node for core in machine.cores}
+    allowed = set(machine.allowed.nodes)
+    sizes = {
+        node.os_index: node.memory_bytes
+        for node in machine.nodes
+        if node.os_index in allowed and node.memory_bytes > 0
+    }
+    home_nodes = tuple(sorted(node for node in sizes if node in homes))
+    source = {node: _nearest(machine, node, sizes, home_nodes) for node in {p.node for p in places}}
+    users = Counter(source[place.node] for place in places)
+    if None in users:  # the topology does not say where some core's memory is: share all evenly
+        source = dict.fromkeys(source, None)
+        users = Counter({None: len(places)})
+        installed: dict[int | None, int] = {
+            None: sum(sizes[node] for node in home_nodes) or machine.memory_bytes
+        }
+    else:
+        installed = {node: sizes[node] for node in users if node is not None}
+    limits = [(sum(installed.values()), "the memory of the nodes in use")]
+    if machine.memory_bytes:
+        limits.append((machine.memory_bytes, "the machine's memory"))
+    if machine.allowed.memory_max_bytes is not None:
+        limits.append((machine.allowed.memory_max_bytes, "the cgroup's memory.max"))
+    budget, limited_by = min(limits, key=lambda limit: limit[0])
+    if limits[0][0] <= 0 or budget <= 0:
+        raise UsageError(
+            "the topology tells of no memory, so no heap can be sized; give it, "
+            "in a synthetic string as NUMANode:2(memory=64GB)"
+        )
+    if budget <= set_aside_bytes:
+        raise UsageError(
+            f"{limited_by} is {gib(budget)}, and the coordinator alone takes "
+            f"{gib(set_aside_bytes)}; give the process more memory"
+        )
+    budget -= set_aside_bytes
+    return MemoryMap(
+        source=source,
+        home_nodes=home_nodes,
+        bytes_per_core={
+            node: size * budget // (limits[0][0] * users[node]) for node, size in installed.items()
+        },
+        budget_bytes=budget,
+        limited_by=limited_by,
+    )
+
+
+def place_memory(
+    memory: MemoryMap, group: Group, asked: MemoryPolicy | None, *, machine_wide: bool
+) -> tuple[MemoryPolicy, tuple[int, ...]]:
+    """The memory policy of one slot and its nodes.
+
+    `machine_wide`: the slot has no mask (WIM), so only what is asked for is set.
+    """
+    known = tuple(node for node in memory.nodes_of(group) if node is not None)
+    if machine_wide:
+        known = memory.home_nodes or known
+    if asked is None:
+        if machine_wide or not memory.several or not known:
+            return MemoryPolicy.FIRST_TOUCH, ()
+        asked = MemoryPolicy.BIND if len(known) == 1 else MemoryPolicy.INTERLEAVE
+        return asked, known
+    match asked:
+        case MemoryPolicy.FIRST_TOUCH | MemoryPolicy.LOCAL:
+            return asked, ()
+        case _ if not known:
+            raise UsageError(
+                f"--memory {asked}: this topology has no NUMA node with memory that is allowed; "
+                "leave --memory out"
+            )
+        case MemoryPolicy.BIND:
+            return asked, known
+        case MemoryPolicy.PREFERRED:  # the system call takes one node
+            cores = Counter(memory.source[place.node] for place in group)
+            return asked, (max(known, key=lambda node: (cores[node], -node)),)
+        case _:
+            # As in the paper, and as `numactl --interleave=all`: over every node with memory.
+            return asked, memory.home_nodes or known
+
+
+def _nearest(
+    machine: Machine, node: int | None, sizes: dict[int, int], home_nodes: tuple[int, ...]
+) -> int | None:
+    """`node` itself if it has memory that is allowed, else the nearest that has."""
+    if node is None:
+        return home_nodes[0] if len(sizes) == 1 and home_nodes else None
+    if node in sizes:
+        return node
+    distances = machine.distances
+    away: dict[int, int] = {}
+    if distances is not None and node in distances.nodes:
+        row = distances.values[distances.nodes.index(node)]
+        away = dict(zip(distances.nodes, row, strict=True))
+    package = machine.node_by_os_index[node].package if node in machine.node_by_os_index else None
+    return min(
+        sizes,
+        key=lambda other: (
+            away.get(other, 255),  # 255 is the kernel's word for unreachable
+            other not in home_nodes,
+            machine.node_by_os_index[other].package != package,
+            other,
+        ),
+        default=None,
+    )

@@ -1,0 +1,352 @@
+"""From a machine, an engine's traits and a policy to a plan: who sits where, and why.
+
+The deployment policies and the sizes follow numa-distributed-engines (sections III-A, IV-B to
+IV-D, VI) and olap-on-chiplets (sections 3.2, 4.2, 4.4, 4.5.1). Promises: pure and without
+randomness, so the same input gives the same plan; slots are disjoint and together hold every
+usable core that the coordinator does not have; total threads, total heap and shuffle
+partitions do not depend on the policy where the machine allows that (the plan warns where not).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from atoll.errors import UsageError
+from atoll.plan import rules
+from atoll.plan.coordinator import CoordinatorChoice, place_coordinator, reserve
+from atoll.plan.cores import Group, usable_places
+from atoll.plan.identity import machine_id
+from atoll.plan.memory import MemoryMap, memory_map, place_memory
+from atoll.plan.policies import divide
+from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES, Heaps, shortfall, size_heaps
+from atoll.plan.threads import thread_order
+from atoll.plan.units import gib
+from atoll.schema.machine import Machine
+from atoll.schema.plan import (
+    Asked,
+    CoordinatorKind,
+    EngineTraits,
+    MemoryPolicy,
+    Placement,
+    Plan,
+    Policy,
+    Slot,
+)
+
+# CPUs (None: no mask), memory policy, memory nodes: what makes two slots the same place.
+Seat = tuple[tuple[int, ...] | None, MemoryPolicy, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One call's question, checked, with what all its answers share."""
+
+    machine: Machine
+    traits: EngineTraits
+    policy: Policy
+    count: int | None
+    memory_asked: MemoryPolicy | None
+    placement: Placement
+    smt: bool
+    coordinator: CoordinatorChoice | None
+    heap_limit_bytes: int | None
+    places: Group  # the workers' cores
+    own: Group  # the coordinator's cores
+    memory: MemoryMap
+
+
+def make_plan(
+    machine: Machine,
+    traits: EngineTraits,
+    asked: str,
+    *,
+    count: int | None = None,
+    memory: MemoryPolicy | None = None,
+    placement: Placement = Placement.NONE,
+    smt: bool = False,
+    coordinator: CoordinatorChoice | None = None,
+    heap_limit_bytes: int | None = None,
+) -> Plan:
+    """The plan for `asked`, a policy or 'auto'.
+
+    `heap_limit_bytes` caps the sum of the heaps. Raises UsageError for what the machine or the
+    engine cannot hold.
+    """
+    question = _known(asked)
+    places, own = reserve(usable_places(machine, smt=smt), coordinator, traits)
+    if question == "auto":
+        policy, rule = rules.choose(traits, places, count)
+    else:
+        policy = Policy(question)
+        rule = rules.POLICIES[policy]
+    if policy is Policy.WIM and placement is not Placement.NONE:
+        raise UsageError(
+            f"--placement {placement}: wim sets no mask, so its threads have no places; "
+            "for one instance with a mask take --policy win -n 1"
+        )
+    request = _Request(
+        machine=machine,
+        traits=traits,
+        policy=policy,
+        count=count,
+        memory_asked=memory,
+        placement=placement,
+        smt=smt,
+        coordinator=coordinator,
+        heap_limit_bytes=heap_limit_bytes,
+        places=places,
+        own=own,
+        memory=memory_map(machine, places, set_aside_bytes=traits.coordinator_bytes),
+    )
+    groups = divide(policy, places, count)
+    heaps = _heaps(request, groups)
+    slots = _slots(request, groups, heaps, auto=question == "auto")
+    same, mask_only = _coincidences(request, slots)
+    reasons = [rule]
+    if count is not None and policy is not Policy.WIM:
+        reasons.append(rules.COUNTED)
+    if same:
+        reasons.append(rules.about_coincidence(policy, same))
+    if mask_only:
+        used = {cpu for place in places for cpu in place.cpus}
+        all_cpus = used.issuperset(machine.allowed.pus)
+        reasons.append(rules.about_mask(policy, mask_only, all_cpus=all_cpus))
+    if not traits.distributed and len(slots) > 1:
+        reasons.append(rules.COPIES)
+    if policy is Policy.WICP and count is None and _has_rest(places):
+        reasons.append(rules.REST)
+    reasons += [
+        rules.about_cores(smt=smt, has_smt=machine.smt),
+        rules.about_memory(slots, request.memory, memory, policy),
+        rules.about_heap(heaps, request.memory, traits),
+        rules.PARTITIONS,
+    ]
+    if placement is not Placement.NONE:
+        reasons.append(rules.about_threads(placement))
+    if traits.has_coordinator:
+        reasons.append(rules.about_coordinator(coordinator))
+    threads = sum(slot.threads for slot in slots)
+    return Plan(
+        engine=traits.name,
+        policy=policy,
+        asked=question,
+        placement=placement,
+        smt=smt,
+        slots=slots,
+        coordinator=place_coordinator(coordinator, traits, own, request.memory, slots[0]),
+        total_threads=threads,
+        total_heap_bytes=sum(heaps.sizes_bytes),
+        shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads,
+        coincides_with=same,
+        reasons=tuple(reasons),
+        warnings=tuple(_warnings(request, groups, slots, heaps)),
+        machine=machine.summary,
+        machine_id=machine_id(machine),
+    )
+
+
+def make_comparable_plans(
+    machine: Machine,
+    traits: EngineTraits,
+    policies: Sequence[str],
+    *,
+    memory: MemoryPolicy | None = None,
+    placement: Placement = Placement.NONE,
+    smt: bool = False,
+    coordinator: CoordinatorChoice | None = None,
+) -> list[Plan]:
+    """A plan for each policy, the sum of the heaps equal in all of them (for a bench).
+
+    Where one policy cannot reach the sum of the others (a heap cut for compressed pointers),
+    the others come down to it.
+    """
+    limit: int | None = None
+    while True:
+        plans = [
+            make_plan(
+                machine,
+                traits,
+                policy,
+                memory=memory,
+                placement=Placement.NONE if policy == Policy.WIM else placement,
+                smt=smt,
+                coordinator=coordinator,
+                heap_limit_bytes=limit,
+            )
+            for policy in policies
+        ]
+        least = min(plan.total_heap_bytes for plan in plans)
+        if all(plan.total_heap_bytes == least for plan in plans):
+            return plans
+        limit = least
+
+
+def _known(asked: str) -> Asked:
+    if asked not in get_args(Asked):
+        known = ", ".join(get_args(Asked))
+        raise UsageError(f"policy {asked!r} is not known; known are: {known}")
+    return cast(Asked, asked)
+
+
+def _heaps(request: _Request, groups: Sequence[Group]) -> Heaps:
+    """The heaps of `groups`. Raises UsageError, naming how many instances would fit."""
+    memory, traits = request.memory, request.traits
+    shares = [memory.share_bytes(group) for group in groups]
+    heaps = size_heaps(shares, traits, request.heap_limit_bytes)
+    lack = shortfall(heaps, traits)
+    if not lack:
+        return heaps
+    for fewer in range(len(groups) - 1, 0, -1):
+        fewer_groups = divide(_splittable(request.policy), request.places, fewer)
+        fewer_shares = [memory.share_bytes(group) for group in fewer_groups]
+        fitting = size_heaps(fewer_shares, traits, request.heap_limit_bytes)
+        if not shortfall(fitting, traits):
+            raise UsageError(
+                f"{lack}: {len(groups)} instances do not fit in {gib(memory.budget_bytes)} "
+                f"({memory.limited_by}), {fewer} would; use -n {fewer} or fewer"
+            )
+    raise UsageError(
+        f"{lack}: not even one instance fits in {gib(memory.budget_bytes)} "
+        f"({memory.limited_by}); give the process more memory"
+    )
+
+
+def _splittable(policy: Policy) -> Policy:
+    """The policy under which fewer instances are tried: wim has no count."""
+    return Policy.WIN if policy is Policy.WIM else policy
+
+
+def _slots(
+    request: _Request, groups: Sequence[Group], heaps: Heaps, *, auto: bool
+) -> tuple[Slot, ...]:
+    masked = request.policy is not Policy.WIM
+    memory_asked = request.memory_asked
+    if auto and not masked and memory_asked is None and request.memory.several:
+        # A single server over several nodes: every thread reads all of its memory.
+        memory_asked = MemoryPolicy.INTERLEAVE
+    nics: dict[int, list[str]] = defaultdict(list)
+    for card in sorted(request.machine.nics, key=lambda card: card.name):
+        if card.node is not None:
+            nics[card.node].append(card.name)
+    seats = _seats(request, groups, request.policy, memory_asked)
+    slots: list[Slot] = []
+    turns: dict[int, int] = defaultdict(int)
+    for index, (group, seat, heap) in enumerate(zip(groups, seats, heaps.sizes_bytes, strict=True)):
+        nodes = tuple(sorted({place.node for place in group if place.node is not None}))
+        nic = None
+        if masked and len(nodes) == 1 and nics[nodes[0]]:
+            # Several cards on a node are dealt to its slots in turn.
+            cards = nics[nodes[0]]
+            nic = cards[turns[nodes[0]] % len(cards)]
+            turns[nodes[0]] += 1
+        slots.append(
+            Slot(
+                index=index,
+                cpus=seat[0],
+                thread_cpus=thread_order(group, request.placement),
+                cores=len(group),
+                threads=sum(len(place.cpus) for place in group),
+                memory_policy=seat[1],
+                memory_nodes=seat[2],
+                nodes=nodes,
+                chiplets=tuple(sorted({p.chiplet for p in group if p.chiplet is not None})),
+                packages=tuple(sorted({p.package for p in group if p.package is not None})),
+                memory_bytes=request.memory.share_bytes(group),
+                heap_bytes=heap,
+                nic=nic,
+            )
+        )
+    return tuple(slots)
+
+
+def _seats(
+    request: _Request, groups: Sequence[Group], policy: Policy, asked: MemoryPolicy | None
+) -> list[Seat]:
+    machine_wide = policy is Policy.WIM
+    return [
+        (
+            None if machine_wide else tuple(sorted(cpu for place in group for cpu in place.cpus)),
+            *place_memory(request.memory, group, asked, machine_wide=machine_wide),
+        )
+        for group in groups
+    ]
+
+
+def _coincidences(
+    request: _Request, slots: Sequence[Slot]
+) -> tuple[tuple[Policy, ...], tuple[Policy, ...]]:
+    """(policies that give the same slots here, policies of one slot where only a mask differs)."""
+    mine = {(slot.cpus, slot.memory_policy, slot.memory_nodes) for slot in slots}
+    memories = _without_masks(mine)
+    same: list[Policy] = []
+    mask_only: list[Policy] = []
+    for other in Policy:
+        if other is request.policy:
+            continue
+        try:
+            groups = divide(other, request.places, request.count)
+        except UsageError:
+            continue  # not to be had with this count
+        if len(groups) != len(slots):
+            continue
+        theirs = set(_seats(request, groups, other, request.memory_asked))
+        if theirs == mine:
+            same.append(other)
+        elif Policy.WIM in (other, request.policy) and _without_masks(theirs) == memories:
+            mask_only.append(other)
+    return tuple(same), tuple(mask_only)
+
+
+def _without_masks(seats: Collection[Seat]) -> tuple[MemoryPolicy, tuple[int, ...]] | None:
+    """The memory of a plan's only seat; None where there are several."""
+    return next(seat[1:] for seat in seats) if len(seats) == 1 else None
+
+
+def _has_rest(places: Group) -> bool:
+    outside = sum(place.chiplet is None for place in places)
+    return 0 < outside < len(places)
+
+
+def _warnings(
+    request: _Request, groups: Sequence[Group], slots: Sequence[Slot], heaps: Heaps
+) -> list[str]:
+    found: list[str] = []
+    machine, memory = request.machine, request.memory
+    for node in sorted({place.node for place in request.places if place.node is not None}):
+        source = memory.source[node]
+        if source != node and source is not None:
+            found.append(
+                f"node {node} has no memory that is allowed; its cores take node {source}'s"
+            )
+    if machine.nodes and None in memory.source.values() and len(machine.nodes) > 1:
+        found.append("some cores have no local memory node; their memory is left to first touch")
+    if request.policy is Policy.WIM and request.own:
+        found.append(
+            "wim sets no mask, so the worker may also run on the coordinator's reserved cores"
+        )
+    kind = request.coordinator.kind if request.coordinator else None
+    if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(groups) > 1:
+        found.append(
+            "the coordinator shares slot 0's single core; this slowed Presto to 0.65x "
+            "(olap-on-chiplets, section 4.2)"
+        )
+    if heaps.cut_for_pointers:
+        found.append(
+            f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
+            f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the sum of the "
+            "heaps is lower than under other policies"
+        )
+    if heaps.plain_pointers:
+        found.append(
+            f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
+            "(32 GiB and more): objects take more room there"
+        )
+    if heaps.cut_for_overhead:
+        found.append(
+            f"{len(slots)} instances weigh {gib(request.traits.overhead_bytes)} each besides the "
+            "heap, so the sum of the heaps is lower than with fewer instances"
+        )
+    return found

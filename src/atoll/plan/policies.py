@@ -1,0 +1,115 @@
+"""The deployment policies: which cores make up which worker instance.
+
+WIM, WIN, WIC: numa-distributed-engines section III-A; WICP: olap-on-chiplets section 3.2;
+WICP-mixed: its section 4.4; SPMWIN: numa-distributed-engines section IV-D.
+
+Every policy gives disjoint groups that together are all the places given, in the order of
+their first cores. Without a count, WIN and WICP take nodes and chiplets as they are, however
+unequal, and cores outside any chiplet are one more group on their node under WICP; with a
+count, sizes differ by at most one core.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, cycle
+
+from atoll.errors import UsageError
+from atoll.plan.balance import partition
+from atoll.plan.cores import Group, Place, group_by
+from atoll.schema.plan import Policy
+
+
+def divide(policy: Policy, places: Group, count: int | None) -> list[Group]:
+    """The groups of `policy`. Raises UsageError where it cannot have `count` instances."""
+    if count is not None:
+        _check_count(policy, len(places), count)
+    match policy:
+        case Policy.WIM:
+            groups = [places]
+        case Policy.SPMWIN:
+            wanted = count or len(group_by(places, lambda place: place.node))
+            groups = _deal(places, _even(len(places), wanted))
+        case Policy.WICP_MIXED:
+            groups = _mixed(places, count)
+        case _ if count is not None:
+            groups = list(partition(places, count))
+        case Policy.WIN:
+            groups = list(map(tuple, group_by(places, lambda place: place.node).values()))
+        case Policy.WICP:
+            groups = by_chiplet(places)
+        case Policy.WIC:
+            groups = [(place,) for place in places]
+    return sorted(groups, key=lambda group: group[0].core)
+
+
+def by_chiplet(places: Sequence[Place]) -> list[Group]:
+    """One group per chiplet, and per node one more of the cores that are in none."""
+    groups = group_by(
+        places, lambda place: (place.chiplet, place.node if place.chiplet is None else None)
+    )
+    return list(map(tuple, groups.values()))
+
+
+def _check_count(policy: Policy, cores: int, count: int) -> None:
+    if count < 1:
+        raise UsageError(f"-n {count}: there must be at least one worker instance")
+    if count > cores:
+        raise UsageError(
+            f"-n {count}: the plan has {cores} usable cores and an instance needs one of its own; "
+            f"use -n {cores} or fewer"
+        )
+    if policy is Policy.WIM and count != 1:
+        raise UsageError(
+            f"-n {count}: wim is one instance for the machine; for {count} instances take "
+            "--policy win, wicp or wic"
+        )
+
+
+def _mixed(places: Group, count: int | None) -> list[Group]:
+    """As many slots in a node as WICP has there, each with cores of all the node's chiplets."""
+    regions = _regions(places)
+    if count is None:
+        return [
+            group
+            for region in regions
+            for group in _deal(region, _even(len(region), len(by_chiplet(region))))
+        ]
+    region_of = {place.core: number for number, region in enumerate(regions) for place in region}
+    shares = [
+        Counter(region_of[place.core] for place in group) for group in partition(places, count)
+    ]
+    slots: list[Group] = [()] * count
+    for number, region in enumerate(regions):
+        dealt = _deal(region, [share[number] for share in shares])
+        slots = [slot + more for slot, more in zip(slots, dealt, strict=True)]
+    return slots
+
+
+def _regions(places: Group) -> list[Group]:
+    """The nodes' cores; nodes that share a chiplet (the user may name such) are one region."""
+    merged: list[set[int | None]] = []
+    for chiplet in by_chiplet(places):
+        nodes = {place.node for place in chiplet}
+        apart = [region for region in merged if region.isdisjoint(nodes)]
+        touched = [region for region in merged if not region.isdisjoint(nodes)]
+        merged = [*apart, nodes.union(*touched)]
+    return [tuple(place for place in places if place.node in region) for region in merged]
+
+
+def _even(cores: int, slots: int) -> list[int]:
+    size, big = divmod(cores, slots)
+    return [size + (slot < big) for slot in range(slots)]
+
+
+def _deal(places: Sequence[Place], quotas: Sequence[int]) -> list[Group]:
+    """Deal cores like cards, node by node and chiplet by chiplet, so that every slot gets its
+    share of each; `quotas` says how many cards each slot takes in all."""
+    slots: list[list[Place]] = [[] for _ in quotas]
+    order = group_by(places, lambda place: (place.node, place.chiplet)).values()
+    turn = cycle(range(len(quotas)))
+    for place in chain.from_iterable(order):
+        slot = next(slot for slot in turn if len(slots[slot]) < quotas[slot])
+        slots[slot].append(place)
+    return [tuple(slot) for slot in slots]

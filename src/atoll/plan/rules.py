@@ -1,0 +1,230 @@
+"""The rules that a plan rests on, as data, each with its source; and the choice of `auto`.
+
+Sources:
+- "Towards NUMA-Aware Distributed Query Engines" (A. Fogli, P. Pietzuch, D. Makreshanski,
+  J. Giceva), cited as numa-distributed-engines;
+- "OLAP on Modern Chiplet-Based Processors" (A. Fogli, B. Zhao, P. Pietzuch, M. Bandle,
+  J. Giceva), cited as olap-on-chiplets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.plan.coordinator import CoordinatorChoice
+from atoll.plan.cores import Group
+from atoll.plan.memory import MemoryMap
+from atoll.plan.sizing import Heaps
+from atoll.plan.units import gib
+from atoll.schema.plan import (
+    CoordinatorKind,
+    EngineTraits,
+    MemoryPolicy,
+    Placement,
+    Policy,
+    Reason,
+    Slot,
+)
+
+POLICIES = {
+    Policy.WIM: Reason(
+        rule="one instance per machine",
+        text="One instance has the whole machine, without a mask: the engine as people start it.",
+        source="numa-distributed-engines, section III-A (1)",
+    ),
+    Policy.WIN: Reason(
+        rule="one instance per NUMA node",
+        text="Each instance has one NUMA node, as large as that is, and the memory beside it.",
+        source="numa-distributed-engines, sections III-A (2) and IV-C",
+    ),
+    Policy.WICP: Reason(
+        rule="one instance per chiplet",
+        text="Each instance has one chiplet, as large as that is, and the memory beside it.",
+        source="olap-on-chiplets, section 3.2 (3)",
+    ),
+    Policy.WICP_MIXED: Reason(
+        rule="as many instances as chiplets, mixed",
+        text="Each instance has cores of all chiplets of its node: more L3 to each, but shared.",
+        source="olap-on-chiplets, section 4.4",
+    ),
+    Policy.WIC: Reason(
+        rule="one instance per core",
+        text="Each instance has one physical core.",
+        source="numa-distributed-engines, section III-A (3)",
+    ),
+    Policy.SPMWIN: Reason(
+        rule="as many instances as nodes, spread",
+        text="Each instance has cores of all nodes: the control experiment to win.",
+        source="numa-distributed-engines, section IV-D",
+    ),
+}
+
+_AUTO_SINGLE = Reason(
+    rule="auto: one instance",
+    text="Every instance of this engine is a whole server with a full copy of the data, so there "
+    "is one unless more are asked for (-n).",
+    source="rule of this tool, not a measurement",
+)
+_AUTO_CORE = Reason(
+    rule="auto: one instance per core",
+    text="An instance runs a query on one thread only; such engines gain up to one instance per "
+    "physical core.",
+    source="numa-distributed-engines, section IV-B",
+)
+_AUTO_CHIPLET = Reason(
+    rule="auto: one instance per chiplet",
+    text="Speed-ups over one instance per machine peak where the number of instances is the "
+    "number of chiplets.",
+    source="olap-on-chiplets, sections 4.2 and 4.5.1",
+)
+_AUTO_NODE = Reason(
+    rule="auto: one instance per NUMA node",
+    text="Chiplets cannot be told on this machine; the peak is then at one instance per node.",
+    source="numa-distributed-engines, section IV-B",
+)
+
+COUNTED = Reason(
+    rule="count asked for",
+    text="The number of instances is the user's; sizes differ by at most one core, and an "
+    "instance stays within one chiplet and node wherever that is possible.",
+    source="numa-distributed-engines, section IV-B; olap-on-chiplets, section 4.5.1",
+)
+COPIES = Reason(
+    rule="copies",
+    text="Each instance is a whole server with a full copy of the data; the query streams are "
+    "dealt to them round-robin.",
+    source="rule of this tool, not a measurement",
+)
+REST = Reason(
+    rule="cores outside chiplets",
+    text="Cores that belong to no chiplet make up one more slot on their node.",
+    source="rule of this tool, not a measurement",
+)
+PARTITIONS_PER_THREAD = 2
+PARTITIONS = Reason(
+    rule="equal concurrency",
+    text=f"Threads in sum, and {PARTITIONS_PER_THREAD} shuffle partitions per thread, depend on "
+    "the machine and not on the policy.",
+    source="Spark's tuning guide: 2 to 3 tasks per CPU core",
+)
+
+
+def choose(traits: EngineTraits, places: Group, count: int | None) -> tuple[Policy, Reason]:
+    """What `auto` comes to for this engine on these cores."""
+    chiplets = any(place.chiplet is not None for place in places)
+    if not traits.distributed:
+        if count in (None, 1):
+            return Policy.WIM, _AUTO_SINGLE
+        return (Policy.WICP if chiplets else Policy.WIN), _AUTO_SINGLE
+    if not traits.parallel_query:
+        return Policy.WIC, _AUTO_CORE
+    return (Policy.WICP, _AUTO_CHIPLET) if chiplets else (Policy.WIN, _AUTO_NODE)
+
+
+def about_cores(*, smt: bool, has_smt: bool) -> Reason:
+    if not has_smt:
+        text = "The cores have one thread each."
+    elif smt:
+        text = "All threads of a core are used, as asked for; analytical queries gained nothing."
+    else:
+        text = "Physical cores only, one CPU each: SMT gave analytical queries nothing overall."
+    return Reason(rule="physical cores", text=text, source="numa-distributed-engines, section VI")
+
+
+def about_memory(
+    slots: Sequence[Slot], memory: MemoryMap, asked: MemoryPolicy | None, policy: Policy
+) -> Reason:
+    used = sorted({slot.memory_policy for slot in slots})
+    source = "numa-distributed-engines, section IV-C"
+    if asked is not None:
+        text = f"{asked}, as asked for."
+        if policy is Policy.WIM:
+            text += " With it, wim is no longer the engine as people start it."
+        source = "the user"
+    elif used == [MemoryPolicy.BIND]:
+        text = "Bound to the node of each instance, which was the best of three policies."
+    elif used == [MemoryPolicy.INTERLEAVE]:
+        text = "Interleaved over its nodes: an instance over several nodes has no local one."
+    elif MemoryPolicy.INTERLEAVE in used:
+        text = "Bound to the node where an instance has one; interleaved where it has several."
+    elif policy is Policy.WIM:
+        text = "Nothing is set: the kernel's default, first touch."
+    elif not memory.several:
+        text = "One node with memory and CPUs, so there is nothing to choose: first touch."
+    else:
+        text = "The topology does not say which memory is local: first touch."
+    return Reason(rule="memory policy", text=text, source=source)
+
+
+def about_heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
+    aside = f", less {gib(traits.coordinator_bytes)} for the coordinator"
+    word = "heap" if traits.jvm else "the engine's own memory"
+    return Reason(
+        rule="heap",
+        text=f"{gib(memory.budget_bytes)} to share ({memory.limited_by}"
+        f"{aside if traits.coordinator_bytes else ''}); {traits.heap_ratio:.0%} of it is {word}, "
+        f"{gib(sum(heaps.sizes_bytes))} in sum, the rest is for off-heap memory, the page cache "
+        f"and {gib(traits.overhead_bytes)} that an instance weighs besides.",
+        source=traits.ratio_source,
+    )
+
+
+def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
+    match choice.kind if choice else CoordinatorKind.SHARED:
+        case CoordinatorKind.SHARED:
+            text = "The coordinator has no mask and may run anywhere on the machine."
+        case CoordinatorKind.IN_WORKER:
+            text = "The coordinator shares the CPUs of slot 0, as asked for."
+        case CoordinatorKind.RESERVED:
+            text = "The coordinator has cores of its own, the machine's last, as asked for."
+    return Reason(
+        rule="coordinator",
+        text=text + " One that shared a single core with an instance slowed Presto to 0.65x.",
+        source="olap-on-chiplets, section 4.2",
+    )
+
+
+def about_threads(placement: Placement) -> Reason:
+    order = "neighbours first" if placement is Placement.DENSE else "as far apart as possible first"
+    return Reason(
+        rule="thread placement",
+        text=f"Threads take a slot's CPUs one by one, {order}, as asked for.",
+        source="the user",
+    )
+
+
+def about_coincidence(policy: Policy, others: Sequence[Policy]) -> Reason:
+    return Reason(
+        rule="no choice",
+        text=f"On this machine {_listed([*others, policy])} give the same slots: comparing "
+        "them would compare nothing.",
+        source="this machine's topology",
+    )
+
+
+def about_mask(policy: Policy, others: Sequence[Policy], *, all_cpus: bool) -> Reason:
+    """One instance with a mask against one without: all that is left of a difference."""
+    if policy is Policy.WIM:
+        text = (
+            f"On this machine {_listed(others)} would be one instance as well: all that would "
+            "differ is a CPU mask"
+        )
+    else:
+        text = (
+            f"On this machine wim is one instance as well: all that differs from {policy} is "
+            f"that wim sets no CPU mask, and {policy} sets one"
+        )
+    reach = (
+        "that holds every CPU which this process may use anyway"
+        if all_cpus
+        else "that leaves out CPUs which the plan does not use (SMT siblings, reserved cores)"
+    )
+    return Reason(
+        rule="only the mask differs", text=f"{text} {reach}.", source="this machine's topology"
+    )
+
+
+def _listed(policies: Sequence[Policy]) -> str:
+    """'win', 'win and wicp', 'win, wicp and wic'."""
+    *most, last = policies
+    return f"{', '.join(most)} and {last}" if most else str(last)

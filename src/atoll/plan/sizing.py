@@ -1,0 +1,83 @@
+"""Heaps: the engine's share of each slot's memory, equal in sum whatever the policy.
+
+A slot's memory is split by the engine's own ratio: heap, and the rest for off-heap memory, the
+page cache and what an instance weighs besides. The sum over all slots depends on the machine
+alone, not on the policy, as long as that rest is enough for every instance. A JVM loses
+compressed object pointers at 32 GiB of heap, and a heap somewhat above holds less than one just
+below (the HotSpot documentation of -XX:+UseCompressedOops); so such heaps are cut to 31 GiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from atoll.plan.units import GIB, MIB, gib
+from atoll.schema.plan import EngineTraits
+
+COMPRESSED_POINTERS_END_BYTES = 32 * GIB
+LARGEST_COMPRESSED_BYTES = 31 * GIB
+# Pointers of 8 bytes for 4 swell a heap by up to a half: only above this is more heap gained.
+WORTH_PLAIN_POINTERS_BYTES = 48 * GIB
+
+_PARTS = 1_000_000  # the ratio in millionths, so that sums are exact
+
+
+@dataclass(frozen=True, slots=True)
+class Heaps:
+    sizes_bytes: tuple[int, ...]  # whole MiB
+    cut_for_pointers: int  # slots whose heap was cut to 31 GiB
+    plain_pointers: int  # slots whose heap is too large for compressed pointers
+    cut_for_overhead: int  # slots that the ratio would have given more than is free
+
+
+def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: int | None) -> Heaps:
+    """A heap for each share; their sum at most `limit_bytes`. Does not look at `min_heap_bytes`."""
+    ratio = round(traits.heap_ratio * _PARTS)
+    by_ratio = [share * ratio for share in shares_bytes]
+    by_room = [(share - traits.overhead_bytes) * _PARTS for share in shares_bytes]
+    wanted = [max(0, min(pair)) for pair in zip(by_ratio, by_room, strict=True)]
+    total_mib = sum(wanted) // (_PARTS * MIB)
+    if limit_bytes is not None:
+        total_mib = min(total_mib, limit_bytes // MIB)
+    sizes = [mib * MIB for mib in _apportion(wanted, total_mib)]
+    cut = plain = 0
+    if traits.jvm:
+        for slot, size in enumerate(sizes):
+            if size > WORTH_PLAIN_POINTERS_BYTES:
+                plain += 1
+            elif size >= COMPRESSED_POINTERS_END_BYTES:
+                sizes[slot] = LARGEST_COMPRESSED_BYTES
+                cut += 1
+    return Heaps(
+        sizes_bytes=tuple(sizes),
+        cut_for_pointers=cut,
+        plain_pointers=plain,
+        cut_for_overhead=sum(room < share for room, share in zip(by_room, by_ratio, strict=True)),
+    )
+
+
+def shortfall(heaps: Heaps, traits: EngineTraits) -> str:
+    """Why the smallest heap does not do for the engine; '' if it does."""
+    smallest = min(heaps.sizes_bytes)
+    if smallest >= max(traits.min_heap_bytes, MIB):
+        return ""
+    slot = heaps.sizes_bytes.index(smallest)
+    return (
+        f"slot {slot} would have {gib(smallest)} of heap, "
+        f"and {traits.name} needs {gib(max(traits.min_heap_bytes, MIB))}"
+    )
+
+
+def _apportion(weights: Sequence[int], total: int) -> list[int]:
+    """`total` in whole parts by weight, largest remainders first: the sum is exact."""
+    whole = sum(weights)
+    if whole == 0:
+        return [0] * len(weights)
+    parts = [weight * total // whole for weight in weights]
+    by_remainder = sorted(
+        range(len(weights)), key=lambda slot: (-(weights[slot] * total % whole), slot)
+    )
+    for slot in by_remainder[: total - sum(parts)]:
+        parts[slot] += 1
+    return parts

@@ -1,0 +1,16 @@
+"""Bytes as people read them."""
+
+from __future__ import annotations
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def gib(size_bytes: int) -> str:
+    """'512 GiB', '15.6 GiB', '640 MiB', '512 KiB'."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= unit:
+            value = size_bytes / unit
+            digits = 0 if value >= 100 or size_bytes % unit == 0 else 1
+            return f"{value:.{digits}f} {name}"
+    return f"{size_bytes} B"
