@@ -16,6 +16,7 @@ JOBS ?= $(shell nproc)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
 
 # hwloc and numactl are what tests and `make perf` compare with.
 SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
@@ -132,7 +133,7 @@ lint: setup  ## Style, types, layers, file formats, docs, house rules
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.schemas --check
 	$(BIN)/python -m tools.house
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	$(BIN)/mkdocs build --strict --site-dir build/site  # --quiet would also quiet --strict
 
 .PHONY: format
 format: setup  ## Format the code and mend what ruff can mend
@@ -143,7 +144,7 @@ format: setup  ## Format the code and mend what ruff can mend
 .PHONY: docs
 docs: setup  ## Generate the file formats' pages and build the site into site/
 	$(BIN)/python -m tools.schemas
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 	@echo "site/index.html"
 
 # ---- Speed -------------------------------------------------------------------------------
