@@ -3,9 +3,10 @@
 class TopologyFault(Exception):
     """One line: what is wrong with the topology, where, and what to do."""
 
-def discover(kind: str, where: str) -> str:
+def discover(kind: str, where: str, content: bytes | None = None) -> str:
     """The machine as JSON (format `atoll/machine`).
 
     `kind` is live, xml, synthetic or sysfs; `where` the path or the synthetic string, empty
-    for live. Raises TopologyFault.
+    for live. `content` is the XML file's bytes where the caller has them already; `where` then
+    only names it. Raises TopologyFault.
     """

@@ -5,12 +5,15 @@ Indices: `index` is logical (hwloc's order, 0..n-1), `os_index` is the kernel's 
 `pus` fields are always OS indices of PUs, sorted; `node` fields are OS indices of NUMA
 nodes (what numactl takes); `package`, `die`, `l3`, `core` fields are logical indices.
 A machine holds all PUs that hwloc sees; `allowed` says which of them, and which memory,
-this process may use (affinity mask, cgroup). `summary` counts only what is allowed, as
-hwloc's own tools do.
+this process may use (affinity mask, cgroup). `summary` is what hwloc's own tools count: what
+the cgroup leaves, whatever the mask. Where hwloc sees no cores (summary.cores is 0), `cores`
+holds one per PU.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -129,7 +132,7 @@ class Allowed(Record):
 class Origin(Record):
     kind: Literal["live", "xml", "synthetic", "sysfs"]
     where: str = ""  # path or synthetic string
-    hwloc: str = ""  # version of the library that read it
+    hwloc: str = ""  # API version of the library that read it
 
 
 class Notice(Record):
@@ -168,6 +171,19 @@ class Machine(Record):
     def pus(self) -> tuple[int, ...]:
         """All PUs' OS indices, sorted."""
         return tuple(sorted(pu for core in self.cores for pu in core.pus))
+
+    @cached_property
+    def machine_id(self) -> str:
+        """Names the layout: the same CPUs, nodes and chiplets give the same 16 hex digits.
+
+        Memory sizes, limits and names are left out, because they change from boot to boot.
+        """
+        layout = [
+            [core.pus for core in self.cores],
+            [(node.os_index, node.pus) for node in self.nodes],
+            [chiplet.pus for chiplet in self.chiplets],
+        ]
+        return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
 
     @cached_property
     def allowed_cores(self) -> tuple[Core, ...]:

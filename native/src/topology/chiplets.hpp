@@ -1,0 +1,15 @@
+// Chiplets from what the machine shows: L3 domains, dies, sub-NUMA nodes.
+//
+// A chiplet is a set of at least two cores, smaller than its package, that share the fastest
+// path to each other (Fogli et al., "OLAP on Modern Chiplet-Based Processors", PVLDB 17, 2024).
+// Pure.
+#pragma once
+
+#include "model.hpp"
+
+namespace atl::topology {
+
+// In the order of their first cores. Looks at packages, dies, nodes, l3 and cores only.
+std::vector<Chiplet> find_chiplets(const Machine& machine);
+
+}  // namespace atl::topology

@@ -1,0 +1,175 @@
+// The checks and detours before hwloc sees a file or folder (declared in source.hpp).
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "atoll/topology.hpp"
+#include "source.hpp"
+
+namespace atl::topology {
+namespace {
+
+namespace fs = std::filesystem;
+
+// hwloc's largest recorded machines are 3 MB.
+constexpr std::size_t most_xml_bytes = std::size_t{256} << 20;
+
+bool skip(std::string_view& text, std::string_view opening, std::string_view closing) {
+  if (!text.starts_with(opening)) return false;
+  const std::size_t end = text.find(closing, opening.size());
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + closing.size());
+  return true;
+}
+
+// The first tag that is no declaration, comment or DOCTYPE, without its brackets.
+std::string_view root_tag(std::string_view text) {
+  skip(text, "\xef\xbb\xbf", "\xbf");
+  for (;;) {
+    const std::size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin == std::string_view::npos) return {};
+    text.remove_prefix(begin);
+    if (skip(text, "<?", "?>") || skip(text, "<!--", "-->") || skip(text, "<!", ">")) continue;
+    if (!text.starts_with('<')) return {};
+    text.remove_prefix(1);
+    return text.substr(0, text.find('>'));
+  }
+}
+
+// The major version that the root element declares; 1 where it declares none.
+int major_version(std::string_view tag) {
+  const std::size_t at = tag.find("version=");
+  if (at == std::string_view::npos || at + 9 >= tag.size()) return 1;
+  const std::string digits(tag.substr(at + 9, 3));
+  return std::atoi(digits.c_str());
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code fault;
+  return fs::is_directory(path, fault);
+}
+
+bool has_cpus(const fs::path& system) {
+  std::error_code fault;
+  return is_folder(system / "cpu/cpu0") || fs::is_regular_file(system / "cpu/online", fault);
+}
+
+// Very old kernels tell their CPUs only in /proc/cpuinfo.
+bool has_cpuinfo(const fs::path& root) {
+  std::ifstream file(root / "proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("processor") || line.starts_with("cpu")) return true;
+  }
+  return false;
+}
+
+bool is_root(const fs::path& path) {
+  return has_cpus(path / "sys/devices/system") || has_cpuinfo(path);
+}
+
+bool is_capture(const fs::path& path) {
+  return is_root(path) || has_cpus(path / "devices/system") || has_cpus(path);
+}
+
+fs::path only_subfolder(const fs::path& path) {
+  fs::path only;
+  std::error_code fault;
+  for (const auto& entry : fs::directory_iterator(path, fault)) {
+    if (!is_folder(entry.path()) || !is_capture(entry.path())) continue;
+    if (!only.empty()) return {};
+    only = entry.path();
+  }
+  return only;
+}
+
+}  // namespace
+
+std::string read_xml_file(const std::string& path) {
+  if (is_folder(path)) throw Fault(path + ": is a folder, not an XML file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Fault(path + ": cannot be read: " + std::strerror(errno));
+  std::string text;
+  std::string block(1 << 16, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    text.append(block, 0, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most_xml_bytes) break;
+  }
+  return text;
+}
+
+void check_xml(const Source& source) {
+  const std::string& where = source.where;
+  const std::string export_it = "; export one with 'lstopo OUT.xml' on that machine";
+  if (source.xml.size() > most_xml_bytes) {
+    throw Fault(where + ": is over 256 MiB, too large for a topology" + export_it);
+  }
+  if (source.xml.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Fault(where + ": is empty" + export_it);
+  }
+  const std::string_view tag = root_tag(source.xml);
+  const std::string name(tag.substr(0, tag.find_first_of(" \t\r\n/")));
+  if (name == "topologydiff") {
+    throw Fault(where + ": is a difference of two topologies, not a topology" + export_it);
+  }
+  if (name != "topology" && name != "root") throw Fault(where + ": is no hwloc XML" + export_it);
+  if (major_version(tag) >= 3) {
+    throw Fault(where +
+                ": was written by hwloc 3, which this hwloc cannot read; export it anew on that "
+                "machine with 'lstopo --export-xml-flags v2 OUT.xml'");
+  }
+  if (source.xml.find('\0') != std::string::npos) {
+    throw Fault(where + ": holds binary data, not XML" + export_it);
+  }
+}
+
+CapturedFolder::CapturedFolder(const std::string& where) {
+  fs::path path = where;
+  if (!is_folder(path)) throw Fault(where + ": is no folder that can be read");
+  if (!is_capture(path)) path = only_subfolder(path);
+  if (path.empty()) {
+    throw Fault(where +
+                ": holds no captured sysfs (sys/devices/system/cpu); make one with "
+                "'hwloc-gather-topology OUT' on that machine and unpack OUT.tar.bz2");
+  }
+  path = fs::canonical(path);
+  if (is_root(path)) {
+    root_ = path;
+    return;
+  }
+  if (path.filename() == "sys" && path.has_parent_path() && is_root(path.parent_path())) {
+    root_ = path.parent_path();
+    return;
+  }
+  staging_.create();
+  root_ = staging_.folder;
+  if (has_cpus(path)) {
+    fs::create_directories(root_ / "sys/devices");
+    staging_.link("sys/devices/system", path);
+  } else {
+    staging_.link("sys", path);
+  }
+}
+
+void CapturedFolder::Staging::create() {
+  std::error_code fault;
+  std::string name = (fs::temp_directory_path(fault) / "atoll-sysfs-XXXXXX").string();
+  if (fault || mkdtemp(name.data()) == nullptr) {
+    throw Fault("no temporary folder can be made (is TMPDIR writable?)");
+  }
+  folder = name;
+}
+
+void CapturedFolder::Staging::link(const char* name, const fs::path& target) const {
+  std::error_code fault;
+  fs::create_directory_symlink(target, folder / name, fault);
+  if (fault) throw Fault((folder / name).string() + ": cannot be made: " + fault.message());
+}
+
+CapturedFolder::Staging::~Staging() {
+  std::error_code ignored;
+  if (!folder.empty()) fs::remove_all(folder, ignored);
+}
+
+}  // namespace atl::topology

@@ -1,0 +1,46 @@
+// Set questions on sorted vectors of PU numbers.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "model.hpp"
+
+namespace atl::topology {
+
+inline bool contains(const Pus& outer, const Pus& inner) {
+  return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end());
+}
+
+inline Pus intersection(const Pus& a, const Pus& b) {
+  Pus both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+inline bool intersects(const Pus& a, const Pus& b) {
+  auto i = a.begin();
+  auto j = b.begin();
+  while (i != a.end() && j != b.end()) {
+    if (*i == *j) return true;
+    if (*i < *j) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return false;
+}
+
+// The kernel's list format, "0-3,8,10-11".
+std::string to_list(const Pus& pus);
+
+// The inverse; false where `text` is no such list or names a CPU past 2^20.
+bool from_list(const std::string& text, Pus& pus);
+
+// The NUMA node (OS index) that serves these CPUs: the smallest whose CPUs include them, plain
+// memory before special (HBM, NVM, CXL), then the lowest number. None where they span nodes.
+MaybeIndex local_node(const std::vector<NumaNode>& nodes, const Pus& pus);
+
+}  // namespace atl::topology

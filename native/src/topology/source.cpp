@@ -1,0 +1,80 @@
+#include "source.hpp"
+
+#include "atoll/topology.hpp"
+#include "child.hpp"
+
+namespace atl::topology {
+
+std::string subject_of(const Source& source) {
+  switch (source.kind) {
+    case Kind::live:
+      return "this machine";
+    case Kind::synthetic:
+      return "synthetic topology '" + source.where.substr(0, 120) + "'";
+    case Kind::xml:
+    case Kind::sysfs:
+      break;
+  }
+  return source.where;
+}
+
+void prepare_environment(const Source& source) {
+  // hwloc would silently read another machine than the one that was asked for.
+  for (const char* name : {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH",
+                           "HWLOC_COMPONENTS", "HWLOC_THISSYSTEM", "HWLOC_DUMPED_HWDATA_DIR"}) {
+    unsetenv(name);
+  }
+  // Only the plugin that reads XML is of use; loading those for GPUs costs milliseconds.
+  setenv("HWLOC_PLUGINS_BLACKLIST",
+         "hwloc_cuda.so,hwloc_gl.so,hwloc_levelzero.so,hwloc_nvml.so,hwloc_opencl.so,hwloc_pci.so,"
+         "hwloc_rsmi.so",
+         1);
+  if (source.kind != Kind::xml) setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
+  // Its reasons go to stderr, which is captured, and from there into our message.
+  setenv("HWLOC_SYNTHETIC_VERBOSE", "1", 1);
+  setenv("HWLOC_XML_VERBOSE", "1", 1);
+  if (source.kind == Kind::sysfs) {
+    setenv("HWLOC_FSROOT", source.filesystem.c_str(), 1);
+    // As hwloc's tools do for a folder: nothing of this machine may enter.
+    setenv("HWLOC_COMPONENTS", "linux,stop", 1);
+  }
+}
+
+Topology load(const Source& source, bool whole) {
+  const auto fail = [&](const std::string& what) {
+    const std::string said = first_line(Progress::printed());
+    throw Fault(subject_of(source) + ": " + what + (said.empty() ? "" : " (hwloc: " + said + ")"));
+  };
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) throw Fault("hwloc cannot start (out of memory?)");
+  Topology topology(raw);
+  hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
+  // I/O objects cost ten times the rest on a live system, which tells its NICs in sysfs.
+  hwloc_topology_set_io_types_filter(raw, source.kind == Kind::xml
+                                              ? HWLOC_TYPE_FILTER_KEEP_ALL
+                                              : HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
+  unsigned long flags = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  if (whole) flags |= HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
+  hwloc_topology_set_flags(raw, flags);
+
+  if (source.kind == Kind::synthetic &&
+      hwloc_topology_set_synthetic(raw, source.where.c_str()) != 0) {
+    fail("is no hwloc synthetic description; write it like 'Package:2 L3Cache:4 Core:8 PU:2'");
+  }
+  if (source.kind == Kind::xml &&
+      // The length includes the terminating NUL, as in hwloc's own exports.
+      hwloc_topology_set_xmlbuffer(raw, source.xml.c_str(),
+                                   static_cast<int>(source.xml.size() + 1)) != 0) {
+    fail("is not readable as hwloc XML; export it anew with 'lstopo OUT.xml'");
+  }
+  if (hwloc_topology_load(raw) != 0) {
+    fail(source.kind == Kind::xml
+             ? "is truncated or damaged hwloc XML; export it anew with 'lstopo OUT.xml'"
+             : "hwloc cannot read it");
+  }
+  return topology;
+}
+
+}  // namespace atl::topology

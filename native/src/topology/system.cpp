@@ -1,0 +1,178 @@
+#include "system.hpp"
+
+#include <sched.h>
+
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "pus.hpp"
+
+namespace atl::topology {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> read_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+std::optional<std::uint64_t> to_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc{} || end == text.data()) return std::nullopt;
+  return value;
+}
+
+Pus read_cpus(const fs::path& path) {
+  Pus pus;
+  const auto line = read_line(path);
+  if (!line || !from_list(*line, pus)) return {};
+  return pus;
+}
+
+// "0000:03:00.1": domain (4 or more digits), bus, device, function.
+bool is_pci_address(const std::string& name) {
+  const std::size_t bus = name.find(':');
+  return bus != std::string::npos && bus >= 4 && name.size() == bus + 8 && name[bus + 3] == ':' &&
+         name[bus + 6] == '.';
+}
+
+struct CgroupMount {
+  fs::path mounted_at;
+  fs::path mounted_part;  // the part of the hierarchy that the mount shows
+};
+
+// The mount of cgroup v2 (`controller` empty) or of a v1 controller.
+std::optional<CgroupMount> cgroup_mount(const fs::path& root, const std::string& controller) {
+  std::ifstream mounts(root / "proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string skip;
+    std::string part;
+    std::string at;
+    fields >> skip >> skip >> skip >> part >> at;
+    std::string type;
+    while (fields >> skip && skip != "-") {
+    }
+    std::string options;
+    fields >> type >> skip >> options;
+    const bool wanted =
+        controller.empty() ? type == "cgroup2"
+                           : type == "cgroup" && (',' + options + ',').find(',' + controller +
+                                                                            ',') != std::string::npos;
+    if (wanted) return CgroupMount{root / fs::path(at).relative_path(), part};
+  }
+  return std::nullopt;
+}
+
+void tighten(std::optional<std::uint64_t>& limit, std::optional<std::uint64_t> other) {
+  // v1 writes 2^63 rounded down to pages where there is no limit.
+  constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
+  if (other && *other < no_limit && (!limit || *other < *limit)) limit = other;
+}
+
+void tighten_upwards(std::optional<std::uint64_t>& limit, const CgroupMount& mount,
+                     const fs::path& group, const char* file) {
+  fs::path relative = group.lexically_relative(mount.mounted_part);
+  // Without a cgroup namespace a container sees the host's path but mounts only its own part.
+  if (relative.empty() || *relative.begin() == "..") relative = ".";
+  fs::path at = (mount.mounted_at / relative).lexically_normal();
+  for (;;) {
+    if (const auto line = read_line(at / file)) tighten(limit, to_number(*line));
+    const std::string here = at.lexically_relative(mount.mounted_at).string();
+    if (here == "." || here.empty() || at == at.parent_path()) return;
+    at = at.parent_path();
+  }
+}
+
+}  // namespace
+
+Pus offline_cpus(const fs::path& root) {
+  const fs::path cpus = root / "sys/devices/system/cpu";
+  const Pus offline = read_cpus(cpus / "offline");
+  // `offline` also lists CPUs that could be plugged in but are not there.
+  return intersection(offline, read_cpus(cpus / "present"));
+}
+
+std::optional<std::uint64_t> mem_total_bytes(const fs::path& root) {
+  const auto line = read_line(root / "proc/meminfo");
+  const std::string key = "MemTotal:";
+  if (!line || !line->starts_with(key)) return std::nullopt;
+  const std::size_t digits = line->find_first_not_of(' ', key.size());
+  if (digits == std::string::npos) return std::nullopt;
+  const auto kibibytes = to_number(line->substr(digits));
+  if (!kibibytes) return std::nullopt;
+  return *kibibytes * 1024;
+}
+
+std::vector<Nic> network_interfaces(const fs::path& root) {
+  std::vector<Nic> nics;
+  std::error_code fault;
+  for (const auto& entry : fs::directory_iterator(root / "sys/class/net", fault)) {
+    // Virtual interfaces (lo, bridges) have no `device`.
+    fs::path device = fs::canonical(entry.path() / "device", fault);
+    if (fault) continue;
+    Nic nic{.name = entry.path().filename().string(), .node = std::nullopt, .pci = ""};
+    // The node and the address belong to the device itself or, for virtio and the like, to
+    // the PCI device above it.
+    for (; device.has_relative_path(); device = device.parent_path()) {
+      if (!nic.node) {
+        const auto line = read_line(device / "numa_node");
+        const auto number = line ? to_number(*line) : std::nullopt;
+        if (number) nic.node = static_cast<int>(*number);
+      }
+      if (is_pci_address(device.filename().string())) {
+        nic.pci = device.filename().string();
+        break;
+      }
+    }
+    nics.push_back(std::move(nic));
+  }
+  std::sort(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
+  return nics;
+}
+
+std::optional<std::uint64_t> memory_max_bytes(const fs::path& root) {
+  std::optional<std::uint64_t> limit;
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path group = line.substr(second + 1);
+    if (controllers.empty()) {
+      if (const auto mount = cgroup_mount(root, "")) {
+        tighten_upwards(limit, *mount, group, "memory.max");
+      }
+    } else if ((',' + controllers + ',').find(",memory,") != std::string::npos) {
+      if (const auto mount = cgroup_mount(root, "memory")) {
+        tighten_upwards(limit, *mount, group, "memory.limit_in_bytes");
+      }
+    }
+  }
+  return limit;
+}
+
+Pus affinity() {
+  // The kernel refuses a mask shorter than its own; grow until it fits.
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
+    cpu_set_t* mask = CPU_ALLOC(cpus);
+    if (mask == nullptr) return {};
+    const std::size_t bytes = CPU_ALLOC_SIZE(cpus);
+    const bool fits = sched_getaffinity(0, bytes, mask) == 0;
+    Pus pus;
+    for (int cpu = 0; fits && cpu < cpus; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, mask)) pus.push_back(cpu);
+    }
+    CPU_FREE(mask);
+    if (fits) return pus;
+  }
+  return {};
+}
+
+}  // namespace atl::topology

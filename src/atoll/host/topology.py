@@ -1,0 +1,82 @@
+"""Reading a machine: this one, a file, a captured folder, or a synthetic string.
+
+The topology logic is native (native/src/topology); this module tells sources apart by their
+content, unpacks captured folders, and holds the answer as `Machine`. hwloc 2.9 does not run
+in this process but in a child of it, so no input can take Atoll down.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from atoll import _native
+from atoll.errors import AtollError, TopologyError
+from atoll.host.unpack import unpack_capture
+from atoll.schema.base import parse
+from atoll.schema.machine import Machine
+
+_TARBALLS = (b"BZh", b"\x1f\x8b", b"\xfd7zXZ")  # bzip2, gzip, xz
+_MOST_FILE_BYTES = 256 << 20
+
+
+def read_machine(source: str | None = None, synthetic: str | None = None) -> Machine:
+    """The machine that `source` or `synthetic` describes; with neither, this one.
+
+    `source` is an hwloc XML file, a captured sysfs folder (or hwloc-gather-topology's tarball),
+    or a machine file that Atoll wrote. Raises TopologyError with one line.
+    """
+    if synthetic is not None:
+        if source is not None:
+            raise TopologyError("give either a file to read or a synthetic string, not both")
+        if "\0" in synthetic:
+            raise TopologyError("the synthetic string holds a NUL character")
+        return _discover("synthetic", synthetic)
+    if source is None:
+        return _discover("live", "")
+    if "\0" in source:
+        raise TopologyError("the path holds a NUL character")
+    if os.path.isdir(source):
+        return _discover("sysfs", source)
+    content = _read(source)
+    if content.startswith(_TARBALLS):
+        return _read_tarball(source)
+    if content.lstrip()[:1] in (b"{", b"["):
+        return parse(Machine, content, where=source, error=TopologyError)
+    return _discover("xml", source, content)
+
+
+def _discover(kind: str, where: str, content: bytes | None = None) -> Machine:
+    try:
+        text = _native.discover(kind, where, content)
+    except _native.TopologyFault as fault:
+        raise TopologyError(" ".join(str(fault).split())) from None
+    except UnicodeError:
+        raise TopologyError(f"{where!r}: the name is not valid UTF-8; rename it") from None
+    try:
+        return Machine.model_validate_json(text)
+    except ValidationError as fault:
+        raise AtollError(f"{where}: the native library and the schema disagree: {fault}") from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_FILE_BYTES + 1)
+    except OSError as fault:
+        raise TopologyError(f"{path}: cannot be read: {fault.strerror}") from None
+    if len(content) > _MOST_FILE_BYTES:
+        raise TopologyError(f"{path}: is over 256 MiB, too large for a topology")
+    return content
+
+
+def _read_tarball(path: str) -> Machine:
+    with tempfile.TemporaryDirectory(prefix="atoll-capture-") as folder:
+        unpack_capture(Path(path), Path(folder))
+        machine = _discover("sysfs", folder)
+    return machine.model_copy(
+        update={"origin": machine.origin.model_copy(update={"where": path})}
+    )

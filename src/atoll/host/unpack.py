@@ -1,0 +1,59 @@
+"""Unpacking a tarball of hwloc-gather-topology, which may come from anybody.
+
+Only folders, plain files and relative links that stay inside are made; links last, so that
+nothing is ever written through one. Size and number are bounded.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import tarfile
+from pathlib import Path
+
+from atoll.errors import TopologyError
+
+# A capture of a 1,000-CPU machine has some 100,000 files of a few bytes each.
+_MOST_MEMBERS = 1_000_000
+_MOST_BYTES = 512 << 20
+
+
+def unpack_capture(tarball: Path, folder: Path) -> None:
+    """Unpack into `folder`, which is empty. Raises TopologyError with one line."""
+    links: list[tarfile.TarInfo] = []
+    total_bytes = 0
+    try:
+        with tarfile.open(tarball) as archive:
+            for number, member in enumerate(archive):
+                name = posixpath.normpath(member.name)
+                total_bytes += member.size
+                if number >= _MOST_MEMBERS or total_bytes > _MOST_BYTES:
+                    raise TopologyError(f"{tarball}: is too large for a captured topology")
+                if name.startswith(("/", "..")):
+                    raise TopologyError(f"{tarball}: holds a path outside itself ({member.name})")
+                target = folder / name
+                if member.isdir():
+                    target.mkdir(parents=True, exist_ok=True)
+                elif member.issym():
+                    links.append(member)
+                elif member.isfile():
+                    content = archive.extractfile(member)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(content.read() if content is not None else b"")
+        for link in links:
+            _link(folder, link)
+    except (tarfile.TarError, EOFError, OSError, ValueError) as fault:
+        raise TopologyError(
+            f"{tarball}: cannot be unpacked ({fault}); "
+            "make it anew with 'hwloc-gather-topology OUT'"
+        ) from None
+
+
+def _link(folder: Path, link: tarfile.TarInfo) -> None:
+    name = posixpath.normpath(link.name)
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), link.linkname))
+    if link.linkname.startswith("/") or inside.startswith(".."):
+        return  # sysfs has a few that lead out; hwloc needs none of them
+    target = folder / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists() and not target.is_symlink():
+        target.symlink_to(link.linkname)
