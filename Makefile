@@ -162,7 +162,7 @@ perf-exec perf-plan:
 # ---- Keeping house -----------------------------------------------------------------------
 
 .PHONY: lock
-lock: system  ## Compile requirements.in to requirements.lock (UPGRADE=--upgrade: newest versions)
+lock: system  ## Compile requirements.in to requirements.lock (UPGRADE=--upgrade)
 	"$(PYTHON)" -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --require-hashes -r tools/lock_tools.txt
 	build/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras $(UPGRADE) \
