@@ -49,9 +49,7 @@ class Host(Protocol):
         """Run to the end, output captured. Raises FileNotFoundError, subprocess.TimeoutExpired."""
         ...
 
-    def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
-    ) -> int:
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         """Start a child in a session of its own, output appended to `log`; returns its pid."""
         ...
 

@@ -45,18 +45,14 @@ class FakeHost:
     def list_dir(self, path: str) -> list[str]:
         prefix = path.rstrip("/") + "/"
         names = {
-            name[len(prefix) :].split("/")[0]
-            for name in self.files
-            if name.startswith(prefix)
+            name[len(prefix) :].split("/")[0] for name in self.files if name.startswith(prefix)
         }
         if not names:
             raise FileNotFoundError(2, "no such folder", path)
         return sorted(names)
 
     def exists(self, path: str) -> bool:
-        return path in self.files or any(
-            name.startswith(path + "/") for name in self.files
-        )
+        return path in self.files or any(name.startswith(path + "/") for name in self.files)
 
     def affinity(self, pid: int) -> frozenset[int]:
         return self._affinity
@@ -73,9 +69,7 @@ class FakeHost:
             raise FileNotFoundError(2, "no such program", argv[0])
         return self._on_run(argv)
 
-    def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
-    ) -> int:
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         pid = next(self._pids)
         identity = ProcessId(pid=pid, start_ticks=pid * 10)
         self.processes[pid] = FakeProcess(identity, tuple(argv), dict(env))
@@ -99,9 +93,7 @@ class FakeHost:
 
     def identify(self, pid: int) -> ProcessId | None:
         process = self.processes.get(pid)
-        return (
-            process.id if process is not None and process.exit_status is None else None
-        )
+        return process.id if process is not None and process.exit_status is None else None
 
     def monotonic(self) -> float:
         return self.now_s

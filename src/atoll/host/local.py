@@ -58,9 +58,7 @@ class LocalHost:
         )
         return Finished(done.returncode, done.stdout, done.stderr)
 
-    def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
-    ) -> int:
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         with open(log, "ab") as output:
             child = subprocess.Popen(
                 list(argv),

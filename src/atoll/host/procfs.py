@@ -24,9 +24,7 @@ class Stat:
 def parse_stat(text: str) -> Stat:
     """The name may hold spaces and parentheses, so fields are counted from the last one."""
     opening, closing = text.index("("), text.rindex(")")
-    fields = text[
-        closing + 2 :
-    ].split()  # fields[0] is field 3 of the manual, the state
+    fields = text[closing + 2 :].split()  # fields[0] is field 3 of the manual, the state
     return Stat(
         comm=text[opening + 1 : closing],
         state=fields[0],

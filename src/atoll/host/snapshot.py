@@ -38,9 +38,7 @@ class SnapshotHost:
 
     def affinity(self, pid: int) -> frozenset[int]:
         who = str(pid) if pid else "self"
-        allowed = status_field(
-            self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list"
-        )
+        allowed = status_field(self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list")
         return frozenset(parse_cpulist(allowed))
 
     def run(
@@ -53,9 +51,7 @@ class SnapshotHost:
     ) -> Finished:
         self._refuse(f"run {argv[0]}")
 
-    def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str
-    ) -> int:
+    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         self._refuse(f"start {argv[0]}")
 
     def exit_status(self, pid: int) -> int | None:
@@ -84,6 +80,4 @@ class SnapshotHost:
         return found
 
     def _refuse(self, what: str) -> NoReturn:
-        raise NotPermitted(
-            f"{self._root}: a captured machine cannot {what}; use the live one"
-        )
+        raise NotPermitted(f"{self._root}: a captured machine cannot {what}; use the live one")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+# Far above any kernel's NR_CPUS, far below what would fill the memory from a typing mistake.
+_LIMIT = 1 << 20
+
 
 def parse_cpulist(text: str) -> tuple[int, ...]:
     """'0-3,8' as (0, 1, 2, 3, 8), sorted and without repeats; '' as (). Raises ValueError."""
@@ -14,7 +17,7 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
         first, dash, last = part.partition("-")
         low = int(first)
         high = int(last) if dash else low
-        if low < 0 or high < low:
+        if not 0 <= low <= high < _LIMIT:
             raise ValueError(f"not a CPU list: {text!r}")
         found.update(range(low, high + 1))
     return tuple(sorted(found))
@@ -28,6 +31,4 @@ def format_cpulist(numbers: Iterable[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    return ",".join(
-        str(low) if low == high else f"{low}-{high}" for low, high in ranges
-    )
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

@@ -59,7 +59,10 @@ class Deployment(Record):
     format: Literal["atoll/deployment"] = "atoll/deployment"
     version: Literal[1] = 1
     name: str
+    id: str  # random; processes carry ATOLL_DEPLOYMENT=NAME:ID in their environment
     boot_id: str
+    run_dir: str  # sockets and configuration files; removed when the deployment ends
+    cgroup: str = ""  # folder of its own cgroup v2, where one could be made
     plan: Plan
     state: State
     error: str = ""

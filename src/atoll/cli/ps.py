@@ -1,0 +1,75 @@
+"""`atoll ps`: the deployments that are up, or have failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from atoll.host.local import LocalHost
+from atoll.schema.deployment import Deployment
+from atoll.supervise.stop import listing
+
+
+@click.command(epilog="Example: atoll ps --json | jq '.[].state'")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+def command(as_json: bool) -> None:
+    """List the deployments that are up, and those that failed.
+
+    What a killed supervisor left behind is ended and cleared away first.
+    """
+    deployments, notices = listing(LocalHost())
+    for notice in notices:
+        print(f"atoll: {notice}", file=sys.stderr)
+    if as_json:
+        print(json.dumps([_as_json(deployment) for deployment in deployments], indent=1))
+    elif not deployments:
+        print("nothing is up")
+    else:
+        _print_table(deployments)
+
+
+def _as_json(deployment: Deployment) -> dict[str, object]:
+    pids = [process.id.pid for process in deployment.processes if process.id is not None]
+    return {
+        "name": deployment.name,
+        "engine": deployment.plan.engine,
+        "policy": deployment.plan.policy.value,
+        "slots": len(deployment.plan.slots),
+        "state": deployment.state.value,
+        "error": deployment.error,
+        "up_since_unix_s": deployment.created_unix_s,
+        "supervisor_pid": deployment.supervisor.pid if deployment.supervisor else None,
+        "pids": pids,
+        "sockets": list(deployment.sockets),
+        "logs": [process.log for process in deployment.processes],
+    }
+
+
+def _print_table(deployments: list[Deployment]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("NAME", "ENGINE", "POLICY"):
+        table.add_column(title, overflow="fold")
+    table.add_column("SLOTS", justify="right")
+    for title in ("STATE", "UP SINCE"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("PIDS", overflow="fold")
+    for deployment in deployments:
+        row = _as_json(deployment)
+        since = time.strftime("%m-%d %H:%M:%S", time.localtime(deployment.created_unix_s))
+        pids = " ".join(
+            str(process.id.pid) for process in deployment.processes if process.id is not None
+        )
+        table.add_row(
+            *(deployment.name, deployment.plan.engine, deployment.plan.policy.value),
+            *(str(row["slots"]), deployment.state.value, since, pids),
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    for deployment in deployments:
+        if deployment.error:
+            console.print(f"{deployment.name}: {deployment.error}", markup=False, soft_wrap=True)

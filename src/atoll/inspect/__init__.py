@@ -1,0 +1,1 @@
+"""What a live process really does: its descendants, its threads, their masks. Reads only."""

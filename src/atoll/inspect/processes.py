@@ -1,0 +1,72 @@
+"""The process table: who descends from whom, and who carries a deployment's mark.
+
+Two ways to know what belongs to a deployment. While its supervisor or keeper lives: their
+descendants, complete because both are subreapers. When both were killed: the processes of
+this user that have ATOLL_DEPLOYMENT=NAME:ID in the environment that they were started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atoll.host.api import Host
+from atoll.host.procfs import Stat, parse_stat, status_field
+from atoll.schema.deployment import ProcessId
+
+MARK = "ATOLL_DEPLOYMENT"
+PROCESS_MARK = "ATOLL_PROCESS"
+
+# What reading /proc/PID/... raises for a process that has just gone, or is not ours to read.
+GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+
+
+def process_table(host: Host) -> dict[int, Stat]:
+    """Every process there is, zombies included."""
+    table = {}
+    for name in host.list_dir("/proc"):
+        if name.isdigit():
+            try:
+                table[int(name)] = parse_stat(host.read_text(f"/proc/{name}/stat"))
+            except GONE:
+                continue
+    return table
+
+
+def descendants(table: Mapping[int, Stat], root: int) -> list[ProcessId]:
+    """The living processes below `root`, itself not included, parents first."""
+    children: dict[int, list[int]] = {}
+    for pid, stat in table.items():
+        children.setdefault(stat.parent, []).append(pid)
+    found = []
+    queue = sorted(children.get(root, ()))
+    while queue:
+        pid = queue.pop(0)
+        queue.extend(sorted(children.get(pid, ())))
+        if table[pid].lives:
+            found.append(ProcessId(pid=pid, start_ticks=table[pid].start_ticks))
+    return found
+
+
+def environment(host: Host, pid: int) -> dict[str, str]:
+    """What the process was started with; empty where it is gone or not ours to read."""
+    try:
+        text = host.read_text(f"/proc/{pid}/environ")
+    except GONE:
+        return {}
+    pairs = (entry.partition("=") for entry in text.split("\0") if "=" in entry)
+    return {key: value for key, _, value in pairs}
+
+
+def marked(host: Host, mark: str, *, uid: int) -> list[ProcessId]:
+    """The living processes of user `uid` that carry ATOLL_DEPLOYMENT=`mark`."""
+    found = []
+    for pid, stat in process_table(host).items():
+        if not stat.lives or environment(host, pid).get(MARK) != mark:
+            continue
+        try:
+            owner = status_field(host.read_text(f"/proc/{pid}/status"), "Uid").split()
+        except GONE:
+            continue
+        if owner and int(owner[0]) == uid:
+            found.append(ProcessId(pid=pid, start_ticks=stat.start_ticks))
+    return found

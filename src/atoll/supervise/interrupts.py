@@ -1,0 +1,47 @@
+"""Ctrl-C and SIGTERM in the process that owns a deployment.
+
+Correctness does not rest on these handlers: if the owner goes at any instruction, its end
+of the control socket closes and the supervisor takes everything down. They only make the
+owner wait for that, and let its exit code tell the truth.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def terminate_is_interrupt() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt as SIGINT does, so that both unwind and clean up."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """A second Ctrl-C does not break off the cleaning up after the first.
+
+    It is not kept for later either: who presses twice means the same thing twice.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+    previous = [(number, signal.signal(number, lambda *_: None)) for number in _INTERRUPTS]
+    try:
+        yield
+    finally:
+        for number, handler in previous:
+            signal.signal(number, handler)

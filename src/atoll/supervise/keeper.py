@@ -1,0 +1,103 @@
+"""The keeper: outlives the supervisor only to end what a killed supervisor leaves behind.
+
+    owner (atoll up, atoll bench)
+      └─ keeper        own session, subreaper; does nothing but wait
+           └─ supervisor    subreaper; starts and watches
+                └─ atoll-exec → engine processes, their children, their orphans
+
+Whoever is killed, somebody notices: the owner's death closes the control socket, the
+keeper's death closes a pipe, the supervisor's death is its parent's SIGCHLD, and its
+orphans become the keeper's children, also after setsid and a double fork.
+`python -m atoll.supervise.keeper REQUEST CONTROL_FD LOCK_FD` is started by `launch`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+from atoll.host.local import LocalHost
+from atoll.host.reaper import become_subreaper, reap
+from atoll.schema.base import parse
+from atoll.schema.deployment import Deployment, State
+from atoll.supervise import cgroup, records
+from atoll.supervise.ending import end_descendants
+from atoll.supervise.lastwords import how_it_ended
+from atoll.supervise.request import Request
+from atoll.supervise.supervisor import Supervisor, close_record, first_record
+
+_WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+
+def main() -> None:
+    request_path, control_fd, lock_fd = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    # The engine must inherit neither: the lock would outlive us, the socket its owner.
+    os.set_inheritable(control_fd, False)
+    os.set_inheritable(lock_fd, False)
+    become_subreaper()
+    host = LocalHost()
+    request = parse(Request, Path(request_path).read_bytes(), where=request_path)
+    folder = cgroup.make(host, request.id)
+    record = first_record(request, boot_id=records.boot_id(host), cgroup=folder)
+    record = record.model_copy(update={"keeper": host.identify(os.getpid())})
+    records.write(record)
+    control = socket.socket(fileno=control_fd)
+    supervisor_end, keeper_end = os.pipe()
+    supervisor = os.fork()
+    if supervisor == 0:
+        os.close(keeper_end)
+        _supervise(host, request, record, control, supervisor_end)
+    control.close()
+    os.close(supervisor_end)
+    status = _wait_for(supervisor)
+    end_descendants(host, grace_s=request.grace_s, reap=reap)
+    cgroup.end(folder, request.id)
+    _settle(record, status)
+
+
+def _supervise(
+    host: LocalHost, request: Request, record: Deployment, control: socket.socket, keeper_pipe: int
+) -> None:
+    """The forked child's whole life; it never returns into the keeper's code."""
+    status = 1
+    try:
+        cgroup.enter(record.cgroup)
+        record = record.model_copy(update={"supervisor": host.identify(os.getpid())})
+        records.write(record)
+        Supervisor(request, record, control=control, keeper_pipe=keeper_pipe).run()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _wait_for(supervisor: int) -> int:
+    """Its exit status, negative for a signal. A request to end is passed on to it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    while True:
+        # Asked before every wait: it may have ended before its signal was blocked.
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == supervisor:
+            return os.waitstatus_to_exitcode(status)
+        if pid == 0 and signal.sigwait(_WATCHED) != signal.SIGCHLD:
+            os.kill(supervisor, signal.SIGTERM)
+
+
+def _settle(first: Deployment, status: int) -> None:
+    """What the record says at the end."""
+    record = records.read(first.name) or first
+    if status != 0 and record.state in (State.STARTING, State.READY):
+        error = f"the supervisor died ({how_it_ended(status)}); everything was ended"
+        record = record.model_copy(update={"state": State.FAILED, "error": error})
+        records.write(record)
+    close_record(record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The line of a dead process's log that says most about why it died."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+_TAIL_BYTES = 64 << 10
+_LINE_CHARACTERS = 240
+_TELLING = re.compile(r"error|exception|fatal|fail|cannot|refus|denied|in use|no such", re.I)
+_PORT_TAKEN = re.compile(r"address already in use|BindException|port.{0,20} in use", re.I)
+# Frames of a stack trace say where, not what.
+_FRAME = re.compile(r"^\s*(at |\.\.\. \d+ more|File \")")
+
+
+def how_it_ended(status: int) -> str:
+    """`status` as of subprocess: negative for a signal."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def tail(log: str | Path) -> str:
+    """The end of a log; empty where it cannot be read."""
+    try:
+        with open(log, "rb") as source:
+            source.seek(0, 2)
+            source.seek(max(0, source.tell() - _TAIL_BYTES))
+            return source.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def telling_line(text: str) -> str:
+    """The last line that speaks of an error, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
+    if not lines:
+        return "it wrote nothing"
+    spoken = [line for line in lines if _TELLING.search(line)]
+    return (spoken or lines)[-1][:_LINE_CHARACTERS]
+
+
+def last_words(log: str | Path) -> str:
+    return f"{telling_line(tail(log))} (log: {log})"
+
+
+def port_was_taken(text: str) -> bool:
+    return _PORT_TAKEN.search(text) is not None

@@ -1,0 +1,346 @@
+"""The owner's side: start a deployment from a plan, wait until the engine answers, hold it.
+
+    with launch(plan, engine, machine=machine, name="spark", host=host) as running:
+        running.clients[0].execute("select 1", timeout_s=10)
+
+Ready means: every process of the last stage accepts connections, all worker instances of the
+plan have reported to the engine, and a query came back. The owner only holds one end of a
+socket pair; if it dies, the deployment ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from atoll.engines.base import Client, Engine
+from atoll.errors import AtollError, EngineFailed, UsageError
+from atoll.host.api import Host
+from atoll.inspect.threads import Verification, verify
+from atoll.schema.deployment import Deployment, State
+from atoll.schema.machine import Machine
+from atoll.schema.plan import Plan
+from atoll.store.files import write_atomic
+from atoll.store.paths import run_dir
+from atoll.supervise import records
+from atoll.supervise.ending import sweep
+from atoll.supervise.interrupts import shielded
+from atoll.supervise.lastwords import last_words, port_was_taken, tail
+from atoll.supervise.place import refuse_foreign, refuse_unfit
+from atoll.supervise.ports import free_ports
+from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request, decode
+from atoll.supervise.stop import release
+
+START_TIMEOUT_S = 180.0
+GRACE_S = 5.0
+_POLL_S = 0.2
+_CONNECT_TIMEOUT_S = 10.0
+_QUERY_TIMEOUT_S = 60.0
+# What an engine's process gets of our environment: enough to find programs, not enough to be
+# steered by what happens to be set in somebody's shell.
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
+
+_WAS_ENDED = "was ended from outside"
+_SUPERVISOR_LOG = "supervisor.log"
+
+Progress = Callable[[str], None]
+
+
+class _PortTaken(EngineFailed):
+    """Somebody bound one of our ports between the choice and the engine's bind."""
+
+
+class Running:
+    """A deployment that this process owns: it ends with `stop`, or with this process."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        control: socket.socket,
+        keeper: subprocess.Popen[bytes],
+        host: Host,
+        progress: Progress,
+    ) -> None:
+        self.name = request.name
+        self.clients: list[Client] = []
+        self._id = request.id
+        self._control = control
+        self._lines = Lines(control)
+        self._keeper = keeper
+        self._host = host
+        self._progress = progress
+        self._accepting = False
+        self._ready = False
+        self._ended = ""  # why it ended, once it has
+        self._over = False
+
+    @property
+    def deployment(self) -> Deployment:
+        """As it stands on disk now. Raises EngineFailed if it is gone."""
+        record = records.read(self.name)
+        if record is None or record.id != self._id:
+            raise EngineFailed(f"{self.name}: is not up any more")
+        return record
+
+    def verify(self) -> Verification:
+        """Every thread's mask against its slot (see `atoll.inspect.threads`)."""
+        return verify(self._host, self.deployment)
+
+    def check(self, *, wait_s: float = 0.0) -> None:
+        """Raises EngineFailed, naming the process that died, if the deployment has ended.
+
+        A query fails an instant before the supervisor has found out why: `wait_s` waits for it.
+        """
+        self._listen(wait_s)
+        if self._over:
+            raise EngineFailed(f"{self.name}: {self._ended}")
+
+    def wait(self) -> None:
+        """Until somebody ends the deployment. Raises EngineFailed if it failed."""
+        while not self._over:
+            self._listen(None)
+        if self._ended != _WAS_ENDED:
+            raise EngineFailed(f"{self.name}: {self._ended}")
+
+    def detach(self) -> None:
+        """Let it outlive this process; only `atoll down` ends it then."""
+        self._close_clients()
+        self._control.sendall(DETACH.encode() + b"\n")
+        self._control.close()
+
+    def stop(self) -> None:
+        """End it, all of it; returns when it is gone."""
+        with shielded():
+            self._close_clients()
+            with contextlib.suppress(OSError):  # it has ended already, or the keeper is at it
+                self._control.sendall(STOP.encode() + b"\n")
+            self._control.close()
+            release(self.name, self._id, self._host)
+            self._keeper.wait()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def await_ready(self, engine: Engine, sockets: tuple[str, ...], instances: int) -> None:
+        """Raises EngineFailed when the supervisor says so, its time limit included."""
+        while not self._accepting:
+            self.check(wait_s=_POLL_S)
+        heard = "no answer yet"
+        while True:
+            try:
+                if not self.clients:
+                    self.clients = engine.connect(sockets, timeout_s=_CONNECT_TIMEOUT_S)
+                count = sum(
+                    client.instances(timeout_s=_CONNECT_TIMEOUT_S) for client in self.clients
+                )
+                if count == instances:
+                    for client in self.clients:
+                        client.execute("select 1", timeout_s=_QUERY_TIMEOUT_S)
+                    break
+                said = f"{count} of {instances} worker instances are in"
+            except EngineFailed as fault:
+                self._close_clients()
+                said = str(fault)
+            if said != heard:
+                heard = said
+                self._progress(said)
+            try:
+                self.check(wait_s=_POLL_S)
+            except EngineFailed as fault:
+                raise EngineFailed(f"{fault}; last heard: {heard}") from None
+        self._control.sendall(READY.encode() + b"\n")
+        while not self._ready:  # the record on disk says so from then on
+            self.check(wait_s=_POLL_S)
+
+    def _listen(self, wait_s: float | None) -> None:
+        """Take in what the supervisor has said; wait for it at most `wait_s`."""
+        if self._over:
+            return
+        self._control.settimeout(wait_s)
+        try:
+            self._control.recv(1, socket.MSG_PEEK)
+        except (TimeoutError, BlockingIOError):
+            return
+        except OSError:
+            pass  # read() below finds the end of file
+        self._control.setblocking(False)
+        for line in self._lines.read():
+            self._take(decode(line))
+        self._control.setblocking(True)
+        if self._lines.closed and not self._over:
+            self._over, self._ended = True, self._how_it_went()
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Message("starts", name):
+                self._progress(f"starting {name}")
+            case Message("accepts", name):
+                self._progress(f"{name} is up")
+            case Message("accepting"):
+                self._accepting = True
+                self._progress("waiting for all worker instances")
+            case Message("ready"):
+                self._ready = True
+            case Message("failed", error):
+                self._over, self._ended = True, error
+            case Message("stopping"):
+                self._over, self._ended = True, _WAS_ENDED
+
+    def _how_it_went(self) -> str:
+        """The supervisor went without a word: the keeper writes down what it saw."""
+        self._keeper.wait()
+        record = records.read(self.name)
+        if record is not None and record.id == self._id and record.state is State.FAILED:
+            return record.error
+        return f"the supervisor is gone: {last_words(records.logs(self.name) / _SUPERVISOR_LOG)}"
+
+    def _close_clients(self) -> None:
+        for client in self.clients:
+            try:
+                client.close()
+            except (AtollError, OSError):
+                continue  # the server is gone first: nothing to close
+        self.clients = []
+
+
+def launch(
+    plan: Plan,
+    engine: Engine,
+    *,
+    machine: Machine,
+    host: Host,
+    name: str | None = None,
+    start_timeout_s: float = START_TIMEOUT_S,
+    grace_s: float = GRACE_S,
+    progress: Progress = lambda line: None,
+) -> Running:
+    """Start `plan` on this machine; returns when the engine is ready, else nothing is left.
+
+    Raises UsageError (another machine's plan, a name in use), NotPermitted (CPUs that are not
+    to be had) and EngineFailed (with the last words of the process that died).
+    """
+    name = name or plan.engine
+    records.check_name(name)
+    refuse_foreign(plan, machine)
+    refuse_unfit(plan, host)
+    launcher = find_launcher()
+    installation = engine.locate(host)
+    for last_try in (False, True):
+        identity = secrets.token_hex(4)
+        folder = str(run_dir(identity))
+        try:
+            layout = engine.layout(
+                plan, installation, run_dir=folder, ports=free_ports(engine.ports(plan))
+            )
+            request = Request(
+                name=name,
+                id=identity,
+                plan=plan,
+                processes=layout.processes,
+                files=dict(layout.files),
+                sockets=layout.sockets,
+                run_dir=folder,
+                log_dir=str(records.logs(name)),
+                launcher=launcher,
+                environment={key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+                start_timeout_s=start_timeout_s,
+                grace_s=grace_s,
+            )
+            return _start(request, engine, host, progress)
+        except _PortTaken:
+            if last_try:
+                raise
+            progress("a port was taken in between; once more with others")
+        finally:
+            # A keeper that has begun removes its folder itself; this is for one that has not.
+            record = records.read(name)
+            if record is None or record.id != identity:
+                shutil.rmtree(folder, ignore_errors=True)
+    raise AssertionError("the second try returns or raises")
+
+
+def find_launcher() -> str:
+    """atoll-exec: beside this interpreter, where it is installed, else on the PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "atoll-exec")
+    found = beside if os.access(beside, os.X_OK) else shutil.which("atoll-exec")
+    if found is None:
+        raise EngineFailed("atoll-exec is not installed; run 'make setup' or reinstall atoll")
+    return found
+
+
+def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
+    running = _start_keeper(request, host, progress)
+    try:
+        running.await_ready(engine, request.sockets, len(request.plan.slots))
+    except EngineFailed as fault:
+        taken = _port_was_taken(request.name)
+        running.stop()
+        if taken:
+            raise _PortTaken(str(fault)) from None
+        raise
+    except BaseException:
+        running.stop()
+        raise
+    return running
+
+
+def _port_was_taken(name: str) -> bool:
+    """Whether a process that died by itself said so."""
+    record = records.read(name)
+    died = [process.log for process in record.processes if process.exit_status] if record else []
+    return any(port_was_taken(tail(log)) for log in died)
+
+
+def _start_keeper(request: Request, host: Host, progress: Progress) -> Running:
+    lock = records.try_lock(request.name)
+    if lock is None:
+        raise UsageError(
+            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}' "
+            "or give this one another --name"
+        )
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        stale = records.read(request.name)
+        if stale is not None:
+            sweep(host, stale, grace_s=request.grace_s)
+            records.forget(request.name)
+        for log in Path(request.log_dir).glob("*.log"):
+            log.unlink()
+        path = os.path.join(request.run_dir, "request.json")
+        write_atomic(path, request.model_dump_json(), mode=0o600)
+        with open(os.path.join(request.log_dir, _SUPERVISOR_LOG), "ab") as log_file:
+            keeper = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "atoll.supervise.keeper"),
+                    *(path, str(theirs.fileno()), str(lock)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(), lock),
+                start_new_session=True,  # a Ctrl-C at the terminal is the owner's to handle
+            )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+        os.close(lock)
+    return Running(request, control=ours, keeper=keeper, host=host, progress=progress)

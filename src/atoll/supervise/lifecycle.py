@@ -1,0 +1,157 @@
+"""The life of a deployment as a state machine without I/O: events in, actions out.
+
+    starting --(all stages accept, the owner's query is answered)--> ready
+    starting, ready --(a process dies, time is up)--> failed
+    starting, ready --(stop asked, owner gone, keeper gone)--> stopped
+
+The supervisor turns what it sees into events and carries the actions out; nothing here
+knows of pids, sockets or files. Shape after dask.distributed's worker state machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from atoll.schema.deployment import ProcessSpec, State
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start the first stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """A process accepts connections, or runs where it has nothing to accept on."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    name: str
+    how: str  # 'exit status 1', 'killed by SIGKILL'
+    last_words: str  # the telling line of its log, and where the log is
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSaysReady:
+    """The engine answered the owner's query with all instances in."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerDetaches:
+    """From now on the deployment outlives its owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerGone:
+    """The owner's end of the control socket is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """By the owner, by `atoll down`, or because the keeper is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUp:
+    """The time to start is over."""
+
+    seconds: float
+
+
+Event = Begin | Accepts | Died | OwnerSaysReady | OwnerDetaches | OwnerGone | StopAsked | TimeUp
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start these processes, in parallel."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Let the owner know; `event` is a word of `atoll.supervise.messages`."""
+
+    event: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write the state to disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End every process; the state machine has come to its end."""
+
+
+Action = Start | Tell | Record | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    stages: tuple[tuple[str, ...], ...]
+    state: State = State.STARTING
+    stage: int = -1
+    waiting: frozenset[str] = frozenset()  # of the current stage, not accepting yet
+    detached: bool = False
+    error: str = ""
+
+    @property
+    def over(self) -> bool:
+        return self.state in (State.STOPPED, State.FAILED)
+
+
+def lifecycle(processes: Iterable[ProcessSpec]) -> Lifecycle:
+    by_stage: dict[int, list[str]] = {}
+    for process in processes:
+        by_stage.setdefault(process.stage, []).append(process.name)
+    return Lifecycle(stages=tuple(tuple(by_stage[stage]) for stage in sorted(by_stage)))
+
+
+def step(life: Lifecycle, event: Event) -> tuple[Lifecycle, tuple[Action, ...]]:
+    """What follows from `event`. After the end nothing does."""
+    if life.over:
+        return life, ()
+    match event:
+        case Begin():
+            return _next_stage(life)
+        case Accepts(name) if name in life.waiting:
+            life = replace(life, waiting=life.waiting - {name})
+            told = Tell("accepts", name)
+            if life.waiting:
+                return life, (told,)
+            life, actions = _next_stage(life)
+            return life, (told, *actions)
+        case Died(name, how, last_words):
+            when = "while it started" if life.state is State.STARTING else "while it was up"
+            return _fail(life, f"{name} died ({how}) {when}: {last_words}")
+        case OwnerSaysReady() if life.state is State.STARTING:
+            return replace(life, state=State.READY), (Record(), Tell("ready"))
+        case OwnerDetaches():
+            return replace(life, detached=True), ()
+        case OwnerGone() if not life.detached:
+            return replace(life, state=State.STOPPED), (Finish(),)
+        case StopAsked():
+            return replace(life, state=State.STOPPED), (Finish(),)
+        case TimeUp(seconds) if life.state is State.STARTING:
+            late = ", ".join(sorted(life.waiting)) or "the engine"
+            return _fail(life, f"not ready after {seconds:.0f} s: still waiting for {late}")
+    return life, ()
+
+
+def _next_stage(life: Lifecycle) -> tuple[Lifecycle, tuple[Action, ...]]:
+    stage = life.stage + 1
+    if stage == len(life.stages):
+        return life, (Tell("accepting"),)
+    names = life.stages[stage]
+    return replace(life, stage=stage, waiting=frozenset(names)), (Start(names), Record())
+
+
+def _fail(life: Lifecycle, error: str) -> tuple[Lifecycle, tuple[Action, ...]]:
+    return replace(life, state=State.FAILED, error=error), (Finish(),)

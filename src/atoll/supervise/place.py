@@ -1,0 +1,95 @@
+"""From a slot of the plan to the command line that puts a process there; and whether it fits here.
+
+Pure but for `refuse_unfit`, which reads what the machine allows right now through a host.
+"""
+
+from __future__ import annotations
+
+from atoll.errors import NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.host.procfs import status_field
+from atoll.plan.identity import machine_id
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+from atoll.schema.deployment import ProcessSpec
+from atoll.schema.machine import Machine
+from atoll.schema.plan import MemoryPolicy, Plan
+
+_MEMORY_FLAG = {
+    MemoryPolicy.BIND: "-m",
+    MemoryPolicy.PREFERRED: "-p",
+    MemoryPolicy.INTERLEAVE: "-i",
+    MemoryPolicy.WEIGHTED_INTERLEAVE: "-w",
+}
+
+
+def placed_argv(launcher: str, plan: Plan, process: ProcessSpec) -> list[str]:
+    """`process` behind atoll-exec with its slot's mask and memory policy."""
+    flags: list[str] = []
+    if process.slot is not None:
+        slot = plan.slots[process.slot]
+        if slot.cpus is not None:
+            flags += ["-C", format_cpulist(slot.cpus)]
+        if slot.memory_policy is MemoryPolicy.LOCAL:
+            flags += ["-l"]
+        elif slot.memory_policy in _MEMORY_FLAG:
+            flags += [_MEMORY_FLAG[slot.memory_policy], format_cpulist(slot.memory_nodes)]
+    elif plan.coordinator is not None:
+        if plan.coordinator.cpus is not None:
+            flags += ["-C", format_cpulist(plan.coordinator.cpus)]
+        if plan.coordinator.memory_nodes:
+            flags += ["-m", format_cpulist(plan.coordinator.memory_nodes)]
+    return [launcher, *flags, "--", *process.argv]
+
+
+def plan_cpus(plan: Plan) -> frozenset[int]:
+    """Every CPU that the plan names."""
+    places = [slot.cpus for slot in plan.slots]
+    if plan.coordinator is not None:
+        places.append(plan.coordinator.cpus)
+    return frozenset(cpu for cpus in places if cpus is not None for cpu in cpus)
+
+
+def plan_nodes(plan: Plan) -> frozenset[int]:
+    """Every memory node that the plan names."""
+    named = [node for slot in plan.slots for node in slot.memory_nodes]
+    if plan.coordinator is not None:
+        named += plan.coordinator.memory_nodes
+    return frozenset(named)
+
+
+def refuse_foreign(plan: Plan, machine: Machine) -> None:
+    """Raises UsageError where the plan's CPU numbers mean something else on this machine."""
+    here = machine_id(machine)
+    if plan.machine_id != here:
+        was, now = plan.machine, machine.summary
+        raise UsageError(
+            f"the plan was made for another machine ({plan.machine_id}: {was.packages} packages, "
+            f"{was.numa_nodes} nodes, {was.chiplets} chiplets, {was.cores} cores), this one is "
+            f"{here} ({now.packages}, {now.numa_nodes}, {now.chiplets}, {now.cores}); "
+            "make it anew here with 'atoll plan'"
+        )
+
+
+def refuse_unfit(plan: Plan, host: Host) -> None:
+    """Raises NotPermitted where the plan names CPUs or memory that are not to be had now."""
+    wanted = plan_cpus(plan)
+    online = frozenset(parse_cpulist(host.read_text("/sys/devices/system/cpu/online")))
+    if offline := wanted - online:
+        raise NotPermitted(
+            f"CPUs {format_cpulist(offline)} of the plan are offline or not there "
+            f"(online: {format_cpulist(online)}); bring them online or make the plan anew"
+        )
+    allowed = host.affinity(0)
+    if outside := wanted - allowed:
+        raise NotPermitted(
+            f"CPUs {format_cpulist(outside)} of the plan are outside what the affinity mask and "
+            f"the cgroup allow ({format_cpulist(allowed)}); widen them or make the plan anew"
+        )
+    status = host.read_text("/proc/self/status")
+    nodes = frozenset(parse_cpulist(status_field(status, "Mems_allowed_list")))
+    # A kernel without NUMA says nothing; then only node 0 can have been planned.
+    if closed := plan_nodes(plan) - (nodes or {0}):
+        raise NotPermitted(
+            f"memory nodes {format_cpulist(closed)} of the plan are outside what the cgroup "
+            f"allows ({format_cpulist(nodes)}); widen cpuset.mems or make the plan anew"
+        )

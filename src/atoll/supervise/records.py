@@ -1,0 +1,100 @@
+"""Deployments on disk, and the lock that says who is responsible for a name.
+
+    $XDG_STATE_HOME/atoll/deployments/NAME/lock             flock, held by keeper and supervisor
+                                          /deployment.json  atoll/deployment 1, renamed into place
+                                          /logs/PROCESS.log
+
+The lock belongs to one open file description that keeper and supervisor share by
+inheritance, so it is free exactly when both are gone, however they went. The lock file is
+never removed: two openers could hold locks on two files of the same name otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from pathlib import Path
+
+from atoll.errors import NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.schema.base import parse
+from atoll.schema.deployment import Deployment
+from atoll.store.files import write_atomic
+from atoll.store.paths import state_dir
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot name a deployment: use up to 32 letters, digits, '.', '_' or '-'"
+        )
+
+
+def folder(name: str) -> Path:
+    check_name(name)
+    return state_dir("deployments", name)
+
+
+def logs(name: str) -> Path:
+    check_name(name)
+    return state_dir("deployments", name, "logs")
+
+
+def names() -> list[str]:
+    """Every name with a record, sorted."""
+    return sorted(path.parent.name for path in state_dir("deployments").glob("*/deployment.json"))
+
+
+def read(name: str) -> Deployment | None:
+    path = folder(name) / "deployment.json"
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise NotPermitted(f"{path}: not readable by this user") from None
+    return parse(Deployment, text, where=str(path))
+
+
+def write(deployment: Deployment) -> None:
+    write_atomic(
+        folder(deployment.name) / "deployment.json", deployment.model_dump_json(indent=1) + "\n"
+    )
+
+
+def forget(name: str) -> None:
+    """Remove the record; logs stay."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(folder(name) / "deployment.json")
+
+
+def remove_run_dir(deployment: Deployment) -> None:
+    """The folder is removed only if its name is the deployment's own id: files can be edited."""
+    path = Path(deployment.run_dir)
+    if path.is_absolute() and deployment.id and path.name == deployment.id:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def try_lock(name: str) -> int | None:
+    """The lock's descriptor, or None if a keeper or supervisor of that name is alive."""
+    path = folder(name) / "lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except PermissionError:
+        raise NotPermitted(f"{path}: not writable by this user") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def boot_id(host: Host) -> str:
+    return host.read_text(BOOT_ID).strip()

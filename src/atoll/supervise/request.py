@@ -1,0 +1,79 @@
+"""What the owner hands to the keeper, and the words that owner and supervisor exchange.
+
+The request is a file in the run folder. The words are lines on a socket pair whose other
+end the owner holds: its end-of-file is how the supervisor learns that the owner is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from atoll.schema.base import Record
+from atoll.schema.deployment import ProcessSpec
+from atoll.schema.plan import Plan
+
+# Owner to supervisor.
+READY, DETACH, STOP = "ready", "detach", "stop"
+
+
+class Request(Record):
+    FORMAT: ClassVar[str] = "atoll/request"
+    VERSION: ClassVar[int] = 1
+
+    format: Literal["atoll/request"] = "atoll/request"
+    version: Literal[1] = 1
+    name: str
+    id: str
+    plan: Plan
+    processes: tuple[ProcessSpec, ...]
+    files: dict[str, str]  # path below the run folder -> content
+    sockets: tuple[str, ...]
+    run_dir: str
+    log_dir: str
+    launcher: str  # atoll-exec
+    environment: dict[str, str]
+    start_timeout_s: float
+    grace_s: float  # from SIGTERM to SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Supervisor to owner: 'starts NAME', 'accepts NAME', 'accepting', 'ready', 'failed ERROR',
+    'stopping'."""
+
+    event: str
+    detail: str = ""
+
+    def encode(self) -> bytes:
+        return json.dumps([self.event, self.detail]).encode() + b"\n"
+
+
+class Lines:
+    """Whole lines out of a non-blocking socket."""
+
+    def __init__(self, source: socket.socket) -> None:
+        self._source = source
+        self._rest = b""
+        self.closed = False
+
+    def read(self) -> list[str]:
+        """What has come in; sets `closed` at the end of file."""
+        while not self.closed:
+            try:
+                block = self._source.recv(65536)
+            except BlockingIOError:
+                break
+            except OSError:
+                block = b""
+            self.closed = not block
+            self._rest += block
+        *whole, self._rest = self._rest.split(b"\n")
+        return [line.decode(errors="replace") for line in whole]
+
+
+def decode(line: str) -> Message:
+    event, detail = json.loads(line)
+    return Message(event, detail)

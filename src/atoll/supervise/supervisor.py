@@ -1,0 +1,241 @@
+"""The supervisor: starts the processes of a deployment, watches them, and ends them.
+
+The I/O around `atoll.supervise.lifecycle`. It is the keeper's child and the engine's parent,
+and it takes everything down when its owner's or its keeper's end of a pipe closes. Signal
+handlers do nothing; the signal's number comes out of a pipe (signal.set_wakeup_fd).
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import time
+
+from atoll.host.local import LocalHost
+from atoll.host.reaper import become_subreaper, reap
+from atoll.inspect.processes import MARK, PROCESS_MARK
+from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
+from atoll.store.files import write_atomic
+from atoll.supervise import cgroup, lifecycle, records
+from atoll.supervise.ending import end_descendants, mark_of
+from atoll.supervise.lastwords import how_it_ended, last_words
+from atoll.supervise.place import placed_argv
+from atoll.supervise.ports import LOOPBACK
+from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
+
+_PROBE_EVERY_S = 0.05
+_PROBE_TIMEOUT_S = 0.2
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Supervisor:
+    def __init__(
+        self, request: Request, record: Deployment, *, control: socket.socket, keeper_pipe: int
+    ) -> None:
+        self._request = request
+        self._record = record
+        self._control = control
+        self._keeper_pipe = keeper_pipe
+        self._host = LocalHost()
+        self._life = lifecycle.lifecycle(request.processes)
+        self._specs = {spec.name: spec for spec in request.processes}
+        self._running: dict[str, int] = {}  # name -> pid
+        self._deadline = self._host.monotonic() + request.start_timeout_s
+        self._keeper_lives = True
+
+    def run(self) -> None:
+        """Until the end of the deployment; when this returns nothing of it runs any more."""
+        become_subreaper()
+        wakeup = _signals_into_pipe()
+        commands = Lines(self._control)
+        self._control.setblocking(False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(self._keeper_pipe, selectors.EVENT_READ)
+            selector.register(wakeup, selectors.EVENT_READ)
+            begun = False
+            while not self._life.over:
+                for key, _ in selector.select(self._patience_s() if begun else 0):
+                    if key.fileobj is self._control:
+                        self._hear(commands)
+                        if commands.closed:
+                            selector.unregister(self._control)
+                            self._apply(lifecycle.OwnerGone())
+                    elif key.fileobj == self._keeper_pipe:
+                        # Nothing is ever written into it: the keeper is gone.
+                        selector.unregister(self._keeper_pipe)
+                        self._keeper_lives = False
+                        self._apply(lifecycle.StopAsked())
+                    else:
+                        self._handle_signals(os.read(wakeup, 4096))
+                # Only now, so that an owner already gone starts nothing.
+                if not begun:
+                    begun = True
+                    self._prepare()
+                    self._apply(lifecycle.Begin())
+                self._probe()
+        self._leave()
+
+    def _patience_s(self) -> float | None:
+        return _PROBE_EVERY_S if self._life.state is State.STARTING else None
+
+    def _hear(self, commands: Lines) -> None:
+        for line in commands.read():
+            if line == READY:
+                self._apply(lifecycle.OwnerSaysReady())
+            elif line == DETACH:
+                self._apply(lifecycle.OwnerDetaches())
+            elif line == STOP:
+                self._apply(lifecycle.StopAsked())
+
+    def _handle_signals(self, numbers: bytes) -> None:
+        if signal.SIGCHLD in numbers:
+            self._bury()
+        if {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} & set(numbers):
+            self._apply(lifecycle.StopAsked())
+
+    def _bury(self) -> None:
+        """Take note of our own dead; reap the orphans that we were given."""
+        for name, pid in list(self._running.items()):
+            status = self._host.exit_status(pid)
+            if status is not None:
+                del self._running[name]
+                log = self._log(name)
+                self._note(name, exit_status=status)
+                self._apply(lifecycle.Died(name, how_it_ended(status), last_words(log)))
+        self._reap()
+
+    def _reap(self) -> None:
+        reap(lambda pid: self._host.exit_status(pid) is not None)
+
+    def _probe(self) -> None:
+        for name in sorted(self._life.waiting):
+            if name in self._running and _accepts(self._specs[name]):
+                self._apply(lifecycle.Accepts(name))
+        if self._life.state is State.STARTING and self._host.monotonic() > self._deadline:
+            self._apply(lifecycle.TimeUp(self._request.start_timeout_s))
+
+    def _apply(self, event: lifecycle.Event) -> None:
+        self._life, actions = lifecycle.step(self._life, event)
+        for action in actions:
+            match action:
+                case lifecycle.Start(names):
+                    for name in names:
+                        self._start(self._specs[name])
+                case lifecycle.Tell(word, detail):
+                    self._tell(word, detail)
+                case lifecycle.Record():
+                    self._write(self._life.state)
+                case lifecycle.Finish():
+                    self._finish()
+
+    def _prepare(self) -> None:
+        """Write the engine's configuration files."""
+        for name, content in self._request.files.items():
+            path = os.path.join(self._request.run_dir, name)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            write_atomic(path, content, mode=0o600)
+
+    def _start(self, spec: ProcessSpec) -> None:
+        self._tell("starts", spec.name)
+        request = self._request
+        marks = {MARK: mark_of(request.name, request.id), PROCESS_MARK: spec.name}
+        pid = self._host.spawn(
+            placed_argv(request.launcher, request.plan, spec),
+            env={**request.environment, **spec.env, **marks},
+            cwd=request.run_dir,
+            log=self._log(spec.name),
+        )
+        self._running[spec.name] = pid
+        self._note(spec.name, pid=pid)
+
+    def _log(self, name: str) -> str:
+        return os.path.join(self._request.log_dir, f"{name}.log")
+
+    def _note(self, name: str, *, pid: int | None = None, exit_status: int | None = None) -> None:
+        """Bring the process's entry in the record up to date."""
+        noted = []
+        for process in self._record.processes:
+            if process.spec.name == name:
+                identity = process.id if pid is None else self._host.identify(pid)
+                process = ProcessRecord(
+                    spec=process.spec, id=identity, log=process.log, exit_status=exit_status
+                )
+            noted.append(process)
+        self._record = self._record.model_copy(update={"processes": tuple(noted)})
+
+    def _write(self, state: State) -> None:
+        self._record = self._record.model_copy(update={"state": state, "error": self._life.error})
+        records.write(self._record)
+
+    def _tell(self, event: str, detail: str = "") -> None:
+        try:
+            self._control.sendall(Message(event, detail).encode())
+        except OSError:
+            # Gone, or so slow that 200 KiB of lines wait for it; the record has it all.
+            return
+
+    def _finish(self) -> None:
+        failed = self._life.state is State.FAILED
+        self._write(State.FAILED if failed else State.STOPPING)
+        self._tell("failed" if failed else "stopping", self._life.error)
+        end_descendants(self._host, grace_s=self._request.grace_s, reap=self._reap)
+
+    def _leave(self) -> None:
+        """With the keeper gone its last duties are ours."""
+        if not self._keeper_lives:
+            cgroup.leave(self._record.cgroup)
+            cgroup.end(self._record.cgroup, self._record.id)
+            close_record(self._record)
+
+
+def close_record(record: Deployment) -> None:
+    """The last act of a deployment: a failed one stays listed, another is forgotten."""
+    records.remove_run_dir(record)
+    if record.state is not State.FAILED:
+        records.forget(record.name)
+
+
+def _signals_into_pipe() -> int:
+    """The read end of a pipe out of which the numbers of caught signals come."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        signal.signal(number, lambda _number, _frame: None)
+    return reader
+
+
+def _accepts(spec: ProcessSpec) -> bool:
+    """Whether the process takes connections; one that has nowhere to take any is up at once."""
+    if spec.ready_socket is not None:
+        family, address = socket.AF_UNIX, spec.ready_socket
+    elif spec.ready_port is not None:
+        family, address = socket.AF_INET, (LOOPBACK, spec.ready_port)  # type: ignore[assignment]
+    else:
+        return True
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_TIMEOUT_S)
+        return probe.connect_ex(address) == 0
+
+
+def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
+    """The deployment before anything of it runs."""
+    return Deployment(
+        name=request.name,
+        id=request.id,
+        boot_id=boot_id,
+        run_dir=request.run_dir,
+        cgroup=cgroup,
+        plan=request.plan,
+        state=State.STARTING,
+        supervisor=None,
+        keeper=None,
+        processes=tuple(
+            ProcessRecord(spec=spec, log=os.path.join(request.log_dir, f"{spec.name}.log"))
+            for spec in request.processes
+        ),
+        sockets=request.sockets,
+        created_unix_s=time.time(),
+    )
