@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from atoll.bench.entrants import same_deployment
 from atoll.bench.results import Results
 from atoll.schema.results import BlockFailed, DeploymentUp, QueryTime, VerifyResult
 from atoll.schema.summary import Caution, EntrantSummary
@@ -33,7 +34,7 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _few_blocks(entrants),
             _outliers(entrants),
             _unchecked(results),
-            _coincide(entrants),
+            _coincide(results),
         )
         for code, message in source
     )
@@ -167,10 +168,11 @@ def _unchecked(results: Results) -> Iterator[tuple[str, str]]:
         )
 
 
-def _coincide(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
+def _coincide(results: Results) -> Iterator[tuple[str, str]]:
+    entrants = results.header.entrants
     for position, entrant in enumerate(entrants):
         for other in entrants[position + 1 :]:
-            if entrant.engine == other.engine and other.policy in entrant.coincides_with:
+            if same_deployment(entrant.plan, other.plan, results.header.machine):
                 yield (
                     "coincide",
                     f"{entrant.label} and {other.label} are the same deployment on this machine: "

@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 from atoll.bench.idle import settled_idle_share
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
 from atoll.engines.base import Client, QueryResult
-from atoll.errors import CheckFailed, EngineFailed
+from atoll.errors import AtollError, CheckFailed, DownloadFailed, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.base import Record
 from atoll.schema.results import (
@@ -121,7 +121,9 @@ class Bench:
         except KeyboardInterrupt:
             self._end("stopped", "interrupted")
             raise
-        except (WrongAnswer, EngineFailed) as fault:
+        except DownloadFailed:
+            raise  # the results file itself cannot be written
+        except AtollError as fault:
             self._end("stopped", str(fault))
             raise
         self._end("complete", "")

@@ -1,0 +1,91 @@
+"""The real deployment behind the runner's seam: launch, tables, a connection per stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from atoll.engines.base import Client, Engine
+from atoll.errors import EngineFailed
+from atoll.host.api import Host
+from atoll.schema.machine import Machine
+from atoll.schema.results import Entrant
+from atoll.supervise.launch import Running, launch
+
+_CONNECT_S = 30.0
+_ATTACH_S = 120.0
+# A query fails an instant before the supervisor has found out which process died.
+_WHY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveServer:
+    """See `atoll.bench.runner.Server`."""
+
+    running: Running
+    streams: Sequence[Client]
+    instances: int
+
+    def verify(self) -> tuple[int, int, str]:
+        found = self.running.verify()
+        drifted = [one for one in found.threads if one.drifted]
+        memory = [one for one in found.memory if one.drifted]
+        details = [
+            f"{one.process}: thread {one.comm} may run on {one.found_cpus or 'nothing'} instead "
+            f"of {one.expected_cpus}"
+            for one in drifted[:3]
+        ]
+        details += [
+            f"{one.process}: memory {one.found} instead of {one.expected}" for one in memory[:3]
+        ]
+        details += [f"{name} is gone" for name in found.missing]
+        return len(found.threads), found.drifted, "; ".join(details)
+
+    def check_alive(self) -> None:
+        self.running.check()
+        found = sum(client.instances(timeout_s=_CONNECT_S) for client in self.running.clients)
+        if found != self.instances:
+            raise EngineFailed(
+                f"{found} of {self.instances} worker instances are left after the pass"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Deployer:
+    """See `atoll.bench.runner.Deploy`. `tables` maps a table to its Parquet file(s)."""
+
+    engines: Mapping[str, Engine]
+    machine: Machine
+    host: Host
+    tables: Mapping[str, str]
+    name: str  # of the deployments, one at a time
+    progress: Callable[[str], None]
+
+    @contextmanager
+    def __call__(self, entrant: Entrant) -> Iterator[LiveServer]:
+        engine = self.engines[entrant.engine]
+        with launch(
+            entrant.plan,
+            engine,
+            machine=self.machine,
+            host=self.host,
+            name=self.name,
+            progress=self.progress,
+        ) as running:
+            streams: list[Client] = []
+            try:
+                for client in running.clients:
+                    for table, path in self.tables.items():
+                        for statement in engine.attach_sql(table, path):
+                            client.execute(statement, timeout_s=_ATTACH_S)
+                sockets = running.deployment.sockets
+                dealt = [sockets[number % len(sockets)] for number in range(entrant.streams)]
+                streams = engine.connect(dealt, timeout_s=_CONNECT_S)
+                yield LiveServer(running, streams, len(entrant.plan.slots))
+            except EngineFailed:
+                running.check(wait_s=_WHY_S)  # a process that died says more than its client
+                raise
+            finally:
+                for client in streams:
+                    client.close()

@@ -1,0 +1,146 @@
+"""Who is measured: engines times policies, and plans from files. Pure.
+
+Every engine is measured under WIM too, the baseline that speed-ups are over. Without a choice
+of policies each one that differs on this machine is taken: those that coincide are measured
+once, and that is said. Policies that were named are measured as named, coinciding or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from atoll.errors import UsageError
+from atoll.plan import make_comparable_plans, make_plan
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits, Plan, Policy
+from atoll.schema.results import Entrant
+
+# From coarse to fine, and each only if it differs from those before it. The mixed and the
+# control policy answer questions of their own and are measured when they are named.
+DEFAULT = (Policy.WIM, Policy.WIN, Policy.WICP, Policy.WIC)
+
+
+def line_up(
+    machine: Machine,
+    engines: Iterable[EngineTraits],
+    plans: Sequence[tuple[Plan, EngineTraits]],
+    policies: Sequence[str] | None,
+) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+    """The entrants, each engine's baseline first, and notes on what was left out or added.
+
+    `plans` come from files, each with its engine's traits. Raises UsageError for what the
+    machine cannot hold, where it was named.
+    """
+    notes: list[str] = []
+    by_engine: dict[str, list[tuple[str, Plan]]] = {}
+    distributed: dict[str, bool] = {}
+    for traits in engines:
+        if traits.name in by_engine:
+            raise UsageError(f"engine {traits.name} is named twice; name it once")
+        distributed[traits.name] = traits.distributed
+        found, said = _of_engine(machine, traits, policies)
+        by_engine[traits.name] = found
+        notes += said
+    for plan, traits in plans:
+        distributed[plan.engine] = traits.distributed
+        mine = by_engine.setdefault(plan.engine, [])
+        if not mine and plan.policy is not Policy.WIM:
+            # As much heap as the plan gives out, so that only placement differs.
+            base = make_plan(machine, traits, "wim", heap_limit_bytes=plan.total_heap_bytes)
+            mine.append((f"{plan.engine}/wim", base))
+            notes.append(f"{plan.engine}/wim was added: speed-ups are over it")
+        mine.append((_free_label(mine, plan), plan))
+    entrants: list[Entrant] = []
+    for engine, labelled in by_engine.items():
+        servers = 1 if distributed[engine] else max(len(plan.slots) for _, plan in labelled)
+        baseline = next(label for label, plan in labelled if plan.policy is Policy.WIM)
+        if servers > 1:
+            notes.append(
+                f"{engine}: {servers} concurrent query streams in every deployment, dealt "
+                "round-robin, because it has several servers in one of them; each server has "
+                "a full copy of the data"
+            )
+        entrants += [
+            Entrant(
+                label=label,
+                engine=engine,
+                plan=plan,
+                streams=servers,
+                baseline=None if label == baseline else baseline,
+            )
+            for label, plan in labelled
+        ]
+    return tuple(entrants), tuple(notes)
+
+
+def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
+    """Whether two plans differ in name only: the same CPUs and memory for the same slots.
+
+    A mask of all CPUs is no mask.
+    """
+    everything = frozenset(machine.allowed.pus)
+
+    def seats(plan: Plan) -> set[object]:
+        return {
+            (
+                frozenset(slot.cpus) if slot.cpus is not None else everything,
+                slot.memory_policy,
+                slot.memory_nodes,
+                slot.thread_cpus,
+            )
+            for slot in plan.slots
+        }
+
+    return (
+        one.engine == other.engine
+        and len(one.slots) == len(other.slots)
+        and seats(one) == seats(other)
+        and one.coordinator == other.coordinator
+    )
+
+
+def _of_engine(
+    machine: Machine, traits: EngineTraits, policies: Sequence[str] | None
+) -> tuple[list[tuple[str, Plan]], list[str]]:
+    notes: list[str] = []
+    if policies is None:
+        chosen: list[str] = []
+        first: list[Plan] = []
+        for policy in DEFAULT:
+            try:
+                plan = make_plan(machine, traits, policy.value)
+            except UsageError as fault:
+                notes.append(f"{traits.name}/{policy.value} was left out: {fault}")
+                continue
+            twin = next((one for one in first if same_deployment(one, plan, machine)), None)
+            if twin is not None:
+                notes.append(
+                    f"{traits.name}/{policy.value} was left out: on this machine it is the same "
+                    f"deployment as {traits.name}/{twin.policy.value}"
+                )
+                continue
+            chosen.append(policy.value)
+            first.append(plan)
+    else:
+        chosen = list(dict.fromkeys(policies))
+        if Policy.WIM.value in chosen:
+            chosen.remove(Policy.WIM.value)
+        else:
+            notes.append(f"{traits.name}/wim was added: speed-ups are over it")
+        chosen.insert(0, Policy.WIM.value)
+    plans = make_comparable_plans(machine, traits, chosen)
+    return [
+        (f"{traits.name}/{name}", plan) for name, plan in zip(chosen, plans, strict=True)
+    ], notes
+
+
+def _free_label(taken: Sequence[tuple[str, Plan]], plan: Plan) -> str:
+    """'spark/wic', or 'spark/wic-2' beside another of that name."""
+    labels = {label for label, _ in taken}
+    wanted = f"{plan.engine}/{plan.policy.value}"
+    number = 1
+    label = wanted
+    while label in labels:
+        number += 1
+        label = f"{wanted}-{number}"
+    return label

@@ -1,0 +1,1 @@
+"""Renderers: the terminal, HTML, Markdown, CSV, SVG. Pure: records in, text out."""

@@ -1,0 +1,246 @@
+"""Charts as inline SVG: bars of median times with intervals, and speed-ups on a log axis. Pure.
+
+Colours are CSS classes (report.css.j2), so that light and dark need no second picture. Bars begin
+at zero and share an axis within an engine only: speed-ups are within an engine, and one slow
+engine would flatten the bars of another. Each mark carries its figures as data attributes and
+as a title, for machines, tooltips and screen readers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from atoll.report import words
+from atoll.schema.summary import BenchSummary, EntrantSummary, Interval
+
+WIDTH = 860
+LEFT = 120  # of the plot: names end here
+RIGHT = 190  # right of the plot: figures begin here
+BAR = 16
+GAP = 5
+GROUP = 16
+TOP = 26
+
+_PLOT = WIDTH - LEFT - RIGHT
+
+
+def times_chart(summary: BenchSummary, engine: str) -> Markup:
+    """Median seconds per query, a bar per entrant of `engine`; whiskers are the intervals."""
+    colours = entrant_colours(summary)
+    entrants = [one for one in summary.entrants if one.engine == engine and one.times]
+    longest = max((_reach(one) for one in entrants), default=0.0)
+    if not longest:
+        return Markup("")
+    ticks = linear_ticks(longest)
+    scale = _PLOT / ticks[-1]
+    marks: list[str] = []
+    y = float(TOP)
+    for query in summary.queries:
+        top = y
+        for one in entrants:
+            marks += _bar(one, query, y, scale, colours[one.label])
+            y += BAR + GAP
+        middle = (top + y - GAP) / 2
+        marks.append(_text(LEFT - 12, middle, words.query_name(query), "name", "end"))
+        y += GROUP
+    height = y - GROUP + 12
+    axis = [
+        _line(LEFT + tick * scale, TOP - 6, LEFT + tick * scale, height - 6, "grid")
+        + _text(LEFT + tick * scale, 10, _tick_label(tick, ticks[-1]), "tick", "middle")
+        for tick in ticks
+    ]
+    return _svg(
+        height,
+        f"{engine}: median time per query, {words.title(summary)}",
+        [*axis, *marks],
+        "times",
+    )
+
+
+def speedup_chart(summary: BenchSummary) -> Markup:
+    """Speed-ups over the baseline: a point and its interval per query, the mean set apart."""
+    entrants = [one for one in summary.entrants if one.speedups]
+    reaches = [
+        value
+        for one in entrants
+        for found in one.speedups
+        for value in (found.value, *_ends(found.interval))
+    ]
+    if not reaches:
+        return Markup("")
+    ticks = ratio_ticks(min(reaches), max(reaches))
+    low, high = math.log(ticks[0]), math.log(ticks[-1])
+
+    def x(value: float) -> float:
+        return LEFT + (math.log(value) - low) / (high - low) * _PLOT
+
+    colours = entrant_colours(summary)
+    rows: list[str] = []
+    y = float(TOP)
+    for query in ("geomean", *summary.queries, "pass"):
+        top = y
+        for one in entrants:
+            found = words.speedup_of(one, query)
+            if found is None:
+                continue
+            middle = y + BAR / 2
+            told = (
+                f"{one.label}, {words.query_name(query)}: {words.ratio(found.value)} over "
+                f"{one.baseline}, interval {words.interval(found.interval)}, {found.verdict}"
+            )
+            kind = "mean" if query == "geomean" else "query"
+            inner = [f"<title>{escape(told)}</title>"]
+            if found.interval:
+                left, right = x(found.interval.low), x(found.interval.high)
+                inner.append(_line(left, middle, right, middle, "whisker"))
+                inner += [_line(end, middle - 4, end, middle + 4, "cap") for end in (left, right)]
+            inner.append(_point(x(found.value), middle, kind))
+            figures = words.ratio(found.value)
+            if found.interval:
+                figures += f"  {words.interval(found.interval)}"
+            rows.append(
+                f'<g class="speedup {kind} {colours[one.label]}" data-label="{escape(one.label)}" '
+                f'data-query="{escape(query)}" data-speedup="{found.value:.6g}" '
+                f'data-verdict="{escape(found.verdict)}">{"".join(inner)}</g>'
+            )
+            rows.append(_text(WIDTH - RIGHT + 16, middle, figures, f"value {kind}", "start"))
+            y += BAR + GAP
+        middle = (top + y - GAP) / 2
+        weight = "name mean" if query == "geomean" else "name"
+        rows.append(_text(LEFT - 12, middle, words.query_name(query), weight, "end"))
+        if query == "geomean":
+            y += 6
+            rows.append(_line(8, y, WIDTH - 8, y, "rule"))
+            y += 4
+        y += GROUP / 2
+    height = y + 20
+    axis = [
+        _line(x(tick), TOP - 6, x(tick), height - 22, "one" if tick == 1 else "grid")
+        + _text(x(tick), 10, f"{tick:g}×", "tick", "middle")
+        for tick in ticks
+    ]
+    axis.append(_text(x(1) - 8, height - 8, "← slower than WIM", "tick", "end"))
+    axis.append(_text(x(1) + 8, height - 8, "faster than WIM →", "tick", "start"))
+    name = f"Speed-up over WIM, {words.title(summary)}"
+    return _svg(height, name, [*axis, *rows], "speedups")
+
+
+def entrant_colours(summary: BenchSummary) -> dict[str, str]:
+    """A CSS class per entrant; baselines are grey, in step with the policies otherwise."""
+    policies = list(
+        dict.fromkeys(one.policy for one in summary.entrants if one.baseline is not None)
+    )
+    return {
+        one.label: "c0" if one.baseline is None else f"c{1 + policies.index(one.policy) % 6}"
+        for one in summary.entrants
+    }
+
+
+def linear_ticks(longest: float) -> list[float]:
+    """0 and up to five round steps beyond `longest`."""
+    rough = longest / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
+    return [step * index for index in range(math.ceil(longest / step - 1e-9) + 1)]
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Round ratios around 1 that hold both ends with some room, evenly usable on a log axis."""
+    spread = max(high, 1 / low, 1.05)
+    for steps in (
+        (1.0, 1.05, 1.1),
+        (1.0, 1.1, 1.2),
+        (1.0, 1.25, 1.5),
+        (1.0, 1.5, 2.0),
+        (1.0, 2.0, 4.0),
+        (1.0, 3.0, 10.0),
+    ):
+        if steps[-1] >= spread:
+            break
+    else:
+        steps = tuple(10.0**power for power in range(math.ceil(math.log10(spread)) + 1))
+    # Below 1 the reciprocals, rounded as a reader would write them.
+    below = [float(f"{1 / step:.2g}") for step in steps[1:]]
+    return [
+        *reversed([min(tick, 1 / step) for tick, step in zip(below, steps[1:], strict=True)]),
+        *steps,
+    ]
+
+
+def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -> list[str]:
+    found = words.times_of(one, query)
+    if found is None:
+        return [_text(LEFT + 6, y + BAR / 2, f"{one.label}: no block done", "value", "start")]
+    width = max(found.median_s * scale, 1.5)  # a bar that cannot be seen is no bar
+    told = (
+        f"{one.label} {words.query_name(query)}: median {words.duration(found.median_s)} "
+        f"over {words.plural(found.blocks, 'block')}"
+    )
+    if found.interval:
+        low, high = words.duration(found.interval.low), words.duration(found.interval.high)
+        told += f", interval {low} to {high}"
+    middle = y + BAR / 2
+    whisker, end = "", LEFT + width
+    if found.interval:
+        left, right = (LEFT + value * scale for value in _ends(found.interval))
+        end = max(end, right)
+        whisker = _line(left, middle, right, middle, "whisker") + "".join(
+            _line(x, middle - 4, x, middle + 4, "cap") for x in (left, right)
+        )
+    flag = " ⚑" if found.outlier_blocks else ""
+    return [
+        f'<g class="{colour}"><rect class="bar" x="{LEFT}" y="{y:.1f}" width="{width:.2f}" '
+        f'height="{BAR}" rx="2" role="img" aria-label="{escape(told)}" '
+        f'data-label="{escape(one.label)}" data-query="{escape(query)}" '
+        f'data-median-s="{found.median_s:.6g}" data-blocks="{found.blocks}">'
+        f"<title>{escape(told)}</title></rect>{whisker}</g>",
+        _text(
+            end + 8,
+            middle,
+            f"{words.duration(found.median_s)}  {one.policy.value}{flag}",
+            "value",
+            "start",
+        ),
+    ]
+
+
+def _reach(one: EntrantSummary) -> float:
+    return max(
+        max(found.median_s, *_ends(found.interval)) for found in one.times if found.query != "pass"
+    )
+
+
+def _ends(found: Interval | None) -> tuple[float, ...]:
+    return (found.low, found.high) if found else (0.0,)
+
+
+def _tick_label(tick: float, last: float) -> str:
+    return f"{tick * 1e3:g} ms" if last < 1 else f"{tick:g} s"
+
+
+def _svg(height: float, name: str, parts: Sequence[str], kind: str) -> Markup:
+    # All text in the parts was escaped where it was put in.
+    return Markup(
+        f'<svg class="chart {kind}" viewBox="0 0 {WIDTH} {height:.0f}" role="group" '
+        f'aria-label="{escape(name)}"><title>{escape(name)}</title>{"".join(parts)}</svg>'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}"/>'
+
+
+def _point(x: float, y: float, kind: str) -> str:
+    if kind == "mean":
+        return f'<path class="point" d="M{x - 7:.2f} {y:.2f}l7 -7l7 7l-7 7z"/>'
+    return f'<circle class="point" cx="{x:.2f}" cy="{y:.2f}" r="4.5"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+        f'dominant-baseline="central">{escape(text)}</text>'
+    )

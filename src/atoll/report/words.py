@@ -1,0 +1,134 @@
+"""Figures and verdicts in words, the same in every format. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
+from atoll.stats.paired import MIN_BLOCKS
+
+QUERY_WORDS = {"geomean": "geometric mean", "pass": "whole pass"}
+
+
+def query_name(query: str) -> str:
+    return QUERY_WORDS.get(query, query.upper())
+
+
+def duration(seconds: float) -> str:
+    """Three significant digits, in the unit that suits: '1.23 s', '45.3 ms'."""
+    value, unit = (seconds, "s") if seconds >= 1 else (seconds * 1e3, "ms")
+    if value >= 99.95:
+        return f"{value:.0f} {unit}"
+    return f"{value:.1f} {unit}" if value >= 9.995 else f"{value:.2f} {unit}"
+
+
+def ratio(value: float) -> str:
+    return f"{value:.2f}×"
+
+
+def interval(found: Interval | None) -> str:
+    return f"{found.low:.2f} to {found.high:.2f}" if found else "–"
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    return f"{number / 2**30:.1f} GiB" if number >= 1 << 30 else f"{number / 2**20:.0f} MiB"
+
+
+def moment(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def title(summary: BenchSummary) -> str:
+    suite = {"tpch": "TPC-H"}.get(summary.suite, summary.suite)
+    return f"{suite} at scale factor {summary.scale_factor:g}"
+
+
+def confidence(summary: BenchSummary) -> str:
+    return f"{summary.confidence:.0%}".replace("%", " %")
+
+
+def speedup_of(entrant: EntrantSummary, query: str) -> Speedup | None:
+    return next((found for found in entrant.speedups if found.query == query), None)
+
+
+def times_of(entrant: EntrantSummary, query: str) -> Measured | None:
+    return next((found for found in entrant.times if found.query == query), None)
+
+
+def verdicts(summary: BenchSummary) -> list[str]:
+    """One sentence for each entrant that has a baseline: did it pay?"""
+    return [_verdict(summary, entrant) for entrant in summary.entrants if entrant.baseline]
+
+
+def _verdict(summary: BenchSummary, entrant: EntrantSummary) -> str:
+    found = speedup_of(entrant, "geomean")
+    mine, base = entrant.label, entrant.baseline
+    if found is None:
+        return f"{mine} was not measured beside {base}: no block in which both finished."
+    over = plural(len(summary.queries), "query").replace("querys", "queries")
+    if found.interval is None:
+        return (
+            f"Too few blocks to tell {mine} from {base}: {ratio(found.value)} as fast over {over} "
+            f"in {plural(found.blocks, 'block')}; {MIN_BLOCKS} blocks give an interval."
+        )
+    figures = (
+        f"{ratio(found.value)} as fast over {over} ({confidence(summary)} interval "
+        f"{interval(found.interval)}, {plural(found.blocks, 'block')})"
+    )
+    if found.verdict == "no significant difference":
+        return f"No significant difference between {mine} and {base}: {figures}."
+    return f"{mine} is {found.verdict} than {base}: {figures}."
+
+
+def held_equal(summary: BenchSummary) -> list[str]:
+    """Per engine, what is the same for all its entrants; what is not is a warning already."""
+    lines = []
+    for engine in dict.fromkeys(entrant.engine for entrant in summary.entrants):
+        mine = [entrant for entrant in summary.entrants if entrant.engine == engine]
+        figures = {
+            "task threads": {str(entrant.threads) for entrant in mine},
+            "total heap": {size(entrant.heap_bytes) for entrant in mine},
+            "shuffle partitions": {str(entrant.shuffle_partitions) for entrant in mine},
+            "query streams": {str(entrant.streams) for entrant in mine},
+        }
+        parts = [
+            f"{word} {found.pop() if len(found) == 1 else 'NOT EQUAL'}"
+            for word, found in figures.items()
+        ]
+        lines.append(f"{engine}: {', '.join(parts)}")
+    return lines
+
+
+def fingerprint_rows(summary: BenchSummary) -> list[tuple[str, str]]:
+    """The environment, name and value; unknown is said."""
+    found = summary.fingerprint
+    versions = [f"{name} {version}" for name, version in found.engine_versions.items()]
+    rows = [
+        ("Machine", summary.machine),
+        ("Machine id", summary.machine_id),
+        ("Host (hashed)", found.hostname_hash),
+        ("Virtualization", found.virtualization),
+        ("Kernel", found.kernel),
+        ("Kernel command line", found.kernel_cmdline),
+        ("Microcode", found.microcode),
+        ("Transparent huge pages", " / defrag ".join(filter(None, _thp(summary)))),
+        ("AutoNUMA (numa_balancing)", found.numa_balancing),
+        ("CPU governor", found.governor),
+        ("Affinity mask", found.affinity),
+        ("Cgroup", found.cgroup),
+        ("Engines", ", ".join(versions)),
+        ("Java", found.java_version),
+        ("Data checksum (SHA-256)", found.data_checksum),
+        ("Atoll", found.atoll_version),
+        ("Run", f"{summary.run_id}, started {moment(summary.started_unix_s)}"),
+        ("Command", summary.command),
+    ]
+    return [(name, value or "unknown") for name, value in rows]
+
+
+def _thp(summary: BenchSummary) -> tuple[str, str]:
+    return summary.fingerprint.thp_enabled, summary.fingerprint.thp_defrag

@@ -1,0 +1,115 @@
+"""Who is measured: baselines, coinciding policies, plans from files, streams, what is equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.bench.entrants import line_up, same_deployment
+from atoll.errors import UsageError
+from atoll.plan import make_plan
+from atoll.schema.plan import EngineTraits, Policy
+from tests.unit.bench_parts import machine
+
+SPARK = EngineTraits(
+    name="spark",
+    distributed=True,
+    parallel_query=True,
+    has_coordinator=True,
+    jvm=True,
+    heap_ratio=0.6,
+    ratio_source="test",
+    min_heap_bytes=1 << 20,
+    coordinator_bytes=1 << 20,
+    overhead_bytes=1 << 20,
+)
+DUCKDB = SPARK.model_copy(
+    update={"name": "duckdb", "distributed": False, "has_coordinator": False, "jvm": False}
+)
+
+
+def labels(policies: list[str] | None, *engines: EngineTraits) -> list[str]:
+    found, _ = line_up(machine(), engines or (SPARK,), (), policies)
+    return [entrant.label for entrant in found]
+
+
+def test_by_default_each_policy_that_differs_is_measured_once() -> None:
+    # One node: WIN is WIM with a mask of everything. Two chiplets, four cores: both differ.
+    found, notes = line_up(machine(), [SPARK], (), None)
+    assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp", "spark/wic"]
+    assert any("spark/win was left out" in note and "spark/wim" in note for note in notes)
+
+
+def test_named_policies_are_measured_as_named() -> None:
+    assert labels(["wim", "win"]) == ["spark/wim", "spark/win"]
+    assert labels(["wic", "wic", "wim"]) == ["spark/wim", "spark/wic"]
+
+
+def test_the_baseline_is_added() -> None:
+    found, notes = line_up(machine(), [SPARK], (), ["wic"])
+    assert [(entrant.label, entrant.baseline) for entrant in found] == [
+        ("spark/wim", None),
+        ("spark/wic", "spark/wim"),
+    ]
+    assert any("spark/wim was added" in note for note in notes)
+
+
+def test_baselines_are_of_the_same_engine() -> None:
+    found, _ = line_up(machine(), [SPARK, DUCKDB], (), ["wim", "wic"])
+    assert {entrant.label: entrant.baseline for entrant in found} == {
+        "spark/wim": None,
+        "spark/wic": "spark/wim",
+        "duckdb/wim": None,
+        "duckdb/wic": "duckdb/wim",
+    }
+
+
+def test_what_must_be_equal_is_equal() -> None:
+    found, _ = line_up(machine(), [SPARK], (), ["wim", "win", "wicp", "wic", "wicp-mixed"])
+    for name in ("total_threads", "total_heap_bytes", "shuffle_partitions"):
+        assert len({getattr(entrant.plan, name) for entrant in found}) == 1, name
+    assert {entrant.streams for entrant in found} == {1}
+
+
+def test_several_servers_get_as_many_streams_everywhere() -> None:
+    found, notes = line_up(machine(), [DUCKDB], (), ["wim", "wic"])
+    assert {entrant.streams for entrant in found} == {4}
+    assert any("4 concurrent query streams" in note for note in notes)
+
+
+def test_a_plan_from_a_file_brings_its_baseline() -> None:
+    plan = make_plan(machine(), SPARK, "wicp", count=3)
+    found, notes = line_up(machine(), (), [(plan, SPARK)], None)
+    assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp"]
+    assert found[0].plan.total_heap_bytes <= plan.total_heap_bytes
+    assert any("was added" in note for note in notes)
+
+
+def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
+    plan = make_plan(machine(), SPARK, "wic")
+    found, _ = line_up(machine(), [SPARK], [(plan, SPARK), (plan, SPARK)], ["wim", "wic"])
+    assert [entrant.label for entrant in found] == [
+        "spark/wim",
+        "spark/wic",
+        "spark/wic-2",
+        "spark/wic-3",
+    ]
+
+
+def test_a_plan_of_the_baseline_alone() -> None:
+    plan = make_plan(machine(), SPARK, "wim")
+    found, _ = line_up(machine(), (), [(plan, SPARK)], None)
+    assert [(entrant.label, entrant.baseline) for entrant in found] == [("spark/wim", None)]
+
+
+def test_an_engine_twice_or_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        line_up(machine(), [SPARK, SPARK], (), None)
+    with pytest.raises(UsageError, match="nonsense"):
+        line_up(machine(), [SPARK], (), ["nonsense"])
+
+
+def test_same_deployment() -> None:
+    plans = {policy: make_plan(machine(), SPARK, policy.value) for policy in Policy}
+    assert same_deployment(plans[Policy.WIM], plans[Policy.WIN], machine())
+    assert not same_deployment(plans[Policy.WIM], plans[Policy.WIC], machine())
+    assert not same_deployment(plans[Policy.WICP], plans[Policy.WICP_MIXED], machine())
