@@ -2,7 +2,8 @@
 
 #include <hwloc/distances.h>
 
-#include <functional>
+#include <array>
+#include <cstdio>
 
 #include "atoll/topology.hpp"
 #include "pus.hpp"
@@ -108,28 +109,34 @@ void read_cores(hwloc_topology_t topology, Machine& machine) {
   }
 }
 
+// The kernel's matrix has 10 from each node to itself; files can hold measured ones beside it.
+bool is_slit(const hwloc_distances_s& matrix) {
+  for (std::size_t i = 0; i < matrix.nbobjs; ++i) {
+    if (matrix.values[i * matrix.nbobjs + i] != 10) return false;
+  }
+  return true;
+}
+
 void read_distances(hwloc_topology_t topology, Machine& machine) {
-  unsigned number = 1;
-  hwloc_distances_s* found = nullptr;
-  constexpr unsigned long slit = HWLOC_DISTANCES_KIND_FROM_OS | HWLOC_DISTANCES_KIND_MEANS_LATENCY;
-  if (hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &number, &found, slit, 0) != 0 ||
-      number == 0 || found == nullptr) {
+  std::array<hwloc_distances_s*, 16> found{};
+  auto number = static_cast<unsigned>(found.size());
+  if (hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &number, found.data(),
+                                  HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0) {
     return;
   }
-  Distances distances;
-  const std::size_t size = found->nbobjs;
-  // hwloc 1 wrote SLIT as relative floats, which hwloc 2 imports a hundredfold: 1.0 is 1000.
-  const bool hundredfold = size > 0 && found->values[0] == 1000;
-  for (std::size_t i = 0; i < size; ++i) {
-    distances.nodes.push_back(os_index(found->objs[i]));
-    std::vector<std::uint64_t> row(found->values + i * size, found->values + (i + 1) * size);
-    if (hundredfold) {
-      for (std::uint64_t& value : row) value /= 100;
+  for (std::size_t k = 0; k < std::min<std::size_t>(number, found.size()); ++k) {
+    const hwloc_distances_s& matrix = *found[k];
+    if (!machine.distances && is_slit(matrix)) {
+      Distances distances;
+      const std::size_t size = matrix.nbobjs;
+      for (std::size_t i = 0; i < size; ++i) {
+        distances.nodes.push_back(os_index(matrix.objs[i]));
+        distances.values.emplace_back(matrix.values + i * size, matrix.values + (i + 1) * size);
+      }
+      machine.distances = std::move(distances);
     }
-    distances.values.push_back(std::move(row));
+    hwloc_distances_release(topology, found[k]);
   }
-  hwloc_distances_release(topology, found);
-  machine.distances = std::move(distances);
 }
 
 std::string pci_address(hwloc_obj_t device) {

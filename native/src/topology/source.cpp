@@ -37,6 +37,7 @@ void prepare_environment(const Source& source) {
     setenv("HWLOC_FSROOT", source.filesystem.c_str(), 1);
     // As hwloc's tools do for a folder: nothing of this machine may enter.
     setenv("HWLOC_COMPONENTS", "linux,stop", 1);
+    setenv("HWLOC_DUMPED_HWDATA_DIR", "/var/run/hwloc", 1);
   }
 }
 
