@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from atoll.plan.units import gib
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import Plan
+from atoll.schema.size import gib
 
 # What the plan says of itself rather than of the deployment, and what is compared slot by slot.
 _SKIPPED = frozenset({"format", "version", "slots", "reasons", "warnings"})

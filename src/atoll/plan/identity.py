@@ -14,10 +14,9 @@ def machine_id(machine: Machine) -> str:
     What the mask and the cgroup allow is left out: it changes from process to process, and
     `up` checks it at the start.
     """
-    shape = {
-        "cores": [core.pus for core in machine.cores],
-        "nodes": [(node.os_index, node.pus) for node in machine.nodes],
-        "chiplets": [chiplet.pus for chiplet in machine.chiplets],
-    }
-    text = json.dumps(shape, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    layout = [
+        [core.pus for core in machine.cores],
+        [(node.os_index, node.pus) for node in machine.nodes],
+        [chiplet.pus for chiplet in machine.chiplets],
+    ]
+    return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from atoll.errors import UsageError
 from atoll.plan.cores import Group
-from atoll.plan.units import gib
 from atoll.schema.machine import Machine
 from atoll.schema.plan import MemoryPolicy
+from atoll.schema.size import gib
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from atoll.plan.memory import MemoryMap, memory_map, place_memory
 from atoll.plan.policies import divide
 from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES, Heaps, shortfall, size_heaps
 from atoll.plan.threads import thread_order
-from atoll.plan.units import gib
 from atoll.schema.machine import Machine
 from atoll.schema.plan import (
     Asked,
@@ -35,6 +34,7 @@ from atoll.schema.plan import (
     Policy,
     Slot,
 )
+from atoll.schema.size import gib
 
 # CPUs (None: no mask), memory policy, memory nodes: what makes two slots the same place.
 Seat = tuple[tuple[int, ...] | None, MemoryPolicy, tuple[int, ...]]

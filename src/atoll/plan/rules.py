@@ -15,7 +15,6 @@ from atoll.plan.coordinator import CoordinatorChoice
 from atoll.plan.cores import Group
 from atoll.plan.memory import MemoryMap
 from atoll.plan.sizing import Heaps
-from atoll.plan.units import gib
 from atoll.schema.plan import (
     CoordinatorKind,
     EngineTraits,
@@ -25,6 +24,7 @@ from atoll.schema.plan import (
     Reason,
     Slot,
 )
+from atoll.schema.size import gib
 
 POLICIES = {
     Policy.WIM: Reason(

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from atoll.plan.units import GIB, MIB, gib
 from atoll.schema.plan import EngineTraits
+from atoll.schema.size import GIB, MIB, gib
 
 COMPRESSED_POINTERS_END_BYTES = 32 * GIB
 LARGEST_COMPRESSED_BYTES = 31 * GIB
