@@ -74,9 +74,20 @@ class Engine(Protocol):
         ...
 
     def layout(
-        self, plan: Plan, installation: Installation, *, run_dir: str, ports: Sequence[int]
+        self,
+        plan: Plan,
+        installation: Installation,
+        *,
+        run_dir: str,
+        ports: Sequence[int],
+        scratch_dir: str | None = None,
     ) -> Layout:
-        """The processes of the plan. Pure. `run_dir` is a short absolute path, made already."""
+        """The processes of the plan. Pure, but for fresh secrets.
+
+        `run_dir` is a short absolute path, made already, closed to others: sockets and
+        configuration. `scratch_dir`, made already, is for spilled and shuffled data: a folder on
+        a disk, since `run_dir` may lie in memory (XDG_RUNTIME_DIR); None: below `run_dir`.
+        """
         ...
 
     def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:

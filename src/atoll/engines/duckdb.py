@@ -1,0 +1,101 @@
+"""DuckDB: embedded, so a small host process per slot; several slots are several full servers.
+
+DuckDB 1.4 to 1.5 pins worker i to CPU i whatever the process's mask says when its own pinning
+is on (by default above 64 CPUs), so it is switched off at open, and the number of threads is
+said, since DuckDB would take every CPU that it sees.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Sequence
+
+from atoll.engines.base import Client, Installation, Layout
+from atoll.engines.sqlclient import connect_all
+from atoll.engines.sqlhost import sql_host_argv
+from atoll.errors import EngineFailed
+from atoll.host.api import Host
+from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import EngineTraits, Plan
+
+_MIB = 1 << 20
+
+
+class DuckDBEngine:
+    """See `atoll.engines.base.Engine`."""
+
+    traits = EngineTraits(
+        name="duckdb",
+        distributed=False,
+        parallel_query=True,
+        has_coordinator=False,
+        jvm=False,
+        heap_ratio=0.8,
+        ratio_source="DuckDB's own default: memory_limit is 80 % of the memory",
+        min_heap_bytes=256 * _MIB,
+        coordinator_bytes=0,
+        overhead_bytes=128 * _MIB,  # measured: 75 MiB of Python and DuckDB code before any query
+    )
+
+    def locate(self, host: Host) -> Installation:
+        spec = importlib.util.find_spec("duckdb")
+        if spec is None or spec.origin is None:
+            raise EngineFailed(
+                "DuckDB is not installed in this Python; install it with: "
+                "pip install 'atoll[duckdb]'"
+            )
+        return Installation(importlib.metadata.version("duckdb"), home=spec.origin)
+
+    def ports(self, plan: Plan) -> int:
+        return 0
+
+    def layout(
+        self,
+        plan: Plan,
+        installation: Installation,
+        *,
+        run_dir: str,
+        ports: Sequence[int],
+        scratch_dir: str | None = None,
+    ) -> Layout:
+        processes: list[ProcessSpec] = []
+        files: dict[str, str] = {}
+        for slot in plan.slots:
+            socket = f"{run_dir}/sql-{slot.index}.sock"
+            name = f"duckdb-{slot.index}.json"
+            files[name] = json.dumps(
+                {
+                    "threads": slot.threads,
+                    "pin_threads": "off",
+                    "memory_limit": f"{slot.heap_bytes}B",
+                    "temp_directory": f"{scratch_dir or run_dir}/spill-{slot.index}",
+                    # Nothing is fetched from the network behind the user's back.
+                    "autoinstall_known_extensions": False,
+                },
+                indent=1,
+            )
+            processes.append(
+                ProcessSpec(
+                    name=f"worker-{slot.index}",
+                    role=Role.WORKER,
+                    slot=slot.index,
+                    argv=sql_host_argv("duckdb", socket, f"{run_dir}/{name}"),
+                    env={},
+                    stage=0,
+                    ready_socket=socket,
+                )
+            )
+        return Layout(
+            processes=tuple(processes),
+            files=files,
+            sockets=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+        )
+
+    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return connect_all(sockets, timeout_s=timeout_s)
+
+    def attach_sql(self, table: str, path: str) -> list[str]:
+        quoted = path.replace("'", "''")
+        return [f"create or replace view {table} as select * from read_parquet('{quoted}')"]

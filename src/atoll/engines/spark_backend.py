@@ -1,0 +1,64 @@
+"""Spark inside the SQL host: the driver of a standalone application, one session for all clients.
+
+Everything that the session is told stands in spark-defaults.conf (SPARK_CONF_DIR), where the
+master and the workers read it too. `config` has `executors`, how many there must be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from atoll.engines.base import Column
+from atoll.errors import EngineFailed
+
+
+class SparkBackend:
+    """See `atoll.engines.sqlhost.Backend`."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._executors: int = config["executors"]
+        self._session = SparkSession.builder.getOrCreate()
+        self._context = self._session.sparkContext
+        self._complete: frozenset[str] = frozenset()
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        self._context.setJobGroup(ticket, ticket, interruptOnCancel=True)
+        try:
+            frame = self._session.sql(sql)
+            rows = [tuple(row) for row in frame.collect()]
+        except PySparkException as fault:
+            # The message alone: str() of it brings the plan and the JVM's stack along.
+            raise EngineFailed(str(fault).partition("\n")[0]) from None
+        return [
+            Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields
+        ], rows
+
+    def cancel(self, ticket: str) -> None:
+        self._context.cancelJobGroup(ticket)
+
+    def instances(self) -> int:
+        present = self._present()
+        if len(present) > self._executors and not self._complete:
+            self._complete = present
+        return len(present) - 1
+
+    def check(self) -> None:
+        # The master starts a lost executor anew, so a count alone would not show the loss;
+        # a time that was taken over one must not pass for a measurement.
+        lost = self._complete - self._present()
+        if lost:
+            raise EngineFailed(
+                f"{len(lost)} of {self._executors} executors were lost since the start "
+                f"({', '.join(sorted(lost))}); see the workers' logs"
+            )
+
+    def close(self) -> None:
+        self._session.stop()
+
+    def _present(self) -> frozenset[str]:
+        """The executors that have reported to the driver, and the driver itself, by address."""
+        listed = self._context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")
+        return frozenset(listed.split())

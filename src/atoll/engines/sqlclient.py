@@ -1,0 +1,94 @@
+"""A client of one SQL host over its UNIX socket; what `Engine.connect` gives.
+
+Promises: every fault is an EngineFailed of one line; after a query past its limit, or a lost
+host, the connection is closed (which cancels the query there) and stays so.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from atoll.engines.base import Client, QueryResult
+from atoll.engines.sqlprotocol import MAX_LINE_BYTES, decode, decode_result, encode
+from atoll.errors import EngineFailed
+
+
+class SocketClient:
+    """See `atoll.engines.base.Client`. Not for use by several threads at once."""
+
+    def __init__(self, path: str, *, timeout_s: float) -> None:
+        self._path = path
+        self._socket: socket.socket | None = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.connect(path)
+        except OSError as fault:
+            self.close()
+            raise EngineFailed(
+                f"no SQL host answers at {path} ({fault.strerror or fault}); "
+                "see 'atoll ps' for what is up"
+            ) from None
+
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        return decode_result(self._ask({"do": "execute", "sql": sql}, timeout_s))
+
+    def instances(self, *, timeout_s: float) -> int:
+        return int(self._ask({"do": "instances"}, timeout_s)["instances"])
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            line = self._exchange(encode(message), time.monotonic() + timeout_s)
+        except TimeoutError:
+            self.close()
+            raise EngineFailed(
+                f"no answer within {timeout_s:g} s; the query was cancelled"
+            ) from None
+        except OSError as fault:
+            self.close()
+            raise EngineFailed(
+                f"the SQL host at {self._path} is gone ({fault.strerror or fault}); see its log"
+            ) from None
+        except BaseException:
+            # Interrupted in the middle of an answer: the next one could not be told from it.
+            self.close()
+            raise
+        return decode(line)
+
+    def _exchange(self, request: bytes, deadline: float) -> bytes:
+        if self._socket is None:
+            raise ConnectionError("the connection was closed")
+        self._socket.settimeout(max(0.0, deadline - time.monotonic()) or 1e-3)
+        self._socket.sendall(request)
+        parts: list[bytes] = []
+        size = 0
+        while not parts or not parts[-1].endswith(b"\n"):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left_s)
+            part = self._socket.recv(1 << 16)
+            size += len(part)
+            if not part or size > MAX_LINE_BYTES:
+                raise ConnectionError("it hung up" if not part else "its answer is too long")
+            parts.append(part)
+        return b"".join(parts)
+
+
+def connect_all(sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
+    """A client for each socket, in order; none stays open if one cannot be reached."""
+    clients: list[Client] = []
+    try:
+        clients.extend(SocketClient(path, timeout_s=timeout_s) for path in sockets)
+    except EngineFailed:
+        for client in clients:
+            client.close()
+        raise
+    return clients

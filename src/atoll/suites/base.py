@@ -1,0 +1,60 @@
+"""What a suite is: tables as Parquet files, queries in an engine's dialect, and their answers.
+
+The data is the same for every engine and policy, so that only what a bench compares differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+# Told what is going on, and how much of it is done (0 to 1) where that is known.
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Tables that lie on disk, verified."""
+
+    suite: str
+    scale_factor: float
+    root: Path
+    files: Mapping[str, Path]  # table -> Parquet file
+    checksum: str  # over the checksums of all files: the same data has the same one anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query must return. `as_text`: the values are text still, empty for NULL."""
+
+    rows: list[tuple[Any, ...]]
+    order: tuple[int, ...]  # columns that the ORDER BY names, in its order
+    open_end: bool = False  # LIMIT cut off rows that its order does not tell from the last one
+    as_text: bool = False
+
+
+class Suite(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tables(self) -> tuple[str, ...]: ...
+
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """All queries, in the order of the suite: 'q1', 'q2', ..."""
+        ...
+
+    def queries(self, engine: str) -> Mapping[str, str]:
+        """The texts in the dialect of that engine."""
+        ...
+
+    def ensure_data(self, scale_factor: float, *, progress: Progress) -> DataSet:
+        """The data set from the cache, made first if it is not there or damaged."""
+        ...
+
+    def expected(self, query: str, data: DataSet) -> Answer:
+        """The right answer: a published one, else what DuckDB says of this data."""
+        ...

@@ -1,0 +1,177 @@
+"""Is this the right answer? Knows types, ties and rounding; pure.
+
+- Whole numbers, dates, truth and text are equal or not; text without the blanks that a CHAR is
+  padded with.
+- A decimal that the engine rounded may differ by half a unit of its last place from an answer
+  with more digits (avg of a decimal is a double in DuckDB, decimal(19,6) in Spark). With no
+  more digits it must be equal.
+- A float may differ by FLOAT_TOLERANCE of its size: the order of a sum is the engine's choice.
+- Rows are in order only as far as the ORDER BY goes; rows that it does not tell apart may come
+  in any order, and where a LIMIT cuts through such rows, any of them may be left.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from atoll.engines.base import Column, QueryResult
+from atoll.engines.sqltypes import Kind, kind_of, scale_of
+from atoll.suites.base import Answer
+
+# A sum of n doubles may be off by n x 2^-53: 6e-10 for the 6 million rows of a lineitem at SF 1.
+FLOAT_TOLERANCE = 1e-9
+# What a double that stands for a decimal's exact value may be off by.
+_DOUBLE_NOISE = Decimal("1e-12")
+_SHOWN_ROWS = 3
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    kind: Kind
+    scale: int | None
+
+    @property
+    def exact(self) -> bool:
+        return self.kind not in (Kind.FLOAT, Kind.DECIMAL)
+
+    def read(self, value: Any, as_text: bool) -> Any:
+        """An expected value in the form that `same` takes; a text that is none stays text."""
+        if value is None or (as_text and value == "" and self.kind is not Kind.TEXT):
+            return None
+        try:
+            if self.kind is Kind.TEXT:
+                return str(value).rstrip(" ")
+            if self.kind is Kind.DATE:
+                return (
+                    value
+                    if isinstance(value, datetime.date)
+                    else datetime.date.fromisoformat(str(value))
+                )
+            if self.kind is Kind.FLOAT:
+                return float(value)
+            if self.kind is Kind.TRUTH:
+                return {"true": True, "false": False}[str(value).lower()]
+            return Decimal(str(value))
+        except (ValueError, KeyError, InvalidOperation):
+            return str(value)
+
+    def same(self, got: Any, want: Any) -> bool:
+        if got is None or want is None:
+            return got is want
+        if self.kind is Kind.FLOAT and isinstance(want, float):
+            return (math.isnan(got) and math.isnan(want)) or math.isclose(
+                got, want, rel_tol=FLOAT_TOLERANCE
+            )
+        if self.kind is Kind.DECIMAL and isinstance(want, Decimal):
+            return bool(abs(got - want) <= self._rounding(want))
+        return bool(got == want)
+
+    def _rounding(self, want: Decimal) -> Decimal:
+        exponent = want.as_tuple().exponent
+        if self.scale is None or not isinstance(exponent, int) or -exponent <= self.scale:
+            return Decimal(0)
+        return Decimal(5).scaleb(-self.scale - 1) + abs(want) * _DOUBLE_NOISE
+
+
+def compare(result: QueryResult, answer: Answer) -> str | None:
+    """None if the result is right, else one line that names the rows that differ."""
+    types = [_Type(kind_of(column.type), scale_of(column.type)) for column in result.columns]
+    widths = {len(row) for row in answer.rows}
+    if widths - {len(types)}:
+        return f"{len(types)} columns, expected {widths.pop()}"
+    got = [
+        tuple(type_.read(value, False) for value, type_ in zip(row, types, strict=True))
+        for row in result.rows
+    ]
+    want = [
+        tuple(type_.read(value, answer.as_text) for value, type_ in zip(row, types, strict=True))
+        for row in answer.rows
+    ]
+    numbered = list(enumerate(got))
+    if len(got) != len(want):
+        unexpected, missing = _unmatched(numbered, want, types, range(len(types)))
+        count = f"{len(got)} rows, expected {len(want)}"
+        return f"{count}: {_describe(unexpected, missing, result.columns)}"
+    unexpected, missing = [], []
+    for start, end in _ties(want, answer.order, types):
+        # Which of the rows at an open end are there is the engine's choice, their keys are not.
+        decided = answer.order if answer.open_end and end == len(want) else range(len(types))
+        more_unexpected, more_missing = _unmatched(
+            numbered[start:end], want[start:end], types, decided
+        )
+        unexpected += more_unexpected
+        missing += more_missing
+    if not unexpected:
+        return None
+    return (
+        f"{len(unexpected)} of {len(got)} rows differ: "
+        f"{_describe(unexpected, missing, result.columns)}"
+    )
+
+
+def _ties(
+    rows: Sequence[Row], order: Sequence[int], types: Sequence[_Type]
+) -> list[tuple[int, int]]:
+    """Runs of rows that the ORDER BY does not tell apart, as (start, end)."""
+    edges = [0]
+    for place, (before, after) in enumerate(itertools.pairwise(rows), start=1):
+        if not all(types[key].same(before[key], after[key]) for key in order):
+            edges.append(place)
+    return list(itertools.pairwise([*edges, len(rows)]))
+
+
+def _unmatched(
+    got: Sequence[tuple[int, Row]],
+    want: Sequence[Row],
+    types: Sequence[_Type],
+    columns: Sequence[int],
+) -> tuple[list[tuple[int, Row]], list[Row]]:
+    """Rows of either side that have no equal on the other, in any order."""
+    exact = [column for column in columns if types[column].exact]
+    rough = [column for column in columns if not types[column].exact]
+    buckets: dict[tuple[Any, ...], tuple[list[tuple[int, Row]], list[Row]]] = defaultdict(
+        lambda: ([], [])
+    )
+    for numbered in got:
+        buckets[tuple(numbered[1][column] for column in exact)][0].append(numbered)
+    for row in want:
+        buckets[tuple(row[column] for column in exact)][1].append(row)
+    unexpected: list[tuple[int, Row]] = []
+    missing: list[Row] = []
+    for some_got, some_want in buckets.values():
+        left = sorted(some_want, key=lambda row: _rank(row, rough))
+        for numbered in sorted(some_got, key=lambda numbered: _rank(numbered[1], rough)):
+            for place, row in enumerate(left):
+                if all(types[column].same(numbered[1][column], row[column]) for column in rough):
+                    del left[place]
+                    break
+            else:
+                unexpected.append(numbered)
+        missing += left
+    return sorted(unexpected, key=lambda numbered: numbered[0]), missing
+
+
+def _rank(row: Row, columns: Sequence[int]) -> tuple[tuple[bool, float], ...]:
+    return tuple((row[c] is None, 0.0 if row[c] is None else float(row[c])) for c in columns)
+
+
+def _describe(
+    unexpected: Sequence[tuple[int, Row]], missing: Sequence[Row], columns: Sequence[Column]
+) -> str:
+    parts = [f"row {place + 1} is {_show(row)}" for place, row in unexpected[:_SHOWN_ROWS]]
+    parts += [f"expected {_show(row)}" for row in missing[:_SHOWN_ROWS]]
+    names = ", ".join(column.name for column in columns)
+    return f"{'; '.join(parts)} ({names})"
+
+
+def _show(row: Row) -> str:
+    return "(" + ", ".join("NULL" if value is None else str(value) for value in row) + ")"

@@ -1,0 +1,79 @@
+"""DuckDB's tpch extension, in this process: query texts, published answers, the reference.
+
+Nothing of TPC-H's text is kept in Atoll: texts and answers are read from the extension when
+they are wanted. The extension must be that of the very DuckDB that is installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from atoll.errors import EngineFailed
+
+if TYPE_CHECKING:
+    import duckdb
+
+_REMEDY = "install it with: pip install 'atoll[duckdb]'"
+
+
+@functools.cache
+def query_texts() -> dict[str, str]:
+    """'q1' to 'q22', without the closing semicolon."""
+    rows = _connect().execute("select query_nr, query from tpch_queries() order by 1").fetchall()
+    return {f"q{number}": text.strip().rstrip(";") for number, text in rows}
+
+
+@functools.cache
+def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
+    """Query -> (column names, rows of text); empty for a scale factor that none are known for."""
+    rows = (
+        _connect()
+        .execute(
+            "select query_nr, answer from tpch_answers() where scale_factor = ?", [scale_factor]
+        )
+        .fetchall()
+    )
+    answers: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
+    for number, text in rows:
+        header, *lines = text.removesuffix("\n").split("\n")
+        answers[f"q{number}"] = (
+            tuple(header.split("|")),
+            [tuple(line.split("|")) for line in lines],
+        )
+    return answers
+
+
+def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """What DuckDB answers on these Parquet files: (column names, rows)."""
+    connection = _connect()
+    for table, path in files.items():
+        connection.read_parquet(str(path)).create_view(table)
+    connection.execute(sql)
+    return tuple(column[0] for column in connection.description), connection.fetchall()
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    if importlib.util.find_spec("duckdb") is None:
+        raise EngineFailed(f"DuckDB is not installed in this Python; {_REMEDY}")
+    import duckdb
+
+    spec = importlib.util.find_spec("duckdb_extension_tpch")
+    if spec is None or not spec.submodule_search_locations:
+        raise EngineFailed(f"DuckDB's tpch extension is not installed; {_REMEDY}")
+    extension = Path(
+        spec.submodule_search_locations[0],
+        "extensions",
+        f"v{duckdb.__version__}",
+        "tpch.duckdb_extension",
+    )
+    if not extension.exists():
+        raise EngineFailed(
+            f"DuckDB's tpch extension is not the one of DuckDB {duckdb.__version__}; {_REMEDY}"
+        )
+    connection = duckdb.connect(":memory:", config={"pin_threads": "off"})
+    connection.load_extension(str(extension))
+    return connection

@@ -1,0 +1,20 @@
+"""Suites by name."""
+
+from __future__ import annotations
+
+from atoll.errors import UsageError
+from atoll.suites.base import Suite
+from atoll.suites.tpch import Tpch
+
+_SUITES: dict[str, type[Tpch]] = {"tpch": Tpch}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(_SUITES)
+
+
+def get(name: str) -> Suite:
+    """The suite of that name. Raises UsageError if there is none."""
+    if name not in _SUITES:
+        raise UsageError(f"suite {name!r} is not known; known are: {', '.join(_SUITES)}")
+    return _SUITES[name]()
