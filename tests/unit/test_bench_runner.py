@@ -196,19 +196,20 @@ def test_a_wrong_answer_ends_the_bench(phase: str) -> None:
     run = Run()
     asked = 0
 
-    def verdict(engine: str, query: str) -> Any:
+    def differing(query: str) -> str | None:
         nonlocal asked
         asked += query == "q6"
-        return "wrong" if query == "q6" and asked == (1 if phase == "warm-up" else 2) else "ok"
+        wrong = query == "q6" and asked == (1 if phase == "warm-up" else 2)
+        return "row 1 is (1); expected (2)" if wrong else None
 
-    run.work.verdict = verdict
+    run.work.differing = differing
     with pytest.raises(WrongAnswer, match=f"answered q6 wrongly in block 1 .{phase}") as caught:
         run.bench.run()
-    assert caught.value.detail == "row 1: 1 for 2"
+    assert caught.value.detail == "row 1 is (1); expected (2)"
     assert caught.value.exit_code == 1
     assert run.engines.log[-1] == "down spark/wim"
     last = run.of(QueryTime)[-1]
-    assert (last.answer, last.phase, last.detail) == ("wrong", phase, "row 1: 1 for 2")
+    assert (last.answer, last.phase, last.detail) == ("wrong", phase, "row 1 is (1); expected (2)")
     assert run.of(RunEnd)[0].status == "stopped"
 
 

@@ -33,7 +33,6 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _cache(results),
             _few_blocks(entrants),
             _outliers(entrants),
-            _unchecked(results),
             _coincide(results),
         )
         for code, message in source
@@ -150,21 +149,6 @@ def _outliers(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
             "outliers",
             f"outliers, flagged and kept: {', '.join(found[:6])}{rest}; something disturbed the "
             "machine there",
-        )
-
-
-def _unchecked(results: Results) -> Iterator[tuple[str, str]]:
-    queries = {
-        line.query
-        for line in results.lines
-        if isinstance(line, QueryTime) and line.answer == "unchecked"
-    }
-    if queries:
-        yield (
-            "unchecked",
-            f"no reference answers at scale factor {results.header.scale_factor:g} for "
-            f"{', '.join(query for query in results.header.queries if query in queries)}: "
-            "the answers were not checked",
         )
 
 

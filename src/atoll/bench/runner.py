@@ -70,10 +70,8 @@ class Work(Protocol):
 
     def sql(self, engine: str, query: str) -> str: ...
 
-    def check(
-        self, engine: str, query: str, result: QueryResult
-    ) -> tuple[Literal["ok", "wrong", "unchecked"], str]:
-        """The verdict, and the differing rows of a wrong answer."""
+    def check(self, query: str, result: QueryResult) -> str | None:
+        """None if the answer is right, else the rows that differ."""
         ...
 
     def drop_from_cache(self) -> float | None:
@@ -265,7 +263,7 @@ class Bench:
             done.put(None)
 
     def _record(self, answer: _Answer, entrant: Entrant, block: int, phase: Phase) -> QueryTime:
-        verdict, detail = self.work.check(entrant.engine, answer.query, answer.result)
+        differing = self.work.check(answer.query, answer.result)
         record = QueryTime(
             block=block,
             label=entrant.label,
@@ -275,8 +273,8 @@ class Bench:
             seconds=answer.seconds,
             engine_seconds=answer.result.engine_seconds,
             rows=len(answer.result.rows),
-            answer=verdict,
-            detail=detail,
+            answer="ok" if differing is None else "wrong",
+            detail=differing or "",
         )
         self.append(record)
         return record

@@ -17,7 +17,7 @@ from atoll.report import words
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval
 
 WIDTH = 860
-LEFT = 120  # of the plot: names end here
+LEFT = 138  # of the plot: names end here
 RIGHT = 190  # right of the plot: figures begin here
 BAR = 16
 GAP = 5
@@ -148,26 +148,27 @@ def linear_ticks(longest: float) -> list[float]:
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Round ratios around 1 that hold both ends with some room, evenly usable on a log axis."""
+    """Round ratios on both sides of 1, one beyond each end, evenly usable on a log axis."""
     spread = max(high, 1 / low, 1.05)
-    for steps in (
-        (1.0, 1.05, 1.1),
-        (1.0, 1.1, 1.2),
-        (1.0, 1.25, 1.5),
-        (1.0, 1.5, 2.0),
-        (1.0, 2.0, 4.0),
-        (1.0, 3.0, 10.0),
-    ):
+    steps: tuple[float, ...]
+    for steps in ((1.05, 1.1), (1.1, 1.2), (1.25, 1.5), (1.5, 2.0), (2.0, 3.0), (2.0, 5.0)):
         if steps[-1] >= spread:
             break
     else:
-        steps = tuple(10.0**power for power in range(math.ceil(math.log10(spread)) + 1))
-    # Below 1 the reciprocals, rounded as a reader would write them.
-    below = [float(f"{1 / step:.2g}") for step in steps[1:]]
-    return [
-        *reversed([min(tick, 1 / step) for tick, step in zip(below, steps[1:], strict=True)]),
-        *steps,
-    ]
+        steps = tuple(10.0**power for power in range(1, math.ceil(math.log10(spread)) + 1))
+    # Below 1 the reciprocals, rounded outwards as a reader would write them.
+    under = [math.floor(100 / step) / 100 if step < 100 else 1 / step for step in steps]
+    above = [*(tick for tick in steps if tick < high)]
+    below = [*(tick for tick in under if tick > low)]
+    return sorted(
+        {
+            1.0,
+            *above,
+            *below,
+            *steps[len(above) : len(above) + 1],
+            *under[len(below) : len(below) + 1],
+        }
+    )
 
 
 def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -> list[str]:
@@ -209,12 +210,14 @@ def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -
 
 def _reach(one: EntrantSummary) -> float:
     return max(
-        max(found.median_s, *_ends(found.interval)) for found in one.times if found.query != "pass"
+        max((found.median_s, *_ends(found.interval)))
+        for found in one.times
+        if found.query != "pass"
     )
 
 
 def _ends(found: Interval | None) -> tuple[float, ...]:
-    return (found.low, found.high) if found else (0.0,)
+    return (found.low, found.high) if found else ()
 
 
 def _tick_label(tick: float, last: float) -> str:

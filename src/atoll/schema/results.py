@@ -105,7 +105,7 @@ class QueryTime(Record):
     seconds: Seconds  # at the client, from sending the SQL to holding all rows
     engine_seconds: float  # inside the SQL host, around execution and fetch
     rows: int
-    answer: Literal["ok", "wrong", "unchecked"]
+    answer: Literal["ok", "wrong"]
     detail: str = ""  # the differing rows of a wrong answer
 
 

@@ -1,0 +1,186 @@
+"""A bench put together: machine, engines, data, entrants and fingerprint; then run.
+
+The one way in for the command line. Everything that can be wrong is found here, before the
+first deployment is started: an engine that is not installed, a policy that the machine cannot
+hold, a results file that cannot be continued.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from atoll.bench import pagecache
+from atoll.bench.deploy import Deployer
+from atoll.bench.entrants import line_up
+from atoll.bench.fingerprint import fingerprint
+from atoll.bench.results import ResultsWriter, read_results, resumable
+from atoll.bench.runner import Bench, Tick
+from atoll.engines import registry
+from atoll.engines.base import Engine, QueryResult
+from atoll.errors import EngineFailed, UsageError
+from atoll.host.api import Host
+from atoll.plan import machine_id
+from atoll.schema.base import parse
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.results import RunHeader
+from atoll.schema.summary import BenchSummary
+from atoll.suites import registry as suites
+from atoll.suites.base import Answer, DataSet, Progress, Suite
+from atoll.suites.compare import compare
+from atoll.suites.selection import select_queries
+
+# The name that the bench's deployments go by in `atoll ps`; one at a time, so one is enough,
+# and a second bench beside this one is refused: the two would disturb each other.
+NAME = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asks for."""
+
+    targets: tuple[str, ...]  # engines, and paths of plan files
+    suite: str
+    scale_factor: float
+    policies: tuple[str, ...] | None  # None: each that differs on this machine
+    queries: str | None  # '1,3-5'
+    blocks: int | None  # None: as many as fit the time box
+    query_limit_s: float
+    command: str  # as it was typed, for the record
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteWork:
+    """See `atoll.bench.runner.Work`. The right answers are known before the first pass."""
+
+    texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
+    answers: Mapping[str, Answer]
+    files: tuple[str, ...]
+
+    def sql(self, engine: str, query: str) -> str:
+        return self.texts[engine][query]
+
+    def check(self, query: str, result: QueryResult) -> str | None:
+        return compare(result, self.answers[query])
+
+    def drop_from_cache(self) -> float | None:
+        return pagecache.drop(self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A bench that is ready to run."""
+
+    header: RunHeader
+    engines: Mapping[str, Engine]
+    data: DataSet
+    work: SuiteWork
+
+    def run(
+        self,
+        path: Path,
+        *,
+        host: Host,
+        resume: bool,
+        tick: Callable[[Tick], None],
+        say: Callable[[str], None],
+        time_box_s: float | None = None,
+    ) -> None:
+        """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
+        header, first = self.header, 0
+        if resume:
+            found = read_results(path)
+            header, kept = resumable(found, header, where=str(path))
+            first = found.whole_blocks
+            writer = ResultsWriter.resume(path, header, kept)
+        else:
+            writer = ResultsWriter.create(path, header)
+        with writer:
+            deploy = Deployer(
+                engines=self.engines,
+                machine=header.machine,
+                host=host,
+                tables={table: str(file) for table, file in self.data.files.items()},
+                name=NAME,
+                progress=say,
+            )
+            Bench(header, host, deploy, self.work, writer.append, tick).run(
+                first_block=first, time_box_s=time_box_s
+            )
+
+
+def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) -> Job:
+    """Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data)."""
+    suite = suites.get(wish.suite)
+    queries = select_queries(wish.queries, suite.query_names)
+    names = [target for target in wish.targets if not is_path(target)]
+    plans = [read_plan(target) for target in wish.targets if is_path(target)]
+    engines = {name: registry.get(name) for name in (*names, *(plan.engine for plan in plans))}
+    traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
+    installations = {name: engine.locate(host) for name, engine in engines.items()}
+    entrants, notes = line_up(
+        machine,
+        [traits[name] for name in names],
+        [(plan, traits[plan.engine]) for plan in plans],
+        wish.policies,
+    )
+    data = suite.ensure_data(wish.scale_factor, progress=progress)
+    header = RunHeader(
+        run_id=secrets.token_hex(6),
+        started_unix_s=time.time(),
+        suite=suite.name,
+        scale_factor=data.scale_factor,
+        queries=queries,
+        blocks_asked=wish.blocks,
+        query_limit_s=wish.query_limit_s,
+        machine=machine,
+        machine_id=machine_id(machine),
+        entrants=entrants,
+        notes=notes,
+        fingerprint=fingerprint(host, machine, installations, data_checksum=data.checksum),
+        command=wish.command,
+    )
+    return Job(header, engines, data, _work(suite, engines, queries, data, progress))
+
+
+def is_path(target: str) -> bool:
+    """A path ends in .json or holds a slash; everything else is an engine's name."""
+    return target.endswith(".json") or os.sep in target
+
+
+def read_plan(path: str) -> Plan:
+    try:
+        text = Path(path).read_bytes()
+    except OSError as fault:
+        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
+    return parse(Plan, text, where=path)
+
+
+def require_blocks(summary: BenchSummary) -> None:
+    """Raises EngineFailed if an entrant has no block to show."""
+    without = [entrant.label for entrant in summary.entrants if not entrant.blocks_done]
+    if without:
+        raise EngineFailed(f"no block was finished by {', '.join(without)}; see the errors above")
+
+
+def _work(
+    suite: Suite,
+    engines: Mapping[str, Engine],
+    queries: Sequence[str],
+    data: DataSet,
+    progress: Progress,
+) -> SuiteWork:
+    answers: dict[str, Answer] = {}
+    for number, query in enumerate(queries):
+        progress(f"right answers: {query}", number / len(queries))
+        answers[query] = suite.expected(query, data)
+    return SuiteWork(
+        texts={name: suite.queries(name) for name in engines},
+        answers=answers,
+        files=tuple(str(file) for file in data.files.values()),
+    )

@@ -1,0 +1,126 @@
+"""`atoll bench`: measure policies against each other, block by block."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from atoll.bench.analysis import summarise
+from atoll.bench.job import Job, Wish, make_job, require_blocks
+from atoll.bench.results import read_results
+from atoll.bench.runner import WrongAnswer
+from atoll.errors import UsageError
+from atoll.host.local import LocalHost
+from atoll.host.topology import read_machine
+from atoll.report.bench_progress import bench_progress, preparation
+from atoll.report.bench_text import bench_text
+from atoll.store.paths import state_dir
+from atoll.suites import registry as suites
+from atoll.supervise.interrupts import terminate_is_interrupt
+
+
+@click.command(
+    epilog="Example: atoll bench spark --policies wim,wic --sf 0.1 --queries 1,6,18 -o r.jsonl, "
+    "then atoll report r.jsonl -o report.html"
+)
+@click.argument("targets", metavar="ENGINE|PLAN...", nargs=-1, required=True)
+@click.option("--suite", type=click.Choice(suites.names()), default="tpch", show_default=True)
+@click.option("--sf", type=float, default=0.1, show_default=True, help="Scale factor of the data.")
+@click.option(
+    "--policies",
+    help="wim,win,wicp,wicp-mixed,wic,spmwin,auto (default: each of wim, win, wicp, wic that "
+    "differs on this machine). WIM, the baseline, is always measured.",
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Every policy once is a block; below 5 there are no intervals.",
+)
+@click.option("--queries", help="Which queries, as in 1,3-5 (default: all).")
+@click.option(
+    "--query-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    help="Seconds after which a query, and with it its block, has failed.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Results file (default: a new one in Atoll's state folder, printed at the end).",
+)
+@click.option("--resume", is_flag=True, help="Go on with -o after its last whole block.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    targets: tuple[str, ...],
+    suite: str,
+    sf: float,
+    policies: str | None,
+    blocks: int,
+    queries: str | None,
+    query_limit: float,
+    output: Path | None,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Measure ENGINEs under several policies, or PLANs from files, on this machine.
+
+    A block brings every policy up once, warms it up, runs one pass and takes it down; the order
+    is reversed from block to block. Answers are checked in every pass. Results are appended as
+    they come, so that nothing is lost, whatever happens.
+    """
+    if resume and output is None:
+        raise UsageError("--resume goes on with a results file; name it with -o")
+    wish = Wish(
+        targets=targets,
+        suite=suite,
+        scale_factor=sf,
+        policies=_names(policies),
+        queries=queries,
+        blocks=blocks,
+        query_limit_s=query_limit,
+        command=shlex.join(["atoll", *sys.argv[1:]]),
+    )
+    host = LocalHost()
+    with terminate_is_interrupt():
+        with preparation() as progress:
+            job = make_job(wish, host=host, machine=read_machine(), progress=progress)
+        path = output or state_dir("results") / f"{job.header.run_id}.jsonl"
+        try:
+            _measure(job, path, host, resume)
+        finally:
+            if path.exists():
+                print(f"results: {path}", file=sys.stderr)
+    summary = summarise(read_results(path))
+    if as_json:
+        print(summary.model_dump_json(indent=2))
+    else:
+        Console(highlight=False).print(bench_text(summary))
+    require_blocks(summary)
+
+
+def _measure(job: Job, path: Path, host: LocalHost, resume: bool) -> None:
+    with bench_progress(len(job.header.entrants), job.header.blocks_asked) as progress:
+        for note in job.header.notes:
+            progress.note(note)
+        try:
+            job.run(path, host=host, resume=resume, tick=progress.tick, say=progress.say)
+        except WrongAnswer as fault:
+            progress.note(fault.detail)
+            raise
+
+
+def _names(policies: str | None) -> tuple[str, ...] | None:
+    if policies is None:
+        return None
+    names = tuple(name.strip() for name in policies.split(",") if name.strip())
+    if not names:
+        raise UsageError("--policies names none; write for example wim,wic")
+    return names

@@ -1,0 +1,24 @@
+"""A results file in the format that is asked for; the one way into this package for reports."""
+
+from __future__ import annotations
+
+from atoll.bench.analysis import summarise
+from atoll.bench.results import Results
+from atoll.report.html import html
+from atoll.report.tables import csv_text, markdown
+
+FORMATS = ("html", "md", "csv", "json")
+
+
+def render(results: Results, kind: str) -> str:
+    """`kind` is one of FORMATS."""
+    summary = summarise(results)
+    match kind:
+        case "html":
+            return html(results.header, summary)
+        case "md":
+            return markdown(summary)
+        case "csv":
+            return csv_text(results.header, results.lines, summary)
+        case _:
+            return summary.model_dump_json(indent=2) + "\n"
