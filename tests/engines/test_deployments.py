@@ -163,6 +163,7 @@ def test_up_is_ready_with_all_instances_in_and_leaves_nothing() -> None:
         assert len(left_over("plain")) == 4 + 3 + 2
     assert left_over("plain") == []
     assert not Path(record.run_dir).exists()
+    assert not Path(record.scratch_dir).exists()
     assert "plain" not in records.names()
     assert (records.logs("plain") / "worker-2.log").exists()
     if record.cgroup:
@@ -209,12 +210,12 @@ def test_a_detached_deployment_outlives_its_owner_until_down() -> None:
 
 
 def test_a_worker_that_dies_is_named_with_its_last_words() -> None:
-    with pytest.raises(
-        EngineFailed,
-        match=r"dies: worker-\d died \(exit status 3\).*ValueError: the toy is broken \(log: .*log\)",
+    words = r"dies: worker-\d died \(exit status 3\).*ValueError: the toy is broken \(log: /.*log\)"
+    with (
+        pytest.raises(EngineFailed, match=words),
+        start("dies", ToyEngine(worker_flags=("--die",))) as running,
     ):
-        with start("dies", ToyEngine(worker_flags=("--die",))) as running:
-            running.check(wait_s=PATIENCE_S)
+        running.check(wait_s=PATIENCE_S)
     assert left_over("dies") == []
     assert "dies" not in records.names()
 
@@ -230,13 +231,13 @@ def test_a_port_in_use_is_tried_once_more_with_another() -> None:
 def test_a_port_that_stays_in_use_is_an_error_of_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         engine = ToyEngine(port_of=lambda port: int(taken.getsockname()[1]))
-        with pytest.raises(EngineFailed, match="coordinator died.*Address already in use"):
+        with pytest.raises(EngineFailed, match=r"coordinator died.*Address already in use"):
             start("taken", engine)
     assert left_over("taken") == []
 
 
 def test_not_ready_in_time_says_what_is_missing() -> None:
-    with pytest.raises(EngineFailed, match="not ready after 2 s.*0 of 2 worker instances are in"):
+    with pytest.raises(EngineFailed, match=r"not ready after 2 s.*0 of 2 worker instances are in"):
         launch(
             toy_plan(2),
             ToyEngine(worker_flags=("--mute",)),

@@ -159,7 +159,13 @@ class ToyEngine:
         return 1
 
     def layout(
-        self, plan: Plan, installation: Installation, *, run_dir: str, ports: Sequence[int]
+        self,
+        plan: Plan,
+        installation: Installation,
+        *,
+        run_dir: str,
+        ports: Sequence[int],
+        scratch_dir: str | None = None,
     ) -> Layout:
         self.layouts += 1
         port = str(self.port_of(ports[0]))

@@ -62,6 +62,7 @@ class Deployment(Record):
     id: str  # random; processes carry ATOLL_DEPLOYMENT=NAME:ID in their environment
     boot_id: str
     run_dir: str  # sockets and configuration files; removed when the deployment ends
+    scratch_dir: str  # spilled and shuffled data, on a disk; removed likewise
     cgroup: str = ""  # folder of its own cgroup v2, where one could be made
     plan: Plan
     state: State

@@ -55,7 +55,7 @@ def end_descendants(host: Host, *, grace_s: float, reap: Callable[[], None]) -> 
 
 
 def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
-    """End what a killed supervisor and a killed keeper left behind; remove the run folder.
+    """End what a killed supervisor and a killed keeper left behind; remove its folders.
 
     Only for whoever holds the deployment's lock. The record stays.
     Returns how many processes were ended.
@@ -74,7 +74,7 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
             grace_s=grace_s,
         )
         cgroup.end(deployment.cgroup, deployment.id)
-    records.remove_run_dir(deployment)
+    records.remove_folders(deployment)
     return ended
 
 

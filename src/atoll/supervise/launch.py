@@ -29,7 +29,7 @@ from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.store.files import write_atomic
-from atoll.store.paths import run_dir
+from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.ending import sweep
 from atoll.supervise.interrupts import shielded
@@ -244,10 +244,14 @@ def launch(
     installation = engine.locate(host)
     for last_try in (False, True):
         identity = secrets.token_hex(4)
-        folder = str(run_dir(identity))
+        folder, scratch = str(run_dir(identity)), str(cache_dir("scratch", identity))
         try:
             layout = engine.layout(
-                plan, installation, run_dir=folder, ports=free_ports(engine.ports(plan))
+                plan,
+                installation,
+                run_dir=folder,
+                ports=free_ports(engine.ports(plan)),
+                scratch_dir=scratch,
             )
             request = Request(
                 name=name,
@@ -257,6 +261,7 @@ def launch(
                 files=dict(layout.files),
                 sockets=layout.sockets,
                 run_dir=folder,
+                scratch_dir=scratch,
                 log_dir=str(records.logs(name)),
                 launcher=launcher,
                 environment={key: os.environ[key] for key in _PASSED_ON if key in os.environ},
@@ -269,10 +274,11 @@ def launch(
                 raise
             progress("a port was taken in between; once more with others")
         finally:
-            # A keeper that has begun removes its folder itself; this is for one that has not.
+            # A keeper that has begun removes them itself; this is for one that has not.
             record = records.read(name)
             if record is None or record.id != identity:
                 shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(scratch, ignore_errors=True)
     raise AssertionError("the second try returns or raises")
 
 

@@ -74,11 +74,11 @@ def forget(name: str) -> None:
         os.unlink(folder(name) / "deployment.json")
 
 
-def remove_run_dir(deployment: Deployment) -> None:
-    """The folder is removed only if its name is the deployment's own id: files can be edited."""
-    path = Path(deployment.run_dir)
-    if path.is_absolute() and deployment.id and path.name == deployment.id:
-        shutil.rmtree(path, ignore_errors=True)
+def remove_folders(deployment: Deployment) -> None:
+    """A folder is removed only if its name is the deployment's own id: files can be edited."""
+    for path in (Path(deployment.run_dir), Path(deployment.scratch_dir)):
+        if path.is_absolute() and deployment.id and path.name == deployment.id:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def try_lock(name: str) -> int | None:

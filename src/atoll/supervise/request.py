@@ -32,6 +32,7 @@ class Request(Record):
     files: dict[str, str]  # path below the run folder -> content
     sockets: tuple[str, ...]
     run_dir: str
+    scratch_dir: str
     log_dir: str
     launcher: str  # atoll-exec
     environment: dict[str, str]

@@ -193,7 +193,7 @@ class Supervisor:
 
 def close_record(record: Deployment) -> None:
     """The last act of a deployment: a failed one stays listed, another is forgotten."""
-    records.remove_run_dir(record)
+    records.remove_folders(record)
     if record.state is not State.FAILED:
         records.forget(record.name)
 
@@ -227,6 +227,7 @@ def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
         id=request.id,
         boot_id=boot_id,
         run_dir=request.run_dir,
+        scratch_dir=request.scratch_dir,
         cgroup=cgroup,
         plan=request.plan,
         state=State.STARTING,
