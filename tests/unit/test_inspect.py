@@ -1,0 +1,203 @@
+"""verify on a made-up /proc: who belongs to which slot, and what counts as drift."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.errors import EngineFailed
+from atoll.host.fake import FakeHost, FakeProcess
+from atoll.inspect.processes import descendants, marked, process_table
+from atoll.inspect.threads import is_drift, main_policy, verify
+from atoll.schema.deployment import (
+    Deployment,
+    ProcessId,
+    ProcessRecord,
+    ProcessSpec,
+    Role,
+    State,
+)
+from atoll.schema.plan import MemoryPolicy, Placement
+from tests.engines.toy import toy_plan
+
+SUPERVISOR = 50
+
+
+def stat(pid: int, parent: int, comm: str = "x", state: str = "S", cpu: int = 1) -> str:
+    middle = " ".join(["0"] * 17)
+    tail = " ".join(["0"] * 16)
+    return f"{pid} ({comm}) {state} {parent} {middle} {pid * 10} {tail} {cpu} 0 0\n"
+
+
+class Proc(FakeHost):
+    """A /proc that a test fills."""
+
+    def add(
+        self,
+        pid: int,
+        parent: int,
+        masks: dict[int, str],
+        *,
+        environ: str = "",
+        state: str = "S",
+        policy: str = "",
+        uid: int = 0,
+    ) -> None:
+        self.files[f"/proc/{pid}/stat"] = stat(pid, parent, state=state)
+        self.files[f"/proc/{pid}/status"] = f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"
+        self.files[f"/proc/{pid}/environ"] = environ
+        self.files[f"/proc/{pid}/numa_maps"] = f"55aa default file=/x\n7ffe {policy} stack anon=1\n"
+        for tid, mask in masks.items():
+            self.files[f"/proc/{pid}/task/{tid}/stat"] = stat(tid, parent, comm=f"t {tid}")
+            self.files[f"/proc/{pid}/task/{tid}/status"] = f"Cpus_allowed_list:\t{mask}\n"
+        if state not in "ZX":
+            identity = ProcessId(pid=pid, start_ticks=pid * 10)
+            self.processes[pid] = FakeProcess(identity, (), {})
+
+
+def deployment(*pids: int, **changes: object) -> Deployment:
+    """A coordinator and workers on slots with the CPUs 4-5, 6-7, ..."""
+    plan = toy_plan(len(pids) - 1)
+    slots = tuple(
+        slot.model_copy(update={"cpus": (4 + 2 * slot.index, 5 + 2 * slot.index), **changes})
+        for slot in plan.slots
+    )
+    processes = tuple(
+        ProcessRecord(
+            spec=ProcessSpec(
+                name="coordinator" if i == 0 else f"worker-{i - 1}",
+                role=Role.WORKER,
+                slot=None if i == 0 else i - 1,
+                argv=("x",),
+                env={},
+                stage=0,
+            ),
+            id=ProcessId(pid=pid, start_ticks=pid * 10),
+            log="/l",
+        )
+        for i, pid in enumerate(pids)
+    )
+    return Deployment(
+        name="d",
+        id="1",
+        boot_id="b",
+        run_dir="/r",
+        scratch_dir="/s",
+        plan=plan.model_copy(update={"slots": slots}),
+        state=State.READY,
+        supervisor=ProcessId(pid=SUPERVISOR, start_ticks=SUPERVISOR * 10),
+        keeper=None,
+        processes=processes,
+        created_unix_s=0,
+    )
+
+
+def proc() -> Proc:
+    host = Proc(affinity=frozenset(range(8)))
+    host.add(1, 0, {1: "0-7"})
+    host.add(SUPERVISOR, 1, {SUPERVISOR: "0-7"})
+    host.add(60, SUPERVISOR, {60: "0-7"})
+    host.add(70, SUPERVISOR, {70: "4-5", 71: "4-5"})
+    return host
+
+
+def test_all_in_place() -> None:
+    found = verify(proc(), deployment(60, 70))
+    assert [(t.process, t.tid, t.expected_cpus, t.last_cpu) for t in found.threads] == [
+        ("coordinator", 60, "0-7", 1),
+        ("worker-0", 70, "4-5", 1),
+        ("worker-0", 71, "4-5", 1),
+    ]
+    assert found.drifted == 0
+    assert found.memory == ()
+
+
+def test_a_child_and_an_orphan_belong_to_their_worker() -> None:
+    host = proc()
+    host.add(72, 70, {72: "4"})  # a child, narrower than its slot
+    host.add(90, SUPERVISOR, {90: "0-7"}, environ="A=1\0ATOLL_PROCESS=worker-0\0")
+    host.add(91, 90, {91: "4-5"})
+    drifted = [t for t in verify(host, deployment(60, 70)).threads if t.drifted]
+    assert [(t.process, t.pid, t.found_cpus) for t in drifted] == [
+        ("worker-0", 72, "4"),
+        ("worker-0", 90, "0-7"),
+    ]
+
+
+def test_a_process_that_is_gone_counts() -> None:
+    host = proc()
+    host.end(70, 1)
+    found = verify(host, deployment(60, 70))
+    assert found.missing == ("worker-0",)
+    assert found.drifted == 1
+
+
+def test_without_a_supervisor_there_is_nothing_to_verify() -> None:
+    host = proc()
+    host.end(SUPERVISOR, -9)
+    with pytest.raises(EngineFailed, match="d: is not up"):
+        verify(host, deployment(60, 70))
+
+
+@pytest.mark.parametrize(
+    ("found", "place", "placement", "drift"),
+    [
+        ({0, 1, 2, 3}, None, Placement.NONE, False),
+        ({0, 1}, None, Placement.NONE, True),
+        ({0, 1}, (0, 1), Placement.NONE, False),
+        ({0}, (0, 1), Placement.NONE, True),
+        ({0}, (0, 1), Placement.DENSE, False),
+        ({0, 2}, (0, 1), Placement.SPARSE, True),
+    ],
+)
+def test_what_counts_as_drift(
+    found: set[int], place: tuple[int, ...] | None, placement: Placement, drift: bool
+) -> None:
+    assert is_drift(frozenset(found), place, frozenset(range(4)), placement) is drift
+
+
+@pytest.mark.parametrize(
+    ("policy", "nodes", "found", "drifted"),
+    [
+        (MemoryPolicy.BIND, (0,), "bind:0", 0),
+        (MemoryPolicy.BIND, (0,), "bind:1", 1),
+        (MemoryPolicy.BIND, (0,), "default", 1),
+        (MemoryPolicy.LOCAL, (), "local", 0),
+        (MemoryPolicy.FIRST_TOUCH, (), "default", 0),
+        (MemoryPolicy.WEIGHTED_INTERLEAVE, (0, 1), "weighted interleave:0-1", 0),
+    ],
+)
+def test_the_memory_policy_where_nodes_are_several(
+    policy: MemoryPolicy, nodes: tuple[int, ...], found: str, drifted: int
+) -> None:
+    host = Proc(affinity=frozenset(range(8)))
+    host.files |= {f"/sys/devices/system/node/node{i}/cpulist": "" for i in range(2)}
+    host.add(SUPERVISOR, 1, {SUPERVISOR: "0-7"})
+    host.add(60, SUPERVISOR, {60: "0-7"}, policy="default")
+    host.add(70, SUPERVISOR, {70: "4-5"}, policy=found)
+    result = verify(host, deployment(60, 70, memory_policy=policy, memory_nodes=nodes))
+    assert [check.found for check in result.memory] == ["default", found]
+    assert result.drifted == drifted
+
+
+def test_main_policy() -> None:
+    assert main_policy("1 bind:0 file=/a\n2 interleave:0-3 stack anon=3\n") == "interleave:0-3"
+    assert main_policy("1 bind:0 file=/a\n") == "bind:0"
+    assert main_policy("") == ""
+
+
+def test_descendants_leave_out_zombies_but_not_their_children() -> None:
+    host = Proc()
+    host.add(10, 1, {})
+    host.add(11, 10, {}, state="Z")
+    host.add(12, 11, {})
+    host.add(13, 1, {})
+    assert [process.pid for process in descendants(process_table(host), 10)] == [12]
+
+
+def test_the_mark_is_exact_and_of_this_user() -> None:
+    host = Proc()
+    host.add(10, 1, {}, environ="ATOLL_DEPLOYMENT=d:1\0")
+    host.add(11, 1, {}, environ="X=1\0ATOLL_DEPLOYMENT=d:12\0")
+    host.add(12, 1, {}, environ="ATOLL_DEPLOYMENT=d:1\0", uid=7)
+    host.add(13, 1, {}, environ="ATOLL_DEPLOYMENT=d:1\0", state="Z")
+    assert [process.pid for process in marked(host, "d:1", uid=0)] == [10]
