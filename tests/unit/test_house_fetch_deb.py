@@ -20,13 +20,13 @@ import pytest
 DEB822 = """\
 # the distribution
 Types: deb deb-src
-URIs: http://deb.debian.org/debian
+URIs: http://mirror.example.org/debian
 Suites: bookworm bookworm-updates
 Components: main contrib
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+Signed-By: /usr/share/keyrings/archive.gpg
 
 Types: deb
-URIs: http://deb.debian.org/debian-security/
+URIs: http://mirror.example.org/debian-security/
 Suites: bookworm-security
 Components: main
 Trusted: yes
@@ -75,7 +75,7 @@ def test_reads_stanzas(fetch_deb: ModuleType) -> None:
         ("bookworm-security",),
         ("nodistro",),
     ]
-    assert sources[0].options == (("Signed-By", "/usr/share/keyrings/debian-archive-keyring.gpg"),)
+    assert sources[0].options == (("Signed-By", "/usr/share/keyrings/archive.gpg"),)
     assert "BEGIN PGP" in sources[1].stanza()
     assert "\n .\n abc\n" in sources[1].stanza()
     assert "Trusted" not in sources[1].stanza()  # verification stays on
