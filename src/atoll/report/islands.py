@@ -6,10 +6,10 @@ terminal's and the SVG, are drawn from this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from atoll.schema.machine import Chiplet, ChipletSource, Core, Machine, NumaNode, Package
+from atoll.schema.size import gib
 
 SOURCE_WORDS = {
     ChipletSource.USER: "as the user says",
@@ -22,8 +22,7 @@ SOURCE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A core."""
 
     core: int
@@ -31,8 +30,7 @@ class Cell:
     allowed: Literal["all", "some", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Island:
+class Island(NamedTuple):
     chiplet: int | None  # None: cores outside any chiplet
     l3_bytes: int  # of the L3s that lie in it; 0 where it shares one
     cells: tuple[Cell, ...]
@@ -42,16 +40,14 @@ class Island:
         return tuple(sorted(pu for cell in self.cells for pu in cell.pus))
 
 
-@dataclass(frozen=True, slots=True)
-class Shore:
+class Shore(NamedTuple):
     """A NUMA node with cores; None where the topology tells of no node."""
 
     node: NumaNode | None
     islands: tuple[Island, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A package; None where the topology tells of none."""
 
     package: Package | None
@@ -63,8 +59,7 @@ class Block:
         return [island for shore in self.shores for island in shore.islands]
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     blocks: tuple[Block, ...]
     memory_only: tuple[NumaNode, ...]  # nodes without cores
 
@@ -127,6 +122,16 @@ def chiplet_words(machine: Machine) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def node_words(node: NumaNode | None, dot: str, package: Package | None = None) -> str:
+    """'node 0 · 512 GiB'; `package` is the one that it is drawn in."""
+    if node is None:
+        return ""
+    memory = gib(node.memory_bytes) if node.memory_bytes else "no memory"
+    kind = f" {node.subtype}" if node.subtype not in ("", "DRAM") else ""
+    shared = " shared by packages" if package is not None and node.package is None else ""
+    return f"node {node.os_index}{dot}{memory}{kind}{shared}"
 
 
 def distance_words(machine: Machine) -> str:

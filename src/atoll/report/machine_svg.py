@@ -23,20 +23,23 @@ from atoll.report.islands import (
     chiplet_words,
     counted,
     distance_words,
+    node_words,
 )
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.machine import Machine, NumaNode
+from atoll.schema.machine import Machine
 from atoll.schema.size import gib
 
 if TYPE_CHECKING:
     from atoll.schema.plan import Plan, Slot
 
+DOT = " · "
 CELL = 18  # a core
 GAP = 3  # between cores
 PAD = 8  # inside an island
 HEAD = 16  # a caption's height
 SPACE = 10  # between islands, nodes and packages
-WIDEST = 940  # of a row of packages
+WIDEST = 1080  # a row of packages
+LETTER = 6.4  # mean width of a letter of 12 px, since an SVG cannot measure its text
 
 # Twelve hues in an order that keeps neighbours apart: fill in light, fill in dark.
 _SLOT_FILLS = (
@@ -107,7 +110,7 @@ class _Piece(NamedTuple):
 
 def machine_svg(machine: Machine) -> str:
     """The topology: packages, nodes, chiplets, cores."""
-    return _svg(machine, lambda cell: _plain(cell), "Machine", [])
+    return _svg(machine, _plain, "Machine", [])
 
 
 def plan_svg(machine: Machine, plan: Plan) -> str:
@@ -163,7 +166,7 @@ def _svg(machine: Machine, paint: Painter, title: str, extra: Sequence[str]) -> 
         )
     )
     foot = [
-        ("memory only: ", ", ".join(_node_words(node) for node in plan.memory_only)),
+        ("memory only: ", "; ".join(node_words(node, DOT) for node in plan.memory_only)),
         ("distances: ", distance_words(machine)),
         (
             "network: ",
@@ -175,7 +178,11 @@ def _svg(machine: Machine, paint: Painter, title: str, extra: Sequence[str]) -> 
     head = [(machine.cpu_model or "unknown CPU", "title"), (counts, "faint")]
     head += [(text, "") for text in extra]
     tail = [(label + text, "faint") for label, text in foot if text]
-    blocks = _rows([_block(block, paint) for block in plan.blocks], WIDEST)
+    # Islands of one size stand in line whatever their captions.
+    least = max(LETTER * len(_caption(i)) for block in plan.blocks for i in block.islands)
+    packages = [_block(block, paint, least) for block in plan.blocks]
+    across = max(1, int(WIDEST // (max(piece.width for piece in packages) + SPACE)))
+    blocks = _rows(packages, across)
     lines = [*head, None, *tail]
     width = max(blocks.width, *(7.2 * len(line[0]) for line in lines if line)) + 2 * SPACE
     parts: list[str] = []
@@ -221,56 +228,41 @@ def _theme(colours: dict[str, str], dark: int) -> str:
 # ---- Packages, nodes, islands -------------------------------------------------------------
 
 
-def _block(block: Block, paint: Painter) -> _Piece:
+def _block(block: Block, paint: Painter, least: float) -> _Piece:
     name = "machine" if block.package is None else f"package {block.package.index}"
-    single = len(block.shores) == 1
-    if single:
-        name += f" · {_node_words(block.shores[0].node)}" if block.shores[0].node else ""
-        inner = _rows([_island(island, paint) for island in block.shores[0].islands], _wide(block))
+    if len(block.shores) == 1:
+        words = node_words(block.shores[0].node, DOT, block.package)
+        name += f" · {words}" if words else ""
+        inner = _grid([_island(island, paint, least) for island in block.islands])
     else:
-        inner = _rows([_shore(shore, paint) for shore in block.shores], _wide(block))
+        inner = _grid([_shore(shore, block, paint, least) for shore in block.shores])
     if block.shared_l3_bytes:
         name += f" · L3 {gib(block.shared_l3_bytes)} shared"
     return _framed(inner, name, "water", 12)
 
 
-def _wide(block: Block) -> float:
-    """A width that brings a package near to a square, two of which fit the page."""
-    area = sum(
-        (_columns(len(island.cells)) * (CELL + GAP) + 2 * PAD + SPACE)
-        * (math.ceil(len(island.cells) / _columns(len(island.cells))) * (CELL + GAP) + 50)
-        for island in block.islands
-    )
-    return min(max(math.sqrt(area * 1.25), 150.0), WIDEST / 2 - 2 * SPACE)
+def _shore(shore: Shore, block: Block, paint: Painter, least: float) -> _Piece:
+    inner = _grid([_island(island, paint, least) for island in shore.islands])
+    return _framed(inner, node_words(shore.node, DOT, block.package) or "no node", "shore", 9)
 
 
-def _shore(shore: Shore, paint: Painter) -> _Piece:
-    pieces = [_island(island, paint) for island in shore.islands]
-    each = max(piece.width for piece in pieces)
-    across = math.ceil(math.sqrt(len(pieces)))
-    inner = _rows(pieces, across * (each + SPACE))
-    return _framed(inner, _node_words(shore.node) or "no node", "shore", 9)
-
-
-def _island(island: Island, paint: Painter) -> _Piece:
+def _island(island: Island, paint: Painter, least: float) -> _Piece:
     columns = _columns(len(island.cells))
-    caption = "cores" if island.chiplet is None else str(island.chiplet)
-    if island.l3_bytes:
-        caption += f" · L3 {gib(island.l3_bytes)}"
     body = "".join(
         _at((n % columns) * (CELL + GAP), (n // columns) * (CELL + GAP), _core(cell, paint(cell)))
         for n, cell in enumerate(island.cells)
     )
     rows = math.ceil(len(island.cells) / columns)
-    cores = _Piece(columns * (CELL + GAP) - GAP, rows * (CELL + GAP) - GAP, body)
+    cores = _Piece(max(least, columns * (CELL + GAP) - GAP), rows * (CELL + GAP) - GAP, body)
     what = "cores in no chiplet" if island.chiplet is None else f"chiplet {island.chiplet}"
-    return _framed(
-        cores,
-        caption,
-        "loose" if island.chiplet is None else "island",
-        8,
-        f"{what}, CPUs {format_cpulist(island.pus)}",
-    )
+    kind = "loose" if island.chiplet is None else "island"
+    tip = f"{what}, CPUs {format_cpulist(island.pus)}"
+    return _framed(cores, _caption(island), kind, 8, tip)
+
+
+def _caption(island: Island) -> str:
+    name = "cores" if island.chiplet is None else str(island.chiplet)
+    return f"{name} · L3 {gib(island.l3_bytes)}" if island.l3_bytes else name
 
 
 def _columns(cores: int) -> int:
@@ -297,35 +289,39 @@ def _core(cell: Cell, paint: _Paint) -> str:
     )
 
 
-def _node_words(node: NumaNode | None) -> str:
-    if node is None:
-        return ""
-    memory = gib(node.memory_bytes) if node.memory_bytes else "no memory"
-    return f"node {node.os_index} · {memory}"
-
-
 # ---- Boxes --------------------------------------------------------------------------------
 
 
 def _framed(inner: _Piece, caption: str, kind: str, radius: int, tip: str = "") -> _Piece:
     """`inner` in a rounded box under a caption."""
-    width = max(inner.width, 6.4 * len(caption)) + 2 * PAD
+    width = max(inner.width, LETTER * len(caption)) + 2 * PAD
     height = inner.height + 2 * PAD + HEAD
-    left = (width - inner.width) / 2
     title = f"<title>{escape(tip)}</title>" if tip else ""
     body = (
         f'<rect class="{kind}" width="{width:g}" height="{height:g}" rx="{radius}">{title}</rect>'
         + _text(PAD, PAD + 9, caption, "faint" if kind in ("island", "loose") else "")
-        + _at(left, PAD + HEAD, inner.body)
+        + _at(PAD, PAD + HEAD, inner.body)
     )
     return _Piece(width, height, body)
 
 
-def _rows(pieces: Sequence[_Piece], widest: float) -> _Piece:
-    """Pieces in rows of equal number, as many in a row as `widest` has room for."""
+def _grid(pieces: Sequence[_Piece]) -> _Piece:
+    """Pieces in rows of equal number, the whole somewhat wider than high, without holes if
+    that can be done."""
+    each = max(piece.width for piece in pieces) + SPACE
+    tall = max(piece.height for piece in pieces) + SPACE
+
+    def unfit(across: int) -> float:
+        rows = math.ceil(len(pieces) / across)
+        holes = (rows * across - len(pieces)) / len(pieces)
+        return abs(math.log(across * each / (rows * tall) / 1.3)) + 2 * holes
+
+    most = max(1, int((WIDEST / 2) // each))
+    return _rows(pieces, min(range(1, min(most, len(pieces)) + 1), key=unfit))
+
+
+def _rows(pieces: Sequence[_Piece], across: int) -> _Piece:
     each = max(piece.width for piece in pieces)
-    fit = max(1, int((widest + SPACE) // (each + SPACE)))
-    across = math.ceil(len(pieces) / math.ceil(len(pieces) / fit))
     body: list[str] = []
     width = y = 0.0
     for start in range(0, len(pieces), across):

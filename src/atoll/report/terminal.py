@@ -22,9 +22,10 @@ from atoll.report.islands import (
     chiplet_words,
     counted,
     distance_words,
+    node_words,
 )
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.machine import Machine, NumaNode
+from atoll.schema.machine import Machine
 from atoll.schema.size import gib
 
 
@@ -115,7 +116,7 @@ def _head(machine: Machine, glyphs: Glyphs) -> list[Line]:
 
 def _foot(machine: Machine, plan: Chart, glyphs: Glyphs) -> list[Line]:
     facts = [
-        ("memory only", "; ".join(_node_words(node, glyphs) for node in plan.memory_only)),
+        ("memory only", "; ".join(node_words(node, glyphs.dot) for node in plan.memory_only)),
         ("distances", distance_words(machine)),
         (
             "network",
@@ -172,14 +173,6 @@ def _legend(plan: Chart, glyphs: Glyphs) -> str:
     return "  ".join(legend)
 
 
-def _node_words(node: NumaNode | None, glyphs: Glyphs) -> str:
-    if node is None:
-        return ""
-    memory = gib(node.memory_bytes) if node.memory_bytes else "no memory"
-    kind = f" {node.subtype}" if node.subtype and node.subtype != "DRAM" else ""
-    return f"node {node.os_index}{glyphs.dot}{memory}{kind}"
-
-
 # ---- Islands ------------------------------------------------------------------------------
 
 
@@ -195,7 +188,7 @@ def _block(block: Block, glyphs: Glyphs, detail: _Detail, width: int) -> list[Li
         facts.append("L3 " + " or ".join(gib(size) for size in own if size) + " each")
     lines: list[Line] = []
     if len(block.shores) == 1:
-        words = [_node_words(block.shores[0].node, glyphs), *facts]
+        words = [node_words(block.shores[0].node, glyphs.dot, block.package), *facts]
         if not detail.labels:
             words.append(f"CPUs {format_cpulist(pu for i in block.islands for pu in i.pus)}")
         lines.append(_named(name, words, glyphs))
@@ -203,12 +196,12 @@ def _block(block: Block, glyphs: Glyphs, detail: _Detail, width: int) -> list[Li
     elif all(len(shore.islands) == 1 for shore in block.shores):
         # The node is the island, or holds just one: its name goes onto the box.
         lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
-        names = [_node_words(shore.node, glyphs) for shore in block.shores]
+        names = [node_words(shore.node, glyphs.dot, block.package) for shore in block.shores]
         lines += _flow(block.islands, names, glyphs, detail, width)
     else:
         lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
         for shore in block.shores:
-            lines.append(_named("", [_node_words(shore.node, glyphs)], glyphs))
+            lines.append(_named("", [node_words(shore.node, glyphs.dot, block.package)], glyphs))
             lines += _flow(shore.islands, [""] * len(shore.islands), glyphs, detail, width)
     return lines
 
@@ -277,7 +270,7 @@ def _inner_width(box: _Box, detail: _Detail) -> int:
     cells = max(len(row) for row in box.rows) * step - len(detail.gap)
     if not detail.boxes:
         return len(box.title) + 1 + cells
-    top = len(box.title) + len(box.size) + (5 if box.size else 3)
+    top = len(box.title) + len(box.size) + (6 if box.size else 3)
     return max(cells + 2 * len(detail.gap), top, len(box.footer) + 3 if box.footer else 0)
 
 
