@@ -16,6 +16,9 @@ JOBS ?= $(shell nproc)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# One file of the lock has 400 MB; a slow moment must not end the set-up.
+export PIP_DEFAULT_TIMEOUT ?= 60
+export PIP_RETRIES ?= 10
 export NO_MKDOCS_2_WARNING := 1
 
 # hwloc and numactl are what tests and `make perf` compare with.
