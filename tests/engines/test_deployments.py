@@ -293,12 +293,20 @@ def test_nothing_lingers_after_kill_9(victim: str, moment: str) -> None:
             assert not Path(record.cgroup).exists()
 
 
-def test_the_owner_of_a_killed_supervisor_is_told_why() -> None:
+@pytest.mark.parametrize(
+    ("victim", "why"),
+    [
+        ("supervisor", r"told: the supervisor died \(killed by SIGKILL\)"),
+        ("keeper", r"told: its keeper was killed"),
+    ],
+)
+def test_the_owner_is_told_why(victim: str, why: str) -> None:
     with start("told") as running:
-        supervisor = running.deployment.supervisor
-        assert supervisor is not None
-        os.kill(supervisor.pid, signal.SIGKILL)
-        with pytest.raises(EngineFailed, match=r"the supervisor died \(killed by SIGKILL\)"):
+        record = running.deployment
+        process = record.supervisor if victim == "supervisor" else record.keeper
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(EngineFailed, match=why):
             running.check(wait_s=PATIENCE_S)
 
 

@@ -27,6 +27,7 @@ from atoll.supervise.lifecycle import (
     Died,
     Event,
     Finish,
+    KeeperGone,
     Lifecycle,
     OwnerDetaches,
     OwnerGone,
@@ -111,6 +112,7 @@ EVENTS = st.sampled_from(
         OwnerDetaches(),
         OwnerGone(),
         StopAsked(),
+        KeeperGone(),
         TimeUp(1),
     ]
 )

@@ -18,26 +18,22 @@ _EMPTY_WITHIN_S = 5.0
 _POLL_S = 0.02
 
 
-def make(host: Host, identity: str) -> str:
-    """The new cgroup's folder; '' where none can be made. Nothing is in it yet."""
+def place(host: Host, identity: str) -> str:
+    """The folder that it would have; '' where this user can make none. Nothing is made yet."""
     try:
         parent = _own(host)
-        if parent is None or not os.access(parent / "cgroup.procs", os.W_OK):
-            return ""
-        made = parent / _name(identity)
-        made.mkdir()
     except OSError:
         return ""
-    if not (made / "cgroup.kill").exists():
-        made.rmdir()
+    if parent is None or not os.access(parent / "cgroup.procs", os.W_OK):
         return ""
-    return str(made)
+    return str(parent / _name(identity))
 
 
 def enter(folder: str) -> None:
-    """Move this process in; a refusal is no fault, the subreapers hold without it."""
+    """Make it and move this process in; a refusal is no fault, the subreapers hold without it."""
     if folder:
         with contextlib.suppress(OSError):
+            os.mkdir(folder)
             Path(folder, "cgroup.procs").write_text("0")
 
 

@@ -41,7 +41,7 @@ def main() -> None:
     become_subreaper()
     host = LocalHost()
     request = parse(Request, Path(request_path).read_bytes(), where=request_path)
-    folder = cgroup.make(host, request.id)
+    folder = cgroup.place(host, request.id)
     record = first_record(request, boot_id=records.boot_id(host), cgroup=folder)
     record = record.model_copy(update={"keeper": host.identify(os.getpid())})
     records.write(record)

@@ -1,8 +1,8 @@
 """The life of a deployment as a state machine without I/O: events in, actions out.
 
     starting --(all stages accept, the owner's query is answered)--> ready
-    starting, ready --(a process dies, time is up)--> failed
-    starting, ready --(stop asked, owner gone, keeper gone)--> stopped
+    starting, ready --(a process dies, the keeper is gone, time is up)--> failed
+    starting, ready --(stop asked, owner gone)--> stopped
 
 The supervisor turns what it sees into events and carries the actions out; nothing here
 knows of pids, sockets or files. Shape after dask.distributed's worker state machine.
@@ -52,7 +52,12 @@ class OwnerGone:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """By the owner, by `atoll down`, or because the keeper is gone."""
+    """By the owner or by `atoll down`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperGone:
+    """Nobody would clean up after the supervisor any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,17 @@ class TimeUp:
     seconds: float
 
 
-Event = Begin | Accepts | Died | OwnerSaysReady | OwnerDetaches | OwnerGone | StopAsked | TimeUp
+Event = (
+    Begin
+    | Accepts
+    | Died
+    | OwnerSaysReady
+    | OwnerDetaches
+    | OwnerGone
+    | StopAsked
+    | KeeperGone
+    | TimeUp
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +146,8 @@ def step(life: Lifecycle, event: Event) -> tuple[Lifecycle, tuple[Action, ...]]:
         case Died(name, how, last_words):
             when = "while it started" if life.state is State.STARTING else "while it was up"
             return _fail(life, f"{name} died ({how}) {when}: {last_words}")
+        case KeeperGone():
+            return _fail(life, "its keeper was killed; everything was ended")
         case OwnerSaysReady() if life.state is State.STARTING:
             return replace(life, state=State.READY), (Record(), Tell("ready"))
         case OwnerDetaches():

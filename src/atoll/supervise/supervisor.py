@@ -67,7 +67,7 @@ class Supervisor:
                         # Nothing is ever written into it: the keeper is gone.
                         selector.unregister(self._keeper_pipe)
                         self._keeper_lives = False
-                        self._apply(lifecycle.StopAsked())
+                        self._apply(lifecycle.KeeperGone())
                     else:
                         self._handle_signals(os.read(wakeup, 4096))
                 # Only now, so that an owner already gone starts nothing.
