@@ -1,6 +1,7 @@
-// The checks and detours before hwloc sees a file or folder (declared in source.hpp).
+// The checks and detours before hwloc sees an input (declared in source.hpp).
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -24,18 +25,25 @@ bool skip(std::string_view& text, std::string_view opening, std::string_view clo
   return true;
 }
 
-// The first tag that is no declaration, comment or DOCTYPE, without its brackets.
-std::string_view root_tag(std::string_view text) {
-  skip(text, "\xef\xbb\xbf", "\xbf");
-  for (;;) {
-    const std::size_t begin = text.find_first_not_of(" \t\r\n");
-    if (begin == std::string_view::npos) return {};
-    text.remove_prefix(begin);
-    if (skip(text, "<?", "?>") || skip(text, "<!--", "-->") || skip(text, "<!", ">")) continue;
-    if (!text.starts_with('<')) return {};
-    text.remove_prefix(1);
-    return text.substr(0, text.find('>'));
+// Without a byte-order mark, comments and carriage returns, from the root element on: hwloc's
+// own parser knows none of them and expects each declaration on a line of its own.
+std::string plain_xml(std::string_view rest) {
+  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
+  std::string plain;
+  plain.reserve(rest.size());
+  while (!rest.empty()) {
+    if (skip(rest, "<!--", "-->")) continue;
+    const std::size_t next = std::min(rest.find("<!--", 1), rest.size());
+    plain.append(rest.substr(0, next));
+    rest.remove_prefix(next);
   }
+  std::replace(plain.begin(), plain.end(), '\r', ' ');
+  std::string_view root = plain;
+  for (;;) {
+    root.remove_prefix(std::min(root.find_first_not_of(" \t\n"), root.size()));
+    if (!skip(root, "<?", "?>") && !skip(root, "<!", ">")) break;
+  }
+  return std::string(root);
 }
 
 // The major version that the root element declares; 1 where it declares none.
@@ -99,7 +107,7 @@ std::string read_xml_file(const std::string& path) {
   return text;
 }
 
-void check_xml(const Source& source) {
+void accept_xml(Source& source) {
   const std::string& where = source.where;
   const std::string export_it = "; export one with 'lstopo OUT.xml' on that machine";
   if (source.xml.size() > most_xml_bytes) {
@@ -108,8 +116,13 @@ void check_xml(const Source& source) {
   if (source.xml.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Fault(where + ": is empty" + export_it);
   }
-  const std::string_view tag = root_tag(source.xml);
-  const std::string name(tag.substr(0, tag.find_first_of(" \t\r\n/")));
+  if (source.xml.find('\0') != std::string::npos) {
+    throw Fault(where + ": holds binary data, not XML" + export_it);
+  }
+  source.xml = plain_xml(source.xml);
+  if (!source.xml.starts_with('<')) throw Fault(where + ": is no hwloc XML" + export_it);
+  const std::string_view tag = std::string_view(source.xml).substr(1, source.xml.find('>') - 1);
+  const std::string name(tag.substr(0, tag.find_first_of(" \t\n/")));
   if (name == "topologydiff") {
     throw Fault(where + ": is a difference of two topologies, not a topology" + export_it);
   }
@@ -119,8 +132,21 @@ void check_xml(const Source& source) {
                 ": was written by hwloc 3, which this hwloc cannot read; export it anew on that "
                 "machine with 'lstopo --export-xml-flags v2 OUT.xml'");
   }
-  if (source.xml.find('\0') != std::string::npos) {
-    throw Fault(where + ": holds binary data, not XML" + export_it);
+}
+
+void check_synthetic(const Source& source) {
+  constexpr std::uint64_t most_pus = 65536;
+  std::uint64_t pus = 1;
+  int parentheses = 0;
+  for (std::size_t at = 0; at < source.where.size(); ++at) {
+    const char letter = source.where[at];
+    parentheses += letter == '(' ? 1 : letter == ')' ? -1 : 0;
+    // A level is 'Type:4' or just '4'; the digits of 'L3' are no count.
+    const bool starts_count = at == 0 || source.where[at - 1] == ':' || source.where[at - 1] == ' ';
+    if (parentheses != 0 || !starts_count || letter < '0' || letter > '9') continue;
+    const std::uint64_t count = std::strtoull(source.where.c_str() + at, nullptr, 10);
+    pus *= std::min(count, most_pus + 1);
+    if (pus > most_pus) throw Fault(subject_of(source) + ": describes over 65536 PUs");
   }
 }
 

@@ -21,8 +21,12 @@ struct Source {
 // `where` as messages name it.
 std::string subject_of(const Source& source);
 
-// Refuses what is no hwloc-1 or hwloc-2 XML; for hwloc 3 it names the command that helps.
-void check_xml(const Source& source);
+// Refuses what is no hwloc-1 or hwloc-2 XML (for hwloc 3 it names the command that helps), and
+// leaves in `source.xml` what hwloc's own parser understands.
+void accept_xml(Source& source);
+
+// Refuses a synthetic string over 65,536 PUs, for which hwloc would need minutes.
+void check_synthetic(const Source& source);
 
 std::string read_xml_file(const std::string& path);
 

@@ -92,6 +92,7 @@ std::string discover(const Source& source) {
 std::string discover(std::string_view kind, const std::string& where) {
   Source source{.kind = kind_of(kind), .where = where, .xml = "", .filesystem = ""};
   if (source.kind == Kind::xml) return discover_xml(read_xml_file(where), where);
+  if (source.kind == Kind::synthetic) check_synthetic(source);
   std::optional<CapturedFolder> captured;
   if (source.kind == Kind::sysfs) {
     captured.emplace(where);
@@ -101,8 +102,8 @@ std::string discover(std::string_view kind, const std::string& where) {
 }
 
 std::string discover_xml(const std::string& content, const std::string& where) {
-  const Source source{.kind = Kind::xml, .where = where, .xml = content, .filesystem = ""};
-  check_xml(source);
+  Source source{.kind = Kind::xml, .where = where, .xml = content, .filesystem = ""};
+  accept_xml(source);
   return discover(source);
 }
 
