@@ -28,13 +28,13 @@ DUCKDB = SPARK.model_copy(
 
 
 def labels(policies: list[str] | None, *engines: EngineTraits) -> list[str]:
-    found, _ = line_up(machine(), engines or (SPARK,), (), policies)
+    found, _ = line_up(machine(), [(one, policies) for one in engines or (SPARK,)], ())
     return [entrant.label for entrant in found]
 
 
 def test_by_default_each_policy_that_differs_is_measured_once() -> None:
     # One node: WIN is WIM with a mask of everything. Two chiplets, four cores: both differ.
-    found, notes = line_up(machine(), [SPARK], (), None)
+    found, notes = line_up(machine(), [(SPARK, None)], ())
     assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp", "spark/wic"]
     assert any("spark/win was left out" in note and "spark/wim" in note for note in notes)
 
@@ -45,7 +45,7 @@ def test_named_policies_are_measured_as_named() -> None:
 
 
 def test_the_baseline_is_added() -> None:
-    found, notes = line_up(machine(), [SPARK], (), ["wic"])
+    found, notes = line_up(machine(), [(SPARK, ["wic"])], ())
     assert [(entrant.label, entrant.baseline) for entrant in found] == [
         ("spark/wim", None),
         ("spark/wic", "spark/wim"),
@@ -54,7 +54,7 @@ def test_the_baseline_is_added() -> None:
 
 
 def test_baselines_are_of_the_same_engine() -> None:
-    found, _ = line_up(machine(), [SPARK, DUCKDB], (), ["wim", "wic"])
+    found, _ = line_up(machine(), [(SPARK, ["wim", "wic"]), (DUCKDB, ["wim", "wic"])], ())
     assert {entrant.label: entrant.baseline for entrant in found} == {
         "spark/wim": None,
         "spark/wic": "spark/wim",
@@ -64,21 +64,21 @@ def test_baselines_are_of_the_same_engine() -> None:
 
 
 def test_what_must_be_equal_is_equal() -> None:
-    found, _ = line_up(machine(), [SPARK], (), ["wim", "win", "wicp", "wic", "wicp-mixed"])
+    found, _ = line_up(machine(), [(SPARK, ["wim", "win", "wicp", "wic", "wicp-mixed"])], ())
     for name in ("total_threads", "total_heap_bytes", "shuffle_partitions"):
         assert len({getattr(entrant.plan, name) for entrant in found}) == 1, name
     assert {entrant.streams for entrant in found} == {1}
 
 
 def test_several_servers_get_as_many_streams_everywhere() -> None:
-    found, notes = line_up(machine(), [DUCKDB], (), ["wim", "wic"])
+    found, notes = line_up(machine(), [(DUCKDB, ["wim", "wic"])], ())
     assert {entrant.streams for entrant in found} == {4}
     assert any("4 concurrent query streams" in note for note in notes)
 
 
 def test_a_plan_from_a_file_brings_its_baseline() -> None:
     plan = make_plan(machine(), SPARK, "wicp", count=3)
-    found, notes = line_up(machine(), (), [(plan, SPARK)], None)
+    found, notes = line_up(machine(), (), [(plan, SPARK)])
     assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp"]
     assert found[0].plan.total_heap_bytes <= plan.total_heap_bytes
     assert any("was added" in note for note in notes)
@@ -86,7 +86,7 @@ def test_a_plan_from_a_file_brings_its_baseline() -> None:
 
 def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
     plan = make_plan(machine(), SPARK, "wic")
-    found, _ = line_up(machine(), [SPARK], [(plan, SPARK), (plan, SPARK)], ["wim", "wic"])
+    found, _ = line_up(machine(), [(SPARK, ["wim", "wic"])], [(plan, SPARK), (plan, SPARK)])
     assert [entrant.label for entrant in found] == [
         "spark/wim",
         "spark/wic",
@@ -97,15 +97,15 @@ def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
 
 def test_a_plan_of_the_baseline_alone() -> None:
     plan = make_plan(machine(), SPARK, "wim")
-    found, _ = line_up(machine(), (), [(plan, SPARK)], None)
+    found, _ = line_up(machine(), (), [(plan, SPARK)])
     assert [(entrant.label, entrant.baseline) for entrant in found] == [("spark/wim", None)]
 
 
 def test_an_engine_twice_or_an_unknown_policy_is_refused() -> None:
     with pytest.raises(UsageError, match="named twice"):
-        line_up(machine(), [SPARK, SPARK], (), None)
+        line_up(machine(), [(SPARK, None), (SPARK, None)], ())
     with pytest.raises(UsageError, match="nonsense"):
-        line_up(machine(), [SPARK], (), ["nonsense"])
+        line_up(machine(), [(SPARK, ["nonsense"])], ())
 
 
 def test_same_deployment() -> None:

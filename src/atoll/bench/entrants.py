@@ -22,19 +22,19 @@ DEFAULT = (Policy.WIM, Policy.WIN, Policy.WICP, Policy.WIC)
 
 def line_up(
     machine: Machine,
-    engines: Iterable[EngineTraits],
-    plans: Sequence[tuple[Plan, EngineTraits]],
-    policies: Sequence[str] | None,
+    engines: Iterable[tuple[EngineTraits, Sequence[str] | None]],
+    plans: Iterable[tuple[Plan, EngineTraits]],
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The entrants, each engine's baseline first, and notes on what was left out or added.
 
-    `plans` come from files, each with its engine's traits. Raises UsageError for what the
-    machine cannot hold, where it was named.
+    `engines` come with the policies to measure them under, None for each that differs here;
+    `plans` come from files, with their engine's traits. Raises UsageError for what the machine
+    cannot hold, where it was named.
     """
     notes: list[str] = []
     by_engine: dict[str, list[tuple[str, Plan]]] = {}
     distributed: dict[str, bool] = {}
-    for traits in engines:
+    for traits, policies in engines:
         if traits.name in by_engine:
             raise UsageError(f"engine {traits.name} is named twice; name it once")
         distributed[traits.name] = traits.distributed

@@ -47,7 +47,8 @@ class Wish:
     targets: tuple[str, ...]  # engines, and paths of plan files
     suite: str
     scale_factor: float
-    policies: tuple[str, ...] | None  # None: each that differs on this machine
+    # Under which policies an engine is measured; None: each that differs on this machine.
+    policies: Callable[[str], tuple[str, ...] | None]
     queries: str | None  # '1,3-5'
     blocks: int | None  # None: as many as fit the time box
     query_limit_s: float
@@ -125,9 +126,8 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     installations = {name: engine.locate(host) for name, engine in engines.items()}
     entrants, notes = line_up(
         machine,
-        [traits[name] for name in names],
+        [(traits[name], wish.policies(name)) for name in names],
         [(plan, traits[plan.engine]) for plan in plans],
-        wish.policies,
     )
     data = suite.ensure_data(wish.scale_factor, progress=progress)
     header = RunHeader(

@@ -78,11 +78,12 @@ def command(
     """
     if resume and output is None:
         raise UsageError("--resume goes on with a results file; name it with -o")
+    names = _names(policies)
     wish = Wish(
         targets=targets,
         suite=suite,
         scale_factor=sf,
-        policies=_names(policies),
+        policies=lambda _engine: names,
         queries=queries,
         blocks=blocks,
         query_limit_s=query_limit,
