@@ -24,7 +24,7 @@ def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
     """
     name, equals, number = text.partition("=")
     if equals:
-        if name.strip() != "cores" or not number.strip().isdecimal():
+        if name.strip() != "cores" or not (number.strip().isascii() and number.strip().isdecimal()):
             raise UsageError(f"--chiplets {text}: not understood; {_HELP}")
         return _of_size(int(number), machine)
     sets: list[set[int]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from atoll.schema.cpulist import format_cpulist
+from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.plan import Plan
 from atoll.schema.size import gib
 
@@ -59,8 +59,8 @@ def _fields(
 def _shown(where: str, value: Any) -> str:
     match value:
         case {"cpus": cpus, "heap_bytes": heap, "memory_nodes": nodes}:  # a slot, a coordinator
-            mask = "no mask" if cpus is None else f"CPUs {format_cpulist(cpus)}"
-            memory = f", memory of node {format_cpulist(nodes)}" if nodes else ""
+            mask = "no mask" if cpus is None else f"CPUs {brief_cpulist(cpus)}"
+            memory = f", memory of node {brief_cpulist(nodes)}" if nodes else ""
             return f"{mask}{memory}, heap {gib(heap)}"
         case {"packages": _}:
             return ", ".join(f"{count} {name}" for name, count in value.items())
@@ -71,7 +71,7 @@ def _shown(where: str, value: Any) -> str:
         case [int(), *_] if where.endswith("thread_cpus"):
             return ",".join(map(str, value))  # here the order is what counts
         case [int(), *_]:
-            return format_cpulist(value)
+            return brief_cpulist(value)
         case []:
             return "none"
         case list():

@@ -109,7 +109,7 @@ def make_plan(
     if count is not None and policy is not Policy.WIM:
         reasons.append(rules.COUNTED)
     if same:
-        reasons.append(rules.about_coincidence(policy, same))
+        reasons.append(rules.about_coincidence(policy, same, count))
     if mask_only:
         used = {cpu for place in places for cpu in place.cpus}
         all_cpus = used.issuperset(machine.allowed.pus)

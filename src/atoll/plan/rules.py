@@ -60,25 +60,25 @@ POLICIES = {
 }
 
 _AUTO_SINGLE = Reason(
-    rule="auto: one instance",
+    rule="auto picks one instance",
     text="Every instance of this engine is a whole server with a full copy of the data, so there "
     "is one unless more are asked for (-n).",
     source="rule of this tool, not a measurement",
 )
 _AUTO_CORE = Reason(
-    rule="auto: one instance per core",
+    rule="auto picks one instance per core",
     text="An instance runs a query on one thread only; such engines gain up to one instance per "
     "physical core.",
     source="numa-distributed-engines, section IV-B",
 )
 _AUTO_CHIPLET = Reason(
-    rule="auto: one instance per chiplet",
+    rule="auto picks one instance per chiplet",
     text="Speed-ups over one instance per machine peak where the number of instances is the "
     "number of chiplets.",
     source="olap-on-chiplets, sections 4.2 and 4.5.1",
 )
 _AUTO_NODE = Reason(
-    rule="auto: one instance per NUMA node",
+    rule="auto picks one instance per NUMA node",
     text="Chiplets cannot be told on this machine; the peak is then at one instance per node.",
     source="numa-distributed-engines, section IV-B",
 )
@@ -193,10 +193,11 @@ def about_threads(placement: Placement) -> Reason:
     )
 
 
-def about_coincidence(policy: Policy, others: Sequence[Policy]) -> Reason:
+def about_coincidence(policy: Policy, others: Sequence[Policy], count: int | None) -> Reason:
+    where = "On this machine" if count is None else f"With -n {count} on this machine"
     return Reason(
         rule="no choice",
-        text=f"On this machine {_listed([*others, policy])} give the same slots: comparing "
+        text=f"{where} {_listed([*others, policy])} give the same slots: comparing "
         "them would compare nothing.",
         source="this machine's topology",
     )

@@ -32,3 +32,14 @@ def format_cpulist(numbers: Iterable[int]) -> str:
         else:
             ranges.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def brief_cpulist(numbers: Iterable[int]) -> str:
+    """For people: as `format_cpulist`, but (0, 2, 4, 6, 8) is '0-8 by 2', as where SMT siblings
+    are neighbours and only the first of each is meant."""
+    ordered = sorted(set(numbers))
+    if len(ordered) > 4:
+        steps = range(ordered[0], ordered[-1] + 1, max(1, ordered[1] - ordered[0]))
+        if steps.step > 1 and ordered == list(steps):
+            return f"{steps[0]}-{steps[-1]} by {steps.step}"
+    return format_cpulist(ordered)

@@ -1,0 +1,123 @@
+"""`atoll plan`: say who sits where, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from atoll.cli.topo import with_chiplets
+from atoll.engines import registry
+from atoll.errors import UsageError
+from atoll.host.topology import read_machine
+from atoll.plan import make_plan
+from atoll.plan.coordinator import parse_coordinator
+from atoll.plan.diff import Change, compare
+from atoll.report.plan_table import plan_text
+from atoll.schema.base import parse
+from atoll.schema.plan import Asked, MemoryPolicy, Placement, Plan
+from atoll.store.files import write_atomic
+
+
+@click.command(
+    epilog="Examples: atoll plan spark; atoll plan spark --policy win --explain; "
+    "atoll plan duckdb -n 4 -o plan.json; atoll plan spark --diff plan.json"
+)
+@click.argument("engine", metavar="ENGINE")
+@click.option(
+    "--policy",
+    type=click.Choice(get_args(Asked)),
+    default="auto",
+    show_default=True,
+    help="How many worker instances there are, and what each owns.",
+)
+@click.option("-n", "count", type=int, metavar="N", help="So many instances, of equal size.")
+@click.option(
+    "--memory",
+    type=click.Choice(list(map(str, MemoryPolicy))),
+    help="Memory policy (default: bind where nodes are several).",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(list(map(str, Placement))),
+    default="none",
+    show_default=True,
+    help="How threads sit inside a slot.",
+)
+@click.option("--smt", is_flag=True, help="Use all threads of a core, not one.")
+@click.option(
+    "--coordinator",
+    metavar="shared|in-worker|reserved:K",
+    help="Where the coordinator sits (default: shared, anywhere on the machine).",
+)
+@click.option("--machine", "source", metavar="FILE", help="Plan for this machine instead.")
+@click.option("--chiplets", metavar="SETS", help='Hidden chiplets: "0-13;14-27" or "cores=14".')
+@click.option("-o", "--output", metavar="FILE", help="Write the plan file.")
+@click.option("--explain", is_flag=True, help="Say every rule that was used, and its source.")
+@click.option("--diff", "old", metavar="FILE", help="Show what changed from a plan file.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the plan (or the differences) as JSON."
+)
+def command(
+    engine: str,
+    policy: str,
+    count: int | None,
+    memory: str | None,
+    placement: str,
+    smt: bool,
+    coordinator: str | None,
+    source: str | None,
+    chiplets: str | None,
+    output: str | None,
+    explain: bool,
+    old: str | None,
+    as_json: bool,
+) -> None:
+    """Plan where the worker instances of ENGINE sit on this machine.
+
+    Policies: wim, win, wicp and wic are one instance per machine, NUMA node, chiplet and core.
+    wicp-mixed has as many instances as wicp, each over all chiplets of its node; spmwin as many
+    as win, each over all nodes. auto takes the best by rule, and says the rule.
+    """
+    before = _read_plan(old) if old is not None else None
+    machine = with_chiplets(read_machine(source), chiplets)
+    plan = make_plan(
+        machine,
+        registry.get(engine).traits,
+        policy,
+        count=count,
+        memory=MemoryPolicy(memory) if memory else None,
+        placement=Placement(placement),
+        smt=smt,
+        coordinator=parse_coordinator(coordinator) if coordinator else None,
+    )
+    if output is not None:
+        write_atomic(output, plan.model_dump_json(indent=2) + "\n")
+    if before is not None:
+        click.echo(_diff_json(compare(before, plan)) if as_json else _diff(compare(before, plan)))
+    elif as_json:
+        click.echo(plan.model_dump_json(indent=2))
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        click.echo(plan_text(plan, explain=explain, colour=colour), nl=False)
+    for warning in plan.warnings:
+        click.echo(f"atoll: warning: {warning}", err=True)
+
+
+def _read_plan(path: str) -> Plan:
+    try:
+        return parse(Plan, Path(path).read_bytes(), where=path)
+    except OSError as fault:
+        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
+
+
+def _diff(changes: list[Change]) -> str:
+    return "\n".join(map(str, changes)) or "no differences"
+
+
+def _diff_json(changes: list[Change]) -> str:
+    return json.dumps([change._asdict() for change in changes], indent=2)
