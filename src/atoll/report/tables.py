@@ -210,9 +210,9 @@ def _md_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _md(text: str) -> str:
-    """Text that means only itself in Markdown, on one line."""
-    kept = "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in text)
-    return " ".join(kept.replace("&", "&amp;").split())
+    """Text that means only itself in Markdown and in the HTML that comes of it, on one line."""
+    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return " ".join("".join(f"\\{c}" if c in "\\`*_[]|#~" else c for c in entities).split())
 
 
 def _code(text: str) -> str:
