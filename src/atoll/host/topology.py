@@ -77,6 +77,4 @@ def _read_tarball(path: str) -> Machine:
     with tempfile.TemporaryDirectory(prefix="atoll-capture-") as folder:
         unpack_capture(Path(path), Path(folder))
         machine = _discover("sysfs", folder)
-    return machine.model_copy(
-        update={"origin": machine.origin.model_copy(update={"where": path})}
-    )
+    return machine.model_copy(update={"origin": machine.origin.model_copy(update={"where": path})})

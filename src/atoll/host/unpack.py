@@ -6,8 +6,10 @@ nothing is ever written through one. Size and number are bounded.
 
 from __future__ import annotations
 
+import lzma
 import posixpath
 import tarfile
+import zlib
 from pathlib import Path
 
 from atoll.errors import TopologyError
@@ -41,11 +43,12 @@ def unpack_capture(tarball: Path, folder: Path) -> None:
                     target.write_bytes(content.read() if content is not None else b"")
         for link in links:
             _link(folder, link)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as fault:
+    except (tarfile.TarError, EOFError, ValueError, zlib.error, lzma.LZMAError):
         raise TopologyError(
-            f"{tarball}: cannot be unpacked ({fault}); "
-            "make it anew with 'hwloc-gather-topology OUT'"
+            f"{tarball}: is damaged or no tarball; make it anew with 'hwloc-gather-topology OUT'"
         ) from None
+    except OSError as fault:
+        raise TopologyError(f"{tarball}: cannot be unpacked: {fault.strerror or fault}") from None
 
 
 def _link(folder: Path, link: tarfile.TarInfo) -> None:
