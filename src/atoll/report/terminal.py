@@ -227,7 +227,10 @@ def _flow(
     width: int,
 ) -> list[Line]:
     """Islands side by side, as many as fit a line, in rows of equal length."""
-    boxes = [_box(island, name, detail, width) for island, name in zip(islands, names, strict=True)]
+    boxes = [
+        _box(island, name, glyphs, detail, width)
+        for island, name in zip(islands, names, strict=True)
+    ]
     inner = min(width - 2, max(_inner_width(box, detail) for box in boxes))
     gap = 1
     fit = max(1, (width + gap) // (inner + 2 + gap))
@@ -247,12 +250,12 @@ def _flow(
     return lines
 
 
-def _box(island: Island, name: str, detail: _Detail, width: int) -> _Box:
+def _box(island: Island, name: str, glyphs: Glyphs, detail: _Detail, width: int) -> _Box:
     title = "" if island.chiplet is None else str(island.chiplet)
-    if name:
-        title = f"{title} {name}" if detail.labels and title else title or name.split(" ")[1]
-    elif island.chiplet is None and detail.labels:
-        title = "cores"
+    if detail.labels:
+        title = glyphs.dot.join(word for word in (title, name) if word) or "cores"
+    else:
+        title = title or name.partition(glyphs.dot)[0]
     count = len(island.cells)
     step = 1 + len(detail.gap)
     per_row = count if count <= 16 else min(32, (width - 4) // step)
