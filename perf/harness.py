@@ -43,6 +43,10 @@ class Interval:
     low: float
     high: float
 
+    def scaled(self, factor: float) -> Interval:
+        """In another unit."""
+        return Interval(self.value * factor, self.low * factor, self.high * factor)
+
     def __str__(self) -> str:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 

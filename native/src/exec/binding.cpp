@@ -59,13 +59,13 @@ std::string libnuma_complaint() {
 CpuSet nodes_of_list(const std::string& flag, const std::string& list) {
   const Bitmask mask(numa_parse_nodestring(list.c_str()));
   if (!mask) {
-    throw Fault(flag + " " + list + ": " + libnuma_complaint() + "; allowed nodes: " +
-                set_of(numa_all_nodes_ptr).to_string());
+    throw Fault(flag + " " + list + ": " + libnuma_complaint() +
+                "; allowed nodes: " + set_of(numa_all_nodes_ptr).to_string());
   }
   CpuSet nodes = set_of(mask.get());
   if (nodes.empty()) {
-    throw Fault(flag + " " + list + ": names no node; allowed nodes: " +
-                set_of(numa_all_nodes_ptr).to_string());
+    throw Fault(flag + " " + list +
+                ": names no node; allowed nodes: " + set_of(numa_all_nodes_ptr).to_string());
   }
   return nodes;
 }
@@ -74,8 +74,7 @@ bool kernel_is_older_than(int major, int minor) {
   utsname name{};
   int found_major = 0;
   int found_minor = 0;
-  if (uname(&name) != 0 ||
-      std::sscanf(name.release, "%d.%d", &found_major, &found_minor) != 2) {
+  if (uname(&name) != 0 || std::sscanf(name.release, "%d.%d", &found_major, &found_minor) != 2) {
     return false;
   }
   return found_major < major || (found_major == major && found_minor < minor);
@@ -142,8 +141,8 @@ CpuSet cpus_of_list(const std::string& list) {
   }
   CpuSet cpus = set_of(mask.get());
   if (cpus.empty()) {
-    throw Fault("--physcpubind " + list + ": names no CPU; allowed CPUs: " +
-                current_cpus().to_string());
+    throw Fault("--physcpubind " + list +
+                ": names no CPU; allowed CPUs: " + current_cpus().to_string());
   }
   return cpus;
 }
@@ -171,12 +170,15 @@ void bind_cpus(const CpuSet& cpus) {
   }
   const int error = errno;
   if (error == EINVAL) {
-    throw Fault("CPUs " + cpus.to_string() + ": the cgroup or the machine has none of them; "
-                "allowed CPUs: " + current_cpus().to_string());
+    throw Fault("CPUs " + cpus.to_string() +
+                ": the cgroup or the machine has none of them; "
+                "allowed CPUs: " +
+                current_cpus().to_string());
   }
   if (error == EPERM) {
-    throw Fault("the kernel forbids sched_setaffinity, as some containers do; leave CPU flags "
-                "and places out, or limit CPUs by cgroup cpuset.cpus (docker run --cpuset-cpus)");
+    throw Fault(
+        "the kernel forbids sched_setaffinity, as some containers do; leave CPU flags "
+        "and places out, or limit CPUs by cgroup cpuset.cpus (docker run --cpuset-cpus)");
   }
   throw Fault("CPUs " + cpus.to_string() + ": " + std::strerror(error));
 }
@@ -187,7 +189,8 @@ void set_memory_policy(const MemoryFlag& flag) {
     nodes = nodes_of_list(flag.flag, flag.nodes);
   }
   if (flag.mode == MemoryMode::kPreferred && nodes.size() != 1) {
-    throw Fault("--preferred " + flag.nodes + ": takes one node; for several there is "
+    throw Fault("--preferred " + flag.nodes +
+                ": takes one node; for several there is "
                 "--preferred-many");
   }
   const std::vector<CpuSet::Word>& words = nodes.words();
@@ -205,13 +208,13 @@ std::string describe_memory_policy() {
   if (get_mempolicy(&mode, words.data(), kMaxMaskBits, nullptr, 0) != 0) {
     return std::string("unknown (get_mempolicy: ") + std::strerror(errno) + ")";
   }
-  constexpr std::string_view kNames[] = {"default (first touch)", "preferred",      "bind",
-                                         "interleave",            "local",
-                                         "preferred-many",        "weighted-interleave"};
+  constexpr std::string_view kNames[] = {
+      "default (first touch)", "preferred",          "bind", "interleave", "local",
+      "preferred-many",        "weighted-interleave"};
   constexpr unsigned kModeBits = 0xff;  // above them are mode flags (static, relative nodes ...)
   const unsigned index = static_cast<unsigned>(mode) & kModeBits;
-  std::string text = index < std::size(kNames) ? std::string(kNames[index])
-                                               : "mode " + std::to_string(index);
+  std::string text =
+      index < std::size(kNames) ? std::string(kNames[index]) : "mode " + std::to_string(index);
   const CpuSet nodes = CpuSet::from_words(std::move(words));
   return nodes.empty() ? text : text + ": " + nodes.to_string();
 }

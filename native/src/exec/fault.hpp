@@ -6,7 +6,7 @@
 
 namespace atl::exec {
 
-inline constexpr int kExitOwnFailure = 125;    // as env, nice, timeout: the launcher itself failed
+inline constexpr int kExitOwnFailure = 125;  // as env, nice, timeout: the launcher itself failed
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 

@@ -7,6 +7,7 @@
 //   - the command runs placed as asked, or does not run: exit 125, one line on stderr
 //     (126 when it cannot be executed, 127 when it is not found, as env does);
 //   - plain flags cost what numactl costs: hwloc is loaded only for places.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
 
 #include "allocator.hpp"
 #include "binding.hpp"
@@ -118,8 +118,8 @@ std::optional<CpuSet> wanted_cpus(const Options& options) {
   outside -= usable;
   if (!outside.empty()) {
     throw Fault("places " + places + ": CPUs " + outside.to_string() +
-                " are outside this process's mask or cgroup; allowed CPUs: " +
-                usable.to_string() + " (a last place 'xall' keeps to them)");
+                " are outside this process's mask or cgroup; allowed CPUs: " + usable.to_string() +
+                " (a last place 'xall' keeps to them)");
   }
   return placed;
 }

@@ -65,8 +65,8 @@ PlaceTopology topology_of(const json& machine, const CpuSet& usable) {
   topology[Level::kCore] = objects_of(machine.at("cores"));
   topology[Level::kChiplet] = objects_of(machine.at("chiplets"));
   for (const json& cache : machine.at("caches")) {
-    const Level level = level_of_cache(cache.at("level").get<std::size_t>(),
-                                       cache.at("kind").get<std::string>());
+    const Level level =
+        level_of_cache(cache.at("level").get<std::size_t>(), cache.at("kind").get<std::string>());
     topology[level].push_back({cpus_of(cache)});
   }
   Object whole;
@@ -119,8 +119,7 @@ std::string topology_library() {
 
 }  // namespace
 
-PlaceTopology parse_machine(std::string_view text, const std::string& where,
-                            const CpuSet& usable) {
+PlaceTopology parse_machine(std::string_view text, const std::string& where, const CpuSet& usable) {
   const json machine = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (machine.is_discarded()) {
     throw Fault(where + ": not JSON; write it with 'atoll topo --json'");
@@ -166,9 +165,9 @@ std::string live_machine() {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   // The one function that native/include/atoll/topology.hpp offers to callers like this one.
   using Discover = int (*)(const char* kind, const char* where, char** text);
-  const auto discover = library == nullptr ? nullptr
-                                           : reinterpret_cast<Discover>(
-                                                 dlsym(library, "atoll_topology_discover"));
+  const auto discover = library == nullptr
+                            ? nullptr
+                            : reinterpret_cast<Discover>(dlsym(library, "atoll_topology_discover"));
   if (discover == nullptr) {
     throw Fault(std::string("the topology library cannot be loaded: ") + dlerror());
   }

@@ -224,7 +224,8 @@ class Parser {
   }
 
   [[noreturn]] void fail_index(std::string_view text) const {
-    fail(quoted(text) + " is no index; write N, N-M, N-, N:COUNT, all, odd, even or a list of them");
+    fail(quoted(text) +
+         " is no index; write N, N-M, N-, N:COUNT, all, odd, even or a list of them");
   }
 
   std::string_view place_;
@@ -276,10 +277,7 @@ class Resolver {
                                                  const std::string& inside) const {
     const std::string where = inside.empty() ? "this machine" : inside;
     if (width == 0) {
-      parser_.fail(where + " has no " + step.type +
-                   (step.level == Level::kChiplet && inside.empty()
-                        ? " that the system shows; describe it with --machine FILE"
-                        : ""));
+      parser_.fail(where + " has no " + step.type);
     }
     std::size_t count = 0;
     if (!range.count) {
@@ -307,8 +305,8 @@ class Resolver {
 
 // Object types take only letters and digits; what follows them tells a place from a command.
 std::size_t type_length(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::find_if_not(text.begin(), text.end(), is_alnum) - text.begin());
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_alnum) -
+                                  text.begin());
 }
 
 bool is_hex_list(std::string_view text) {
@@ -348,6 +346,14 @@ CpuSet resolve_one(const PlaceTopology& topology, std::string_view place, std::s
     parser.fail("devices are no places; there are " + std::string(kTypeList));
   }
   const std::vector<Step> steps = parser.chain(text);
+  for (const Step& step : steps) {
+    if (topology[step.level].empty()) {
+      parser.fail("this machine has no " + step.type +
+                  (step.level == Level::kChiplet
+                       ? " that the system shows; describe it with --machine FILE"
+                       : ""));
+    }
+  }
   return Resolver(topology, parser).cpus(steps, nullptr);
 }
 

@@ -25,7 +25,20 @@
 namespace atl::exec {
 
 enum class Level : std::size_t {
-  kMachine, kPackage, kDie, kNumaNode, kL1, kL2, kL3, kL4, kL5, kL1i, kL2i, kL3i, kCore, kPu,
+  kMachine,
+  kPackage,
+  kDie,
+  kNumaNode,
+  kL1,
+  kL2,
+  kL3,
+  kL4,
+  kL5,
+  kL1i,
+  kL2i,
+  kL3i,
+  kCore,
+  kPu,
   kChiplet,
 };
 inline constexpr std::size_t kLevels = 15;
