@@ -169,7 +169,7 @@ def test_no_difference_is_a_result() -> None:
 
 def test_streams_are_averaged_geometrically() -> None:
     head = header(WIM.model_copy(update={"streams": 2}), blocks_asked=1, queries=("q1",))
-    given = [
+    given: list[Line] = [
         time(0, "spark/wim", "q1", 1.0),
         time(0, "spark/wim", "q1", 4.0).model_copy(update={"stream": 1}),
         PassDone(block=0, label="spark/wim", seconds=4.0),

@@ -32,6 +32,8 @@ class BenchProgress:
         )
         if tick.doing == "starting":
             self._began_s = now_s
+            if self._status is None:
+                self.note(f"{self._where}: starting")
         if tick.doing == "done":
             self._console.print(
                 f"{self._where}: done in {duration(max(now_s - self._began_s, 1e-3))}", markup=False
@@ -45,7 +47,7 @@ class BenchProgress:
         self._console.print(text, markup=False)
 
     def say(self, doing: str) -> None:
-        """Only on a terminal: too much for a log."""
+        """What changes quickly: only on a terminal, too much for a log."""
         if self._status is not None:
             self._status.update(f"{self._where}: {doing}")
 

@@ -1,0 +1,207 @@
+"""The bench with real DuckDB: whole, resumed, interrupted, with deaths and wrong answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atoll.bench.job import NAME, Job, Wish, make_job
+from atoll.bench.results import read_results
+from atoll.bench.runner import Tick, WrongAnswer
+from atoll.host.local import LocalHost
+from atoll.host.topology import read_machine
+from atoll.schema.base import parse
+from atoll.schema.results import BlockFailed, DeploymentUp, PassDone, QueryTime, VerifyResult
+from atoll.schema.summary import BenchSummary
+from atoll.supervise import records
+
+ATOLL = (sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim,wic")
+SMALL = ("--sf", "0.01", "--queries", "1,6")
+
+
+def atoll(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ATOLL, *SMALL, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture
+def job() -> Job:
+    wish = Wish(
+        targets=("duckdb",),
+        suite="tpch",
+        scale_factor=0.01,
+        policies=lambda engine: ("wim", "wic"),
+        queries="1,6",
+        blocks=1,
+        query_limit_s=120.0,
+        command="atoll bench duckdb",
+    )
+    return make_job(
+        wish, host=LocalHost(), machine=read_machine(), progress=lambda doing, share: None
+    )
+
+
+def run(job: Job, path: Path, tick: Callable[[Tick], None] = lambda tick: None) -> None:
+    job.run(path, host=LocalHost(), resume=False, tick=tick, say=lambda line: None)
+
+
+def test_a_whole_bench_then_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    done = atoll("--blocks", "2", "-o", str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    summary = parse(BenchSummary, done.stdout, where="stdout")
+    assert [one.label for one in summary.entrants] == ["duckdb/wim", "duckdb/wic"]
+    assert [one.blocks_done for one in summary.entrants] == [2, 2]
+    assert len({(one.threads, one.heap_bytes, one.streams) for one in summary.entrants}) == 1
+
+    found = read_results(path)
+    ups = [line for line in found.lines if isinstance(line, DeploymentUp)]
+    assert [(up.block, up.label) for up in ups] == [
+        (0, "duckdb/wim"),
+        (0, "duckdb/wic"),
+        (1, "duckdb/wic"),
+        (1, "duckdb/wim"),
+    ]
+    times = [line for line in found.lines if isinstance(line, QueryTime)]
+    servers = max(one.instances for one in summary.entrants)
+    assert len(times) == 2 * 2 * 2 * 2 * servers  # blocks, entrants, phases, queries, streams
+    assert {line.answer for line in times} == {"ok"}
+    looks = [line for line in found.lines if isinstance(line, VerifyResult)]
+    assert len(looks) == 4
+    assert all(look.threads > 0 and look.drifted == 0 for look in looks)
+
+    # Cut it off in the middle of a line of the second block, as a power cut would.
+    whole = path.read_bytes()
+    second = whole.index(b'"block":1')
+    path.write_bytes(whole[: second + 40])
+    again = atoll("--blocks", "2", "-o", str(path), "--resume")
+    assert again.returncode == 0, again.stderr
+    resumed = read_results(path)
+    assert resumed.whole_blocks == 2
+    assert resumed.header == found.header
+    assert resumed.lines[:4] == found.lines[:4]
+    assert sum(isinstance(line, PassDone) for line in resumed.lines) == 4
+
+    refused = atoll("--blocks", "2", "-o", str(path))
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    other = subprocess.run(
+        [*ATOLL, "--sf", "0.01", "--queries", "1", "-o", str(path), "--resume"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert other.returncode == 2
+    assert "queries" in other.stderr
+    assert len(other.stderr.strip().splitlines()[0]) < 400
+
+
+def test_a_worker_that_dies_fails_its_block_only(job: Job, tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill(tick: Tick) -> None:
+        if tick.doing == "measuring" and not killed:
+            record = records.read(NAME)
+            assert record is not None
+            victim = record.processes[-1].id
+            assert victim is not None
+            os.kill(victim.pid, signal.SIGKILL)
+            killed.append(victim.pid)
+
+    path = tmp_path / "r.jsonl"
+    run(job, path, kill)
+    found = read_results(path)
+    failed = [line for line in found.lines if isinstance(line, BlockFailed)]
+    assert [line.label for line in failed] == ["duckdb/wim"]
+    assert "SIGKILL" in failed[0].error
+    assert [line.label for line in found.lines if isinstance(line, PassDone)] == ["duckdb/wic"]
+    assert found.end is not None and found.end.status == "complete"
+    assert records.names() == []
+
+
+def test_a_wrong_answer_fails_the_bench(job: Job, tmp_path: Path) -> None:
+    answer = job.work.answers["q6"]
+    forged = replace(answer, rows=[("1.0",)])
+    bad = replace(job, work=replace(job.work, answers={**job.work.answers, "q6": forged}))
+    path = tmp_path / "r.jsonl"
+    with pytest.raises(WrongAnswer) as caught:
+        run(bad, path)
+    assert caught.value.exit_code == 1
+    assert "expected (1.0)" in caught.value.detail
+    found = read_results(path)
+    assert found.end is not None and found.end.status == "stopped"
+    assert any(isinstance(line, QueryTime) and line.answer == "wrong" for line in found.lines)
+    assert records.names() == []
+
+
+def test_a_bench_whose_queries_never_end_exits_5(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    done = atoll("--blocks", "2", "-o", str(path), "--query-limit", "0.0001")
+    assert done.returncode == 5, done.stderr
+    assert "in a row failed" in done.stderr.strip().splitlines()[-1]
+    failed = [line for line in read_results(path).lines if isinstance(line, BlockFailed)]
+    assert len(failed) == 3
+    assert records.names() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "r.jsonl"
+    process = subprocess.Popen(
+        [*ATOLL, *SMALL, "--blocks", "50", "-o", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not (path.exists() and b'"record":"query"' in path.read_bytes()):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130, errors
+    assert errors.strip().splitlines()[-1] == "atoll: interrupted"
+    end = json.loads(path.read_text().splitlines()[-1])
+    assert (end["record"], end["status"]) == ("end", "stopped")
+    assert records.names() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["duckdb", "--policies", "wimm"], 2, "wimm"),
+        (["mysql"], 2, "mysql"),
+        (["duckdb", "--queries", "23"], 2, "q22"),
+        (["duckdb", "--policies", ","], 2, "names none"),
+        (["duckdb", "--resume"], 2, "-o"),
+        (["no/such/plan.json"], 2, "cannot be read"),
+        (["duckdb", "--blocks", "0"], 2, "0"),
+        (["duckdb", "duckdb", "--sf", "0.01"], 2, "twice"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments: list[str], code: int, words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "atoll", "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("atoll: ")
