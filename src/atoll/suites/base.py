@@ -56,5 +56,6 @@ class Suite(Protocol):
         ...
 
     def expected(self, query: str, data: DataSet) -> Answer:
-        """The right answer: a published one, else what DuckDB says of this data."""
+        """The right answer: a published one, else what DuckDB says of this data. May take as
+        long as the query does: ask before the clock runs."""
         ...

@@ -1,19 +1,26 @@
 """TPC-H: data by tpchgen, queries and answers by DuckDB's tpch extension.
 
-Answers are published for scale factors 0.01, 0.1 and 1; for others DuckDB's own answer on the
-same data is the reference. Q11 takes the fraction 0.0001 at every scale factor, as those
-answers do (the specification says 0.0001 / SF).
+tpchgen makes the data of the specification's own generator (dbgen 3). The extension's answers,
+published for scale factors 0.01, 0.1 and 1, rest on an older generator that differs in the
+columns of random text alone. So an answer is the published one, its text columns filled in
+from the data; Q13, which counts by a word in o_comment, and scale factors without published
+answers are answered by DuckDB itself, on the same data. Q11 takes the fraction 0.0001 at every
+scale factor, as the published answers do (the specification says 0.0001 / SF).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from atoll.errors import UsageError
 from atoll.suites import reference, tpch_data
 from atoll.suites.base import Answer, DataSet, Progress
 from atoll.suites.dialects import in_dialect
 from atoll.suites.ordering import ordering_of, with_limit
+
+_RANDOM_TEXT = frozenset({"c_address", "c_comment", "s_address", "s_comment"})
+_BY_RANDOM_TEXT = frozenset({"q13"})
 
 QUERY_NAMES = tuple(f"q{number}" for number in range(1, 23))
 
@@ -36,11 +43,28 @@ class Tpch:
             raise UsageError(f"tpch has no query {query!r}; it has q1 to q22")
         sql = reference.query_texts()[query]
         published = reference.published_answers(data.scale_factor).get(query)
-        if published is None:
+        if published is None or query in _BY_RANDOM_TEXT:
             return _by_duckdb(sql, data)
         columns, rows = published
         # At these scale factors no LIMIT cuts through rows of equal keys (a test holds it).
-        return Answer(rows, ordering_of(sql, columns)[0], as_text=True)
+        order = ordering_of(sql, columns)[0]
+        texts = [place for place, name in enumerate(columns) if name in _RANDOM_TEXT]
+        if texts:
+            rows = _with_texts(rows, texts, _by_duckdb(sql, data).rows)
+        return Answer(rows, order, as_text=True)
+
+
+def _with_texts(
+    rows: list[tuple[Any, ...]], texts: list[int], source: list[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """`rows` with the columns `texts` of `source`, row by row: the orders of these queries leave
+    no ties. Unequal numbers of rows are left for the comparison to find."""
+    if len(rows) != len(source):
+        return rows
+    return [
+        tuple(other[place] if place in texts else row[place] for place in range(len(row)))
+        for row, other in zip(rows, source, strict=True)
+    ]
 
 
 def _by_duckdb(sql: str, data: DataSet) -> Answer:
