@@ -19,10 +19,9 @@ SEEDS = [
     (GOLDEN / "machines" / name).read_text()
     for name in ("vm-l3-per-cpu.xml", "memoryless-node.xml", "nics.xml", "no-l3-no-package.xml")
 ]
-VALUES = st.text(max_size=8) | st.sampled_from(
-    ["0", "-1", "4294967295", "18446744073709551616", "0x0", "0xf...f", "0xffffffff,0x3"]
-    + ["NUMANode", "Package", "PU", "Core", "L3Cache", "Group", "Machine", "OSDev", "Misc"]
-)
+NUMBERS = ["0", "-1", "4294967295", "18446744073709551616", "0x0", "0xf...f", "0xffffffff,0x3"]
+NAMES = ["NUMANode", "Package", "PU", "Core", "L3Cache", "Group", "Machine", "OSDev", "Misc"]
+VALUES = st.text(max_size=8) | st.sampled_from([*NUMBERS, *NAMES])
 
 
 @st.composite

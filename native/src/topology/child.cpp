@@ -96,7 +96,8 @@ rlim_t address_space_now() {
   set_limit(RLIMIT_CORE, 0);
   if (foreign) {
     set_limit(RLIMIT_CPU, cpu_seconds);
-    if (limit_memory) set_limit(RLIMIT_AS, address_space_now() + memory_bytes);
+    const rlim_t now = address_space_now();  // 0 without /proc
+    if (limit_memory && now > 0) set_limit(RLIMIT_AS, now + memory_bytes);
   }
   char verdict = own_fault;
   std::string text;
