@@ -7,11 +7,13 @@ the XML only if its objects are those that lstopo put in.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from atoll.engines import registry
@@ -52,7 +54,8 @@ def compare() -> None:
             "topo": lambda: spawn([atoll, "topo"]),
             "lstopo": lambda: spawn([lstopo, "--of", "console"]),
         }
-        seconds = interleave(subjects, rounds=ROUNDS)
+        with _quiet():  # topo warns of what is implausible in every run
+            seconds = interleave(subjects, rounds=ROUNDS)
     ms = {name: median(own).scaled(1e3) for name, own in seconds.items()}
     for name, interval in ms.items():
         note(f"{name}: {interval} ms over {ROUNDS} runs")
@@ -60,6 +63,19 @@ def compare() -> None:
     at_most("plan-2x128-32chiplets-ms", slowest, PLAN_TARGET_MS)
     at_most("topo-whole-process-ms", ms["topo"].value, TOPO_TARGET_MS)
     at_most("xml-256pu-read-ms", ms["xml"].value, XML_TARGET_MS)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What this process and its children say on stderr is dropped."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _verify_plans(machine: Machine) -> None:

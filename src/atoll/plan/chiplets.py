@@ -69,11 +69,14 @@ def assign_chiplets(
         _check_extent(machine, members[-1], format_cpulist(pus))
     members.sort(key=lambda cores: cores[0].index)
     chiplets = tuple(_chiplet(machine, index, cores, source) for index, cores in enumerate(members))
+    # What the topology said of the chiplets that are replaced no longer holds.
+    warnings = tuple(note for note in machine.warnings if note.code != "core-outside-chiplets")
     allowed = frozenset(machine.allowed.pus)
     counted = sum(not allowed.isdisjoint(chiplet.pus) for chiplet in chiplets)
     return machine.model_copy(
         update={
             "chiplets": chiplets,
+            "warnings": warnings,
             "summary": machine.summary.model_copy(update={"chiplets": counted}),
         }
     )
