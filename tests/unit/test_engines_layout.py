@@ -1,0 +1,158 @@
+"""What the adapters start: names, places, heaps, flags; where Java is looked for; who is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from atoll.engines import registry
+from atoll.engines.base import Installation, Layout
+from atoll.engines.java import find_java
+from atoll.engines.spark import SparkEngine
+from atoll.errors import EngineFailed, UsageError
+from atoll.host.api import Finished
+from atoll.host.fake import FakeHost
+from atoll.plan import make_plan
+from atoll.schema.deployment import Role
+from atoll.schema.plan import Plan
+from tests.unit.machines import milan
+
+INSTALLED = Installation("4.3.0", "/opt/spark", "/opt/jdk/bin/java", "17.0.1")
+
+
+def spark(plan: Plan) -> Layout:
+    ports = range(7000, 7000 + SparkEngine().ports(plan))
+    return SparkEngine().layout(
+        plan, INSTALLED, run_dir="/run/x", ports=list(ports), scratch_dir="/var/x"
+    )
+
+
+def defaults(layout: Layout) -> dict[str, str]:
+    lines = layout.files["conf/spark-defaults.conf"].splitlines()
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def option(argv: Sequence[str], name: str) -> str:
+    return argv[argv.index(name) + 1]
+
+
+def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
+    plan = make_plan(milan(2), SparkEngine.traits, "wicp")
+    layout = spark(plan)
+    master, *workers, driver = layout.processes
+    assert [spec.stage for spec in layout.processes] == [0, *(1 for _ in plan.slots), 2]
+    assert (master.role, master.slot, driver.role) == (Role.COORDINATOR, None, Role.DRIVER)
+    assert [worker.slot for worker in workers] == [slot.index for slot in plan.slots]
+    assert len({spec.name for spec in layout.processes}) == len(layout.processes)
+    assert len({worker.ready_port for worker in workers} | {master.ready_port}) == 1 + len(workers)
+    assert layout.sockets == (driver.ready_socket,)
+    for worker, slot in zip(workers, plan.slots, strict=True):
+        assert option(worker.argv, "--cores") == str(slot.threads)
+        assert option(worker.argv, "--host") == "127.0.0.1"
+        assert worker.env["JDK_JAVA_OPTIONS"] == f"-XX:ActiveProcessorCount={slot.threads}"
+
+
+def test_spark_holds_totals_and_heaps_as_planned() -> None:
+    plan = make_plan(milan(2), SparkEngine.traits, "wicp")
+    found = defaults(spark(plan))
+    heap = min(slot.heap_bytes for slot in plan.slots) >> 20
+    assert found["spark.executor.memory"] == f"{heap}m"
+    assert found["spark.cores.max"] == str(sum(slot.threads for slot in plan.slots))
+    assert found["spark.sql.shuffle.partitions"] == str(plan.shuffle_partitions)
+    assert found["spark.driver.memory"] == f"{plan.coordinator.heap_bytes >> 20}m"  # type: ignore[union-attr]
+    assert "spark.executor.cores" not in found, "it would leave part of an unequal slot idle"
+
+
+def test_spark_opens_nothing_to_others_and_spills_to_the_scratch_folder() -> None:
+    plan = make_plan(milan(1), SparkEngine.traits, "wicp")
+    layout, again = spark(plan), spark(plan)
+    found = defaults(layout)
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
+    assert (found["spark.ui.enabled"], found["spark.master.rest.enabled"]) == ("false", "false")
+    assert found["spark.authenticate"] == "true"
+    secret = found["spark.authenticate.secret"]
+    assert len(secret) >= 32
+    assert secret != defaults(again)["spark.authenticate.secret"]
+    for spec in layout.processes:
+        assert secret not in " ".join(spec.argv)
+        assert secret not in spec.env.values()
+        assert spec.env["SPARK_LOCAL_DIRS"].startswith("/var/x/")
+        assert spec.env["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_duckdb_has_a_whole_server_per_slot_and_its_own_pinning_off() -> None:
+    engine = registry.get("duckdb")
+    plan = make_plan(milan(1), engine.traits, "win", count=3)
+    layout = engine.layout(
+        plan, Installation("1.5.5", "x"), run_dir="/run/x", ports=(), scratch_dir="/var/x"
+    )
+    assert engine.ports(plan) == 0
+    assert len(set(layout.sockets)) == len(layout.processes) == 3
+    for spec, slot in zip(layout.processes, plan.slots, strict=True):
+        config = json.loads(layout.files[f"duckdb-{slot.index}.json"])
+        assert spec.slot == slot.index
+        assert config["pin_threads"] == "off"
+        assert config["threads"] == slot.threads
+        assert config["memory_limit"] == f"{slot.heap_bytes}B"
+        assert config["temp_directory"].startswith("/var/x/")
+
+
+@pytest.mark.parametrize("name", ["spark", "duckdb"])
+def test_a_quote_in_a_path_stays_in_its_string(name: str) -> None:
+    (statement,) = registry.get(name).attach_sql("t", "/a/it's.parquet")
+    assert "/a/it''s" in statement or "/a/it\\'s" in statement
+
+
+def test_engines_by_name() -> None:
+    assert registry.names()[:2] == ("spark", "duckdb")
+    for name in ("spark", "duckdb"):
+        assert registry.get(name).traits.name == name
+    with pytest.raises(UsageError, match=r"'oracle'.*spark, duckdb"):
+        registry.get("oracle")
+
+
+def java_host(versions: dict[str, str]) -> FakeHost:
+    def run(argv: Sequence[str]) -> Finished:
+        return Finished(0, "", f'openjdk version "{versions[argv[0]]}" 2026-01-01\n')
+
+    return FakeHost(dict.fromkeys(versions, ""), on_run=run)
+
+
+@pytest.fixture(autouse=True)
+def _no_java_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+
+
+def find(host: FakeHost) -> tuple[str, str]:
+    return find_java(host, major=17, wanted_by="Spark 4.3.0", cache="/cache/jdk-17")
+
+
+def test_a_java_of_another_version_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/jdk-25")
+    debian = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+    host = java_host({"/opt/jdk-25/bin/java": "25.0.1", debian: "17.0.21"})
+    assert find(host) == (debian, "17.0.21")
+
+
+def test_the_unpacked_package_is_found_last() -> None:
+    unpacked = "/cache/jdk-17/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+    assert find(java_host({unpacked: "17.0.21"}))[0] == unpacked
+
+
+@pytest.mark.parametrize("version", ["25.0.1", "11.0.13", "1.8.0_392"])
+def test_the_wrong_java_is_named_with_what_to_install(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
+    with pytest.raises(EngineFailed) as caught:
+        find(java_host({"/opt/jdk/bin/java": version}))
+    assert f"/opt/jdk/bin/java is {version}" in str(caught.value)
+    assert "apt-get install openjdk-17-jre-headless" in str(caught.value)
+
+
+def test_no_java_says_what_to_install() -> None:
+    with pytest.raises(EngineFailed, match=r"no Java was found; .*openjdk-17-jre-headless"):
+        find(FakeHost())

@@ -1,0 +1,209 @@
+"""The SQL host and its client: values travel whole, faults are a line, lost clients end queries."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.engines.base import Column
+from atoll.engines.sqlclient import SocketClient, connect_all
+from atoll.engines.sqlhost import Backend, Server
+from atoll.engines.sqlprotocol import decode, decode_result, encode_error, encode_result
+from atoll.engines.sqltypes import Kind, kind_of, scale_of
+from atoll.errors import EngineFailed
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "bigint": st.integers(-(2**63), 2**63 - 1),
+    "hugeint": st.integers(-(2**127), 2**127),
+    "decimal(38,4)": st.decimals(allow_nan=False, allow_infinity=False, places=4),
+    "double": st.floats(),
+    "date": st.dates(),
+    "varchar": st.text(),
+    "boolean": st.booleans(),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
+    types = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5))
+    row = st.tuples(*(st.none() | VALUES[type_] for type_ in types))
+    return [Column(f"c{i}", type_) for i, type_ in enumerate(types)], draw(st.lists(row))
+
+
+@given(tables())
+def test_a_result_travels_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
+    columns, rows = table
+    line = encode_result(columns, rows, 0.25)
+    assert line.count(b"\n") == 1
+    result = decode_result(decode(line))
+    assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
+    for got, sent in zip(result.rows, rows, strict=True):
+        for left, right in zip(got, sent, strict=True):
+            assert type(left) is type(right)
+            assert left == right or (math.isnan(left) and math.isnan(right))
+
+
+@given(st.text(max_size=2000))
+def test_an_error_is_one_line(text: str) -> None:
+    with pytest.raises(EngineFailed) as caught:
+        decode(encode_error(ValueError(text)))
+    assert "\n" not in str(caught.value)
+    assert 0 < len(str(caught.value)) <= 500
+
+
+@given(st.binary())
+def test_what_is_no_answer_is_an_engine_failure(line: bytes) -> None:
+    with pytest.raises(EngineFailed):
+        decode_result(decode(line))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scale"),
+    [
+        ("INTEGER", Kind.WHOLE, None),
+        ("hugeint", Kind.WHOLE, None),
+        ("uint", Kind.WHOLE, None),
+        ("interval", Kind.TEXT, None),
+        ("decimal(15,2)", Kind.DECIMAL, 2),
+        ("DECIMAL(38, 0)", Kind.DECIMAL, 0),
+        ("double", Kind.FLOAT, None),
+        ("date", Kind.DATE, None),
+        ("boolean", Kind.TRUTH, None),
+        ("array<int>", Kind.TEXT, None),
+        ("int[]", Kind.TEXT, None),
+    ],
+)
+def test_kinds_of_types(name: str, kind: Kind, scale: int | None) -> None:
+    assert (kind_of(name), scale_of(name)) == (kind, scale)
+
+
+class SlowBackend:
+    """Answers by what the SQL says: a number, a fault, or nothing until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+        self.started = threading.Event()
+        self.ended = threading.Event()
+        self.lost = False
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        if sql == "wait":
+            self.started.set()
+            while ticket not in self.cancelled:
+                time.sleep(0.01)
+            self.ended.set()
+            raise RuntimeError("cancelled")
+        if sql == "fail":
+            raise RuntimeError("no such table\nat line 1")
+        return [Column("n", "bigint"), Column("d", "date")], [(7, datetime.date(1995, 3, 15))]
+
+    def cancel(self, ticket: str) -> None:
+        self.cancelled.append(ticket)
+
+    def check(self) -> None:
+        if self.lost:
+            raise EngineFailed("1 of 2 executors were lost")
+
+    def instances(self) -> int:
+        return 3
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Backend], str]]:
+    servers: list[Server] = []
+    folder = tmp_path_factory.mktemp("s")
+
+    def start(backend: Backend) -> str:
+        path = str(folder / f"{len(servers)}.sock")
+        servers.append(Server(backend, path))
+        servers[-1].start()
+        return path
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    path = serve(backend)
+    (client,) = connect_all([path], timeout_s=5)
+    assert client.instances(timeout_s=5) == 3
+    result = client.execute("select", timeout_s=5)
+    assert result.rows == [(7, datetime.date(1995, 3, 15))]
+    assert result.engine_seconds >= 0
+    with pytest.raises(EngineFailed, match=r"^no such table at line 1$"):
+        client.execute("fail", timeout_s=5)
+    assert client.execute("select", timeout_s=5).rows, "a refused query must not end the connection"
+    backend.lost = True
+    with pytest.raises(EngineFailed, match="executors were lost"):
+        client.execute("select", timeout_s=5)
+    client.close()
+
+
+def test_the_socket_is_its_owners_alone(serve: Callable[[Backend], str]) -> None:
+    assert stat.S_IMODE(os.stat(serve(SlowBackend())).st_mode) == 0o600
+
+
+def test_a_query_past_its_limit_is_cancelled(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    client = SocketClient(serve(backend), timeout_s=5)
+    with pytest.raises(EngineFailed, match="cancelled"):
+        client.execute("wait", timeout_s=0.2)
+    assert backend.ended.wait(30), "the query goes on although its client gave up"
+    with pytest.raises(EngineFailed):
+        client.execute("select", timeout_s=5)
+
+
+def test_a_client_that_hangs_up_has_its_query_cancelled(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    path = serve(backend)
+    raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    raw.connect(path)
+    raw.sendall(b'{"do": "execute", "sql": "wait"}\n')
+    assert backend.started.wait(30)
+    other = SocketClient(path, timeout_s=5)
+    assert other.execute("select", timeout_s=5).rows, "one client must not keep another waiting"
+    assert not backend.ended.is_set()
+    raw.close()
+    assert backend.ended.wait(30)
+    other.close()
+
+
+@pytest.mark.parametrize("line", [b"x\n", b"[]\n", b'{"do": "frob"}\n', b'{"do": "execute"}\n'])
+def test_what_is_no_request_is_answered_with_an_error(
+    serve: Callable[[Backend], str], line: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as raw:
+        raw.connect(serve(SlowBackend()))
+        raw.sendall(line)
+        with pytest.raises(EngineFailed, match="request"):
+            decode(raw.makefile("rb").readline())
+
+
+def test_a_host_that_is_gone_is_an_engine_failure(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.sock")
+    with pytest.raises(EngineFailed, match="no SQL host answers"):
+        SocketClient(path, timeout_s=1)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen()
+        client = SocketClient(path, timeout_s=5)
+        accepted, _ = listener.accept()
+        accepted.close()
+        with pytest.raises(EngineFailed, match="is gone"):
+            client.execute("select 1", timeout_s=5)
