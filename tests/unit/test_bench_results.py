@@ -152,7 +152,7 @@ def test_resuming_keeps_whole_blocks_and_drops_the_rest(tmp_path: Path) -> None:
         (header(WIC, WIM), "entrants differs"),
         (
             header(WIM, WIC.model_copy(update={"plan": plan("spark", WIC.plan.policy, 2)})),
-            "plan of spark/wic",
+            "spark/wic would sit elsewhere",
         ),
         (
             header(fingerprint=FINGERPRINT.model_copy(update={"data_checksum": "x"})),

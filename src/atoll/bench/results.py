@@ -16,6 +16,7 @@ from types import TracebackType
 
 from pydantic import TypeAdapter, ValidationError
 
+from atoll.bench.entrants import same_deployment
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.schema.base import Record, parse
 from atoll.schema.results import BlockFailed, Line, PassDone, RunEnd, RunHeader
@@ -158,8 +159,9 @@ class ResultsWriter:
 def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHeader, list[Line]]:
     """The header and lines to go on from: those of the whole blocks.
 
-    The header is the file's own, with the blocks that are asked for now. Raises UsageError if
-    the two runs cannot be one: another machine, data, engine, entrants or environment.
+    The header is the file's own, with the blocks that are asked for now; so are the plans, since
+    a machine whose free memory moves would plan other heaps today. Raises UsageError if the two
+    runs cannot be one: another machine, data, engine, placement or environment.
     """
     old = results.header
     same = (
@@ -179,9 +181,9 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
                 "start a new file with -o"
             )
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
-        if one != other:
+        if not same_deployment(one.plan, other.plan, old.machine) or one.streams != other.streams:
             raise UsageError(
-                f"{where}: cannot be resumed, the plan of {one.label} differs from the one in it; "
+                f"{where}: cannot be resumed, {one.label} would sit elsewhere than there; "
                 "start a new file with -o"
             )
     keep = results.whole_blocks

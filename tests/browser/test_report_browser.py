@@ -1,0 +1,131 @@
+"""The report in headless Chromium, from a recorded bench: bars to be seen, nothing fetched.
+
+The screenshots go to $ATOLL_SCREENSHOTS, else to the test's temporary folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from atoll.bench.results import read_results
+from atoll.report.render import render
+
+RECORDED = Path(__file__).parent.parent / "data" / "bench-duckdb.jsonl"
+WIDE, NARROW = 1100, 420
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    if driver is None or chromium is None:
+        pytest.skip("chromium is not installed; apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",  # it opens only our own file, and root has no other way
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    yield chrome
+    chrome.quit()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render(read_results(RECORDED), "html"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
+    folder = Path(os.environ.get("ATOLL_SCREENSHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None:
+    """Open the page in a window of that width, as tall as the page."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    resize(browser, width, 900)
+    for log in ("browser", "performance"):
+        get_log(browser, log)  # forget what earlier pages said
+    browser.get(page.as_uri())
+    resize(browser, width, browser.execute_script("return document.body.scrollHeight"))
+
+
+def get_log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]
+    return entries
+
+
+def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def requests(browser: webdriver.Chrome) -> list[str]:
+    """Every address that the page asked for since `show`."""
+    events: list[dict[str, Any]] = [
+        json.loads(entry["message"])["message"] for entry in get_log(browser, "performance")
+    ]
+    return [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_report(
+    browser: webdriver.Chrome, page: Path, screenshots: Path, scheme: str, width: int
+) -> None:
+    show(browser, page, scheme, width)
+    results = read_results(RECORDED)
+
+    bars = browser.find_elements(By.CSS_SELECTOR, "rect.bar")
+    assert len(bars) == len(results.header.queries) * len(results.header.entrants)
+    for bar in bars:
+        assert bar.rect["width"] > 1, bar.get_attribute("aria-label")
+        assert bar.rect["height"] > 1
+        assert bar.value_of_css_property("fill") not in ("none", "rgba(0, 0, 0, 0)")
+    by_time = sorted(bars, key=lambda bar: float(bar.get_attribute("data-median-s") or 0))
+    assert by_time[0].rect["width"] < by_time[-1].rect["width"]
+
+    assert browser.find_elements(By.CSS_SELECTOR, ".times .whisker")
+    assert browser.find_elements(By.CSS_SELECTOR, "[data-query='geomean'] .point")
+    pictures = browser.find_elements(By.CSS_SELECTOR, ".picture svg")
+    assert len(pictures) == 1 + len(results.header.entrants)
+    assert all(picture.rect["width"] > 100 for picture in pictures)
+
+    # The page itself never scrolls sideways; wide tables and charts do so in their own box.
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+    background = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+    red = int(background.partition("(")[2].split(",")[0])
+    assert (red > 128) == (scheme == "light")
+
+    assert [entry for entry in get_log(browser, "browser") if entry["level"] == "SEVERE"] == []
+    assert [url for url in requests(browser) if not url.startswith(("file:", "data:"))] == []
+
+    target = screenshots / f"report-{scheme}-{width}.png"
+    assert browser.save_screenshot(str(target))
+    assert target.stat().st_size > 10_000
+    print(f"screenshot: {target}")
