@@ -314,7 +314,7 @@ def _grid(pieces: Sequence[_Piece]) -> _Piece:
     def unfit(across: int) -> float:
         rows = math.ceil(len(pieces) / across)
         holes = (rows * across - len(pieces)) / len(pieces)
-        return abs(math.log(across * each / (rows * tall) / 1.3)) + 2 * holes
+        return abs(math.log(across * each / (rows * tall) / 1.7)) + 6 * holes
 
     most = max(1, int((WIDEST / 2) // each))
     return _rows(pieces, min(range(1, min(most, len(pieces)) + 1), key=unfit))
