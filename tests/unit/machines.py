@@ -169,7 +169,8 @@ def restrict(
         memory_max_bytes=memory_max_bytes,
     )
     # Built anew, so that nothing computed for the wider mask is carried over.
-    return Machine.model_validate({**dict(machine), "allowed": allowed})
+    fields = {name: getattr(machine, name) for name in Machine.model_fields}
+    return Machine.model_validate({**fields, "allowed": allowed})
 
 
 def _pus(cores: Sequence[Core]) -> tuple[int, ...]:

@@ -107,3 +107,10 @@ def test_nonsense_is_refused_in_one_line(text: str, words: str) -> None:
 def test_a_chiplet_over_two_packages_is_refused() -> None:
     with pytest.raises(UsageError, match="packages 0-1"):
         assign(plain(8, nodes=2), "6-9")
+
+
+def test_other_chiplets_are_another_machine() -> None:
+    machine = plain(8)
+    before = machine.machine_id
+    assert assign(machine, "0-3;4-7").machine_id != before
+    assert machine.machine_id == before

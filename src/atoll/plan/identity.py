@@ -1,9 +1,6 @@
-"""Which machine a plan was made for: a hash of what the plan's numbers mean."""
+"""Which machine a plan was made for."""
 
 from __future__ import annotations
-
-import hashlib
-import json
 
 from atoll.schema.machine import Machine
 
@@ -14,9 +11,4 @@ def machine_id(machine: Machine) -> str:
     What the mask and the cgroup allow is left out: it changes from process to process, and
     `up` checks it at the start.
     """
-    layout = [
-        [core.pus for core in machine.cores],
-        [(node.os_index, node.pus) for node in machine.nodes],
-        [chiplet.pus for chiplet in machine.chiplets],
-    ]
-    return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
+    return machine.machine_id
