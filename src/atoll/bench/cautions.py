@@ -130,7 +130,7 @@ def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]
         yield (
             "few-blocks",
             f"an entrant has {few} block{'' if few == 1 else 's'} done: no interval below "
-            f"{MIN_BLOCKS}; go on with --blocks {MIN_BLOCKS} --resume",
+            f"{MIN_BLOCKS}; measure {MIN_BLOCKS} or more",
         )
 
 

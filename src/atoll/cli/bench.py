@@ -29,26 +29,36 @@ from atoll.supervise.interrupts import terminate_is_interrupt
 )
 @click.argument("targets", metavar="ENGINE|PLAN...", nargs=-1, required=True)
 @click.option("--suite", type=click.Choice(suites.names()), default="tpch", show_default=True)
-@click.option("--sf", type=float, default=0.1, show_default=True, help="Scale factor of the data.")
+@click.option(
+    "--sf",
+    metavar="F",
+    type=float,
+    default=0.1,
+    show_default=True,
+    help="Scale factor of the data.",
+)
 @click.option(
     "--policies",
+    metavar="P,P,...",
     help="wim,win,wicp,wicp-mixed,wic,spmwin,auto (default: each of wim, win, wicp, wic that "
     "differs on this machine). WIM, the baseline, is always measured.",
 )
 @click.option(
     "--blocks",
+    metavar="N",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
     help="Every policy once is a block; below 5 there are no intervals.",
 )
-@click.option("--queries", help="Which queries, as in 1,3-5 (default: all).")
+@click.option("--queries", metavar="LIST", help="Which queries, as in 1,3-5 (default: all).")
 @click.option(
     "--query-limit",
+    metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,
     show_default=True,
-    help="Seconds after which a query, and with it its block, has failed.",
+    help="After this time a query, and with it its block, has failed.",
 )
 @click.option(
     "-o",
