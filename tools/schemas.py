@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from atoll.schema import deployment, machine, plan, results
+from atoll.schema import deployment, machine, plan, results, summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -29,14 +29,10 @@ FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
     "deployment": (deployment, deployment.Deployment, deployment.Deployment.VERSION),
     "results": (
         results,
-        results.RunHeader
-        | results.DeploymentUp
-        | results.QueryTime
-        | results.BlockFailed
-        | results.VerifyResult
-        | results.RunEnd,
+        results.RunHeader | results.Line,
         results.RunHeader.VERSION,
     ),
+    "summary": (summary, summary.BenchSummary, summary.BenchSummary.VERSION),
 }
 
 
