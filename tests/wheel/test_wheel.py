@@ -64,8 +64,10 @@ def test_atoll_reads_this_machine(bin_dir: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["summary"]["pus"] >= 1
 
 
-def test_atoll_exec_is_there(bin_dir: Path, tmp_path: Path) -> None:
-    done = run(bin_dir / "atoll-exec", "--dry-run", "--", "true", cwd=tmp_path)
+@pytest.mark.parametrize("place", [(), ("core:0",)], ids=["flags", "place"])
+def test_atoll_exec_runs(bin_dir: Path, tmp_path: Path, place: tuple[str, ...]) -> None:
+    """A place makes it load the topology library, which lies in the package's folder."""
+    done = run(bin_dir / "atoll-exec", "--dry-run", *place, "--", "true", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
