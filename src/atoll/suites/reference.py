@@ -7,6 +7,7 @@ they are wanted. The extension must be that of the very DuckDB that is installed
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,11 @@ _REMEDY = "install it with: pip install 'atoll[duckdb]'"
 @functools.cache
 def query_texts() -> dict[str, str]:
     """'q1' to 'q22', without the closing semicolon."""
-    rows = _connect().execute("select query_nr, query from tpch_queries() order by 1").fetchall()
+    rows = (
+        _with_extension()
+        .execute("select query_nr, query from tpch_queries() order by 1")
+        .fetchall()
+    )
     return {f"q{number}": text.strip().rstrip(";") for number, text in rows}
 
 
@@ -31,7 +36,7 @@ def query_texts() -> dict[str, str]:
 def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
     """Query -> (column names, rows of text); empty for a scale factor that none are known for."""
     rows = (
-        _connect()
+        _with_extension()
         .execute(
             "select query_nr, answer from tpch_answers() where scale_factor = ?", [scale_factor]
         )
@@ -49,31 +54,31 @@ def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], l
 
 def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """What DuckDB answers on these Parquet files: (column names, rows)."""
-    connection = _connect()
+    connection = _open()
     for table, path in files.items():
         connection.read_parquet(str(path)).create_view(table)
     connection.execute(sql)
     return tuple(column[0] for column in connection.description), connection.fetchall()
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def _open() -> duckdb.DuckDBPyConnection:
     if importlib.util.find_spec("duckdb") is None:
         raise EngineFailed(f"DuckDB is not installed in this Python; {_REMEDY}")
     import duckdb
 
+    return duckdb.connect(":memory:", config={"pin_threads": "off"})
+
+
+def _with_extension() -> duckdb.DuckDBPyConnection:
+    connection = _open()
+    version = importlib.metadata.version("duckdb")
     spec = importlib.util.find_spec("duckdb_extension_tpch")
     if spec is None or not spec.submodule_search_locations:
         raise EngineFailed(f"DuckDB's tpch extension is not installed; {_REMEDY}")
     extension = Path(
-        spec.submodule_search_locations[0],
-        "extensions",
-        f"v{duckdb.__version__}",
-        "tpch.duckdb_extension",
+        spec.submodule_search_locations[0], "extensions", f"v{version}", "tpch.duckdb_extension"
     )
     if not extension.exists():
-        raise EngineFailed(
-            f"DuckDB's tpch extension is not the one of DuckDB {duckdb.__version__}; {_REMEDY}"
-        )
-    connection = duckdb.connect(":memory:", config={"pin_threads": "off"})
+        raise EngineFailed(f"DuckDB's tpch extension is not the one of DuckDB {version}; {_REMEDY}")
     connection.load_extension(str(extension))
     return connection

@@ -1,0 +1,139 @@
+"""Spark through its SQL host: two workers with one executor each, all answers of TPC-H.
+
+Spark is started once for this file. Without a JDK 17 all of it is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from atoll.engines.sqlclient import SocketClient
+from atoll.errors import EngineFailed
+from atoll.schema.deployment import Role
+from atoll.supervise.launch import Running
+from tests.engines.answers import TPCH, attach, data_at, deployed, difference
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with deployed("spark", instances=2) as up:
+        yield up
+
+
+@pytest.mark.parametrize("scale_factor", [0.01, 0.1, pytest.param(1.0, marks=pytest.mark.long)])
+def test_all_answers(running: Running, scale_factor: float) -> None:
+    data = data_at(scale_factor)
+    (client,) = running.clients
+    attach(client, "spark", data)
+    wrong = {
+        query: said
+        for query in TPCH.query_names
+        if (said := difference(client, "spark", query, data))
+    }
+    assert wrong == {}
+
+
+def test_every_worker_has_one_executor_inside_its_slot(running: Running) -> None:
+    found = executors(running)
+    assert sorted(found) == [slot.index for slot in running.deployment.plan.slots]
+    for slot in running.deployment.plan.slots:
+        (executor,) = found[slot.index]
+        assert slot.cpus is not None
+        for thread in Path(f"/proc/{executor}/task").iterdir():
+            assert os.sched_getaffinity(int(thread.name)) <= set(slot.cpus)
+
+
+def test_both_executors_share_the_scan_of_lineitem(running: Running) -> None:
+    (client,) = running.clients
+    attach(client, "spark", data_at(0.1))
+    rows = client.execute(
+        "select spark_partition_id(), count(*) from lineitem group by 1", timeout_s=120
+    ).rows
+    assert len(rows) >= len(running.deployment.plan.slots)
+    assert min(count for _, count in rows) > 0
+
+
+def test_a_query_that_takes_too_long_is_cancelled_and_the_next_one_runs(running: Running) -> None:
+    (path,) = running.deployment.sockets
+    client = SocketClient(path, timeout_s=10)
+    with pytest.raises(EngineFailed, match="cancelled"):
+        client.execute("select count(*) from range(1000000) a, range(1000000) b", timeout_s=2)
+    again = SocketClient(path, timeout_s=10)
+    assert again.execute("select 1", timeout_s=60).rows == [(1,)]
+    again.close()
+
+
+def test_an_error_is_one_line(running: Running) -> None:
+    with pytest.raises(EngineFailed, match="frob") as caught:
+        running.clients[0].execute("select frob", timeout_s=60)
+    assert "\n" not in str(caught.value)
+
+
+def test_ports_are_on_loopback_only(running: Running) -> None:
+    """Every TCP socket that listens and belongs to the deployment."""
+    pids = {process.id.pid for process in running.deployment.processes if process.id}
+    inodes = {inode for pid in family(pids) for inode in sockets_of(pid)}
+    listening = {
+        (table, fields[1].rsplit(":", 1)[0])
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        if (fields := line.split())[3] == "0A" and fields[9] in inodes
+    }
+    loopback = {("tcp", "0100007F"), ("tcp6", "0000000000000000FFFF00000100007F")}
+    assert listening
+    assert listening <= loopback
+
+
+def test_a_lost_executor_fails_the_query_though_its_worker_starts_another(
+    running: Running,
+) -> None:
+    """The last test of this file: the deployment is not what was planned from here on."""
+    (client,) = running.clients
+    (executor,) = executors(running)[0]
+    os.kill(executor, signal.SIGKILL)
+
+    def until_noticed() -> None:
+        while True:
+            client.execute("select count(*) from range(1000)", timeout_s=120)
+
+    with pytest.raises(EngineFailed, match="executors were lost"):
+        until_noticed()
+
+
+def executors(running: Running) -> dict[int, list[int]]:
+    """Slot -> pids of the JVMs that its worker has started."""
+    return {
+        process.spec.slot: children(process.id.pid)
+        for process in running.deployment.processes
+        if process.spec.role is Role.WORKER and process.spec.slot is not None and process.id
+    }
+
+
+def children(pid: int) -> list[int]:
+    """Direct children; they are asked for by thread, since any of a JVM's may have forked."""
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def family(pids: set[int]) -> set[int]:
+    return pids | {child for pid in pids for child in family(set(children(pid)))}
+
+
+def sockets_of(pid: int) -> set[str]:
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(link)
+        except FileNotFoundError:  # closed while we look
+            continue
+        if target.startswith("socket:["):
+            found.add(target[8:-1])
+    return found
