@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from atoll.bench.results import Results
 from atoll.engines.base import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost
@@ -23,7 +24,16 @@ from atoll.schema.machine import (
     Summary,
 )
 from atoll.schema.plan import MemoryPolicy, Placement, Plan, Policy, Reason, Slot
-from atoll.schema.results import Entrant, Fingerprint, RunHeader
+from atoll.schema.results import (
+    DeploymentUp,
+    Entrant,
+    Fingerprint,
+    Line,
+    PassDone,
+    QueryTime,
+    RunEnd,
+    RunHeader,
+)
 
 GIB = 1 << 30
 
@@ -242,3 +252,50 @@ class FakeWork:
     def drop_from_cache(self) -> float | None:
         self.dropped += 1
         return 0.0
+
+
+def lines(
+    entrants: Sequence[Entrant] = (WIM, WIC),
+    blocks: int = 6,
+    seconds: dict[str, float] | None = None,
+    idle: float = 1.0,
+) -> list[Line]:
+    """A clean run in which WIC is exactly twice as fast, over a machine that slows down."""
+    base = seconds or {"spark/wim": 2.0, "spark/wic": 1.0}
+    found: list[Line] = []
+    for block in range(blocks):
+        for position, one in enumerate(entrants):
+            found.append(
+                DeploymentUp(
+                    block=block,
+                    label=one.label,
+                    position=position,
+                    up_s=5.0,
+                    cached_share=0.0,
+                    idle_share=idle,
+                )
+            )
+            taken = base.get(one.label, 1.0) * (1 + 0.1 * block)
+            found += [
+                time(block, one.label, query, share * taken)
+                for query, share in (("q1", 1.0), ("q6", 0.25))
+            ]
+            found.append(PassDone(block=block, label=one.label, seconds=1.25 * taken))
+    return [*found, RunEnd(ended_unix_s=1.0, status="complete")]
+
+
+def time(block: int, label: str, query: str, seconds: float, phase: str = "measured") -> QueryTime:
+    return QueryTime(
+        block=block,
+        label=label,
+        phase="warm-up" if phase == "warm-up" else "measured",
+        query=query,
+        seconds=seconds,
+        engine_seconds=seconds,
+        rows=1,
+        answer="ok",
+    )
+
+
+def results(given: Sequence[Line] | None = None, head: RunHeader | None = None) -> Results:
+    return Results(head or header(), tuple(lines() if given is None else given))
