@@ -32,7 +32,8 @@ PLACE_TARGET_MS = 5.0
 
 
 def compare() -> None:
-    launcher = str(Path(sys.executable).parent / "atoll-exec")
+    # ATOLL_EXEC names another build than the installed one.
+    launcher = os.environ.get("ATOLL_EXEC", str(Path(sys.executable).parent / "atoll-exec"))
     numactl = _tool("numactl")
     true = _tool("true")  # by its path: a long PATH would be searched in every run
     cpu = min(os.sched_getaffinity(0))

@@ -114,7 +114,8 @@ std::string CpuSet::to_string() const {
     text += text.empty() ? "" : ",";
     text += std::to_string(all[first]);
     if (last > first) {
-      text += "-" + std::to_string(all[last]);
+      text += '-';
+      text += std::to_string(all[last]);
     }
     first = last + 1;
   }

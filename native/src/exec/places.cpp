@@ -42,7 +42,7 @@ bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 bool is_alnum(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
 
 // "l2", "L2Cache", "l1d", "l3u", "l1i", "l1icache": kind and the start of "cache" are optional.
 std::optional<Level> cache_level(std::string_view name) {
@@ -291,7 +291,8 @@ class Resolver {
     // 'odd' of a level with one object is the empty set, everything else asks for an object.
     if (beyond >= width && !(range.step == 2 && count == 0)) {
       parser_.fail(where + " has no " + step.type + ":" + std::to_string(beyond) + "; it has " +
-                   step.type + ":0" + (width > 1 ? "-" + std::to_string(width - 1) : ""));
+                   step.type + ":0" +
+                   (width > 1 ? std::string("-").append(std::to_string(width - 1)) : ""));
     }
     for (std::size_t i = 0; i < count; ++i) {
       found.push_back((range.first + i * range.step) % width);
