@@ -16,8 +16,7 @@ std::string discover(const std::string& kind, const std::string& where,
   if (content) xml.assign(content->c_str(), content->size());
   try {
     const nb::gil_scoped_release others_may_run;
-    return content ? atl::topology::discover_xml(xml, where)
-                   : atl::topology::discover(kind, where);
+    return content ? atl::topology::discover_xml(xml, where) : atl::topology::discover(kind, where);
   } catch (const atl::topology::Fault&) {
     // Ctrl-C also ends the child that reads; then it is no fault of the topology.
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

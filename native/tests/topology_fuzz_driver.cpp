@@ -23,11 +23,37 @@ std::size_t below(Random& random, std::size_t bound) {
 
 // Values that have hurt parsers before, and words that hwloc knows.
 const std::vector<std::string>& tokens() {
-  static const std::vector<std::string> all{
-      "-1", "0", "4294967295", "18446744073709551615", "0x0", "0xf...f", "0xffffffff,0xffffffff",
-      "NUMANode", "Package", "PU", "Core", "Group", "L3Cache", "Misc", "Bridge", "OSDev", "Die",
-      "cpuset", "nodeset", "complete_cpuset", "os_index", "depth", "<object", "</object>", "\"",
-      "/>", "<info name=\"a\" value=\"b\"/>", "<distances2 ", "version=\"1.0\"", "&#0;", "\xff"};
+  static const std::vector<std::string> all{"-1",
+                                            "0",
+                                            "4294967295",
+                                            "18446744073709551615",
+                                            "0x0",
+                                            "0xf...f",
+                                            "0xffffffff,0xffffffff",
+                                            "NUMANode",
+                                            "Package",
+                                            "PU",
+                                            "Core",
+                                            "Group",
+                                            "L3Cache",
+                                            "Misc",
+                                            "Bridge",
+                                            "OSDev",
+                                            "Die",
+                                            "cpuset",
+                                            "nodeset",
+                                            "complete_cpuset",
+                                            "os_index",
+                                            "depth",
+                                            "<object",
+                                            "</object>",
+                                            "\"",
+                                            "/>",
+                                            "<info name=\"a\" value=\"b\"/>",
+                                            "<distances2 ",
+                                            "version=\"1.0\"",
+                                            "&#0;",
+                                            "\xff"};
   return all;
 }
 
@@ -44,23 +70,15 @@ std::string mutate(Random& random, std::string text) {
     const std::size_t length = std::min(text.size() - at, 1 + below(random, 200));
     const std::string& token = tokens()[below(random, tokens().size())];
     switch (below(random, 6)) {
-      case 0:
-        text[at] = static_cast<char>(below(random, 256));
-        break;
-      case 1:
-        text.erase(at, length);
-        break;
-      case 2:
-        text.insert(at, text.substr(below(random, text.size()), length));
-        break;
+      case 0: text[at] = static_cast<char>(below(random, 256)); break;
+      case 1: text.erase(at, length); break;
+      case 2: text.insert(at, text.substr(below(random, text.size()), length)); break;
       case 3: {
         const std::size_t end = text.find('"', at);
         if (end != std::string::npos) text.replace(at, end - at, token);
         break;
       }
-      case 4:
-        text.insert(at, token);
-        break;
+      case 4: text.insert(at, token); break;
       default:
         if (below(random, 8) == 0) text.resize(at);
         break;

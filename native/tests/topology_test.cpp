@@ -1,5 +1,7 @@
 // The native topology library against machines that hwloc can describe in a line, and against
 // the golden files. The Python tests (tests/unit/test_topology_golden.py) hold the whole JSON.
+#include "atoll/topology.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +11,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "atoll/topology.hpp"
 
 namespace {
 
@@ -176,8 +176,7 @@ TEST(Topology, CapturedFolderInEachForm) {
   EXPECT_EQ(summary(whole), (Counts{1, 1, 0, 1, 2, 2}));
   EXPECT_EQ(whole["nics"][0]["pci"], "0000:00:03.0");
   for (const char* part : {"/..", "/sys", "/sys/devices/system"}) {
-    EXPECT_EQ(summary(Json::parse(atl::topology::discover("sysfs", folder + part))),
-              summary(whole))
+    EXPECT_EQ(summary(Json::parse(atl::topology::discover("sysfs", folder + part))), summary(whole))
         << part;
   }
 }

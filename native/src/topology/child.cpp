@@ -87,8 +87,8 @@ rlim_t address_space_now() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   // The caller's handlers must not run here; Ctrl-C simply ends the child.
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
-                           SIGXCPU, SIGPIPE}) {
+  for (const int number :
+       {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGXCPU, SIGPIPE}) {
     std::signal(number, SIG_DFL);
   }
   dup2(output, STDOUT_FILENO);
@@ -198,7 +198,8 @@ std::string in_child(const std::string& subject, bool foreign,
   const bool complete = status == 0;
   if (complete && verdict == machine) return text.substr(1);
   if (complete && verdict == fault) throw Fault(text.substr(1));
-  if (complete && verdict == own_fault) throw OwnFault(subject + ": a fault of Atoll's: " + text.substr(1));
+  if (complete && verdict == own_fault)
+    throw OwnFault(subject + ": a fault of Atoll's: " + text.substr(1));
   const std::string said = first_line(read_output(output.get()));
   const std::string tail = said.empty() ? "" : ": " + said;
   if (was_accepted) {

@@ -11,14 +11,10 @@ Json maybe(MaybeIndex index) { return index ? Json(*index) : Json(nullptr); }
 
 const char* name_of(Kind kind) {
   switch (kind) {
-    case Kind::live:
-      return "live";
-    case Kind::xml:
-      return "xml";
-    case Kind::synthetic:
-      return "synthetic";
-    case Kind::sysfs:
-      break;
+    case Kind::live: return "live";
+    case Kind::xml: return "xml";
+    case Kind::synthetic: return "synthetic";
+    case Kind::sysfs: break;
   }
   return "sysfs";
 }
@@ -59,23 +55,21 @@ std::string to_json(const Machine& machine) {
                      {"chiplets", summary.chiplets}, {"l3", summary.l3},
                      {"cores", summary.cores},       {"pus", summary.pus}};
   json["chiplets"] = list(machine.chiplets, [](const Chiplet& chiplet) {
-    return Json{{"pus", chiplet.pus},       {"cores", chiplet.cores},
+    return Json{{"pus", chiplet.pus},          {"cores", chiplet.cores},
                 {"node", maybe(chiplet.node)}, {"package", maybe(chiplet.package)},
-                {"source", chiplet.source}, {"l3_bytes", chiplet.l3_bytes}};
+                {"source", chiplet.source},    {"l3_bytes", chiplet.l3_bytes}};
   });
   json["format"] = "atoll/machine";
   json["version"] = 1;
-  json["origin"] = {{"kind", name_of(machine.kind)},
-                    {"where", machine.where},
-                    {"hwloc", machine.hwloc_version}};
+  json["origin"] = {
+      {"kind", name_of(machine.kind)}, {"where", machine.where}, {"hwloc", machine.hwloc_version}};
   json["architecture"] = machine.architecture;
   json["cpu_model"] = machine.cpu_model;
   json["memory_bytes"] = machine.memory_bytes;
   json["smt"] = has_smt(machine);
   json["packages"] = list(machine.packages, [](const Package& package) {
-    return Json{{"os_index", package.os_index},
-                {"pus", package.pus},
-                {"cpu_model", package.cpu_model}};
+    return Json{
+        {"os_index", package.os_index}, {"pus", package.pus}, {"cpu_model", package.cpu_model}};
   });
   json["dies"] = list(machine.dies, [](const Die& die) {
     return Json{{"os_index", die.os_index}, {"package", maybe(die.package)}, {"pus", die.pus}};
@@ -91,14 +85,14 @@ std::string to_json(const Machine& machine) {
     return Json{{"size_bytes", l3.size_bytes}, {"pus", l3.pus}};
   });
   json["cores"] = list(machine.cores, [](const Core& core) {
-    return Json{{"os_index", core.os_index}, {"pus", core.pus},
+    return Json{{"os_index", core.os_index},      {"pus", core.pus},
                 {"package", maybe(core.package)}, {"die", maybe(core.die)},
                 {"l3", maybe(core.l3)},           {"node", maybe(core.node)}};
   });
   json["caches"] = plain_list(machine.caches, [](const Cache& cache) {
-    return Json{{"level", cache.level},           {"kind", cache.kind},
-                {"size_bytes", cache.size_bytes}, {"line_bytes", cache.line_bytes},
-                {"ways", cache.ways},             {"pus", cache.pus}};
+    return Json{
+        {"level", cache.level},           {"kind", cache.kind}, {"size_bytes", cache.size_bytes},
+        {"line_bytes", cache.line_bytes}, {"ways", cache.ways}, {"pus", cache.pus}};
   });
   json["distances"] = nullptr;
   if (machine.distances) {

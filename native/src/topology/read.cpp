@@ -54,12 +54,9 @@ MaybeIndex ancestor_index(hwloc_topology_t topology, hwloc_obj_t object, hwloc_o
 
 const char* cache_kind(hwloc_obj_cache_type_t type) {
   switch (type) {
-    case HWLOC_OBJ_CACHE_DATA:
-      return "data";
-    case HWLOC_OBJ_CACHE_INSTRUCTION:
-      return "instruction";
-    case HWLOC_OBJ_CACHE_UNIFIED:
-      break;
+    case HWLOC_OBJ_CACHE_DATA: return "data";
+    case HWLOC_OBJ_CACHE_INSTRUCTION: return "instruction";
+    case HWLOC_OBJ_CACHE_UNIFIED: break;
   }
   return "unified";
 }
@@ -85,12 +82,11 @@ void read_caches(hwloc_topology_t topology, Machine& machine) {
 
 void read_nodes(hwloc_topology_t topology, Machine& machine) {
   for (const hwloc_obj_t object : objects(topology, HWLOC_OBJ_NUMANODE)) {
-    machine.nodes.push_back(
-        {.os_index = os_index(object),
-         .package = ancestor_index(topology, object, HWLOC_OBJ_PACKAGE),
-         .pus = members(object->cpuset),
-         .memory_bytes = object->attr->numanode.local_memory,
-         .subtype = object->subtype == nullptr ? "" : object->subtype});
+    machine.nodes.push_back({.os_index = os_index(object),
+                             .package = ancestor_index(topology, object, HWLOC_OBJ_PACKAGE),
+                             .pus = members(object->cpuset),
+                             .memory_bytes = object->attr->numanode.local_memory,
+                             .subtype = object->subtype == nullptr ? "" : object->subtype});
   }
 }
 
@@ -145,9 +141,9 @@ std::string pci_address(hwloc_obj_t device) {
   const auto& pci = device->attr->pcidev;
   std::string text(32, '\0');
   const int length =
-      std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%01x", static_cast<unsigned>(pci.domain),
-                    static_cast<unsigned>(pci.bus), static_cast<unsigned>(pci.dev),
-                    static_cast<unsigned>(pci.func));
+      std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%01x",
+                    static_cast<unsigned>(pci.domain), static_cast<unsigned>(pci.bus),
+                    static_cast<unsigned>(pci.dev), static_cast<unsigned>(pci.func));
   text.resize(static_cast<std::size_t>(length));
   return text;
 }
@@ -188,8 +184,8 @@ void refuse_partial(const Pus& pus, const Objects& objects, const char* what, co
                     const std::string& subject) {
   for (const auto& object : objects) {
     if (intersects(pus, object.pus) && !contains(pus, object.pus) && !contains(object.pus, pus)) {
-      throw Fault(subject + ": contradicts itself: a " + what + " (PUs " + to_list(pus) + ") and a " +
-                  other + " (PUs " + to_list(object.pus) + ") overlap in part");
+      throw Fault(subject + ": contradicts itself: a " + what + " (PUs " + to_list(pus) +
+                  ") and a " + other + " (PUs " + to_list(object.pus) + ") overlap in part");
     }
   }
 }
@@ -254,8 +250,9 @@ Machine read_machine(hwloc_topology_t topology, const std::string& subject) {
   Machine machine;
   const hwloc_obj_t root = hwloc_get_root_obj(topology);
   const unsigned version = hwloc_get_api_version();
-  machine.hwloc_version = std::to_string(version >> 16) + '.' + std::to_string((version >> 8) & 255) +
-                          '.' + std::to_string(version & 255);
+  machine.hwloc_version = std::to_string(version >> 16) + '.' +
+                          std::to_string((version >> 8) & 255) + '.' +
+                          std::to_string(version & 255);
   machine.architecture = info(root, "Architecture");
   for (const hwloc_obj_t object : objects(topology, HWLOC_OBJ_PACKAGE)) {
     machine.packages.push_back({.os_index = os_index(object),

@@ -7,13 +7,10 @@ namespace atl::topology {
 
 std::string subject_of(const Source& source) {
   switch (source.kind) {
-    case Kind::live:
-      return "this machine";
-    case Kind::synthetic:
-      return "synthetic topology '" + source.where.substr(0, 120) + "'";
+    case Kind::live: return "this machine";
+    case Kind::synthetic: return "synthetic topology '" + source.where.substr(0, 120) + "'";
     case Kind::xml:
-    case Kind::sysfs:
-      break;
+    case Kind::sysfs: break;
   }
   return source.where;
 }
@@ -50,9 +47,8 @@ Topology load(const Source& source, bool whole) {
   Topology topology(raw);
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
   // I/O objects cost ten times the rest on a live system, which tells its NICs in sysfs.
-  hwloc_topology_set_io_types_filter(raw, source.kind == Kind::xml
-                                              ? HWLOC_TYPE_FILTER_KEEP_ALL
-                                              : HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_io_types_filter(
+      raw, source.kind == Kind::xml ? HWLOC_TYPE_FILTER_KEEP_ALL : HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
   unsigned long flags = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;

@@ -61,9 +61,10 @@ std::optional<CgroupMount> cgroup_mount(const fs::path& root, const std::string&
     std::string options;
     fields >> type >> skip >> options;
     const bool wanted =
-        controller.empty() ? type == "cgroup2"
-                           : type == "cgroup" && (',' + options + ',').find(',' + controller +
-                                                                            ',') != std::string::npos;
+        controller.empty()
+            ? type == "cgroup2"
+            : type == "cgroup" &&
+                  (',' + options + ',').find(',' + controller + ',') != std::string::npos;
     if (wanted) return CgroupMount{root / fs::path(at).relative_path(), part};
   }
   return std::nullopt;

@@ -55,8 +55,9 @@ void l3_huge_few_cpus(const Machine& machine, std::vector<Notice>& notices) {
     const std::size_t cores = std::max<std::size_t>(1, cores_in(machine, l3.pus));
     if (l3.size_bytes / cores <= most_per_core) continue;
     notices.push_back({"l3-huge-few-cpus",
-                       "one L3 cache of " + std::to_string(l3.size_bytes / mebibyte) + " MiB over " +
-                           std::to_string(cores) + (cores == 1 ? " core" : " cores") +
+                       "one L3 cache of " + std::to_string(l3.size_bytes / mebibyte) +
+                           " MiB over " + std::to_string(cores) +
+                           (cores == 1 ? " core" : " cores") +
                            ": this is probably a slice of a larger processor whose cache is shared "
                            "with others, and chiplets may be hidden"});
     return;
@@ -89,8 +90,8 @@ void l3_as_numa(const Machine& machine, std::vector<Notice>& notices) {
   }
   // Zen has at most 4 memory quadrants a package (NPS4).
   if (per_package <= 4 && !near) return;
-  notices.push_back({"l3-as-numa",
-                     "each of the " + std::to_string(nodes) +
+  notices.push_back(
+      {"l3-as-numa", "each of the " + std::to_string(nodes) +
                          " NUMA nodes is one L3 cache: the BIOS option 'L3 as NUMA' is on, and the "
                          "nodes are no memory controllers; binding memory to them gains nothing"});
 }
@@ -107,11 +108,12 @@ void core_outside_chiplets(const Machine& machine, std::vector<Notice>& notices)
     if (!std::binary_search(inside.begin(), inside.end(), core)) outside.push_back(core);
   }
   if (outside.empty()) return;
-  notices.push_back({"core-outside-chiplets",
-                     std::to_string(outside.size()) + " of " +
-                         std::to_string(machine.cores.size()) + " cores (logical " +
-                         to_list(outside) + ") are in no chiplet: alone in their L3, or in a package "
-                         "that shows no islands"});
+  notices.push_back(
+      {"core-outside-chiplets", std::to_string(outside.size()) + " of " +
+                                    std::to_string(machine.cores.size()) + " cores (logical " +
+                                    to_list(outside) +
+                                    ") are in no chiplet: alone in their L3, or in a package "
+                                    "that shows no islands"});
 }
 
 void memory(const Machine& machine, std::vector<Notice>& notices) {
@@ -124,10 +126,10 @@ void memory(const Machine& machine, std::vector<Notice>& notices) {
   const auto total = static_cast<double>(*machine.mem_total_bytes);
   constexpr double tolerance = 0.05;
   if (std::abs(seen - total) <= tolerance * std::max(seen, total)) return;
-  notices.push_back({"memory-mismatch",
-                     "the NUMA nodes hold " + gibibytes(machine.memory_bytes) +
-                         " but /proc/meminfo says " + gibibytes(*machine.mem_total_bytes) +
-                         "; memory sizes per node are not to be trusted"});
+  notices.push_back({"memory-mismatch", "the NUMA nodes hold " + gibibytes(machine.memory_bytes) +
+                                            " but /proc/meminfo says " +
+                                            gibibytes(*machine.mem_total_bytes) +
+                                            "; memory sizes per node are not to be trusted"});
 }
 
 }  // namespace
@@ -140,9 +142,9 @@ std::vector<Notice> find_implausible(const Machine& machine) {
   core_outside_chiplets(machine, notices);
   memory(machine, notices);
   if (!machine.has_core_objects) {
-    notices.push_back({"cores-assumed",
-                       "the input shows no cores; each of its " +
-                           std::to_string(machine.cores.size()) + " PUs is taken as a core"});
+    notices.push_back({"cores-assumed", "the input shows no cores; each of its " +
+                                            std::to_string(machine.cores.size()) +
+                                            " PUs is taken as a core"});
   }
   return notices;
 }
