@@ -127,6 +127,11 @@ TEST(Topology, WithoutPackagesTheMachineIsTheMeasure) {
   EXPECT_TRUE(machine["chiplets"][0]["package"].is_null());
 }
 
+TEST(Topology, WithoutPackagesANodeIsNotKnownToBeSmallerThanOne) {
+  const Json machine = synthetic("Group:4 [numa] Core:4 PU:1");
+  EXPECT_EQ(summary(machine), (Counts{0, 4, 0, 0, 16, 16}));
+}
+
 TEST(Topology, WithoutCoresEachPuCounts) {
   const Json machine = synthetic("PU:4");
   EXPECT_EQ(summary(machine), (Counts{0, 1, 0, 0, 0, 4}));

@@ -83,7 +83,9 @@ std::vector<Chiplet> find_chiplets(const Machine& machine) {
       whole.insert(whole.end(), core.pus.begin(), core.pus.end());
     }
     std::sort(whole.begin(), whole.end());
-    all = chiplets_in(machine, sources, whole, std::nullopt);
+    // Without packages nothing says that a NUMA node is smaller than one: usually it is one.
+    const std::vector<Source> inside_packages(sources.begin(), sources.begin() + 2);
+    all = chiplets_in(machine, inside_packages, whole, std::nullopt);
   }
   std::sort(all.begin(), all.end(),
             [](const Chiplet& a, const Chiplet& b) { return a.cores.front() < b.cores.front(); });
