@@ -1,8 +1,8 @@
 """The real atoll-exec beside the real numactl: what the kernel then says of the child.
 
-Runs the launcher that is installed beside this Python; ATOLL_EXEC names another one (a
-sanitizer's build). Placement on many nodes is proved in the emulated guest; place syntax
-against hwloc-calc is the native test exec_places_test.
+Runs the launcher that is installed beside this Python; ATOLL_EXEC names another build (with
+ASan the LD_PRELOAD tests fail: it wants to be first). Placement on many nodes is proved in
+the emulated guest; place syntax is compared with hwloc-calc in exec_places_hwloc_test.cpp.
 """
 
 from __future__ import annotations
