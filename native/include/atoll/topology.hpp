@@ -15,8 +15,8 @@
 //
 // Where chiplets come from: per package (the machine, where there are no packages), the first
 // of L3 domains, dies and sub-NUMA nodes that gives a set of at least two cores smaller than
-// the package. Sources like a VM's L3 per CPU give none, by that rule. The user's word and
-// profiles enter elsewhere, in Python.
+// the package. Sources like a VM's L3 per CPU give none, by that rule; and where there are no
+// packages, NUMA nodes give none. The user's word and profiles enter elsewhere, in Python.
 //
 // Warning codes, stable:
 //   l3-per-cpu             every L3 serves one PU: a VM that does not describe its caches
