@@ -47,8 +47,7 @@ def encode_result(
 
 def encode_error(fault: BaseException | str) -> bytes:
     """The fault as one line of at most 500 characters."""
-    text = str(fault) or type(fault).__name__
-    line = " ".join(text.split())
+    line = " ".join(str(fault).split()) or type(fault).__name__
     return encode({"ok": False, "error": line if len(line) <= 500 else line[:499] + "…"})
 
 
