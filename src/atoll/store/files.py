@@ -8,18 +8,24 @@ import os
 import tempfile
 from pathlib import Path
 
-from atoll.errors import DownloadFailed, NotPermitted
+from atoll.errors import DownloadFailed, NotPermitted, UsageError
 
 
 def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write, fsync, rename: the file is the old one or the new one, also after a power cut.
 
-    Raises NotPermitted or, on a full disk, DownloadFailed; the old file is untouched then.
+    A link stays one, and the file that it points to is replaced; a device or a pipe is written
+    to. Raises UsageError if the folder does not exist, NotPermitted or, on a full disk,
+    DownloadFailed; the old file is untouched then.
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     temporary = ""
     try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a rename would put a file in the place of /dev/stdout
+            return
+        target = target.resolve()
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as out:
             out.write(data)
@@ -28,11 +34,13 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
             os.fsync(out.fileno())
         os.replace(temporary, target)
         sync_folder(target.parent)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: its folder does not exist; make it first") from None
     except PermissionError as fault:
-        raise NotPermitted(f"{target}: cannot be written ({fault.strerror})") from None
+        raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
     except OSError as fault:
         raise DownloadFailed(
-            f"{target}: cannot be written ({fault.strerror}); nothing was changed"
+            f"{path}: cannot be written ({fault.strerror}); nothing was changed"
         ) from None
     finally:
         with contextlib.suppress(OSError):
