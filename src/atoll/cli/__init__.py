@@ -6,6 +6,7 @@ what `atoll bench` needs. `main` turns every outcome into the documented exit co
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import click
 
 from atoll import __version__
-from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError
+from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError, DownloadFailed
 
 # Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
 COMMANDS = {
@@ -68,10 +69,17 @@ def main(argv: list[str] | None = None) -> None:
 
 def run(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; never lets a traceback out for a user's mistake."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        result: Any = cli.main(args=argv, prog_name="atoll", standalone_mode=False)
+        # Not cli.main(), which answers a reader that went away with exit code 1.
+        with cli.make_context("atoll", arguments) as top:
+            result: Any = cli.invoke(top)
+        sys.stdout.flush()  # here, while a fault can still be told
     except click.exceptions.Exit as leave:
         return leave.exit_code
+    except click.exceptions.NoArgsIsHelpError as fault:
+        print(fault.format_message(), file=sys.stderr)
+        return 2
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _say("interrupted", EXIT_INTERRUPTED)
     except click.ClickException as fault:
@@ -83,18 +91,27 @@ def run(argv: list[str] | None = None) -> int:
     except AtollError as fault:
         return _say(" ".join(str(fault).split()), fault.exit_code)
     except BrokenPipeError:
-        # The reader (head, less) went away; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()  # the reader (head, less) went away, and that is fine
         return 0
     except Exception as fault:
+        if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
+            _discard_stdout()
+            return _say(f"cannot write: {fault.strerror}; make room", DownloadFailed.exit_code)
         if os.environ.get("ATOLL_DEBUG"):
             raise
         return _say(
-            f"a fault of ours: {type(fault).__name__}: {fault}; "
+            f"a fault of ours: {type(fault).__name__}: {' '.join(str(fault).split())}; "
             "please report it with the output of the same command under ATOLL_DEBUG=1",
             EXIT_INTERNAL,
         )
     return result if isinstance(result, int) else 0
+
+
+def _discard_stdout() -> None:
+    """What could not be written is dropped; the interpreter would try again, and complain."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def _say(message: str, code: int) -> int:

@@ -1,0 +1,78 @@
+"""What all commands share: help, a reader that goes away, a full disk, a fault of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import NoReturn
+
+import pytest
+
+from atoll.cli import COMMANDS, cli, run
+
+ATOLL = (sys.executable, "-m", "atoll")
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_and_fits_80_columns(name: str, capsys: Capture) -> None:
+    assert run([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"Examples?: atoll ", said)
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_without_a_command_the_help_is_shown(capsys: Capture) -> None:
+    assert run([]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("Usage: atoll")
+    assert all(f"\n  {name} " in said for name in COMMANDS)
+
+
+def test_an_unknown_command_is_one_line(capsys: Capture) -> None:
+    assert run(["bogus"]) == 2
+    assert capsys.readouterr().err == "atoll: No such command 'bogus'. (see 'atoll --help')\n"
+
+
+@pytest.mark.parametrize("cores", [1, 256])  # fits the buffer, does not fit the pipe
+def test_a_reader_that_goes_away_is_no_fault(cores: int) -> None:
+    ending, beginning = os.pipe()
+    os.close(ending)
+    try:
+        done = subprocess.run(
+            [*ATOLL, "topo", "--json", "--synthetic", f"Core:{cores} PU:1"],
+            stdout=beginning,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(beginning)
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+
+
+def test_a_full_disk_behind_stdout_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*ATOLL, "ps", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 6
+    assert done.stderr == "atoll: cannot write: No space left on device; make room\n"
+
+
+def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr(cli, "invoke", broken)
+    assert run(["ps"]) == 70
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "ZeroDivisionError: two lines" in said
+    monkeypatch.setenv("ATOLL_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        run(["ps"])
