@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -55,15 +55,15 @@ def test_one_wrong_value_anywhere_is_found(
     place = data.draw(st.integers(0, len(rows) - 1))
     column = data.draw(st.integers(0, 4))
     old = rows[place][column]
-    wrong: Any = [
+    changes: list[Callable[[], Any]] = [
         lambda: (old or 0) + 1,
         lambda: (old or Decimal(0)) + Decimal("0.01"),
         lambda: (old or 0.0) * (1 + 1e-6) + 1e-3,
         lambda: (old or datetime.date(2000, 1, 1)) + datetime.timedelta(days=1),
         lambda: (old or "") + "x",
-    ][column]()
+    ]
     changed = [*rows]
-    changed[place] = (*rows[place][:column], wrong, *rows[place][column + 1 :])
+    changed[place] = (*rows[place][:column], changes[column](), *rows[place][column + 1 :])
     assert compare(result(TYPES, changed), Answer(rows, ())) is not None
 
 
