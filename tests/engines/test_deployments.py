@@ -1,19 +1,13 @@
-"""Real processes, started and killed in every way: nothing may linger, and nothing else may go.
+"""Deployments of real processes: up, verify, down, and what goes wrong while one starts.
 
-The engine is the toy of toy.py. What is left of a deployment is looked for from outside, by
-the mark that every process of it carries in its environment.
+The engine is the toy of toy.py. What becomes of them when they are killed is told in
+test_deployments_killed.py.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,121 +15,13 @@ from click.testing import CliRunner, Result
 
 from atoll.cli import cli
 from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
-from atoll.host.local import LocalHost
-from atoll.host.procfs import parse_stat
-from atoll.schema.deployment import Deployment, State
+from atoll.schema.deployment import State
 from atoll.schema.plan import Placement
 from atoll.supervise import records
-from atoll.supervise.launch import Running, launch
+from atoll.supervise.launch import launch
 from atoll.supervise.stop import down, listing
+from tests.engines.deployment_parts import HOST, PATIENCE_S, left_over, owner, start
 from tests.engines.toy import THREADS, ToyEngine, this_machine, toy_plan
-
-ROOT = Path(__file__).resolve().parents[2]
-HOST = LocalHost()
-PATIENCE_S = 30.0
-
-
-def start(name: str, engine: ToyEngine | None = None, workers: int = 2) -> Running:
-    return launch(
-        toy_plan(workers),
-        engine or ToyEngine(),
-        machine=this_machine(),
-        host=HOST,
-        name=name,
-        grace_s=1.0,
-    )
-
-
-def left_over(name: str) -> list[str]:
-    """Living processes of a deployment of that name, its keeper and supervisor too."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            environ = Path(f"/proc/{entry}/environ").read_bytes()
-            command = Path(f"/proc/{entry}/cmdline").read_bytes()
-            stat = parse_stat(Path(f"/proc/{entry}/stat").read_text())
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        of_it = f"ATOLL_DEPLOYMENT={name}:".encode() in environ
-        if stat.lives and (of_it or request_of(name, command)):
-            found.append(f"{entry} {stat.comm} {command.replace(bytes(1), b' ')!r}")
-    return found
-
-
-def request_of(name: str, command: bytes) -> bool:
-    """Whether it is the keeper or the supervisor of that name."""
-    words = command.decode(errors="replace").split("\0")
-    if "atoll.supervise.keeper" not in words:
-        return False
-    try:
-        text = Path(words[words.index("atoll.supervise.keeper") + 1]).read_text()
-    except FileNotFoundError:
-        return False
-    return f'"name":"{name}"' in text
-
-
-def until(what: Callable[[], bool], saying: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < deadline, saying()
-        time.sleep(0.05)
-
-
-def until_gone(name: str) -> None:
-    until(lambda: not left_over(name), lambda: left_over(name))
-    lock = None
-
-    def is_free() -> bool:
-        nonlocal lock
-        lock = records.try_lock(name)
-        return lock is not None
-
-    until(is_free, lambda: f"{name}: locked")
-    assert lock is not None
-    os.close(lock)
-
-
-class Owner:
-    """A process of its own that launches the toy, so that it can be killed."""
-
-    def __init__(self, name: str, *flags: str) -> None:
-        self.name = name
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.engines.toy", "owner", "--name", name, *flags],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def until_says(self, line: str) -> None:
-        assert self.process.stdout is not None
-        heard = []
-        for said in self.process.stdout:
-            heard.append(said)
-            if line in said:
-                return
-        raise AssertionError("".join(heard))
-
-    def record(self) -> Deployment:
-        record = records.read(self.name)
-        assert record is not None
-        return record
-
-
-@contextmanager
-def owner(name: str, *flags: str) -> Iterator[Owner]:
-    held = Owner(name, *flags)
-    try:
-        yield held
-    finally:
-        held.process.kill()
-        held.process.communicate()
-        if name in records.names():
-            down(name, HOST)
-        assert not left_over(name)
 
 
 def atoll(*arguments: str) -> Result:
@@ -267,108 +153,6 @@ def test_cpus_that_are_not_there_are_refused() -> None:
             host=HOST,
             name="absent",
         )
-
-
-# ---- kill -9, of everybody, at every time
-
-
-@pytest.mark.parametrize("moment", ["starting worker-1", "ready"])
-@pytest.mark.parametrize("victim", ["owner", "supervisor", "keeper"])
-def test_nothing_lingers_after_kill_9(victim: str, moment: str) -> None:
-    name = f"k9-{victim}-{moment.split()[0]}"
-    with owner(name, "--grandchild", "--stubborn") as held:
-        held.until_says(moment)
-        record = held.record()
-        assert record.supervisor is not None
-        assert record.keeper is not None
-        pid = {
-            "owner": held.process.pid,
-            "supervisor": record.supervisor.pid,
-            "keeper": record.keeper.pid,
-        }[victim]
-        os.kill(pid, signal.SIGKILL)
-        until_gone(name)
-        assert not Path(record.run_dir).exists()
-        if record.cgroup:
-            assert not Path(record.cgroup).exists()
-
-
-@pytest.mark.parametrize(
-    ("victim", "why"),
-    [
-        ("supervisor", r"told: the supervisor died \(killed by SIGKILL\)"),
-        ("keeper", r"told: its keeper was killed"),
-    ],
-)
-def test_the_owner_is_told_why(victim: str, why: str) -> None:
-    with start("told") as running:
-        record = running.deployment
-        process = record.supervisor if victim == "supervisor" else record.keeper
-        assert process is not None
-        os.kill(process.pid, signal.SIGKILL)
-        with pytest.raises(EngineFailed, match=why):
-            running.check(wait_s=PATIENCE_S)
-
-
-@pytest.mark.parametrize("way", ["ps", "down", "up"])
-def test_what_a_killed_keeper_and_supervisor_leave_is_ended_by_the_next_command(way: str) -> None:
-    name = f"both-{way}"
-    with owner(name, "--grandchild", "--detach") as held:
-        held.until_says("ready")
-        held.process.wait(PATIENCE_S)
-        record = held.record()
-        assert record.supervisor is not None
-        assert record.keeper is not None
-        # Stopped first, so that neither can act on the death of the other.
-        for process in (record.keeper, record.supervisor):
-            os.kill(process.pid, signal.SIGSTOP)
-        for process in (record.keeper, record.supervisor):
-            os.kill(process.pid, signal.SIGKILL)
-        until(lambda: HOST.identify(record.supervisor.pid) is None, lambda: record)  # type: ignore[union-attr]
-        assert left_over(name)
-        if way == "ps":
-            listed = {d.name: d for d in listing(HOST)[0]}
-            assert listed[name].state is State.FAILED
-            assert "were killed" in listed[name].error
-        elif way == "down":
-            down(name, HOST)
-        else:
-            with start(name) as running:
-                running.check()
-        assert left_over(name) == []
-        assert not Path(record.run_dir).exists()
-
-
-def test_a_detached_deployment_whose_worker_dies_is_listed_as_failed() -> None:
-    with owner("sick", "--detach") as held:
-        held.until_says("ready")
-        held.process.wait(PATIENCE_S)
-        victim = next(p.id for p in held.record().processes if p.spec.name == "worker-1")
-        assert victim is not None
-        os.kill(victim.pid, signal.SIGKILL)
-        until_gone("sick")
-        record = held.record()
-        assert record.state is State.FAILED
-        assert "worker-1 died (killed by SIGKILL) while it was up" in record.error
-        result = atoll("ps")
-        assert "sick" in result.stdout
-        assert "failed" in result.stdout
-
-
-# ---- interrupts
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["starting coordinator", "waiting for all", "ready"])
-def test_an_interrupt_at_any_stage_leaves_nothing(moment: str, number: signal.Signals) -> None:
-    name = f"int-{number.name}-{moment.split()[0]}"
-    flags = ("--grandchild",) if moment == "ready" else ("--grandchild", "--mute")
-    with owner(name, *flags) as held:
-        held.until_says(moment)
-        held.process.send_signal(number)
-        assert held.process.wait(PATIENCE_S) == 130
-        assert left_over(name) == []
-        assert name not in records.names()
 
 
 # ---- verify
