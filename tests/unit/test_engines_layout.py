@@ -65,6 +65,26 @@ def test_spark_holds_totals_and_heaps_as_planned() -> None:
     assert "spark.executor.cores" not in found, "it would leave part of an unequal slot idle"
 
 
+def test_spark_gives_every_executor_its_slots_heap() -> None:
+    equal = make_plan(milan(2), SparkEngine.traits, "wicp")
+    assert not any("_JAVA_OPTIONS" in spec.env for spec in spark(equal).processes)
+    first, second, *_ = equal.slots
+    larger = second.model_copy(update={"heap_bytes": first.heap_bytes + (64 << 20)})
+    plan = equal.model_copy(update={"slots": (first, larger)})
+    layout = spark(plan)
+    _, small, large, driver = layout.processes
+    heap_mib = first.heap_bytes >> 20
+    assert defaults(layout)["spark.executor.memory"] == f"{heap_mib}m"
+    assert option(large.argv, "--memory") == f"{heap_mib}m", "the master must find room for one"
+    assert large.env["_JAVA_OPTIONS"] == f"-Xmx{heap_mib + 64}m"
+    assert not {"_JAVA_OPTIONS"} & {*small.env, *driver.env}
+
+
+def test_spark_does_not_move_on_from_a_port_that_is_taken() -> None:
+    found = defaults(spark(make_plan(milan(1), SparkEngine.traits, "wicp")))
+    assert found["spark.port.maxRetries"] == "0"
+
+
 def test_spark_opens_nothing_to_others_and_spills_to_the_scratch_folder() -> None:
     plan = make_plan(milan(1), SparkEngine.traits, "wicp")
     layout, again = spark(plan), spark(plan)

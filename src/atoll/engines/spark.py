@@ -4,8 +4,8 @@ The driver is Atoll's SQL host with a session in client mode. The executor, whic
 tasks, is started by its worker and inherits the worker's place. All JVMs are started with
 `java -cp` and not by Spark's shell wrappers, so that the process that Atoll places and watches
 is the engine itself. Everything binds 127.0.0.1 and answers only to who knows the
-deployment's secret. Spark cannot give executors of one application different heaps, so each
-gets the smallest slot's.
+deployment's secret. Spark asks for executors of one size only, the smallest slot's; the JVM
+of a larger slot is told its own heap by the one variable that outdoes its command line.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+# It warns at every start, and would pass for the last words of whoever dies later.
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
 """
 
 
@@ -126,6 +129,7 @@ class SparkEngine:
         env = _environment(installation, run_dir, scratch)
         daemon = (
             installation.java,
+            f"-Xms{_DAEMON_HEAP_MIB}m",  # holds also where _JAVA_OPTIONS outdoes the next
             f"-Xmx{_DAEMON_HEAP_MIB}m",
             *_LEAN_FLAGS,
             *_MODULES,
@@ -163,7 +167,7 @@ class SparkEngine:
                     *("--work-dir", f"{scratch}/work-{slot.index}"),
                     f"spark://127.0.0.1:{master_port}",
                 ),
-                env=env | _executor_environment(slot),
+                env=env | _executor_environment(slot, plan.slots),
                 stage=1,
                 ready_port=port,
             )
@@ -209,13 +213,19 @@ def _environment(installation: Installation, run_dir: str, scratch: str) -> dict
     }
 
 
-def _executor_environment(slot: Slot) -> dict[str, str]:
+def _executor_environment(slot: Slot, slots: Sequence[Slot]) -> dict[str, str]:
     # Flags of an executor are the same for all of an application; what differs by slot reaches
     # it through the environment that it inherits from its worker.
-    return {"JDK_JAVA_OPTIONS": f"-XX:ActiveProcessorCount={slot.threads}"}
+    environment = {"JDK_JAVA_OPTIONS": f"-XX:ActiveProcessorCount={slot.threads}"}
+    if slot.heap_bytes // _MIB > _heap_mib(slots):
+        # HotSpot reads it after the command line, on which Spark has put the smallest heap.
+        # Spark sizes an executor's memory pools by the heap that its JVM has in the end.
+        environment["_JAVA_OPTIONS"] = f"-Xmx{slot.heap_bytes // _MIB}m"
+    return environment
 
 
 def _heap_mib(slots: Sequence[Slot]) -> int:
+    """What Spark is told that every executor has."""
     return min(slot.heap_bytes for slot in slots) // _MIB
 
 
@@ -242,6 +252,9 @@ def _defaults(plan: Plan, master_port: int, scratch: str) -> str:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.sql.session.timeZone": "UTC",
+        # A port that is taken must be a fault: by default Spark moves on to the next, while
+        # the workers, and whoever waits for them, would talk to a stranger.
+        "spark.port.maxRetries": "0",
         "spark.authenticate": "true",
         "spark.authenticate.secret": secrets.token_hex(32),
         "spark.master.rest.enabled": "false",  # on by default in Spark 4, on a fixed port
