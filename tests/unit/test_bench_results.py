@@ -132,13 +132,46 @@ def test_resuming_keeps_whole_blocks_and_drops_the_rest(tmp_path: Path) -> None:
     with open(path, "ab") as out:
         out.write(b'{"record":"pa')
     wanted = header(blocks_asked=7, run_id="r2")
-    kept_header, kept = resumable(read_results(path), wanted, where=str(path))
+    writer, kept_header, first = ResultsWriter.resume(path, wanted)
     assert kept_header == header(blocks_asked=7)  # the run is still the old one
-    with ResultsWriter.resume(path, kept_header, kept) as writer:
+    assert first == 1
+    with writer:
         writer.append(done(1, "spark/wim"))
     found = read_results(path)
     assert found.header.blocks_asked == 7
     assert found.lines == (done(0, "spark/wim"), done(0, "spark/wic"), done(1, "spark/wim"))
+
+
+@pytest.mark.parametrize(
+    ("there", "now", "then"), [(5, 7, 7), (7, 5, 7), (None, 5, 5), (None, None, None)]
+)
+def test_resuming_extends_and_never_shortens(
+    there: int | None, now: int | None, then: int | None
+) -> None:
+    text = header(blocks_asked=there).model_dump_json().encode() + b"\n"
+    kept, _ = resumable(parse_results(text, where="r"), header(blocks_asked=now), where="r")
+    assert kept.blocks_asked == then
+
+
+def test_a_file_that_a_bench_is_writing_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultsWriter.create(path, header()) as writer:
+        with pytest.raises(UsageError, match="a bench is writing it"):
+            ResultsWriter.resume(path, header())
+        writer.append(END)
+    again, _, _ = ResultsWriter.resume(path, header())
+    with again, pytest.raises(UsageError, match="a bench is writing it"):
+        ResultsWriter.resume(path, header())
+    assert read_results(path).lines == ()  # the end is written anew
+    with pytest.raises(UsageError, match="no such file; leave --resume out"):
+        ResultsWriter.resume(tmp_path / "missing", header())
+
+
+def test_another_session_of_the_same_machine_can_resume() -> None:
+    text = header().model_dump_json().encode() + b"\n"
+    elsewhere = FINGERPRINT.model_copy(update={"cgroup": "/user.slice/session-2.scope"})
+    kept, _ = resumable(parse_results(text, where="r"), header(fingerprint=elsewhere), where="r")
+    assert kept == header()
 
 
 @pytest.mark.parametrize(
@@ -156,8 +189,13 @@ def test_resuming_keeps_whole_blocks_and_drops_the_rest(tmp_path: Path) -> None:
         ),
         (
             header(fingerprint=FINGERPRINT.model_copy(update={"data_checksum": "x"})),
-            "data differs",
+            "data checksum differs",
         ),
+        (
+            header(fingerprint=FINGERPRINT.model_copy(update={"thp_enabled": "always"})),
+            r"thp enabled differs \(there madvise, now always\)",
+        ),
+        (header(query_limit_s=1.0), "query limit differs"),
     ],
 )
 def test_another_run_cannot_be_resumed(wanted, message: str) -> None:  # type: ignore[no-untyped-def]

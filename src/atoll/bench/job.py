@@ -18,7 +18,7 @@ from atoll.bench import pagecache
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import line_up
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.results import ResultsWriter, read_results, resumable
+from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.base import Engine, QueryResult
@@ -95,10 +95,7 @@ class Job:
         """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
         header, first = self.header, 0
         if resume:
-            found = read_results(path)
-            header, kept = resumable(found, header, where=str(path))
-            first = found.whole_blocks
-            writer = ResultsWriter.resume(path, header, kept)
+            writer, header, first = ResultsWriter.resume(path, header)
         else:
             writer = ResultsWriter.create(path, header)
         with writer:

@@ -8,8 +8,8 @@ torn one and nothing else: a malformed line in the middle is an error.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -115,20 +115,26 @@ class ResultsWriter:
             raise UsageError(f"{path}: its folder does not exist; make it first") from None
         except OSError as fault:
             raise NotPermitted(f"{path}: cannot be made ({fault.strerror})") from None
+        _lock(descriptor, path)
         writer = cls(path, descriptor)
         writer.append(header)
         sync_folder(path.absolute().parent)
         return writer
 
     @classmethod
-    def resume(cls, path: Path, header: RunHeader, kept: Iterable[Line]) -> ResultsWriter:
-        """The file cut back, atomically, to `header` and the lines of its whole blocks."""
-        text = "".join(record.model_dump_json() + "\n" for record in (header, *kept))
-        write_atomic(path, text)
+    def resume(cls, path: Path, wanted: RunHeader) -> tuple[ResultsWriter, RunHeader, int]:
+        """The file cut back, atomically, to its whole blocks: with its header, and the block to
+        go on with. Raises UsageError as `resumable`, or if a bench is writing the file."""
+        # Locked before it is read: else what a bench that still runs appends would be lost.
+        held = _open_locked(path)
         try:
-            return cls(path, os.open(path, os.O_WRONLY | os.O_APPEND))
-        except OSError as fault:
-            raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
+            found = read_results(path)
+            header, kept = resumable(found, wanted, where=str(path))
+            text = "".join(record.model_dump_json() + "\n" for record in (header, *kept))
+            write_atomic(path, text)
+            return cls(path, _open_locked(path)), header, found.whole_blocks
+        finally:
+            os.close(held)
 
     def append(self, record: Record) -> None:
         line = record.model_dump_json().encode() + b"\n"
@@ -156,28 +162,53 @@ class ResultsWriter:
         os.close(self._descriptor)
 
 
+def _open_locked(path: Path) -> int:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file; leave --resume out to begin it") from None
+    except OSError as fault:
+        raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
+    _lock(descriptor, path)
+    return descriptor
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """For as long as the file is open."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UsageError(f"{path}: a bench is writing it; wait for its end") from None
+
+
+# Of the environment, what may change between two parts of a run: a cgroup's path often has the
+# number of a login in it, and a kernel does not leave the same memory at every boot.
+_MAY_CHANGE = {"cgroup", "memory_bytes"}
+
+
 def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHeader, list[Line]]:
     """The header and lines to go on from: those of the whole blocks.
 
-    The header is the file's own, with the blocks that are asked for now; so are the plans, since
-    a machine whose free memory moves would plan other heaps today. Raises UsageError if the two
-    runs cannot be one: another machine, data, engine, placement or environment.
+    The header is the file's own, with more blocks if more are asked for now; so are the plans,
+    since a machine whose free memory moves would plan other heaps today. Raises UsageError if the
+    two runs cannot be one: another machine, data, engine, placement or environment.
     """
     old = results.header
+    there, now = (one.fingerprint.model_dump(exclude=_MAY_CHANGE) for one in (old, wanted))
     same = (
         ("machine", old.machine_id, wanted.machine_id),
         ("suite", old.suite, wanted.suite),
         ("scale factor", old.scale_factor, wanted.scale_factor),
         ("queries", ",".join(old.queries), ",".join(wanted.queries)),
         ("entrants", _names(old), _names(wanted)),
-        ("engine versions", old.fingerprint.engine_versions, wanted.fingerprint.engine_versions),
-        ("kernel", old.fingerprint.kernel, wanted.fingerprint.kernel),
-        ("data", old.fingerprint.data_checksum, wanted.fingerprint.data_checksum),
+        ("query limit", old.query_limit_s, wanted.query_limit_s),
+        *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
     )
-    for name, before, now in same:
-        if before != now:
+    for name, before, after in same:
+        if before != after:
             raise UsageError(
-                f"{where}: cannot be resumed, its {name} differs (there {before}, now {now}); "
+                f"{where}: cannot be resumed, its {name} differs (there {before}, now {after}); "
                 "start a new file with -o"
             )
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
@@ -187,7 +218,8 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
                 "start a new file with -o"
             )
     keep = results.whole_blocks
-    header = old.model_copy(update={"blocks_asked": wanted.blocks_asked})
+    asked = [header.blocks_asked for header in (old, wanted) if header.blocks_asked is not None]
+    header = old.model_copy(update={"blocks_asked": max(asked, default=None)})
     return header, [
         line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
     ]
