@@ -8,21 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from atoll.bench.job import NAME, Job, Wish, make_job
+from atoll.bench.job import NAME, Job
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick, WrongAnswer
-from atoll.host.local import LocalHost
-from atoll.host.topology import read_machine
 from atoll.schema.base import parse
 from atoll.schema.results import BlockFailed, DeploymentUp, PassDone, QueryTime, VerifyResult
 from atoll.schema.summary import BenchSummary
 from atoll.supervise import records
+from tests.engines.bench_jobs import run, small_job
 
 ATOLL = (sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim,wic")
 SMALL = ("--sf", "0.01", "--queries", "1,6")
@@ -36,23 +34,7 @@ def atoll(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def job() -> Job:
-    wish = Wish(
-        targets=("duckdb",),
-        suite="tpch",
-        scale_factor=0.01,
-        policies=lambda engine: ("wim", "wic"),
-        queries="1,6",
-        blocks=1,
-        query_limit_s=120.0,
-        command="atoll bench duckdb",
-    )
-    return make_job(
-        wish, host=LocalHost(), machine=read_machine(), progress=lambda doing, share: None
-    )
-
-
-def run(job: Job, path: Path, tick: Callable[[Tick], None] = lambda tick: None) -> None:
-    job.run(path, host=LocalHost(), resume=False, tick=tick, say=lambda line: None)
+    return small_job("duckdb", "1,6")
 
 
 def test_a_whole_bench_then_resumed(tmp_path: Path) -> None:
