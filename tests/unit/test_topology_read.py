@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from atoll.errors import TopologyError
 from atoll.host.topology import read_machine
+from atoll.host.unpack import unpack_capture
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 CAPTURE = GOLDEN / "captures/two-core-vm"
@@ -139,6 +141,46 @@ def test_a_tarball_cannot_write_outside(tmp_path: Path) -> None:
     path = tarball(tmp_path / "b.tar.bz2", (link, b""), (tarfile.TarInfo("vm/link/outside"), b"x"))
     read_machine(path)
     assert not outside.exists()
+
+
+def link(name: str, target: str) -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type = tarfile.SYMTYPE
+    member.linkname = target
+    return member, b""
+
+
+def test_no_chain_of_links_leads_outside(tmp_path: Path) -> None:
+    """Each link by itself stays inside; together they would write next to the tarball's folder."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "folder").mkdir()
+    path = tarball(
+        tmp_path / "a.tar.bz2",
+        link("a/b/up", "../.."),
+        link("out", "a/b/up/../outside"),
+        link("out/made/planted", "x"),
+        link("later", "c/up/../outside"),
+        link("c/up", ".."),
+        link("later/planted", "x"),
+        link("vm/good", "../a/b"),
+    )
+    unpack_capture(Path(path), tmp_path / "folder")
+    assert list((tmp_path / "outside").iterdir()) == []
+    inside = (tmp_path / "folder").resolve()
+    for found in inside.rglob("*"):
+        assert found.resolve().is_relative_to(inside), found
+    assert (inside / "vm/good").resolve() == inside / "a/b"
+
+
+def test_a_tarball_with_a_negative_size(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("vm/back")
+    header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = tarfile.itn(-1024, 12, tarfile.GNU_FORMAT)
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(bytes(header) + bytes(4096)))
+    assert "damaged" in refusal(str(path))
 
 
 def test_a_damaged_tarball(tmp_path: Path) -> None:

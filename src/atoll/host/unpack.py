@@ -1,12 +1,14 @@
 """Unpacking a tarball of hwloc-gather-topology, which may come from anybody.
 
-Only folders, plain files and relative links that stay inside are made; links last, so that
-nothing is ever written through one. Size and number are bounded.
+Only folders, plain files and relative links that stay inside are made. Links come last, and each
+lies in a real folder and climbs only at its start: so no file and no other link is made through
+one, and no chain of links leads out. Size and number are bounded.
 """
 
 from __future__ import annotations
 
 import lzma
+import os
 import posixpath
 import tarfile
 import zlib
@@ -27,6 +29,8 @@ def unpack_capture(tarball: Path, folder: Path) -> None:
         with tarfile.open(tarball) as archive:
             for number, member in enumerate(archive):
                 name = posixpath.normpath(member.name)
+                if member.size < 0:
+                    raise tarfile.ReadError("a negative size")
                 total_bytes += member.size
                 if number >= _MOST_MEMBERS or total_bytes > _MOST_BYTES:
                     raise TopologyError(f"{tarball}: is too large for a captured topology")
@@ -52,11 +56,13 @@ def unpack_capture(tarball: Path, folder: Path) -> None:
 
 
 def _link(folder: Path, link: tarfile.TarInfo) -> None:
-    name = posixpath.normpath(link.name)
-    inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), link.linkname))
-    if link.linkname.startswith("/") or inside.startswith(".."):
+    place, name = posixpath.split(posixpath.normpath(link.name))
+    depth = len(place.split("/")) if place else 0
+    steps = link.linkname.split("/")
+    ups = next((n for n, step in enumerate(steps) if step != ".."), len(steps))
+    if link.linkname.startswith("/") or ups > depth or ".." in steps[ups:]:
         return  # sysfs has a few that lead out; hwloc needs none of them
-    target = folder / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists() and not target.is_symlink():
-        target.symlink_to(link.linkname)
+    parent = folder / place
+    parent.mkdir(parents=True, exist_ok=True)
+    if parent.resolve() == folder.resolve() / place and not os.path.lexists(parent / name):
+        (parent / name).symlink_to(link.linkname)
