@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from atoll.errors import UsageError
-from atoll.plan import make_comparable_plans, make_plan
+from atoll.plan import make_comparable_plans, make_plan, planner
+from atoll.plan.cores import Group
+from atoll.plan.policies import divide
 from atoll.schema.machine import Distances
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Policy
 from tests.unit.machines import GIB, NodeShape, build, milan, plain, restrict
@@ -147,6 +149,20 @@ def test_too_many_instances_name_how_many_would_fit() -> None:
     assert len(make_plan(machine, HEAVY, "wic", count=fitting).slots) == fitting
     with pytest.raises(UsageError):
         make_plan(machine, HEAVY, "wic", count=fitting + 1)
+
+
+def test_a_refusal_divides_the_machine_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of divisions of a large machine take minutes."""
+    asked: list[int | None] = []
+
+    def counting(policy: Policy, places: Group, count: int | None) -> list[Group]:
+        asked.append(count)
+        return divide(policy, places, count)
+
+    monkeypatch.setattr(planner, "divide", counting)
+    with pytest.raises(UsageError, match=r"use -n \d+"):
+        make_plan(plain(512, memory_gib=17), HEAVY, "wic")
+    assert len(asked) <= 11
 
 
 def test_a_machine_too_small_for_one_instance_is_refused() -> None:
