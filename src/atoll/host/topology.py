@@ -45,8 +45,20 @@ def read_machine(source: str | None = None, synthetic: str | None = None) -> Mac
     if content.startswith(_TARBALLS):
         return _read_tarball(source)
     if content.lstrip()[:1] in (b"{", b"["):
-        return parse(Machine, content, where=source, error=TopologyError)
+        return _machine_file(source, content)
     return _discover("xml", source, content)
+
+
+def _machine_file(path: str, content: bytes) -> Machine:
+    from atoll.schema.consistency import contradiction
+
+    machine = parse(Machine, content, where=path, error=TopologyError)
+    fault = contradiction(machine)
+    if fault:
+        raise TopologyError(
+            f"{path}: contradicts itself: {fault}; write it anew with 'atoll topo --json'"
+        )
+    return machine
 
 
 def _discover(kind: str, where: str, content: bytes | None = None) -> Machine:
