@@ -27,8 +27,11 @@ std::string discover(const std::string& kind, const std::string& where,
 }  // namespace
 
 NB_MODULE(_native, module) {
+  // The derived one after its base: the last registered is asked first.
   nb::exception<atl::topology::Fault>(module, "TopologyFault");
+  nb::exception<atl::topology::OwnFault>(module, "OwnFault");
   module.def("discover", &discover, nb::arg("kind"), nb::arg("where"),
              nb::arg("content") = nb::none(),
-             "The machine as JSON (format atoll/machine). Raises TopologyFault with one line.");
+             "The machine as JSON (format atoll/machine). Raises TopologyFault or OwnFault with "
+             "one line.");
 }

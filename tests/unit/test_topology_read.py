@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from atoll.errors import TopologyError
+from atoll import _native
+from atoll.errors import EXIT_INTERNAL, AtollError, TopologyError
 from atoll.host.topology import read_machine
 from atoll.host.unpack import unpack_capture
 
@@ -190,6 +191,19 @@ def test_a_damaged_tarball(tmp_path: Path) -> None:
     assert "tarball" in refusal(path)
     Path(path).write_bytes(content[:3] + b"no such thing")
     assert "tarball" in refusal(path)
+
+
+def test_a_fault_of_the_library_is_no_fault_of_the_topology(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> str:
+        raise _native.OwnFault("m.xml: a fault of Atoll's: reading gave up (signal 11)")
+
+    monkeypatch.setattr(_native, "discover", fail)
+    with pytest.raises(AtollError, match="signal 11") as caught:
+        read_machine(str(MILAN))
+    assert caught.value.exit_code == EXIT_INTERNAL
+    assert not issubclass(_native.OwnFault, _native.TopologyFault)
 
 
 def test_our_own_machine_file(tmp_path: Path) -> None:

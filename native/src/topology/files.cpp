@@ -159,7 +159,9 @@ CapturedFolder::CapturedFolder(const std::string& where) {
                 ": holds no captured sysfs (sys/devices/system/cpu); make one with "
                 "'hwloc-gather-topology OUT' on that machine and unpack OUT.tar.bz2");
   }
-  path = fs::canonical(path);
+  std::error_code fault;
+  path = fs::canonical(path, fault);
+  if (fault) throw Fault(where + ": cannot be read: " + fault.message());
   if (is_root(path)) {
     root_ = path;
     return;
@@ -171,7 +173,7 @@ CapturedFolder::CapturedFolder(const std::string& where) {
   staging_.create();
   root_ = staging_.folder;
   if (has_cpus(path)) {
-    fs::create_directories(root_ / "sys/devices");
+    fs::create_directories(root_ / "sys/devices", fault);
     staging_.link("sys/devices/system", path);
   } else {
     staging_.link("sys", path);

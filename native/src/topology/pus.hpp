@@ -9,8 +9,11 @@
 
 namespace atl::topology {
 
+// From the first that can match on: one core of a large machine is looked for very often.
 inline bool contains(const Pus& outer, const Pus& inner) {
-  return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end());
+  if (inner.empty()) return true;
+  const auto first = std::lower_bound(outer.begin(), outer.end(), inner.front());
+  return std::includes(first, outer.end(), inner.begin(), inner.end());
 }
 
 inline Pus intersection(const Pus& a, const Pus& b) {
@@ -20,7 +23,8 @@ inline Pus intersection(const Pus& a, const Pus& b) {
 }
 
 inline bool intersects(const Pus& a, const Pus& b) {
-  auto i = a.begin();
+  if (a.empty() || b.empty()) return false;
+  auto i = std::lower_bound(a.begin(), a.end(), b.front());
   auto j = b.begin();
   while (i != a.end() && j != b.end()) {
     if (*i == *j) return true;

@@ -166,15 +166,13 @@ void refuse_overlap(const Objects& objects, const char* what, const std::string&
     if (object.pus.empty()) {
       throw Fault(subject + ": contradicts itself: a " + what + " without PUs");
     }
-    const Pus twice = intersection(seen, object.pus);
-    if (!twice.empty()) {
-      throw Fault(subject + ": contradicts itself: PU " + std::to_string(twice.front()) +
-                  " is in two " + what + "s");
-    }
-    Pus merged;
-    std::merge(seen.begin(), seen.end(), object.pus.begin(), object.pus.end(),
-               std::back_inserter(merged));
-    seen = std::move(merged);
+    seen.insert(seen.end(), object.pus.begin(), object.pus.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  const auto twice = std::adjacent_find(seen.begin(), seen.end());
+  if (twice != seen.end()) {
+    throw Fault(subject + ": contradicts itself: PU " + std::to_string(*twice) + " is in two " +
+                what + "s");
   }
 }
 

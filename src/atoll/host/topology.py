@@ -66,6 +66,8 @@ def _discover(kind: str, where: str, content: bytes | None = None) -> Machine:
         text = _native.discover(kind, where, content)
     except _native.TopologyFault as fault:
         raise TopologyError(" ".join(str(fault).split())) from None
+    except _native.OwnFault as fault:
+        raise AtollError(" ".join(str(fault).split())) from None
     except UnicodeError:
         raise TopologyError(f"{where!r}: the name is not valid UTF-8; rename it") from None
     try:
