@@ -10,9 +10,10 @@ from hypothesis import given, settings
 
 from atoll.plan import make_plan
 from atoll.plan.coordinator import parse_coordinator
+from atoll.report.islands import distance_words
 from atoll.report.machine_svg import machine_svg, plan_svg
 from atoll.report.terminal import machine_picture, plain_text
-from atoll.schema.machine import ChipletSource, Machine, Nic
+from atoll.schema.machine import ChipletSource, Distances, Machine, Nic
 from tests.unit.machines import NodeShape, build, milan, plain, restrict
 from tests.unit.plan_parts import DISTRIBUTED, shapes
 
@@ -97,6 +98,25 @@ def test_draws_huge_machines_in_narrow_terminals() -> None:
     for width in (40, 60, 80, 120):
         lines = plain_text(machine_picture(milan(8, 16, 8, smt=2), width=width)).splitlines()
         assert max(map(len, lines)) <= width
+
+
+def test_many_small_packages_fit_a_screen() -> None:
+    machine = build([[NodeShape((), 2)]] * 128)
+    text = picture(machine)
+    assert "packages, by number · 2 cores each" in text
+    assert text.count("■") == 256 + 1, "the legend has one more"
+    assert len(text.splitlines()) <= 48
+    assert "127 ■■" in text
+
+
+def test_distances_of_nodes_that_belong_to_no_package() -> None:
+    machine = build([[NodeShape((), 2)], [NodeShape((), 2)]])
+    distances = Distances(nodes=(0, 1), values=((10, 21), (21, 10)))
+    machine = machine.model_copy(update={"distances": distances})
+    assert distance_words(machine) == "10 within a node, 21 across packages"
+    nodes = tuple(node.model_copy(update={"package": None}) for node in machine.nodes)
+    machine = machine.model_copy(update={"nodes": nodes})
+    assert distance_words(machine) == "10 within a node, 21 between nodes"
 
 
 @pytest.mark.parametrize("name", MACHINES)

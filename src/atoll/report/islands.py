@@ -135,24 +135,28 @@ def node_words(node: NumaNode | None, dot: str, package: Package | None = None) 
 
 
 def distance_words(machine: Machine) -> str:
-    """'10 within a node, 12 in a package, 32 across packages'; '' where nothing is known."""
+    """'10 within a node, 12 in a package, 32 across packages'; '' where nothing is known.
+
+    'between nodes' where a node belongs to no one package.
+    """
     distances = machine.distances
     if distances is None or len(distances.nodes) < 2:
         return ""
-    nodes = machine.node_by_os_index
+    packages = {node.os_index: node.package for node in machine.nodes}
     found: dict[str, set[int]] = {
         "within a node": set(),
         "in a package": set(),
         "across packages": set(),
+        "between nodes": set(),
     }
     for a, row in zip(distances.nodes, distances.values, strict=True):
         for b, value in zip(distances.nodes, row, strict=True):
             if a == b:
                 kind = "within a node"
-            elif a in nodes and b in nodes and nodes[a].package == nodes[b].package:
-                kind = "in a package"
+            elif packages.get(a) is None or packages.get(b) is None:
+                kind = "between nodes"
             else:
-                kind = "across packages"
+                kind = "in a package" if packages[a] == packages[b] else "across packages"
             found[kind].add(value)
     return ", ".join(f"{_span(values)} {kind}" for kind, values in found.items() if values)
 

@@ -2,8 +2,8 @@
 
 Pure: lines of styled spans, which the command line prints with or without colour. It draws
 with as much detail as fits the screen: boxes with CPU numbers and L3 sizes, then small boxes,
-then one line per row of chiplets. Not by rich, whose import alone is a fifth of the 300 ms
-that `atoll topo` may take.
+then one line per row of chiplets, then small packages side by side. Not by rich, whose import
+alone is a fifth of the 300 ms that `atoll topo` may take.
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ def machine_picture(
         body = [line for block in plan.blocks for line in _block(block, glyphs, detail, width)]
         if len(head) + len(body) + len(foot) <= height:
             break
+    else:
+        if len(plan.blocks) > 1 and all(len(block.islands) == 1 for block in plan.blocks):
+            body = _side_by_side(plan.blocks, glyphs, width)
     lines = [*head, *body, *foot]
     return [piece for line in lines for piece in _wrap(line, width)]
 
@@ -204,6 +207,19 @@ def _block(block: Block, glyphs: Glyphs, detail: _Detail, width: int) -> list[Li
             lines.append(_named("", [node_words(shore.node, glyphs.dot, block.package)], glyphs))
             lines += _flow(shore.islands, [""] * len(shore.islands), glyphs, detail, width)
     return lines
+
+
+def _side_by_side(blocks: Sequence[Block], glyphs: Glyphs, width: int) -> list[Line]:
+    """Many small packages, each with its number only: servers of 64 sockets exist."""
+    islands = [block.islands[0] for block in blocks]
+    cores = " or ".join(str(count) for count in sorted({len(i.cells) for i in islands}))
+    sizes = sorted({island.l3_bytes for island in islands} - {0})
+    facts = [f"{cores} {'core' if cores == '1' else 'cores'} each"]
+    if sizes:
+        facts.append("L3 " + " or ".join(map(gib, sizes)) + " each")
+    names = ["-" if block.package is None else str(block.package.index) for block in blocks]
+    heading = _named("packages, by number", facts, glyphs)
+    return [heading, *_flow(islands, names, glyphs, _DETAILS[-1], width)]
 
 
 def _named(name: str, words: Sequence[str], glyphs: Glyphs) -> Line:
