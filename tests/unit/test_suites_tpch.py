@@ -3,14 +3,21 @@ writes a few bytes per table; the real one is run by tests/engines."""
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from atoll.errors import DownloadFailed, EngineFailed, UsageError
+from atoll.host.local import LocalHost
 from atoll.store.paths import cache_dir
 from atoll.suites import reference, registry, tpch_data
 from atoll.suites.base import DataSet
@@ -134,6 +141,57 @@ def test_an_interruption_ends_the_generator_and_leaves_nothing(generator: Path) 
         tpch_data.ensure_data(0.01, progress=interrupt)
     assert time.monotonic() - started < 50, "the generator was waited for"
     assert left_over() == set()
+
+
+def test_the_generator_dies_with_a_process_that_is_killed(generator: Path) -> None:
+    pid_file = generator.parent / "pid"
+    generator.write_text(f"#!/bin/sh\necho $$ > {pid_file}\nexec sleep 60\n")
+    program = (
+        "from atoll.suites import tpch_data; "
+        f"tpch_data._generator = lambda: {str(generator)!r}; "
+        "tpch_data.ensure_data(0.01, progress=lambda what, done: None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as maker:
+        try:
+            until(lambda: pid_file.exists() and bool(pid_file.read_text().strip()))
+        finally:
+            maker.kill()
+    pid = int(pid_file.read_text())
+    until(lambda: LocalHost().identify(pid) is None)
+    assert ensure_again(generator).root.exists(), "the lock must be free, the rest swept away"
+    assert left_over() == {"sf0.01"}
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ensure_again(generator: Path) -> DataSet:
+    generator.write_text(SCRIPT)
+    return ensure()
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_one_line(
+    generator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/x")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(DownloadFailed, match=r"/cache/x: No space left on device; .*XDG_CACHE"):
+        ensure()
+    assert left_over() == set()
+
+
+def test_scale_factors_that_are_close_have_folders_of_their_own(generator: Path) -> None:
+    roots = {
+        tpch_data.ensure_data(scale_factor, progress=lambda what, done: None).root.name
+        for scale_factor in (0.0123456, 0.01234561, 0.1)
+    }
+    assert roots == {"sf0.0123456", "sf0.01234561", "sf0.1"}
 
 
 def test_a_generator_that_fails_is_quoted(generator: Path) -> None:

@@ -1,5 +1,7 @@
 """Atoll's folders, as the XDG base directory specification places them. Made on demand, 0700.
 
+These raise NotPermitted where a folder cannot be made, DownloadFailed where the disk is full.
+
 - cache: data sets, unpacked packages; may be deleted at any time.
 - state: deployments that are up, logs, results that were not given a name.
 - run: sockets. UNIX socket paths end at 107 bytes, so this one is short.
@@ -7,11 +9,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
-from atoll.errors import NotPermitted
+from atoll.errors import DownloadFailed, NotPermitted
 
 
 def cache_dir(*parts: str) -> Path:
@@ -26,7 +29,7 @@ def run_dir(*parts: str) -> Path:
     """Below $XDG_RUNTIME_DIR, else below the temporary folder under a name of this user's.
 
     The fallback lies in a folder that others can write to, so it must be ours and closed.
-    Raises NotPermitted if somebody else made it.
+    Raises NotPermitted also if somebody else made it.
     """
     given = os.environ.get("XDG_RUNTIME_DIR")
     if given and os.path.isdir(given) and len(given) < 40:
@@ -50,6 +53,7 @@ def _base(variable: str, default: str) -> Path:
 def _made(path: Path) -> Path:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (PermissionError, FileExistsError, NotADirectoryError) as fault:
-        raise NotPermitted(f"{path}: cannot make this folder ({fault.strerror})") from None
+    except OSError as fault:
+        kind = DownloadFailed if fault.errno in (errno.ENOSPC, errno.EDQUOT) else NotPermitted
+        raise kind(f"{path}: cannot make this folder ({fault.strerror})") from None
     return path

@@ -2,8 +2,9 @@
 
 Promises: a data set appears under its name whole or not at all (made beside it, renamed); two
 processes at once make it once (a file lock); a file that has changed since is noticed before
-use and the set made anew; a full disk or an interruption leaves nothing behind. The generator
-gives the same bytes for the same scale factor, whatever the number of threads.
+use and the set made anew; a full disk or an interruption leaves nothing behind, and the
+generator dies with us, also by kill -9. It gives the same bytes for the same scale factor,
+whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from atoll.errors import AtollError, DownloadFailed, UsageError
+from atoll.host.tied import tied_argv
 from atoll.schema.base import Record, parse
 from atoll.store.files import sha256, write_atomic
 from atoll.store.paths import cache_dir
@@ -78,15 +80,26 @@ def ensure_data(scale_factor: float, *, progress: Progress) -> DataSet:
     if not (math.isfinite(scale_factor) and 0.001 <= scale_factor <= 100_000):
         raise UsageError(f"scale factor {scale_factor:g} is not between 0.001 and 100000")
     base = cache_dir("tpch")
-    name = f"sf{scale_factor:g}"
+    name = f"sf{_exactly(scale_factor)}"
     root = base / name
-    with _locked(base / f".{name}.lock", name, progress):
-        manifest = _usable(root, scale_factor, progress)
-        if manifest is None:
-            _sweep(base, name)
-            manifest = _make(base, root, scale_factor, progress)
+    try:
+        with _locked(base / f".{name}.lock", name, progress):
+            manifest = _usable(root, scale_factor, progress)
+            if manifest is None:
+                _sweep(base, name)
+                manifest = _make(base, root, scale_factor, progress)
+    except OSError as fault:
+        raise DownloadFailed(
+            f"{fault.filename or base}: {fault.strerror or fault}; make room or mend it there, "
+            "or set XDG_CACHE_HOME to another disk"
+        ) from None
     files = {table: root / f"{table}.parquet" for table in TABLES}
     return DataSet("tpch", scale_factor, root, files, manifest.checksum)
+
+
+def _exactly(scale_factor: float) -> str:
+    """'0.1', '100': two scale factors never share a folder for being close."""
+    return f"{scale_factor:.15g}"
 
 
 def _usable(root: Path, scale_factor: float, progress: Progress) -> Manifest | None:
@@ -149,16 +162,16 @@ def _generate(
     program: str, folder: Path, scale_factor: float, expected_bytes: int, progress: Progress
 ) -> None:
     argv = [
-        program,
+        *tied_argv(program),
         "parquet",
-        f"--scale-factor={scale_factor:g}",
+        f"--scale-factor={_exactly(scale_factor)}",
         f"--output-dir={folder}",
         f"--row-group-bytes={row_group_bytes(scale_factor)}",
         "--quiet",
     ]
     what = f"making TPC-H data at scale factor {scale_factor:g}"
     with (
-        tempfile.TemporaryFile() as log,
+        tempfile.TemporaryFile(dir=folder) as log,
         subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as child,
     ):
         try:

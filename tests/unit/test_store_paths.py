@@ -1,0 +1,48 @@
+"""Folders that cannot be made are told in one line, with the exit code that fits."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from atoll.errors import AtollError, DownloadFailed, NotPermitted
+from atoll.store.paths import cache_dir, state_dir
+
+
+def test_folders_lie_where_xdg_says_and_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = cache_dir("a", "b")
+    assert made == tmp_path / "atoll/a/b"
+    assert made.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_relative_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "somewhere")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert state_dir() == tmp_path / ".local/state/atoll"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, DownloadFailed),
+        (errno.EDQUOT, DownloadFailed),
+        (errno.EROFS, NotPermitted),
+        (errno.EACCES, NotPermitted),
+        (errno.ENOTDIR, NotPermitted),
+    ],
+)
+def test_a_folder_that_cannot_be_made(
+    number: int, kind: type[AtollError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(kind, match=r"cannot make this folder"):
+        cache_dir("x")
