@@ -67,13 +67,13 @@ def this_machine() -> Machine:
 def toy_plan(
     workers: int = 2, *, masked: bool = True, placement: Placement = Placement.NONE
 ) -> Plan:
-    """Worker i on the i-th CPU, round about; several may share one on a small machine."""
+    """Worker i on the i-th CPU; on a small machine those beyond have no mask."""
     machine = this_machine()
     cpus = machine.pus
     slots = tuple(
         Slot(
             index=i,
-            cpus=(cpus[i % len(cpus)],) if masked else None,
+            cpus=(cpus[i],) if masked and i < len(cpus) else None,
             cores=1,
             threads=1,
             memory_policy=MemoryPolicy.FIRST_TOUCH,

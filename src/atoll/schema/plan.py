@@ -8,10 +8,11 @@ WICP-mixed from olap-on-chiplets section 4.4.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.machine import Summary
@@ -128,3 +129,19 @@ class Plan(Record):
     warnings: tuple[str, ...] = ()
     machine: Summary  # of the machine that it was made for
     machine_id: str  # hash of the machine's CPUs, nodes and chiplets; `up` refuses another machine
+
+    @model_validator(mode="after")
+    def _slots_can_be(self) -> Self:
+        """What a hand edit may break: slots count from 0, each can run, none share a CPU."""
+        for place, slot in enumerate(self.slots):
+            if slot.index != place:
+                raise ValueError(f"slot {slot.index} stands at place {place}; count them from 0")
+            if slot.cpus == ():
+                raise ValueError(f"slot {place} has no CPU; name some, or null for no mask")
+            if slot.threads < 1 or slot.heap_bytes < 1:
+                raise ValueError(f"slot {place} needs at least one thread and some heap")
+        users = Counter(cpu for slot in self.slots for cpu in set(slot.cpus or ()))
+        shared = sorted(cpu for cpu, count in users.items() if count > 1)
+        if shared:
+            raise ValueError(f"CPU {shared[0]} is in several slots; slots share none")
+        return self
