@@ -7,20 +7,31 @@ test_deployments_killed.py.
 from __future__ import annotations
 
 import os
+import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from atoll.cli import cli
+from atoll.engines.base import Layout
 from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
 from atoll.schema.deployment import State
 from atoll.schema.plan import Placement
 from atoll.supervise import records
 from atoll.supervise.launch import launch
 from atoll.supervise.stop import down, listing
-from tests.engines.deployment_parts import HOST, PATIENCE_S, left_over, owner, start
+from tests.engines.deployment_parts import (
+    HOST,
+    PATIENCE_S,
+    left_over,
+    owner,
+    start,
+    until_gone,
+)
 from tests.engines.toy import THREADS, ToyEngine, this_machine, toy_plan
 
 
@@ -155,6 +166,28 @@ def test_cpus_that_are_not_there_are_refused() -> None:
         )
 
 
+def test_a_fault_of_the_supervisor_is_told_with_its_words() -> None:
+    class Unwritable(ToyEngine):
+        def layout(self, *arguments: Any, **named: Any) -> Layout:
+            made = super().layout(*arguments, **named)
+            return replace(made, files={"conf": "", "conf/below-a-file": ""})
+
+    with pytest.raises(EngineFailed, match=r"supervisor died \(exit status 1\).*conf.*log: /"):
+        start("unwritable", Unwritable())
+    assert left_over("unwritable") == []
+    assert "unwritable" not in records.names()
+
+
+def test_to_detach_what_has_died_is_a_fault_and_no_success() -> None:
+    with start("too-late") as running:
+        supervisor = running.deployment.supervisor
+        assert supervisor is not None
+        os.kill(supervisor.pid, signal.SIGKILL)
+        until_gone("too-late")
+        with pytest.raises(EngineFailed, match="the supervisor died"):
+            running.detach()
+
+
 # ---- verify
 
 
@@ -223,6 +256,19 @@ def test_down_of_an_unknown_name_lists_the_known() -> None:
     with start("known"):
         assert "known: known" in message(atoll("down", "nobody"))
         assert "known: known" in message(atoll("verify", "nobody"))
+
+
+def test_down_all_ends_the_others_also_where_one_record_cannot_be_read() -> None:
+    broken = records.folder("a-broken-one") / "deployment.json"
+    broken.write_text("{")
+    try:
+        with start("whole"):
+            result = atoll("down", "--all")
+            assert "a-broken-one/deployment.json: not JSON" in message(result)
+            assert "whole: down" in result.stdout
+            assert left_over("whole") == []
+    finally:
+        broken.unlink()
 
 
 def test_up_refuses_a_plan_of_another_version(tmp_path: Path) -> None:

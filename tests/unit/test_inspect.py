@@ -131,6 +131,14 @@ def test_a_process_that_is_gone_counts() -> None:
     assert found.drifted == 1
 
 
+def test_a_process_of_a_later_stage_is_not_missing_while_it_starts() -> None:
+    record = deployment(60, 70)
+    coordinator, worker = record.processes
+    waiting = worker.model_copy(update={"id": None})
+    starting = record.model_copy(update={"processes": (coordinator, waiting)})
+    assert verify(proc(), starting).missing == ()
+
+
 def test_without_a_supervisor_there_is_nothing_to_verify() -> None:
     host = proc()
     host.end(SUPERVISOR, -9)

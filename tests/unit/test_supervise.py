@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,11 +16,13 @@ from hypothesis import strategies as st
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
+from atoll.schema.base import parse
 from atoll.schema.deployment import ProcessId, ProcessSpec, Role, State
 from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, MemoryPolicy, Plan
 from atoll.supervise import records
 from atoll.supervise.ending import end_all
 from atoll.supervise.lastwords import how_it_ended, port_was_taken, telling_line
+from atoll.supervise.launch import clean_environment
 from atoll.supervise.lifecycle import (
     Accepts,
     Action,
@@ -178,6 +181,38 @@ def test_the_coordinator_has_a_place_of_its_own() -> None:
     plan = toy_plan(1).model_copy(update={"coordinator": place})
     argv = placed_argv("x", plan, spec("master", 0))
     assert argv[:6] == ["x", "-C", "5", "-m", "1", "--"]
+
+
+@pytest.mark.parametrize(
+    ("slot", "changes", "said"),
+    [
+        (1, {"index": 0}, "slot 0 stands at place 1"),
+        (0, {"index": -1}, "slot -1 stands at place 0"),
+        (0, {"cpus": []}, "slot 0 has no CPU"),
+        (0, {"cpus": [3, 5]}, "CPU 5 is in several slots"),
+        (1, {"threads": 0}, "slot 1 needs at least one thread"),
+        (1, {"heap_bytes": -5}, "slot 1 needs at least one thread and some heap"),
+    ],
+)
+def test_a_plan_that_was_edited_wrongly_is_refused(
+    slot: int, changes: dict[str, object], said: str
+) -> None:
+    raw = json.loads(toy_plan(2).model_dump_json())
+    for place, each in enumerate(raw["slots"]):
+        each["cpus"] = [4 + place]
+    parse(Plan, json.dumps(raw), where="p.json")
+    raw["slots"][slot].update(changes)
+    with pytest.raises(UsageError, match=rf"p\.json: .*{said}"):
+        parse(Plan, json.dumps(raw), where="p.json")
+
+
+def test_an_emptied_path_leaves_engines_their_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/mine")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1m")
+    assert clean_environment()["PATH"] == f"/mine:{os.defpath}"
+    assert "JAVA_TOOL_OPTIONS" not in clean_environment()
+    monkeypatch.delenv("PATH")
+    assert clean_environment()["PATH"] == os.defpath
 
 
 def machine(online: str, allowed: frozenset[int], nodes: str = "0") -> FakeHost:

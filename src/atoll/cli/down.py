@@ -7,7 +7,7 @@ import sys
 import click
 from rich.console import Console
 
-from atoll.errors import UsageError
+from atoll.errors import AtollError, UsageError
 from atoll.host.local import LocalHost
 from atoll.supervise import records
 from atoll.supervise.stop import down
@@ -21,10 +21,17 @@ def command(name: str | None, everything: bool) -> None:
 
     NAME may be left out when only one is up. Logs are kept.
     """
+    faults: list[AtollError] = []
     for each in _chosen(name, everything):
-        with Console(file=sys.stderr).status(f"ending {each}"):
-            down(each, LocalHost())
-        print(f"{each}: down")
+        try:
+            with Console(file=sys.stderr).status(f"ending {each}"):
+                down(each, LocalHost())
+        except AtollError as fault:
+            faults.append(fault)  # the others are ended all the same
+        else:
+            print(f"{each}: down")
+    if faults:
+        raise type(faults[0])("; ".join(map(str, faults)))
 
 
 def _chosen(name: str | None, everything: bool) -> list[str]:

@@ -74,7 +74,10 @@ def verify(host: Host, deployment: Deployment) -> Verification:
     supervisor = deployment.supervisor
     if supervisor is None or host.identify(supervisor.pid) != supervisor:
         raise EngineFailed(f"{deployment.name}: is not up; see 'atoll ps'")
-    everything = host.affinity(supervisor.pid)
+    try:
+        everything = host.affinity(supervisor.pid)
+    except ProcessLookupError:
+        raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
     table = process_table(host)
     by_name = {process.spec.name: process for process in deployment.processes}
     several_nodes = len(_memory_nodes(host)) > 1
@@ -87,7 +90,8 @@ def verify(host: Host, deployment: Deployment) -> Verification:
     missing = tuple(
         process.spec.name
         for process in deployment.processes
-        if process.id is None or host.identify(process.id.pid) != process.id
+        # One of a later stage has no id yet while the deployment starts.
+        if process.id is not None and host.identify(process.id.pid) != process.id
     )
     return Verification(
         deployment=deployment.name, threads=tuple(threads), memory=tuple(memory), missing=missing

@@ -26,8 +26,8 @@ from atoll.schema.base import parse
 from atoll.schema.deployment import Deployment, State
 from atoll.supervise import cgroup, records
 from atoll.supervise.ending import end_descendants
-from atoll.supervise.lastwords import how_it_ended
-from atoll.supervise.request import Request
+from atoll.supervise.lastwords import how_it_ended, last_words
+from atoll.supervise.request import SUPERVISOR_LOG, Request
 from atoll.supervise.supervisor import Supervisor, close_record, first_record
 
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -56,7 +56,7 @@ def main() -> None:
     status = _wait_for(supervisor)
     end_descendants(host, grace_s=request.grace_s, reap=reap)
     cgroup.end(folder, request.id)
-    _settle(record, status)
+    _settle(record, status, os.path.join(request.log_dir, SUPERVISOR_LOG))
 
 
 def _supervise(
@@ -89,11 +89,13 @@ def _wait_for(supervisor: int) -> int:
             os.kill(supervisor, signal.SIGTERM)
 
 
-def _settle(first: Deployment, status: int) -> None:
+def _settle(first: Deployment, status: int, log: str) -> None:
     """What the record says at the end."""
     record = records.read(first.name) or first
     if status != 0 and record.state in (State.STARTING, State.READY):
         error = f"the supervisor died ({how_it_ended(status)}); everything was ended"
+        if status > 0:  # a fault of its own, as a full disk; a killed one said nothing
+            error += f": {last_words(log)}"
         record = record.model_copy(update={"state": State.FAILED, "error": error})
         records.write(record)
     close_record(record)

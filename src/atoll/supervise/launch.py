@@ -36,7 +36,16 @@ from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import last_words, port_was_taken, tail
 from atoll.supervise.place import refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
-from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request, decode
+from atoll.supervise.request import (
+    DETACH,
+    READY,
+    STOP,
+    SUPERVISOR_LOG,
+    Lines,
+    Message,
+    Request,
+    decode,
+)
 from atoll.supervise.stop import release
 
 START_TIMEOUT_S = 180.0
@@ -49,7 +58,6 @@ _QUERY_TIMEOUT_S = 60.0
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
 
 _WAS_ENDED = "was ended from outside"
-_SUPERVISOR_LOG = "supervisor.log"
 
 Progress = Callable[[str], None]
 
@@ -112,9 +120,12 @@ class Running:
             raise EngineFailed(f"{self.name}: {self._ended}")
 
     def detach(self) -> None:
-        """Let it outlive this process; only `atoll down` ends it then."""
+        """Let it outlive this process; only `atoll down` ends it then.
+
+        Raises EngineFailed if it has ended already.
+        """
         self._close_clients()
-        self._control.sendall(DETACH.encode() + b"\n")
+        self._tell(DETACH)
         self._control.close()
 
     def stop(self) -> None:
@@ -165,9 +176,18 @@ class Running:
                 self.check(wait_s=_POLL_S)
             except EngineFailed as fault:
                 raise EngineFailed(f"{fault}; last heard: {heard}") from None
-        self._control.sendall(READY.encode() + b"\n")
+        self._tell(READY)
         while not self._ready:  # the record on disk says so from then on
             self.check(wait_s=_POLL_S)
+
+    def _tell(self, word: str) -> None:
+        try:
+            self._control.sendall(word.encode() + b"\n")
+        except OSError:
+            # The supervisor is gone; what it said before, or its keeper, tells why.
+            while not self._over:
+                self._listen(None)
+            raise EngineFailed(f"{self.name}: {self._ended}") from None
 
     def _listen(self, wait_s: float | None) -> None:
         """Take in what the supervisor has said; wait for it at most `wait_s`."""
@@ -209,7 +229,7 @@ class Running:
         record = records.read(self.name)
         if record is not None and record.id == self._id and record.state is State.FAILED:
             return record.error
-        return f"the supervisor is gone: {last_words(records.logs(self.name) / _SUPERVISOR_LOG)}"
+        return f"the supervisor is gone: {last_words(records.logs(self.name) / SUPERVISOR_LOG)}"
 
     def _close_clients(self) -> None:
         for client in self.clients:
@@ -264,7 +284,7 @@ def launch(
                 scratch_dir=scratch,
                 log_dir=str(records.logs(name)),
                 launcher=launcher,
-                environment={key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+                environment=clean_environment(),
                 start_timeout_s=start_timeout_s,
                 grace_s=grace_s,
             )
@@ -280,6 +300,14 @@ def launch(
                 shutil.rmtree(folder, ignore_errors=True)
                 shutil.rmtree(scratch, ignore_errors=True)
     raise AssertionError("the second try returns or raises")
+
+
+def clean_environment() -> dict[str, str]:
+    """What every process of the deployment starts with."""
+    environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+    # Engines come with shell scripts; an emptied PATH must not keep those from their shell.
+    environment["PATH"] = f"{environment.get('PATH', '')}:{os.defpath}".lstrip(":")
+    return environment
 
 
 def find_launcher() -> str:
@@ -331,7 +359,7 @@ def _start_keeper(request: Request, host: Host, progress: Progress) -> Running:
             log.unlink()
         path = os.path.join(request.run_dir, "request.json")
         write_atomic(path, request.model_dump_json(), mode=0o600)
-        with open(os.path.join(request.log_dir, _SUPERVISOR_LOG), "ab") as log_file:
+        with open(os.path.join(request.log_dir, SUPERVISOR_LOG), "ab") as log_file:
             keeper = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "atoll.supervise.keeper"),

@@ -17,6 +17,7 @@ from atoll.schema.plan import Plan
 
 # Owner to supervisor.
 READY, DETACH, STOP = "ready", "detach", "stop"
+SUPERVISOR_LOG = "supervisor.log"  # in the log folder: what keeper and supervisor say
 
 
 class Request(Record):
