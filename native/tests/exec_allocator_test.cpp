@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,21 @@ TEST(Preload, AllocatorsGoTheRestStays) {
 }
 
 TEST(Preload, UnknownAllocator) { EXPECT_THROW((void)preload_for("hoard", "", ""), Fault); }
+
+TEST(Preload, APathThatTheLoaderWouldTakeApartIsPassedOver) {
+  const std::string folder = testing::TempDir() + "atoll exec test";
+  const std::string library = folder + "/libtbbmalloc_proxy.so.2";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file("/proc/self/exe", library,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::string preload;
+  try {
+    preload = preload_for("tbbmalloc", "", folder);
+  } catch (const Fault&) {  // not installed on this machine either
+  }
+  EXPECT_EQ(preload.find(' '), std::string::npos) << preload;
+  std::filesystem::remove_all(folder);
+}
 
 // A cache as ldconfig writes it (glibc's dl-cache.h).
 std::string cache_of(const std::vector<std::pair<std::string, std::string>>& libraries) {

@@ -79,8 +79,12 @@ std::string elf_kind(const std::string& path) {
   return head.substr(EI_CLASS, 2) + head.substr(offsetof(Elf64_Ehdr, e_machine), 2);
 }
 
-// As the loader, which passes over a library of another architecture.
+// As the loader, which passes over a library of another architecture, and which would take a
+// path in LD_PRELOAD apart at blanks and colons and start without it.
 bool is_loadable(const std::string& path) {
+  if (path.find_first_of(": ") != std::string::npos) {
+    return false;
+  }
   static const std::string ours = elf_kind("/proc/self/exe");
   const std::string kind = elf_kind(path);
   return !kind.empty() && kind == ours;
