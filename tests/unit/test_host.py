@@ -49,7 +49,7 @@ def test_cpulist_round_trip(cpus: frozenset[int]) -> None:
     assert parse_cpulist(format_cpulist(cpus)) == tuple(sorted(cpus))
 
 
-@pytest.mark.parametrize("text", ["3-1", "a", "-1", "0-", "0-99999999999"])
+@pytest.mark.parametrize("text", ["3-1", "a", "-1", "0-", "0-99999999999", "1_0", "+1", "٣"])
 def test_cpulist_refuses(text: str) -> None:
     with pytest.raises(ValueError):
         parse_cpulist(text)

@@ -14,9 +14,12 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
     for part in text.strip().split(","):
         if not part.strip():
             continue
-        first, dash, last = part.partition("-")
-        low = int(first)
-        high = int(last) if dash else low
+        first, dash, last = part.strip().partition("-")
+        numbers = [first, last] if dash else [first]
+        # int() alone would take 1_0, +1 and the digits of other scripts.
+        if not all(number.isascii() and number.isdecimal() for number in numbers):
+            raise ValueError(f"not a CPU list: {text!r}")
+        low, high = int(numbers[0]), int(numbers[-1])
         if not 0 <= low <= high < _LIMIT:
             raise ValueError(f"not a CPU list: {text!r}")
         found.update(range(low, high + 1))
