@@ -55,7 +55,7 @@ Process
   --dry-run        check and show everything, start nothing
   --help, --version
 
-Places (logical numbers, as lstopo and 'atoll topo' show them; need '--')
+Places (logical numbers, as 'atoll topo' shows them; need '--')
   chiplet:3  core:2-3  numa:1  package:0.l3:1  pu:0,4-5  core:all  core:odd
   0xff  all        add up; prefix ~ takes away, x intersects, ^ is exclusive or
   With -N or -C too, the CPUs that are in both.

@@ -1,6 +1,6 @@
 // Places: sets of CPUs named by what they are, in the location syntax of hwloc(7).
 //
-//   core:2-3            the third and fourth core (logical indices, as lstopo shows them)
+//   core:2-3            the third and fourth core (logical indices, over the whole machine)
 //   package:0.l3:1      the second L3 inside the first package
 //   chiplet:3           Atoll's own object type, everything else is hwloc's
 //   0xff  0x1,0x0       CPU sets by OS index, all, root

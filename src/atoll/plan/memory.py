@@ -123,7 +123,7 @@ def place_memory(
             cores = Counter(memory.source[place.node] for place in group)
             return asked, (max(known, key=lambda node: (cores[node], -node)),)
         case _:
-            # As in the paper, and as `numactl --interleave=all`: over every node with memory.
+            # As in the paper: over every node with memory and cores.
             return asked, memory.home_nodes or known
 
 
