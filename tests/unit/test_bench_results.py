@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from atoll.bench import pagecache
 from atoll.bench.fingerprint import fingerprint
+from atoll.bench.job import SuiteWork
 from atoll.bench.results import ResultsWriter, parse_results, read_results, resumable
 from atoll.engines.base import Installation
-from atoll.errors import DownloadFailed, UsageError
+from atoll.errors import DownloadFailed, EngineFailed, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.results import BlockFailed, PassDone, QueryTime, RunEnd
@@ -231,6 +232,13 @@ def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
         finally:
             os.close(descriptor)
         assert resident == (256, 256)
+
+
+def test_data_that_went_away_fails_the_block_and_is_named(tmp_path: Path) -> None:
+    gone = str(tmp_path / "lineitem.parquet")
+    work = SuiteWork(texts={}, answers={}, files=(gone,))
+    with pytest.raises(EngineFailed, match=r"lineitem\.parquet: the data cannot be read"):
+        work.drop_from_cache()
 
 
 def test_fingerprint_of_a_recorded_host() -> None:

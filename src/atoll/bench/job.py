@@ -70,7 +70,13 @@ class SuiteWork:
         return compare(result, self.answers[query])
 
     def drop_from_cache(self) -> float | None:
-        return pagecache.drop(self.files)
+        try:
+            return pagecache.drop(self.files)
+        except OSError as fault:
+            raise EngineFailed(
+                f"{fault.filename}: the data cannot be read ({fault.strerror}); "
+                "begin again, and it is made anew"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
