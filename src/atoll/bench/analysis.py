@@ -83,7 +83,7 @@ def machine_line(machine: Machine) -> str:
         (summary.pus, "PU"),
     )
     words = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts]
-    model = machine.cpu_model or "unknown CPU"
+    model = machine.title
     return ", ".join([model, *words, f"{machine.memory_bytes / 2**30:.0f} GiB"])
 
 

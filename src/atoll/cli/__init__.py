@@ -64,6 +64,8 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Entry point of the `atoll` script."""
+    if sys.stdout is None:  # the caller closed it (`>&-`)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     sys.exit(run(argv))
 
 

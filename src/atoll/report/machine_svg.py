@@ -175,7 +175,7 @@ def _svg(machine: Machine, paint: Painter, title: str, extra: Sequence[str]) -> 
             ),
         ),
     ]
-    head = [(machine.cpu_model or "unknown CPU", "title"), (counts, "faint")]
+    head = [(machine.title, "title"), (counts, "faint")]
     head += [(text, "") for text in extra]
     tail = [(label + text, "faint") for label, text in foot if text]
     # Islands of one size stand in line whatever their captions.

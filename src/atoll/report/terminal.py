@@ -100,7 +100,7 @@ def plain_text(lines: Sequence[Line]) -> str:
 
 def _head(machine: Machine, glyphs: Glyphs) -> list[Line]:
     summary = machine.summary
-    names = [machine.cpu_model or "unknown CPU", machine.architecture]
+    names = [machine.title, machine.architecture]
     threads = counted(summary.pus, "thread")
     counts = [
         counted(summary.packages, "package"),

@@ -185,6 +185,13 @@ class Machine(Record):
         ]
         return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
 
+    @property
+    def title(self) -> str:
+        """What to call it in a heading."""
+        if self.cpu_model:
+            return self.cpu_model
+        return "made-up machine" if self.origin.kind == "synthetic" else "unknown CPU"
+
     @cached_property
     def allowed_cores(self) -> tuple[Core, ...]:
         """Cores with at least one allowed PU, their `pus` cut down to the allowed ones."""
