@@ -21,6 +21,7 @@ from atoll.engines.base import Layout
 from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
 from atoll.schema.deployment import State
 from atoll.schema.plan import Placement
+from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.launch import launch
 from atoll.supervise.stop import down, listing
@@ -164,6 +165,22 @@ def test_cpus_that_are_not_there_are_refused() -> None:
             host=HOST,
             name="absent",
         )
+
+
+def test_a_state_folder_that_cannot_be_made_leaves_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # A folder of the temporary one would be too long for sockets, and not be used.
+    private = Path(os.environ["XDG_RUNTIME_DIR"], "x")
+    private.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(private))
+    with pytest.raises(NotPermitted, match="cannot make this folder"):
+        start("nowhere")
+    assert list(cache_dir("scratch").iterdir()) == []
+    assert list(run_dir().iterdir()) == []
 
 
 def test_a_fault_of_the_supervisor_is_told_with_its_words() -> None:

@@ -295,11 +295,19 @@ def launch(
             progress("a port was taken in between; once more with others")
         finally:
             # A keeper that has begun removes them itself; this is for one that has not.
-            record = records.read(name)
-            if record is None or record.id != identity:
+            if not _has_begun(name, identity):
                 shutil.rmtree(folder, ignore_errors=True)
                 shutil.rmtree(scratch, ignore_errors=True)
     raise AssertionError("the second try returns or raises")
+
+
+def _has_begun(name: str, identity: str) -> bool:
+    """Whether there is a record of that deployment; one that cannot be read is another's."""
+    try:
+        record = records.read(name)
+    except AtollError:
+        return False
+    return record is not None and record.id == identity
 
 
 def clean_environment() -> dict[str, str]:
