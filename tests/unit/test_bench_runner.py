@@ -89,6 +89,7 @@ def test_a_time_box_is_kept() -> None:
     assert another_block_fits([], 0.0)  # at least one
     assert another_block_fits([10.0, 30.0], 30.0)
     assert not another_block_fits([10.0, 30.0], 29.9)
+    assert another_block_fits([40.0, 10.0, 30.0], 30.0)  # the first had cold caches
 
 
 def test_a_block_is_every_entrant_once_one_up_at_a_time() -> None:

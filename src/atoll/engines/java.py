@@ -58,7 +58,7 @@ def _candidates(host: Host, major: int, cache: str) -> Iterator[str]:
 
 def _version(host: Host, java: str) -> tuple[str, int] | None:
     try:
-        done = host.run([java, "-version"], timeout_s=20)
+        done = host.run([java, "-XX:-UsePerfData", "-version"], timeout_s=20)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = _VERSION.search(done.stderr + done.stdout)

@@ -54,5 +54,7 @@ def parse(
         return kind.model_validate(raw, strict=False)
     except ValidationError as fault:
         first = fault.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "(top)"
-        raise error(f"{where}: field {place}: {first['msg']}") from None
+        place = ".".join(str(part) for part in first["loc"])
+        # pydantic's word before what a validator of ours says
+        words = first["msg"].removeprefix("Value error, ")
+        raise error(f"{where}: field {place}: {words}" if place else f"{where}: {words}") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atoll.errors import EngineFailed
+from atoll.store.paths import cache_dir
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +67,9 @@ def _open() -> duckdb.DuckDBPyConnection:
         raise EngineFailed(f"DuckDB is not installed in this Python; {_REMEDY}")
     import duckdb
 
-    return duckdb.connect(":memory:", config={"pin_threads": "off"})
+    # Without it DuckDB would spill into the folder that the user happens to stand in.
+    spill = str(cache_dir("scratch", "reference"))
+    return duckdb.connect(":memory:", config={"pin_threads": "off", "temp_directory": spill})
 
 
 def _with_extension() -> duckdb.DuckDBPyConnection:
