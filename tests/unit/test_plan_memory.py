@@ -94,6 +94,22 @@ def test_nodes_without_cpus_get_no_slot_and_no_interleaving() -> None:
     assert slot.memory_nodes == (0, 1)
 
 
+def test_weighted_interleave_takes_slower_memory_too_but_not_a_gpus() -> None:
+    machine = build(
+        [
+            [
+                NodeShape((4,), 0, 64),
+                NodeShape((4,), 0, 64),
+                NodeShape((), 0, 256, "CXL-DRAM"),
+                NodeShape((), 0, 16, "GPUMemory"),
+            ]
+        ]
+    )
+    weighted = MemoryPolicy.WEIGHTED_INTERLEAVE
+    (slot,) = make_plan(machine, SINGLE, "win", count=1, memory=weighted).slots
+    assert slot.memory_nodes == (0, 1, 2)
+
+
 @given(shapes)
 @settings(max_examples=60, deadline=None)
 def test_heap_and_threads_do_not_depend_on_the_policy(shape: list[list[NodeShape]]) -> None:

@@ -26,6 +26,7 @@ class MemoryMap:
 
     source: dict[int | None, int | None]  # node of a core -> node that its memory comes from
     home_nodes: tuple[int, ...]  # allowed nodes with memory and with cores, in use or not
+    weighted_nodes: tuple[int, ...]  # and those without cores (CXL, HBM), but for a GPU's own
     bytes_per_core: dict[int | None, int]  # by the node that the memory comes from
     budget_bytes: int  # what the shares of all slots add up to, but for rounding
     limited_by: str  # what sets the budget, in words
@@ -56,6 +57,8 @@ def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> Memo
         if node.os_index in allowed and node.memory_bytes > 0
     }
     home_nodes = tuple(sorted(node for node in sizes if node in homes))
+    subtypes = {node.os_index: node.subtype for node in machine.nodes}
+    weighted_nodes = tuple(sorted(node for node in sizes if "GPU" not in subtypes[node]))
     source = {node: _nearest(machine, node, sizes, home_nodes) for node in {p.node for p in places}}
     users = Counter(source[place.node] for place in places)
     if None in users:  # the topology does not say where some core's memory is: share all evenly
@@ -86,6 +89,7 @@ def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> Memo
     return MemoryMap(
         source=source,
         home_nodes=home_nodes,
+        weighted_nodes=weighted_nodes,
         bytes_per_core={
             node: size * budget // (limits[0][0] * users[node]) for node, size in installed.items()
         },
@@ -122,9 +126,12 @@ def place_memory(
         case MemoryPolicy.PREFERRED:  # the system call takes one node
             cores = Counter(memory.source[place.node] for place in group)
             return asked, (max(known, key=lambda node: (cores[node], -node)),)
-        case _:
+        case MemoryPolicy.INTERLEAVE:
             # As in the paper: over every node with memory and cores.
             return asked, memory.home_nodes or known
+        case MemoryPolicy.WEIGHTED_INTERLEAVE:
+            # Made to use slower memory in proportion to its bandwidth: nodes without cores too.
+            return asked, memory.weighted_nodes
 
 
 def _nearest(
