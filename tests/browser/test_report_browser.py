@@ -71,7 +71,7 @@ def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None
 
 
 def get_log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]
+    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]  # selenium
     return entries
 
 

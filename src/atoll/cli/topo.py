@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from typing import Any
 
 import click
 
@@ -13,7 +14,7 @@ from atoll.host.topology import read_machine
 from atoll.report.terminal import Line, Style, machine_picture
 from atoll.schema.machine import ChipletSource, Machine
 
-_STYLES: dict[Style, dict[str, str | bool]] = {
+_STYLES: dict[Style, dict[str, Any]] = {
     Style.PLAIN: {},
     Style.TITLE: {"bold": True},
     Style.LABEL: {"fg": "bright_black"},
@@ -87,7 +88,7 @@ def with_chiplets(machine: Machine, text: str | None) -> Machine:
 
 def _coloured(line: Line) -> str:
     return "".join(
-        click.style(span.text, **_STYLES[span.style]) if _STYLES[span.style] else span.text  # type: ignore[arg-type]
+        click.style(span.text, **_STYLES[span.style]) if _STYLES[span.style] else span.text
         for span in line
     ).rstrip()
 

@@ -209,10 +209,11 @@ def _signals_into_pipe() -> int:
 
 def _accepts(spec: ProcessSpec) -> bool:
     """Whether the process takes connections; one that has nowhere to take any is up at once."""
+    address: str | tuple[str, int]
     if spec.ready_socket is not None:
         family, address = socket.AF_UNIX, spec.ready_socket
     elif spec.ready_port is not None:
-        family, address = socket.AF_INET, (LOOPBACK, spec.ready_port)  # type: ignore[assignment]
+        family, address = socket.AF_INET, (LOOPBACK, spec.ready_port)
     else:
         return True
     with socket.socket(family, socket.SOCK_STREAM) as probe:
