@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from atoll.schema.deployment import ProcessId
 
 
@@ -23,6 +26,15 @@ class Finished:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class FilePages:
+    """The page cache's part of a file. `nodes` has the node of every page that was looked at."""
+
+    size_bytes: int
+    cached_pages: int
+    nodes: npt.NDArray[np.int32]
+
+
 class Host(Protocol):
     def read_text(self, path: str) -> str:
         """The file's text, undecodable bytes replaced."""
@@ -33,6 +45,31 @@ class Host(Protocol):
         ...
 
     def exists(self, path: str) -> bool: ...
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        """At most `size` bytes from `offset`; fewer at the end of the file."""
+        ...
+
+    def read_link(self, path: str) -> str: ...
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a switch of the kernel (/sys, /proc) in one write(2); it must exist. Files of
+        Atoll's own are written by `atoll.store.files`."""
+        ...
+
+    def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        """The memory node of the page at each address of the process (move_pages(2) without
+        nodes: nothing moves); negative: an errno, -ENOENT for a page that is not there."""
+        ...
+
+    def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
+        """Which pages of a file the page cache holds, and on which nodes; reads nothing in."""
+        ...
+
+    def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
+        """What a HotSpot JVM answers to a jcmd command ('VM.flags -all'). Raises OSError, also
+        where asking could harm it (its SIGQUIT is not caught)."""
+        ...
 
     def affinity(self, pid: int) -> frozenset[int]:
         """The CPUs that the thread `pid` may run on (sched_getaffinity); 0 is the caller."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.host.api import Finished
+import numpy as np
+import numpy.typing as npt
+
+from atoll.host.api import FilePages, Finished
 from atoll.schema.deployment import ProcessId
 
 
@@ -30,6 +34,10 @@ class FakeHost:
         on_run: Callable[[Sequence[str]], Finished] | None = None,
     ) -> None:
         self.files = dict(files or {})
+        self.blobs: dict[str, bytes] = {}  # path -> content, where it is no text
+        self.pages: dict[int, dict[int, int]] = {}  # pid -> address -> node
+        self.cached: dict[str, FilePages] = {}
+        self.jvm_answers: dict[tuple[int, str], str] = {}
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
         self._affinity = affinity
@@ -53,6 +61,34 @@ class FakeHost:
 
     def exists(self, path: str) -> bool:
         return path in self.files or any(name.startswith(path + "/") for name in self.files)
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        content = self.blobs.get(path) or self.read_text(path).encode()
+        return content[offset:] if size is None else content[offset : offset + size]
+
+    def read_link(self, path: str) -> str:
+        return self.read_text(path)
+
+    def write_text(self, path: str, text: str) -> None:
+        self.read_text(path)  # it must exist
+        self.files[path] = text
+
+    def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        where = self.pages.get(pid, {})
+        found = [where.get(int(address), -errno.ENOENT) for address in addresses]
+        return np.array(found, dtype=np.int32)
+
+    def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
+        try:
+            return self.cached[path]
+        except KeyError:
+            raise FileNotFoundError(2, "no such file", path) from None
+
+    def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
+        try:
+            return self.jvm_answers[pid, command]
+        except KeyError:
+            raise ConnectionRefusedError(111, "no JVM", str(pid)) from None
 
     def affinity(self, pid: int) -> frozenset[int]:
         return self._affinity

@@ -14,7 +14,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from atoll.host.api import Finished
+import numpy as np
+import numpy.typing as npt
+
+from atoll.host.api import FilePages, Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
 
@@ -33,6 +36,30 @@ class LocalHost:
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(offset)
+            return file.read(-1 if size is None else size)
+
+    def read_link(self, path: str) -> str:
+        return os.readlink(path)
+
+    def write_text(self, path: str, text: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY)  # never makes a file
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+    def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        raise NotImplementedError  # atoll.host.pages
+
+    def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
+        raise NotImplementedError  # atoll.host.pages
+
+    def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
+        raise NotImplementedError  # atoll.host.jvm_attach
 
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))

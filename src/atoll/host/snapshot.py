@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
+import numpy.typing as npt
+
 from atoll.errors import NotPermitted
-from atoll.host.api import Finished
+from atoll.host.api import FilePages, Finished
 from atoll.host.procfs import parse_stat, status_field
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import ProcessId
@@ -35,6 +38,25 @@ class SnapshotHost:
             return os.path.exists(self._inside(path))
         except FileNotFoundError:
             return False
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        content = Path(self._inside(path)).read_bytes()
+        return content[offset:] if size is None else content[offset : offset + size]
+
+    def read_link(self, path: str) -> str:
+        return os.readlink(os.path.join(self._root, path.lstrip("/")))
+
+    def write_text(self, path: str, text: str) -> None:
+        self._refuse(f"write {path}")
+
+    def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        self._refuse(f"say where the pages of process {pid} are")
+
+    def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
+        self._refuse(f"say where the pages of {path} are")
+
+    def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
+        self._refuse(f"ask the JVM {pid}")
 
     def affinity(self, pid: int) -> frozenset[int]:
         who = str(pid) if pid else "self"

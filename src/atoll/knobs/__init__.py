@@ -1,0 +1,1 @@
+"""System-wide switches: read, journalled on disk before they are turned, undone."""
