@@ -110,6 +110,18 @@ class L3Look(Record):
     local_bytes_per_s: float | None
 
 
+class Expected(Record):
+    """What a process is compared with."""
+
+    # Its place in the plan; or, where nobody planned it, what it was given itself: the CPUs of its
+    # main thread, its own memory policy (docs/inspect.md tells which, and when).
+    source: Literal["plan", "process"]
+    cpus: str  # cpulist: where its threads may run
+    exact: bool  # each thread on all of these CPUs; else it may have fewer of them
+    memory_policy: str  # in numa_maps' words: 'bind:0-1'; empty: not known
+    memory_nodes: str  # nodelist: where its private memory belongs; empty: anywhere
+
+
 class Severity(StrEnum):
     DRIFT = "drift"  # elsewhere than planned or asked: exit code 1
     NOTE = "note"  # worth knowing; nothing was promised
@@ -146,6 +158,8 @@ class Inspection(Record):
     process: str  # name in its deployment, else its comm
     slot: int | None
     command: str
+    expected: Expected
+    memory_policy: str  # of the process, in numa_maps' words; empty: not known
     threads: tuple[ThreadLook, ...]
     memory: MemoryLook | None
     page_cache: tuple[PageCacheLook, ...]
