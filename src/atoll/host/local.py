@@ -12,7 +12,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,9 @@ class LocalHost:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def read_text(self, path: str) -> str:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
+        # newline="": a carriage return in a thread's name begins no new line.
+        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
 
     def list_dir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))

@@ -14,6 +14,7 @@ class Stat:
     parent: int
     start_ticks: int  # clock ticks after boot
     last_cpu: int
+    cpu_ticks: int  # user and system time
 
     @property
     def lives(self) -> bool:
@@ -31,12 +32,13 @@ def parse_stat(text: str) -> Stat:
         parent=int(fields[1]),
         start_ticks=int(fields[19]),
         last_cpu=int(fields[36]),
+        cpu_ticks=int(fields[11]) + int(fields[12]),
     )
 
 
 def status_field(text: str, name: str) -> str:
     """A field of /proc/PID/status; the empty string where this kernel has none."""
-    for line in text.splitlines():
+    for line in text.split("\n"):  # splitlines() would split a thread's name at a form feed
         key, _, value = line.partition(":")
         if key == name:
             return value.strip()
