@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
+from atoll.host.topology import read_machine
+from atoll.plan.identity import machine_id
 from atoll.schema.base import parse
 from atoll.schema.deployment import ProcessId, ProcessSpec, Role, State
 from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, MemoryPolicy, Plan
@@ -43,7 +45,7 @@ from atoll.supervise.lifecycle import (
     lifecycle,
     step,
 )
-from atoll.supervise.place import placed_argv, refuse_unfit
+from atoll.supervise.place import placed_argv, refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
 from atoll.supervise.request import Request
 from atoll.supervise.stop import listing
@@ -234,6 +236,24 @@ def test_what_the_machine_does_not_have_or_allow_is_refused() -> None:
         refuse_unfit(plan, machine("0-3", frozenset({0, 1, 3})))
     with pytest.raises(NotPermitted, match=r"memory nodes 1 of the plan"):
         refuse_unfit(plan, machine("0-3", frozenset({2, 3}), "0"))
+
+
+def test_a_cpu_that_went_offline_makes_no_other_machine() -> None:
+    """Without its CPU 1 the machine has another identity; that is not what the user must hear."""
+    whole = read_machine(synthetic="Package:2 L3:1 Core:2 PU:1")
+    core = whole.cores[1]
+    asleep = whole.model_copy(
+        update={"cores": tuple(c for c in whole.cores if c is not core), "offline_cpus": core.pus}
+    )
+    plan = slotted(cpus=(0, 1), memory_nodes=()).model_copy(
+        update={"machine_id": machine_id(whole)}
+    )
+    refuse_foreign(plan, whole)
+    with pytest.raises(NotPermitted, match=r"CPUs 1 of the plan are offline .*online: 0,2-3\)"):
+        refuse_foreign(plan, asleep)
+    unmasked = plan.slots[0].model_copy(update={"cpus": None})
+    with pytest.raises(UsageError, match=r"another machine .* CPUs 1 offline\); make it anew"):
+        refuse_foreign(plan.model_copy(update={"slots": (unmasked,)}), asleep)
 
 
 def test_free_ports_are_different_and_can_be_bound() -> None:

@@ -5,6 +5,8 @@ Pure but for `refuse_unfit`, which reads what the machine allows right now throu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import status_field
@@ -58,16 +60,29 @@ def plan_nodes(plan: Plan) -> frozenset[int]:
 
 
 def refuse_foreign(plan: Plan, machine: Machine) -> None:
-    """Raises UsageError where the plan's CPU numbers mean something else on this machine."""
+    """Raises UsageError where the plan's CPU numbers mean something else on this machine,
+    NotPermitted where it only lacks CPUs that went offline."""
     here = machine_id(machine)
-    if plan.machine_id != here:
-        was, now = plan.machine, machine.summary
-        raise UsageError(
-            f"the plan was made for another machine ({plan.machine_id}: {was.packages} packages, "
-            f"{was.numa_nodes} nodes, {was.chiplets} chiplets, {was.cores} cores), this one is "
-            f"{here} ({now.packages}, {now.numa_nodes}, {now.chiplets}, {now.cores}); "
-            "make it anew here with 'atoll plan'"
-        )
+    if plan.machine_id == here:
+        return
+    # First, because a machine without some of its CPUs looks like another one.
+    if offline := plan_cpus(plan) & frozenset(machine.offline_cpus):
+        raise _offline(offline, machine.pus)
+    was, now = plan.machine, machine.summary
+    asleep = f", CPUs {format_cpulist(machine.offline_cpus)} offline" * bool(machine.offline_cpus)
+    raise UsageError(
+        f"the plan was made for another machine ({plan.machine_id}: {was.packages} packages, "
+        f"{was.numa_nodes} nodes, {was.chiplets} chiplets, {was.cores} cores), this one is "
+        f"{here} ({now.packages}, {now.numa_nodes}, {now.chiplets}, {now.cores}{asleep}); "
+        "make it anew here with 'atoll plan'"
+    )
+
+
+def _offline(cpus: Iterable[int], online: Iterable[int]) -> NotPermitted:
+    return NotPermitted(
+        f"CPUs {format_cpulist(cpus)} of the plan are offline or not there "
+        f"(online: {format_cpulist(online)}); bring them online or make the plan anew"
+    )
 
 
 def refuse_unfit(plan: Plan, host: Host) -> None:
@@ -75,10 +90,7 @@ def refuse_unfit(plan: Plan, host: Host) -> None:
     wanted = plan_cpus(plan)
     online = frozenset(parse_cpulist(host.read_text("/sys/devices/system/cpu/online")))
     if offline := wanted - online:
-        raise NotPermitted(
-            f"CPUs {format_cpulist(offline)} of the plan are offline or not there "
-            f"(online: {format_cpulist(online)}); bring them online or make the plan anew"
-        )
+        raise _offline(offline, online)
     allowed = host.affinity(0)
     if outside := wanted - allowed:
         raise NotPermitted(
