@@ -1,10 +1,17 @@
-// atoll._native: the native library as Python sees it. Thin: text in, text out.
+// atoll._native: the native library as Python sees it. Thin: text and arrays in, the same out.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <memory>
+#include <system_error>
+#include <vector>
+
 #include "atoll/topology.hpp"
+#include "page_cache.hpp"
+#include "pages.hpp"
 
 namespace nb = nanobind;
 
@@ -24,6 +31,61 @@ std::string discover(const std::string& kind, const std::string& where,
   }
 }
 
+using Addresses = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename Element>
+using Array = nb::ndarray<nb::numpy, Element, nb::ndim<1>>;
+
+// An array for Python that owns the vector's memory.
+template <typename Element>
+Array<Element> give(std::vector<Element>&& values) {
+  auto held = std::make_unique<std::vector<Element>>(std::move(values));
+  std::vector<Element>* vector = held.get();
+  const nb::capsule owner(
+      vector, [](void* pointer) noexcept { delete static_cast<std::vector<Element>*>(pointer); });
+  held.release();
+  return Array<Element>(vector->data(), {vector->size()}, owner);
+}
+
+// Python's OSError picks the subclass (PermissionError, ProcessLookupError) by the number.
+[[noreturn]] void raise(const std::system_error& fault) {
+  const nb::tuple arguments = nb::make_tuple(fault.code().value(), fault.what());
+  PyErr_SetObject(PyExc_OSError, arguments.ptr());
+  throw nb::python_error();
+}
+
+Array<std::int32_t> page_nodes(int pid, const Addresses& addresses) {
+  std::vector<std::int32_t> nodes(addresses.size());
+  try {
+    const nb::gil_scoped_release others_may_run;
+    atl::inspect::page_nodes(pid, {addresses.data(), addresses.size()}, nodes);
+  } catch (const std::system_error& fault) {
+    raise(fault);
+  }
+  return give(std::move(nodes));
+}
+
+Array<std::uint8_t> huge_pages(int pid, const Addresses& addresses) {
+  std::vector<std::uint8_t> huge(addresses.size());
+  try {
+    const nb::gil_scoped_release others_may_run;
+    atl::inspect::huge_pages(pid, {addresses.data(), addresses.size()}, huge);
+  } catch (const std::system_error& fault) {
+    raise(fault);
+  }
+  return give(std::move(huge));
+}
+
+nb::tuple cached_nodes(const std::string& path, std::uint64_t most_pages) {
+  atl::inspect::FilePages found;
+  try {
+    const nb::gil_scoped_release others_may_run;
+    found = atl::inspect::cached_nodes(path, most_pages);
+  } catch (const std::system_error& fault) {
+    raise(fault);
+  }
+  return nb::make_tuple(found.size_bytes, found.cached_pages, give(std::move(found.nodes)));
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -34,4 +96,10 @@ NB_MODULE(_native, module) {
              nb::arg("content") = nb::none(),
              "The machine as JSON (format atoll/machine). Raises TopologyFault or OwnFault with "
              "one line.");
+  module.def("page_nodes", &page_nodes, nb::arg("pid"), nb::arg("addresses"),
+             "The memory node of the page at each address; negative: an errno. Raises OSError.");
+  module.def("huge_pages", &huge_pages, nb::arg("pid"), nb::arg("addresses"),
+             "1 for each address that a huge page maps. Raises OSError.");
+  module.def("cached_nodes", &cached_nodes, nb::arg("path"), nb::arg("most_pages"),
+             "(size in bytes, cached pages, nodes of the pages looked at). Raises OSError.");
 }

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol
 
 from atoll.schema.deployment import ProcessId
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,15 @@ class Host(Protocol):
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         """The memory node of the page at each address of the process (move_pages(2) without
         nodes: nothing moves); negative: an errno, -ENOENT for a page that is not there."""
+        ...
+
+    def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Whether a huge page maps each address of the process now. Raises OSError, ENOTTY where
+        the kernel cannot say (before Linux 6.7)."""
+        ...
+
+    def file_size(self, path: str) -> int:
+        """Bytes of a regular file. Raises OSError, also for what is none."""
         ...
 
     def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:

@@ -36,6 +36,7 @@ class FakeHost:
         self.files = dict(files or {})
         self.blobs: dict[str, bytes] = {}  # path -> content, where it is no text
         self.pages: dict[int, dict[int, int]] = {}  # pid -> address -> node
+        self.huge: set[int] = set()  # addresses
         self.cached: dict[str, FilePages] = {}
         self.jvm_answers: dict[tuple[int, str], str] = {}
         self.processes: dict[int, FakeProcess] = {}
@@ -77,6 +78,12 @@ class FakeHost:
         where = self.pages.get(pid, {})
         found = [where.get(int(address), -errno.ENOENT) for address in addresses]
         return np.array(found, dtype=np.int32)
+
+    def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        return np.array([int(address) in self.huge for address in addresses], dtype=np.bool_)
+
+    def file_size(self, path: str) -> int:
+        return self.cached_nodes(path, most_pages=0).size_bytes
 
     def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
         try:

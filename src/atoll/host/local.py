@@ -12,13 +12,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from atoll.host import pages
 from atoll.host.api import FilePages, Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class LocalHost:
@@ -54,10 +57,16 @@ class LocalHost:
             os.close(descriptor)
 
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        raise NotImplementedError  # atoll.host.pages
+        return pages.page_nodes(pid, addresses)
+
+    def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        return pages.huge_pages(pid, addresses)
+
+    def file_size(self, path: str) -> int:
+        return pages.file_size(path)
 
     def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
-        raise NotImplementedError  # atoll.host.pages
+        return pages.cached_nodes(path, most_pages=most_pages)
 
     def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
         raise NotImplementedError  # atoll.host.jvm_attach

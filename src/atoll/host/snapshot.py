@@ -9,16 +9,17 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NoReturn
 
 from atoll.errors import NotPermitted
 from atoll.host.api import FilePages, Finished
 from atoll.host.procfs import parse_stat, status_field
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import ProcessId
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class SnapshotHost:
@@ -51,6 +52,12 @@ class SnapshotHost:
 
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         self._refuse(f"say where the pages of process {pid} are")
+
+    def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        self._refuse(f"say which pages of process {pid} are huge")
+
+    def file_size(self, path: str) -> int:
+        return os.path.getsize(self._inside(path))
 
     def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
         self._refuse(f"say where the pages of {path} are")
