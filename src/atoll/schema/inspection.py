@@ -80,11 +80,14 @@ class PageCacheLook(Record):
 class MallocLook(Record):
     """Which malloc answers: what was asked for, what is mapped, whose code is called."""
 
-    preload: tuple[str, ...]  # LD_PRELOAD as the process was started with
+    preload: tuple[str, ...]  # LD_PRELOAD as the process was started with, /etc/ld.so.preload
     loaded: tuple[str, ...]  # allocator libraries that are mapped, in the linker's order
     reached: str | None  # the object that malloc resolves to: 'libjemalloc.so.2', 'libc.so.6'
     # Objects whose malloc goes elsewhere, or that bring an allocator of their own.
     exceptions: dict[str, str] = Field(default_factory=dict)
+    # Preloads that changed no malloc, and why: 'no such file', 'defines no malloc'.
+    preload_faults: dict[str, str] = Field(default_factory=dict)
+    unknown: str = ""  # why `reached` is None
 
 
 class JvmLook(Record):

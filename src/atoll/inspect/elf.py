@@ -1,0 +1,292 @@
+"""ELF files: segments, the dynamic section, symbols with their versions, relocations.
+
+After elf(5), the System V gABI, its x86-64 and AArch64 supplements, and the GNU extensions
+(DT_GNU_HASH, symbol versions) as the dynamic linkers of glibc and musl read them. Only what the
+search for `malloc` needs: 64-bit little-endian files of the two machines that Atoll runs on.
+
+A file comes as a function that reads bytes at an offset, so that tables are fetched and the rest
+of a large library is not. Whatever the bytes are, the only fault is ElfFault; no table is larger
+than `MAX_TABLE_BYTES`, no chain is followed for more than `MAX_CHAIN` steps, and at most
+`MAX_NAMES` names are looked at.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_TABLE_BYTES = 64 << 20
+MAX_CHAIN = 4096
+MAX_NAMES = 1 << 16
+
+X86_64, AARCH64 = 62, 183
+MACHINES = {X86_64: "x86-64", AARCH64: "aarch64", 3: "i386", 40: "arm", 243: "riscv", 21: "ppc64"}
+# (GLOB_DAT, JUMP_SLOT): the relocations that leave a function's address in the GOT.
+_GOT_TYPES = {X86_64: (6, 7), AARCH64: (1025, 1026)}
+
+PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
+DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 2, 4, 5, 6, 7, 8
+DT_STRSZ, DT_DEBUG, DT_JMPREL = 10, 21, 23
+DT_GNU_HASH, DT_VERSYM, DT_RELACOUNT = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFF9
+DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
+_SHT_SYMTAB = 2
+
+Bytes = Callable[[int, int], bytes]  # (offset, size): fewer at the end of the file
+Records = npt.NDArray[np.void]
+
+_SYMBOL = np.dtype(
+    {
+        "names": ["name", "info", "other", "section", "value", "size"],
+        "formats": ["<u4", "u1", "u1", "<u2", "<u8", "<u8"],
+    }
+)
+_RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+_TAG = np.dtype([("tag", "<i8"), ("value", "<u8")])
+
+
+class ElfFault(Exception):
+    """The bytes are no ELF file that can be read; the text says why, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    type: int
+    offset: int
+    address: int
+    file_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    index: int
+    name: str
+    value: int
+    defined: bool
+    visible: bool  # global or weak: others can be bound to it
+
+
+class Elf:
+    """An ELF file, read as far as it is asked."""
+
+    def __init__(self, read: Bytes) -> None:
+        """Raises ElfFault if it is no 64-bit little-endian ELF file."""
+        self._read = read
+        head = self.bytes_at(0, 64)
+        if head[:4] != b"\x7fELF":
+            raise ElfFault("is no ELF file")
+        if head[4] != 2 or head[5] != 1:
+            self.machine = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0]
+            raise ElfFault(f"is for {self.machine_name}, not a 64-bit little-endian machine")
+        (self.type, self.machine, _, self.entry, program, self._sections_at) = struct.unpack_from(
+            "<HHIQQQ", head, 16
+        )
+        entry_bytes, entries, self._section_bytes, self._section_count = struct.unpack_from(
+            "<HHHH", head, 54
+        )
+        if entries and entry_bytes != 56:
+            raise ElfFault("has a damaged program header")
+        table = self.bytes_at(program, entries * 56)
+        fields = (struct.unpack_from("<IIQQQQQQ", table, 56 * i) for i in range(entries))
+        self.segments = tuple(Segment(f[0], f[2], f[3], f[5], f[6]) for f in fields)
+
+    @property
+    def machine_name(self) -> str:
+        return MACHINES.get(self.machine, f"machine {self.machine}")
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes of the file."""
+        if not (0 <= offset < 1 << 62 and 0 <= size <= MAX_TABLE_BYTES):
+            raise ElfFault("is damaged: a table lies outside")
+        found = self._read(offset, size) if size else b""
+        if len(found) != size:
+            raise ElfFault("is damaged: it is shorter than its tables")
+        return found
+
+    def segment(self, kind: int) -> Segment | None:
+        return next((segment for segment in self.segments if segment.type == kind), None)
+
+    def extent(self) -> tuple[int, int]:
+        """The addresses that it takes up, before the base is added."""
+        loads = [segment for segment in self.segments if segment.type == PT_LOAD]
+        if not loads:
+            return 0, 0
+        return min(s.address for s in loads), max(s.address + s.memory_bytes for s in loads)
+
+    @cached_property
+    def tags(self) -> dict[int, int]:
+        """The dynamic section; empty where there is none."""
+        segment = self.segment(PT_DYNAMIC)
+        return {} if segment is None else parse_tags(self.bytes_at(*_range(segment)))
+
+    def memory(self, address: int, size: int) -> bytes:
+        """What lies at an address of the loaded file, before relocation."""
+        for segment in self.segments:
+            start = address - segment.address
+            if segment.type == PT_LOAD and 0 <= start <= segment.file_bytes - size:
+                return self.bytes_at(segment.offset + start, size)
+        raise ElfFault("is damaged: a table lies in no segment")
+
+    # ---- symbols -------------------------------------------------------------------------------
+
+    @cached_property
+    def dynamic_symbols(self) -> SymbolTable | None:
+        tags = self.tags
+        if DT_SYMTAB not in tags or DT_STRTAB not in tags:
+            return None
+        count = self._symbol_count()
+        table = self.memory(tags[DT_SYMTAB], count * _SYMBOL.itemsize)
+        names = self.memory(tags[DT_STRTAB], tags.get(DT_STRSZ, 0))
+        return SymbolTable(np.frombuffer(table, _SYMBOL), names)
+
+    def static_symbols(self) -> SymbolTable | None:
+        """.symtab, which `strip` removes; None too where it is larger than MAX_TABLE_BYTES."""
+        if not self._sections_at or self._section_bytes != 64:
+            return None
+        raw = self.bytes_at(self._sections_at, 64 * self._section_count)
+        headers = [struct.unpack_from("<IIQQQQII", raw, at) for at in range(0, len(raw), 64)]
+        for header in headers:
+            if header[1] == _SHT_SYMTAB and header[6] < len(headers):
+                names = headers[header[6]]
+                if max(header[5], names[5]) > MAX_TABLE_BYTES:
+                    return None
+                count = header[5] // _SYMBOL.itemsize
+                table = self.bytes_at(header[4], count * _SYMBOL.itemsize)
+                return SymbolTable(np.frombuffer(table, _SYMBOL), self.bytes_at(names[4], names[5]))
+        return None
+
+    def _symbol_count(self) -> int:
+        """The dynamic symbol table does not tell its size: the hash tables do."""
+        tags = self.tags
+        if DT_HASH in tags:
+            return int(struct.unpack("<II", self.memory(tags[DT_HASH], 8))[1])
+        if DT_GNU_HASH not in tags:
+            return 0
+        at = tags[DT_GNU_HASH]
+        buckets, first, blooms, _ = struct.unpack("<IIII", self.memory(at, 16))
+        chains = at + 16 + 8 * blooms + 4 * buckets
+        starts = np.frombuffer(self.memory(at + 16 + 8 * blooms, 4 * buckets), "<u4")
+        last = int(starts.max(initial=0))
+        if last < first:
+            return int(first)  # only undefined symbols
+        for index in range(last, last + MAX_CHAIN):
+            if self.memory(chains + 4 * (index - first), 4)[0] & 1:  # the end of its bucket
+                return index + 1
+        raise ElfFault("is damaged: a hash chain has no end")
+
+    def version(self, symbol: Symbol) -> tuple[str, bool]:
+        """(the version of a dynamic symbol or '', whether only that version is meant)."""
+        if DT_VERSYM not in self.tags:
+            return "", False
+        (number,) = struct.unpack("<H", self.memory(self.tags[DT_VERSYM] + 2 * symbol.index, 2))
+        name = self._version_names.get(number & 0x7FFF, "") if number & 0x7FFF > 1 else ""
+        return name, bool(number & 0x8000)
+
+    @cached_property
+    def _version_names(self) -> dict[int, str]:
+        """By number: the versions that it defines (verdef) and those that it needs (verneed)."""
+        found: dict[int, str] = {}
+        steps, at = 0, self.tags.get(DT_VERDEF, 0)
+        while at and steps < MAX_CHAIN:
+            _, _, number, _, _, aux, step = struct.unpack("<HHHHIII", self.memory(at, 20))
+            found[number] = self._name(struct.unpack("<I", self.memory(at + aux, 4))[0])
+            at, steps = at + step if step else 0, steps + 1
+        at = self.tags.get(DT_VERNEED, 0)
+        while at and steps < MAX_CHAIN:
+            _, count, _, aux, step = struct.unpack("<HHIII", self.memory(at, 16))
+            each = at + aux
+            for _ in range(min(count, MAX_CHAIN - steps)):
+                _, _, number, name, hop = struct.unpack("<IHHII", self.memory(each, 16))
+                found[number] = self._name(name)
+                each, steps = each + hop, steps + 1
+            at, steps = at + step if step else 0, steps + 1
+        return found
+
+    def _name(self, offset: int) -> str:
+        symbols = self.dynamic_symbols
+        return "" if symbols is None else symbols.name_at(offset)
+
+    # ---- relocations ---------------------------------------------------------------------------
+
+    def got_slots(self, symbol: Symbol) -> tuple[int, ...]:
+        """Addresses (before the base) where the linker leaves the address of a dynamic symbol."""
+        tags = self.tags
+        # The relative relocations come first and name no symbol: most of a large library's.
+        skip = min(tags.get(DT_RELACOUNT, 0) * _RELOCATION.itemsize, tags.get(DT_RELASZ, 0))
+        slots: list[int] = []
+        for start, size in (
+            (tags.get(DT_RELA, 0) + skip, tags.get(DT_RELASZ, 0) - skip),
+            (tags.get(DT_JMPREL, 0), tags.get(DT_PLTRELSZ, 0)),
+        ):
+            size -= size % _RELOCATION.itemsize
+            if size > 0:
+                table = np.frombuffer(self.memory(start, size), _RELOCATION)
+                kinds = table["info"] & np.uint64(0xFFFFFFFF)
+                ours = (table["info"] >> np.uint64(32)) == symbol.index
+                ours &= np.isin(kinds, _GOT_TYPES.get(self.machine, ()))
+                slots += (int(address) for address in table["offset"][ours])
+        return tuple(dict.fromkeys(slots))
+
+
+class SymbolTable:
+    """Symbols and their names; found by the end of the name, without decoding the others."""
+
+    def __init__(self, symbols: Records, names: bytes) -> None:
+        self._symbols, self._names = symbols, names
+
+    def ending_in(self, end: bytes) -> list[Symbol]:
+        """The symbols whose names end so. Linkers share tails: 'malloc' may be that of another."""
+        ends = self._places_of(end + b"\0")
+        if not len(ends) or not len(self._symbols):
+            return []
+        starts = self._symbols["name"].astype(np.int64)
+        place = np.minimum(np.searchsorted(ends, starts), len(ends) - 1)
+        ahead = ends[place] - starts
+        found = []
+        for index in np.flatnonzero((ahead >= 0) & (ahead < 128))[:MAX_NAMES]:
+            symbol = self._symbols[index]
+            start = int(symbol["name"])
+            name = self._names[start : start + int(ahead[index]) + len(end)]
+            if b"\0" not in name:
+                found.append(
+                    Symbol(
+                        index=int(index),
+                        name=name.decode("utf-8", "replace"),
+                        value=int(symbol["value"]),
+                        defined=bool(symbol["section"]),
+                        visible=int(symbol["info"]) >> 4 in (1, 2, 10),  # GLOBAL, WEAK, UNIQUE
+                    )
+                )
+        return found
+
+    def name_at(self, offset: int) -> str:
+        end = self._names.find(b"\0", offset, offset + 4096)
+        return self._names[offset : max(end, offset)].decode("utf-8", "replace")
+
+    def _places_of(self, text: bytes) -> npt.NDArray[np.int64]:
+        places: list[int] = []
+        at = self._names.find(text)
+        while at >= 0 and len(places) < MAX_NAMES:
+            places.append(at)
+            at = self._names.find(text, at + 1)
+        return np.array(places, dtype=np.int64)
+
+
+def parse_tags(raw: bytes) -> dict[int, int]:
+    """A dynamic section's tags up to DT_NULL; of a tag that comes twice the first."""
+    table = np.frombuffer(raw[: len(raw) // _TAG.itemsize * _TAG.itemsize], _TAG)
+    found: dict[int, int] = {}
+    for tag, value in table[:4096].tolist():
+        if tag == 0:
+            break
+        found.setdefault(tag, value)
+    return found
+
+
+def _range(segment: Segment) -> tuple[int, int]:
+    return segment.offset, segment.file_bytes

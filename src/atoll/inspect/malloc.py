@@ -1,0 +1,307 @@
+"""Whose `malloc` a process reaches: not what was asked for, nor what is mapped, but what is called.
+
+A preload can fail in many quiet ways: the file is missing or for another machine, the program is
+static or runs with raised rights, it brings a malloc that comes first, the library defines none
+(libtbbmalloc without its proxy), or the engine calls an allocator of its own by another name
+(DuckDB's jemalloc). So the answer is read where the calls go: in the GOT slots for `malloc` of
+every loaded object, as they stand in memory. A slot that is not bound yet (lazy binding) says
+nothing; if no slot is bound, the answer is what the dynamic linker would find: the first object
+of the link map that defines a fitting `malloc` (Drepper, "How To Write Shared Libraries", 1.5).
+
+`resolve` and `preload_faults` are pure; `look_at_malloc` reads memory, never writes, and stops
+nothing. A malloc that is replaced in other ways (code patched, hooks) is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from atoll.host.api import Host
+from atoll.inspect.elf import Elf, ElfFault, Symbol, SymbolTable
+from atoll.inspect.link_map import (
+    FileMapping,
+    NoLinkMap,
+    SharedObject,
+    StaticProgram,
+    is_secure,
+    parse_file_mappings,
+    program,
+    read_memory,
+    shared_objects,
+)
+from atoll.inspect.processes import environment
+from atoll.schema.inspection import MallocLook
+
+_ALLOCATOR = re.compile(
+    r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|snmalloc|rpmalloc|scudo|hardened_malloc)"
+)
+# What a bundled allocator calls its malloc when it leaves the system's name alone.
+_BUNDLED = {
+    "je_malloc": "jemalloc",
+    "rjem_malloc": "jemalloc",
+    "mi_malloc": "mimalloc",
+    "tc_malloc": "tcmalloc",
+    "rpmalloc": "rpmalloc",
+    "sn_malloc": "snmalloc",
+    "scalable_malloc": "tbbmalloc",
+}
+_BUNDLED_NAME = re.compile(rf"(?:.*_)?({'|'.join(_BUNDLED)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    address: int
+    version: str
+    only_that_version: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """One object of the link map, as far as malloc is concerned. Addresses as in memory."""
+
+    name: str
+    path: str = ""  # as the dynamic linker found it
+    start: int = 0
+    end: int = 0
+    definitions: tuple[Definition, ...] = ()
+    wanted_version: str = ""  # of the malloc that it calls
+    slots: tuple[int, ...] = ()  # what its GOT slots for malloc hold
+    stub: int = 0  # its PLT entry, where that is malloc's address for everybody (non-PIE)
+    bundled: str = ""  # 'jemalloc (duckdb_je_malloc)'
+
+    @property
+    def is_allocator(self) -> bool:
+        return _ALLOCATOR.match(self.name) is not None
+
+
+def look_at_malloc(host: Host, pid: int) -> MallocLook:
+    """Raises OSError if the process is gone or not ours to look into."""
+    preload = asked_preloads(host, pid)
+    mappings = parse_file_mappings(host.read_text(f"/proc/{pid}/maps"))
+    try:
+        loaded = [_loaded(host, pid, shared) for shared in shared_objects(host, pid, mappings)]
+    except StaticProgram:
+        return _static(host, pid, preload)
+    except PermissionError:
+        unknown = f"/proc/{pid}/mem: not permitted (ptrace_scope?); run as root"
+        return _unwalked(preload, mappings, unknown)
+    except (NoLinkMap, ElfFault) as fault:
+        return _unwalked(preload, mappings, str(fault))
+    reached, exceptions = resolve(loaded)
+    faults = preload_faults(preload, loaded, reached)
+    for entry in preload:
+        if entry in faults and not faults[entry]:
+            faults[entry] = _why_not_loaded(host, pid, entry)
+    return MallocLook(
+        preload=preload,
+        loaded=tuple(each.name for each in loaded if each.is_allocator),
+        reached=reached,
+        exceptions=exceptions,
+        preload_faults=faults,
+        unknown="" if reached else "no loaded object defines malloc",
+    )
+
+
+def asked_preloads(host: Host, pid: int) -> tuple[str, ...]:
+    """LD_PRELOAD of its environment, then /etc/ld.so.preload of its root (ld.so(8))."""
+    names = re.split(r"[ :]+", environment(host, pid).get("LD_PRELOAD", ""))
+    try:
+        text = host.read_text(f"/proc/{pid}/root/etc/ld.so.preload")
+    except OSError:
+        text = ""
+    names += re.split(r"[\s:]+", re.sub(r"#.*", "", text))
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+# ---- whose malloc: pure ------------------------------------------------------------------------
+
+
+def resolve(objects: Sequence[LoadedObject]) -> tuple[str | None, dict[str, str]]:
+    """(the object whose malloc the process reaches, the objects for which it is another one).
+
+    `objects` are in search order, the program first. The program's own slot decides; if it calls
+    no malloc or has not yet, most of the bound slots; if none is bound, the search order.
+    """
+    bound = {each.name: _destinations(each, objects) for each in objects}
+    counts = Counter(name for names in bound.values() for name in names)
+    program_s = bound[objects[0].name] if objects else []
+    if program_s:
+        reached: str | None = program_s[0]
+    elif counts:
+        reached = counts.most_common(1)[0][0]
+    else:
+        reached = search(objects)
+    exceptions = {
+        name: other
+        for name, names in bound.items()
+        if (other := next((each for each in names if each != reached), None))
+    }
+    exceptions |= {each.name: f"its own {each.bundled}" for each in objects if each.bundled}
+    return reached, exceptions
+
+
+def search(objects: Sequence[LoadedObject]) -> str | None:
+    """The object whose malloc the dynamic linker would bind a call to (glibc's do_lookup_x)."""
+    wanted = next((each.wanted_version for each in objects if each.wanted_version), "")
+    for each in objects:
+        for definition in each.definitions:
+            unversioned = not definition.version and not definition.only_that_version
+            default = not wanted and not definition.only_that_version
+            if unversioned or default or definition.version == wanted:
+                return each.name
+    return None
+
+
+def _destinations(caller: LoadedObject, objects: Sequence[LoadedObject]) -> list[str]:
+    """Where the bound ones of an object's slots lead."""
+    found = []
+    for address in caller.slots:
+        home = next((each for each in objects if each.start <= address < each.end), None)
+        if home is None:
+            continue  # not filled in yet, or code that was made at run time
+        if address == home.stub:
+            # The program's PLT entry stands for malloc; it goes where the program's slot does.
+            if home is not caller:
+                found += _destinations(home, objects)
+        elif home is not caller or any(address == d.address for d in caller.definitions):
+            found.append(home.name)
+        # Else its own PLT: not bound yet.
+    return found
+
+
+def preload_faults(
+    preload: Sequence[str], objects: Sequence[LoadedObject], reached: str | None
+) -> dict[str, str]:
+    """Of the preloads that change no malloc, why; empty: it is not loaded. A preload that is
+    there and is no allocator has another purpose: no fault."""
+    faults = {}
+    for entry in preload:
+        name = entry.rpartition("/")[2]
+        each = next((o for o in objects if o.path == entry or o.name == name), None)
+        if each is None:
+            faults[entry] = ""
+        elif each.name == reached or not (each.is_allocator or each.definitions):
+            continue
+        elif not each.definitions:
+            proxy = "libtbbmalloc_proxy.so.2"
+            tbb = each.name.startswith("libtbbmalloc.")
+            faults[entry] = f"defines no malloc{f'; preload {proxy} instead' if tbb else ''}"
+        elif reached == objects[0].name:
+            faults[entry] = "the program has a malloc of its own, which comes first"
+        else:
+            faults[entry] = f"{reached} comes before it"
+    return faults
+
+
+# ---- reading -----------------------------------------------------------------------------------
+
+
+def _loaded(host: Host, pid: int, shared: SharedObject) -> LoadedObject:
+    name = _base_name(shared.name)
+    if shared.elf is None:
+        return LoadedObject(name, shared.name)
+    try:
+        return _symbols_of(host, pid, shared.elf, shared, name)
+    except (ElfFault, OSError):
+        return LoadedObject(name, shared.name)
+
+
+def _symbols_of(host: Host, pid: int, elf: Elf, shared: SharedObject, name: str) -> LoadedObject:
+    base = shared.base
+    low, high = elf.extent()
+    symbols = [s for s in _ending(elf.dynamic_symbols) if s.visible and s.name == "malloc"]
+    calls = [symbol for symbol in symbols if not symbol.defined]
+    memory = f"/proc/{pid}/mem"
+    slots = [
+        read_memory(host, memory, base + slot, 8)
+        for symbol in symbols
+        for slot in elf.got_slots(symbol)
+    ]
+    return LoadedObject(
+        name=name,
+        path=shared.name,
+        start=base + low,
+        end=base + high,
+        definitions=tuple(
+            Definition(base + symbol.value, *elf.version(symbol))
+            for symbol in symbols
+            if symbol.defined
+        ),
+        wanted_version=next((elf.version(symbol)[0] for symbol in calls), ""),
+        slots=tuple(struct.unpack("<Q", raw)[0] for raw in slots if len(raw) == 8),
+        stub=next((base + symbol.value for symbol in calls if symbol.value), 0),
+        bundled="" if _ALLOCATOR.match(name) else _bundled(elf),
+    )
+
+
+def _bundled(elf: Elf) -> str:
+    """An allocator inside, by the name of its malloc; the private symbols are read last."""
+    for static in (False, True):
+        table = elf.static_symbols() if static else elf.dynamic_symbols
+        for symbol in _ending(table):
+            found = _BUNDLED_NAME.fullmatch(symbol.name) if symbol.defined else None
+            if found:
+                return f"{_BUNDLED[found[1]]} ({symbol.name})"
+    return ""
+
+
+def _ending(table: SymbolTable | None) -> list[Symbol]:
+    return table.ending_in(b"malloc") if table is not None else []
+
+
+def _static(host: Host, pid: int, preload: Sequence[str]) -> MallocLook:
+    name = _base_name(host.read_link(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
+    try:
+        bundled = _bundled(program(host, pid))
+    except ElfFault:
+        bundled = ""
+    why = "the program is statically linked: it loads nothing"
+    return MallocLook(
+        preload=tuple(preload),
+        loaded=(),
+        reached=name,
+        exceptions={name: f"its own {bundled}"} if bundled else {},
+        preload_faults=dict.fromkeys(preload, why),
+    )
+
+
+def _unwalked(
+    preload: tuple[str, ...], mappings: Sequence[FileMapping], unknown: str
+) -> MallocLook:
+    names = dict.fromkeys(_base_name(mapping.path) for mapping in mappings)
+    return MallocLook(
+        preload=preload,
+        loaded=tuple(name for name in names if _ALLOCATOR.match(name)),
+        reached=None,
+        unknown=unknown,
+    )
+
+
+def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
+    if is_secure(host, pid):
+        return "the program runs with raised rights (AT_SECURE), where preloads are dropped"
+    if "/" not in entry or "$" in entry:
+        return "the dynamic linker did not find it"
+    path = f"/proc/{pid}/{'root' if entry.startswith('/') else 'cwd/'}{entry}"
+    try:
+        elf = Elf(lambda offset, size: host.read_bytes(path, offset=offset, size=size))
+        mine = program(host, pid)
+    except FileNotFoundError:
+        return "no such file"
+    except PermissionError:
+        return "it may not be read"
+    except OSError as fault:
+        return f"it cannot be read: {fault.strerror}"
+    except ElfFault as fault:
+        return str(fault)
+    if elf.machine != mine.machine:
+        return f"is for {elf.machine_name}, the program for {mine.machine_name}"
+    return "the dynamic linker did not load it: what it needs may be missing, or it came later"
+
+
+def _base_name(path: str) -> str:
+    return path.removesuffix(" (deleted)").rpartition("/")[2]
