@@ -9,7 +9,7 @@ from collections.abc import Callable
 from atoll.host.api import Host
 from atoll.inspect.processes import descendants, marked, process_table
 from atoll.schema.deployment import Deployment, ProcessId
-from atoll.supervise import cgroup, records
+from atoll.supervise import cgroup, records, segments
 
 _POLL_S = 0.02
 _POLL_MAX_S = 0.2
@@ -74,6 +74,7 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
             grace_s=grace_s,
         )
         cgroup.end(deployment.cgroup, deployment.id)
+        segments.remove(deployment)
     records.remove_folders(deployment)
     return ended
 

@@ -18,7 +18,7 @@ from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
 from atoll.store.files import write_atomic
-from atoll.supervise import cgroup, lifecycle, records
+from atoll.supervise import cgroup, lifecycle, records, segments
 from atoll.supervise.ending import end_descendants, mark_of
 from atoll.supervise.lastwords import how_it_ended, last_words
 from atoll.supervise.place import placed_argv
@@ -193,6 +193,7 @@ class Supervisor:
 
 def close_record(record: Deployment) -> None:
     """The last act of a deployment: a failed one stays listed, another is forgotten."""
+    segments.remove(record)
     records.remove_folders(record)
     if record.state is not State.FAILED:
         records.forget(record.name)
