@@ -125,6 +125,9 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     names = [target for target in wish.targets if not is_path(target)]
     plans = [read_plan(target) for target in wish.targets if is_path(target)]
     engines = {name: registry.get(name) for name in (*names, *(plan.engine for plan in plans))}
+    for engine in engines.values():
+        for table in suite.tables:
+            engine.attach_sql(table, "")  # one that cannot read the suite's files refuses here
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
     installations = {name: engine.locate(host) for name, engine in engines.items()}
     entrants, notes = line_up(

@@ -24,6 +24,7 @@ class Installation:
     home: str  # where it lives; adapters know their own layout below it
     java: str = ""  # the java executable, for JVM engines
     java_version: str = ""
+    cache: str = ""  # a folder of Atoll's cache for what the engine makes once and keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +96,8 @@ class Engine(Protocol):
         ...
 
     def attach_sql(self, table: str, path: str) -> list[str]:
-        """Statements that make the Parquet file(s) at `path` readable as `table`."""
+        """Statements that make the Parquet file(s) at `path` readable as `table`.
+
+        Raises UsageError where the engine has no way to read them.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Engines by name: the two that Atoll brings, and those of other packages.
+"""Engines by name: those that Atoll brings, and those of other packages.
 
 A package adds an engine with an entry point in the group `atoll.engines` that names a class
 (or a function) without arguments which gives an `atoll.engines.base.Engine`. An engine's
@@ -18,6 +18,7 @@ GROUP = "atoll.engines"
 _OWN = {
     "spark": ("atoll.engines.spark", "SparkEngine"),
     "duckdb": ("atoll.engines.duckdb", "DuckDBEngine"),
+    "postgresql": ("atoll.engines.postgresql", "PostgreSQLEngine"),
 }
 
 

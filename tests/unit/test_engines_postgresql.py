@@ -1,0 +1,298 @@
+"""PostgreSQL: what a slot makes of its configuration, where it is looked for, what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from atoll.cli import cli
+from atoll.engines import postgresql, postgresql_instance, registry
+from atoll.engines.base import Installation, Layout
+from atoll.engines.postgresql import PostgreSQLEngine, find_postgresql
+from atoll.errors import EngineFailed, NotPermitted, UsageError
+from atoll.host.api import Finished
+from atoll.host.fake import FakeHost
+from atoll.plan import make_plan
+from atoll.schema.plan import Plan
+from atoll.supervise.segments import left_over
+from tests.unit.machines import GIB, MIB, NodeShape, build, milan
+
+HOME = "/usr/lib/postgresql/15/bin"
+INSTALLED = Installation("15.18", HOME, cache="/cache/postgresql")
+ENGINE = PostgreSQLEngine()
+
+
+def layout(plan: Plan, installed: Installation = INSTALLED) -> Layout:
+    return ENGINE.layout(plan, installed, run_dir="/run/x", ports=(), scratch_dir="/var/x")
+
+
+def settings(made: Layout, index: int) -> dict[str, str]:
+    pairs = [line.split(" = ", 1) for line in made.files[f"postgresql-{index}.conf"].splitlines()]
+    return {key: value.removeprefix("'").removesuffix("'") for key, value in pairs}
+
+
+def size_bytes(text: str) -> int:
+    return int(text[:-2]) * {"kB": 1 << 10, "MB": 1 << 20}[text[-2:]]
+
+
+# ---- the layout
+
+
+@pytest.mark.parametrize("policy", ["wim", "win", "wicp", "wic"])
+def test_every_slot_is_a_server_with_its_own_data_and_socket(policy: str) -> None:
+    plan = make_plan(milan(2), ENGINE.traits, policy)
+    made = layout(plan)
+    assert len(made.processes) == len(plan.slots)
+    assert ENGINE.ports(plan) == 0
+    assert made.sockets == tuple(spec.ready_socket for spec in made.processes)
+    assert len(set(made.sockets)) == len(plan.slots)
+    found = [settings(made, slot.index) for slot in plan.slots]
+    assert len({each["data_directory"] for each in found}) == len(plan.slots)
+    for spec, slot, each in zip(made.processes, plan.slots, found, strict=True):
+        assert spec.slot == slot.index
+        # libpq's name for it (PostgreSQL's manual, unix_socket_directories).
+        assert spec.ready_socket == f"{each['unix_socket_directories']}/.s.PGSQL.{each['port']}"
+        assert spec.argv[-2:] == (each["data_directory"], f"/run/x/postgresql-{slot.index}.conf")
+        assert each["data_directory"].startswith("/var/x/")
+
+
+def test_a_slot_decides_its_servers_sizes() -> None:
+    unequal = build([[NodeShape(chiplets=(8, 3), memory_gib=64)]])
+    plan = make_plan(unequal, ENGINE.traits, "wicp")
+    assert sorted(slot.threads for slot in plan.slots) == [3, 8]
+    for slot in plan.slots:
+        found = settings(layout(plan), slot.index)
+        assert size_bytes(found["shared_buffers"]) == slot.heap_bytes
+        assert int(found["max_parallel_workers"]) == slot.threads
+        assert int(found["max_worker_processes"]) >= slot.threads
+        # With the session's own process a query runs on as many as the slot has threads.
+        assert int(found["max_parallel_workers_per_gather"]) + 1 == slot.threads
+        together = (
+            size_bytes(found["shared_buffers"])
+            + size_bytes(found["min_dynamic_shared_memory"])
+            + size_bytes(found["work_mem"]) * slot.threads
+        )
+        assert together <= slot.memory_bytes
+        assert size_bytes(found["effective_cache_size"]) <= slot.memory_bytes
+
+
+def test_one_thread_runs_no_parallel_query() -> None:
+    plan = make_plan(milan(1), ENGINE.traits, "wic")
+    assert settings(layout(plan), 0)["max_parallel_workers_per_gather"] == "0"
+
+
+def test_a_small_slot_keeps_the_default_for_its_work() -> None:
+    small = build([[NodeShape(rest=8, memory_gib=0.5)]])
+    plan = make_plan(small, ENGINE.traits, "wim")
+    assert plan.slots[0].heap_bytes <= 128 * MIB
+    assert size_bytes(settings(layout(plan), 0)["work_mem"]) == 4 * MIB
+
+
+def test_the_work_of_all_slots_is_equal_between_policies() -> None:
+    totals = {
+        policy: sum(
+            size_bytes(settings(layout(plan), slot.index)["work_mem"]) * slot.threads
+            for slot in plan.slots
+        )
+        for policy in ("win", "wicp", "wic")
+        for plan in [make_plan(milan(2), ENGINE.traits, policy)]
+    }
+    assert max(totals.values()) - min(totals.values()) < GIB // 4, totals
+
+
+def test_nothing_is_open_to_others() -> None:
+    made = layout(make_plan(milan(1), ENGINE.traits, "win"))
+    found = settings(made, 0)
+    assert found["listen_addresses"] == ""
+    assert found["unix_socket_permissions"] == "0700"
+    assert {line.split()[0] for line in made.files["pg_hba.conf"].splitlines()} == {"local"}
+    assert found["hba_file"] == "/run/x/pg_hba.conf"
+
+
+def test_a_quote_in_a_path_stays_in_its_string() -> None:
+    plan = make_plan(milan(1), ENGINE.traits, "wim")
+    made = ENGINE.layout(plan, INSTALLED, run_dir="/run/it's", ports=(), scratch_dir="/var/it's")
+    assert "data_directory = '/var/it''s/data-0'\n" in made.files["postgresql-0.conf"]
+
+
+def test_a_template_is_shared_by_slots_but_not_by_builds() -> None:
+    plan = make_plan(milan(2), ENGINE.traits, "win")
+    other = Installation("15.18", "/opt/pg/bin", cache=INSTALLED.cache)
+    templates = [
+        {spec.argv[-3] for spec in layout(plan, one).processes} for one in (INSTALLED, other)
+    ]
+    assert [len(each) for each in templates] == [1, 1]
+    assert templates[0] != templates[1]
+    assert all(path.startswith("/cache/postgresql/15.18-") for each in templates for path in each)
+
+
+def test_an_unpacked_package_is_given_its_libraries() -> None:
+    plan = make_plan(milan(1), ENGINE.traits, "wim")
+    assert layout(plan).processes[0].env == {}
+    unpacked = Installation("15.18", f"/cache/postgresql-15{HOME}", cache=INSTALLED.cache)
+    path = layout(plan, unpacked).processes[0].env["LD_LIBRARY_PATH"]
+    assert path.startswith("/cache/postgresql-15/usr/lib/")
+
+
+# ---- where it is looked for
+
+
+@pytest.fixture
+def _nothing_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+
+def host_with(versions: dict[str, str]) -> FakeHost:
+    def run(argv: Sequence[str]) -> Finished:
+        version = versions[os.path.dirname(argv[0])]
+        if not version:
+            return Finished(127, "", "error while loading shared libraries")
+        return Finished(0, f"postgres (PostgreSQL) {version} (Debian)\n", "")
+
+    return FakeHost({f"{home}/initdb": "" for home in versions}, on_run=run)
+
+
+@pytest.mark.usefixtures("_nothing_on_path")
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        ({"9": "9.6.24", "15": "15.18", "17": "17.5"}, ("17.5", "17")),
+        ({"15": "15.18", "17": ""}, ("15.18", "15")),  # lacks a library
+        ({"18": "18beta1"}, ("18beta1", "18")),
+    ],
+)
+def test_the_newest_that_runs_is_taken(versions: dict[str, str], expected: tuple[str, str]) -> None:
+    host = host_with({f"/usr/lib/postgresql/{m}/bin": v for m, v in versions.items()})
+    version, major = expected
+    assert find_postgresql(host, cache="/c") == (version, f"/usr/lib/postgresql/{major}/bin")
+
+
+@pytest.mark.usefixtures("_nothing_on_path")
+def test_the_unpacked_package_is_found_last() -> None:
+    assert find_postgresql(host_with({f"/c{HOME}": "15.18"}), cache="/c")[1] == f"/c{HOME}"
+
+
+@pytest.mark.usefixtures("_nothing_on_path")
+def test_one_that_is_too_old_is_named_with_what_to_install() -> None:
+    host = host_with({"/usr/lib/postgresql/13/bin": "13.22"})
+    with pytest.raises(EngineFailed, match=r"/13/bin is 13\.22; .*apt-get install postgresql-15"):
+        find_postgresql(host, cache="/c")
+    with pytest.raises(EngineFailed, match="none was found"):
+        find_postgresql(FakeHost(), cache="/c")
+
+
+def test_root_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgresql, "find_postgresql", lambda host, cache: ("15.18", HOME))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(NotPermitted, match=r"as root; .*sudo -u NAME atoll up postgresql"):
+        ENGINE.locate(FakeHost())
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert ENGINE.locate(FakeHost()).home == HOME
+
+
+def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(EngineFailed, match=r"pip install 'atoll\[postgresql\]'"):
+        ENGINE.locate(FakeHost())
+
+
+# ---- bench
+
+
+def test_bench_says_in_one_line_that_it_cannot_load_a_suite() -> None:
+    assert registry.get("postgresql").traits.name == "postgresql"
+    fault = CliRunner().invoke(cli, ["bench", "postgresql", "--policies", "wim"]).exception
+    assert isinstance(fault, UsageError)
+    assert "'atoll bench' takes spark and duckdb" in str(fault)
+    assert "\n" not in str(fault)
+
+
+# ---- the process that becomes a server
+
+
+def run_instance(*arguments: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-IS", postgresql_instance.__file__, *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def fake_programs(folder: Path, *, initdb: str) -> Path:
+    folder.mkdir()
+    for name, text in (("initdb", initdb), ("postgres", 'echo "$0 $@"; ls "$PWD"')):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+MAKES_DATA = 'for a; do d=${a#--pgdata=}; done; mkdir "$d"; echo 15 > "$d/PG_VERSION"'
+
+
+def test_an_instance_copies_the_template_and_becomes_the_server(tmp_path: Path) -> None:
+    programs = fake_programs(tmp_path / "bin", initdb=MAKES_DATA)
+    done = run_instance(programs, tmp_path / "template", tmp_path / "data", "/run/x.conf")
+    assert done.stdout.splitlines()[0] == f"{programs}/postgres -c config_file=/run/x.conf"
+    assert (tmp_path / "data/PG_VERSION").read_text() == "15\n"
+    assert (tmp_path / "data/PG_VERSION").stat().st_mode & 0o077 == 0
+    # The second finds the template: an initdb that fails is not asked.
+    (programs / "initdb").write_text("#!/bin/sh\nexit 1\n")
+    assert run_instance(programs, tmp_path / "template", tmp_path / "other", "c").returncode == 0
+
+
+def test_an_unfinished_template_is_made_anew(tmp_path: Path) -> None:
+    programs = fake_programs(tmp_path / "bin", initdb=MAKES_DATA)
+    (tmp_path / "template.unfinished").mkdir()
+    assert run_instance(programs, tmp_path / "template", tmp_path / "data", "c").returncode == 0
+    assert not (tmp_path / "template.unfinished").exists()
+
+
+@pytest.mark.parametrize(
+    ("initdb", "said"),
+    [
+        ("echo 'initdb: error: no room' >&2; echo 'initdb: hint: buy some' >&2; exit 1", "no room"),
+        ("exit 3", "error: initdb: exit status 3"),
+    ],
+)
+def test_a_template_that_cannot_be_made_is_one_line(tmp_path: Path, initdb: str, said: str) -> None:
+    programs = fake_programs(tmp_path / "bin", initdb=initdb)
+    done = run_instance(programs, tmp_path / "template", tmp_path / "data", "c")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+    assert not (tmp_path / "template").exists()
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = run_instance(tmp_path / "no-bin", tmp_path / "template", tmp_path / "data", "c")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path}/no-bin/initdb: No such file")
+
+
+# ---- what killed servers leave
+
+TABLE = """\
+       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid \
+     atime      dtime      ctime                   rss                  swap
+  10021230          4   600                    56   100   102      0  1000  1000  1000  1000 \
+1795237278 1795237279       2000                  4096                     0
+  10021231          5   600                    56   100   102      1  1000  1000  1000  1000 \
+1795237278 1795237279       2000                  4096                     0
+  10021232          6   600                    56   100   102      0  1001  1000  1000  1000 \
+1795237278 1795237279       2000                  4096                     0
+  10021233          7   600                    56   100   102      0  1000  1000  1000  1000 \
+1795237278 1795237279       1999                  4096                     0
+  10021234          8   600                    56   101   102      0  1000  1000  1000  1000 \
+1795237278 1795237279       2000                  4096                     0
+"""
+
+
+def test_only_what_the_deployments_own_processes_left_is_removed() -> None:
+    """Not what is attached, another user's, older than the deployment, or another process's."""
+    assert left_over(TABLE, makers={100}, uid=1000, since_unix_s=2000.7) == [4]
+    assert left_over(TABLE, makers={100, 101}, uid=1000, since_unix_s=2000.7) == [4, 8]
+    assert left_over(TABLE, makers=set(), uid=1000, since_unix_s=0) == []
+    assert left_over(TABLE.splitlines()[0], makers={100}, uid=1000, since_unix_s=0) == []
