@@ -64,6 +64,11 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(NATIVE_SOURCES) | system
 jdk: setup
 	@$(BIN)/python -m tools.ensure_jdk17
 
+# The engine `postgresql`, likewise.
+.PHONY: postgresql
+postgresql: setup
+	@$(BIN)/python -m tools.ensure_postgresql
+
 # ---- The main job ------------------------------------------------------------------------
 
 .PHONY: demo
@@ -79,9 +84,10 @@ native = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) 
     ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
 .PHONY: test
-test: setup  ## Unit, golden and property tests, native release tests, DuckDB, Spark
+test: setup  ## Unit, golden and property tests, native release tests, all engines
 	@rm -rf $(RESULTS)/test && mkdir -p $(RESULTS)/test
 	@$(MAKE) --no-print-directory jdk || true
+	@$(MAKE) --no-print-directory postgresql || true
 	-$(call native,release,test)
 	-$(BIN)/pytest tests/unit tests/golden tests/engines --junit-xml=$(RESULTS)/test/python.xml
 	@$(BIN)/python -m tools.test_summary --want native-release --want python $(RESULTS)/test
