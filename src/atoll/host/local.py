@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from atoll.host import pages
+from atoll.host import jvm_attach, pages
 from atoll.host.api import FilePages, Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
@@ -69,7 +69,7 @@ class LocalHost:
         return pages.cached_nodes(path, most_pages=most_pages)
 
     def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
-        raise NotImplementedError  # atoll.host.jvm_attach
+        return jvm_attach.ask(self, pid, command, timeout_s=timeout_s)
 
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))
