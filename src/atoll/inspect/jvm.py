@@ -1,0 +1,134 @@
+"""What a HotSpot JVM made of its flags: UseNUMA, its processors, its collector, its pages.
+
+A JVM takes flags back without a word. UseNUMA is off again on a machine with one memory node,
+and where the process may use only one node, or its CPUs' nodes and its memory nodes differ
+(os::Linux::libnuma_init and numa_init of OpenJDK's os_linux.cpp). So the JVM itself is asked, by
+jcmd's commands: 'VM.flags -all' has what holds, 'VM.command_line' what was asked, 'VM.info' the
+number of processors that it sized its pools by.
+
+JDK 8 tells no origin of a flag and has no VM.info: there `processors` is None.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+
+from atoll.host.api import Host
+from atoll.schema.inspection import JvmLook
+
+_LIBRARY = re.compile(r"/libjvm\.so(?: \(deleted\))?$", re.MULTILINE)
+# 'bool UseNUMA = false {product} {command line}'; JDK 8 writes ':=' for what is not the default.
+_FLAG = re.compile(r"^\s*\w+\s+(\w+)\s*:?=[ \t]*(\S*)[ \t]*((?:\{[^}\n]*\}[ \t]*)*)$", re.MULTILINE)
+_ACTIVE = re.compile(r"^CPU: ?total \d+ \(initial active (\d+)\)", re.MULTILINE)
+_UNASKED = ("default", "ergonomic")
+_COLLECTORS = {
+    "UseG1GC": "G1",
+    "UseParallelGC": "Parallel",
+    "UseSerialGC": "Serial",
+    "UseZGC": "Z",
+    "UseShenandoahGC": "Shenandoah",
+    "UseConcMarkSweepGC": "CMS",
+    "UseEpsilonGC": "Epsilon",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    value: str
+    origin: str  # 'default', 'ergonomic', 'command line', 'environment'; '': not told
+
+    @property
+    def on(self) -> bool:
+        return self.value == "true"
+
+    @property
+    def asked(self) -> bool:
+        return self.origin not in ("", *_UNASKED)
+
+
+def is_jvm(maps: str) -> bool:
+    """Whether a process with these /proc/PID/maps runs a JVM."""
+    return _LIBRARY.search(maps) is not None
+
+
+def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 5.0) -> JvmLook | None:
+    """None if the process is no JVM.
+
+    Raises OSError if it is one and cannot be asked: refused for its safety, not ours, no answer,
+    or gone. The text says which.
+    """
+    if not is_jvm(host.read_text(f"/proc/{pid}/maps")):
+        return None
+    flags = parse_flags(host.ask_jvm(pid, "VM.flags -all", timeout_s=timeout_s))
+    try:
+        info = host.ask_jvm(pid, "VM.info", timeout_s=timeout_s)
+    except OSError as fault:
+        if fault.errno != errno.EPROTO:  # JDK 8 does not know the command
+            raise
+        info = ""
+    return summarize(
+        version=parse_version(host.ask_jvm(pid, "VM.version", timeout_s=timeout_s)),
+        flags=flags,
+        arguments=parse_arguments(host.ask_jvm(pid, "VM.command_line", timeout_s=timeout_s)),
+        processors=parse_processors(info),
+    )
+
+
+# ---- the JVM's answers: pure -------------------------------------------------------------------
+
+
+def parse_flags(answer: str) -> dict[str, Flag]:
+    """'VM.flags -all' by flag. The origin is the last word in braces."""
+    found = {}
+    for match in _FLAG.finditer(answer):
+        words = re.findall(r"\{([^}]*)\}", match[3])
+        found[match[1]] = Flag(match[2], words[-1].strip() if len(words) > 1 else "")
+    return found
+
+
+def parse_version(answer: str) -> str:
+    """'17.0.15+6-Debian-1' from 'VM.version'."""
+    found = re.search(r"version (\S+)", answer)
+    return found[1] if found else ""
+
+
+def parse_arguments(answer: str) -> tuple[str, ...]:
+    """The JVM's own arguments from 'VM.command_line', those of the environment included. One with
+    spaces falls apart: the answer does not quote."""
+    found = re.search(r"^jvm_args: (.*)$", answer, re.MULTILINE)
+    return tuple(found[1].split()) if found else ()
+
+
+def parse_processors(info: str) -> int | None:
+    """The number of processors when it started, from 'VM.info'; ActiveProcessorCount counts."""
+    found = _ACTIVE.search(info)
+    return int(found[1]) if found else None
+
+
+def summarize(
+    *, version: str, flags: dict[str, Flag], arguments: tuple[str, ...], processors: int | None
+) -> JvmLook:
+    use_numa = flags.get("UseNUMA", Flag("false", ""))
+    # What turns UseNUMA off leaves 'command line' as its origin: the arguments decide.
+    said = [word for word in arguments if re.fullmatch(r"-XX:[+-]UseNUMA", word)]
+    asked = said[-1] == "-XX:+UseNUMA" if said else use_numa.on and use_numa.asked
+    count = flags.get("ActiveProcessorCount", Flag("-1", ""))
+    given = int(count.value) if re.fullmatch(r"[1-9]\d*", count.value) else None
+    heap = flags.get("MaxHeapSize", Flag("", "")).value
+    return JvmLook(
+        version=version,
+        use_numa=use_numa.on,
+        use_numa_asked=asked,
+        processors=processors if processors is not None else given,
+        processors_asked=given,
+        collector=next((name for flag, name in _COLLECTORS.items() if _on(flags, flag)), ""),
+        max_heap_bytes=int(heap) if heap.isdecimal() else None,
+        large_pages=_on(flags, "UseLargePages"),
+        transparent_huge_pages=_on(flags, "UseTransparentHugePages"),
+    )
+
+
+def _on(flags: dict[str, Flag], name: str) -> bool:
+    return name in flags and flags[name].on
