@@ -49,7 +49,7 @@ def test_every_requirement_is_on_the_page_of_dependencies(root: Path) -> None:
     page = (root / "docs/dependencies.md").read_text()
     words = set(re.findall(r"[\w.+-]+", page))
     for line in (root / "requirements.in").read_text().splitlines():
-        name = re.split(r"[<>=\s#]", line)[0]
+        name = re.split(r"[<>=\s#\[]", line)[0]
         assert not name or name in words, f"docs/dependencies.md does not name {name}"
     makefile = (root / "Makefile").read_text().replace("\\\n", " ")
     for _, packages in re.findall(r"^(SYSTEM|BROWSER)_PACKAGES := (.*)$", makefile, re.M):

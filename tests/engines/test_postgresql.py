@@ -1,0 +1,320 @@
+"""PostgreSQL up, checked and down again, and killed: real servers, driven by the command line.
+
+PostgreSQL refuses uid 0, which is what CI runs as. There the commands run in a user namespace
+(user_namespaces(7)) that calls the same user by another number: files and folders stay its own,
+as they would not be for a second account, and no right is left that an ordinary user lacks.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atoll.engines.postgresql import PostgreSQLEngine
+from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.errors import EngineFailed
+from atoll.schema.deployment import Deployment, State
+from atoll.supervise import records, segments
+from tests.engines.deployment_parts import PATIENCE_S, left_over, until, until_gone
+
+ORDINARY_USER = (
+    ("unshare", "--user", "--map-user=65534", "--map-group=65534") if os.geteuid() == 0 else ()
+)
+# A parallel plan for the smallest of tables, which sleeps a millisecond over every row.
+PARALLEL = "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; "
+PARALLEL += "set min_parallel_table_scan_size = 0; "
+SLOW = PARALLEL + "select count(pg_sleep(0.001)) from numbers"
+NUMBERS = "create table numbers as select generate_series(1, 60000) as n; analyze numbers"
+
+
+def atoll(
+    *arguments: str, run_as: tuple[str, ...] = ORDINARY_USER
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*run_as, sys.executable, "-m", "atoll", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def succeed(*arguments: str) -> str:
+    done = atoll(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def record_of(name: str) -> Deployment:
+    record = records.read(name)
+    assert record is not None
+    return record
+
+
+@contextmanager
+def up(name: str, policy: str) -> Iterator[Deployment]:
+    succeed("up", "postgresql", "--policy", policy, "--name", name, "-d")
+    record = record_of(name)
+    try:
+        yield record
+    finally:
+        if name in records.names():
+            succeed("down", name)
+        assert traces(record) == []
+
+
+def pids(record: Deployment) -> list[int]:
+    """The postmasters', in the order of the slots."""
+    return [process.id.pid for process in record.processes if process.id is not None]
+
+
+def traces(record: Deployment) -> list[str]:
+    """What is left of a deployment: processes, folders, System V segments, shared memory files."""
+    made = segments.left_over(
+        Path("/proc/sysvipc/shm").read_text(),
+        makers=set(pids(record)),
+        uid=os.getuid(),
+        since_unix_s=record.created_unix_s,
+    )
+    shared = [
+        path
+        for path in Path("/dev/shm").glob("PostgreSQL.*")
+        if path.stat().st_uid == os.getuid() and path.stat().st_mtime >= record.created_unix_s
+    ]
+    folders = [folder for folder in (record.run_dir, record.scratch_dir) if os.path.exists(folder)]
+    return [*left_over(record.name), *folders, *map(str, made), *map(str, shared)]
+
+
+def ask(record: Deployment, sql: str) -> list[list[tuple[Any, ...]]]:
+    """The answer of every instance."""
+    answers = []
+    for client in PostgreSQLEngine().connect(record.sockets, timeout_s=10):
+        answers.append(client.execute(sql, timeout_s=60).rows)
+        client.close()
+    return answers
+
+
+@contextmanager
+def busy(record: Deployment) -> Iterator[None]:
+    """Every instance is in the middle of a long query; in parallel where its slot allows it."""
+    ask(record, NUMBERS)
+    faults: list[str] = []
+
+    def work(path: str) -> None:
+        client = PostgreSQLClient(path, timeout_s=10)
+        try:
+            client.execute(SLOW, timeout_s=PATIENCE_S)
+        except EngineFailed as fault:
+            faults.append(str(fault))
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=work, args=(path,)) for path in record.sockets]
+    for thread in threads:
+        thread.start()
+    try:
+        until(
+            lambda: all(
+                len(found) == slot.threads
+                for found, slot in zip(at_work(record), record.plan.slots, strict=True)
+            ),
+            lambda: (at_work(record), faults),
+        )
+        yield
+    finally:
+        for path in record.sockets:
+            cancel(path)
+        for thread in threads:
+            thread.join()
+
+
+def at_work(record: Deployment) -> list[list[int]]:
+    """By instance: the sessions' own processes and the parallel workers that run the query."""
+    sql = "select pid from pg_stat_activity where query like '%pg_sleep(0.001)%' "
+    sql += "and state = 'active' and pid != pg_backend_pid()"
+    return [[pid for (pid,) in rows] for rows in ask(record, sql)]
+
+
+def cancel(path: str) -> None:
+    try:
+        client = PostgreSQLClient(path, timeout_s=5)
+    except EngineFailed:
+        return  # down already
+    sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.001)%'"
+    client.execute(sql + " and pid != pg_backend_pid()", timeout_s=5)
+    client.close()
+
+
+# ---- what clients see
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgreSQLClient]:
+    with up("pg-sql", "wim") as record:
+        client = PostgreSQLClient(record.sockets[0], timeout_s=10)
+        yield client
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "type_name", "value"),
+    [
+        ("1::int", "integer", 1),
+        ("9223372036854775807", "bigint", 9223372036854775807),
+        ("1.50::numeric(15,2)", "numeric(15,2)", Decimal("1.50")),
+        ("avg(1.5::numeric(15,2))", "numeric", Decimal("1.5")),
+        ("1.5::float8", "double precision", 1.5),
+        ("true", "boolean", True),
+        ("'100%'::text", "text", "100%"),
+        ("null::text", "text", None),
+        ("timestamp '2020-01-02 03:04'", "timestamp without time zone", "2020-01-02T03:04:00"),
+        ("'{1,2}'::int[]", "integer[]", "[1, 2]"),
+    ],
+)
+def test_values_keep_their_types(
+    server: PostgreSQLClient, sql: str, type_name: str, value: object
+) -> None:
+    answer = server.execute(f"select {sql}", timeout_s=10)
+    assert answer.rows == [(value,)]
+    assert type(answer.rows[0][0]) is type(value)
+    assert [column.type for column in answer.columns] == [type_name]
+
+
+def test_text_is_ordered_bytewise_as_in_the_other_engines(server: PostgreSQLClient) -> None:
+    sql = "select x from (values ('a'), ('B'), ('_'), ('ä')) as t(x) order by x"
+    assert [x for (x,) in server.execute(sql, timeout_s=10).rows] == ["B", "_", "a", "ä"]
+
+
+def test_of_several_statements_the_last_answers(server: PostgreSQLClient) -> None:
+    assert (
+        server.execute("create view v as select 7; select * from v; drop view v", timeout_s=10).rows
+        == []
+    )
+    assert server.execute("begin; select 1; select 2; commit; select 3", timeout_s=10).rows == [
+        (3,)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("selec", "syntax error"),
+        ("select 1/0", "division by zero"),
+        ("table nix", "does not exist"),
+    ],
+)
+def test_a_fault_of_the_query_is_one_line_and_the_connection_stays(
+    server: PostgreSQLClient, sql: str, words: str
+) -> None:
+    with pytest.raises(EngineFailed, match=words) as caught:
+        server.execute(sql, timeout_s=10)
+    assert "\n" not in str(caught.value)
+    assert server.instances(timeout_s=10) == 1
+
+
+def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
+    server: PostgreSQLClient,
+) -> None:
+    other = PostgreSQLClient(server._path, timeout_s=10)
+    with pytest.raises(EngineFailed, match=r"no answer within 0\.2 s"):
+        other.execute("select pg_sleep(600)", timeout_s=0.2)
+    with pytest.raises(EngineFailed, match="was closed"):
+        other.execute("select 1", timeout_s=10)
+    running = "select count(*) from pg_stat_activity where query = 'select pg_sleep(600)'"
+    until(
+        lambda: server.execute(running, timeout_s=10).rows == [(0,)],
+        lambda: "the query still runs",
+    )
+
+
+def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EngineFailed, match=r"no PostgreSQL answers at .*'atoll ps'"):
+        PostgreSQLClient(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
+
+
+# ---- the deployment
+
+
+@pytest.mark.parametrize("policy", ["wic", "wim"])
+def test_busy_servers_sit_where_planned_and_go_with_their_sessions(policy: str) -> None:
+    """`traces` at the end of `up` says that nothing is left."""
+    name = f"pg-{policy}"
+    with up(name, policy) as record:
+        slots = record.plan.slots
+        assert record.state is State.READY
+        assert len(record.sockets) == len(slots)
+        asked = ask(
+            record, "select setting::bigint * 8192 from pg_settings where name = 'shared_buffers'"
+        )
+        assert asked == [[(slot.heap_bytes,)] for slot in slots]
+        with busy(record):
+            found = at_work(record)
+            for slot, workers in zip(slots, found, strict=True):
+                for pid in workers:
+                    allowed = os.sched_getaffinity(pid)
+                    assert allowed == (set(slot.cpus) if slot.cpus else os.sched_getaffinity(0))
+            checked = succeed("verify", name, "--json")
+            for pid in (pid for workers in found for pid in workers):
+                assert str(pid) in checked
+            assert succeed("down", name) == f"{name}: down\n"
+            assert traces(record) == []
+
+
+def test_two_deployments_side_by_side_keep_their_data_apart() -> None:
+    with up("pg-one", "wim") as one, up("pg-two", "wim") as two:
+        ask(one, "create table mine as select 1 as x")
+        assert ask(one, "select x from mine") == [[(1,)]]
+        with pytest.raises(EngineFailed, match='"mine" does not exist'):
+            ask(two, "select x from mine")
+
+
+@pytest.mark.parametrize("whom", ["the postmaster", "a session"])
+def test_a_killed_process_fails_the_deployment_and_nothing_is_left(whom: str) -> None:
+    with up("pg-killed", "wic") as record:
+        with busy(record):
+            victim = pids(record)[0] if whom == "the postmaster" else at_work(record)[0][0]
+            os.kill(victim, signal.SIGKILL)
+            until_gone("pg-killed")
+        failed = record_of("pg-killed")
+        assert failed.state is State.FAILED
+        assert "worker-0 died" in failed.error
+        assert ("killed by SIGKILL" in failed.error) == (whom == "the postmaster")
+        assert traces(record) == []
+
+
+def test_a_killed_supervisor_takes_busy_servers_along() -> None:
+    with up("pg-orphans", "wic") as record:
+        assert record.supervisor is not None
+        with busy(record):
+            os.kill(record.supervisor.pid, signal.SIGKILL)
+            until_gone("pg-orphans")
+        assert traces(record) == []
+
+
+def test_when_all_are_killed_the_next_command_clears_away() -> None:
+    with up("pg-razed", "wic") as record:
+        assert record.supervisor is not None and record.keeper is not None
+        for process in (record.keeper.pid, record.supervisor.pid, *pids(record)):
+            os.kill(process, signal.SIGKILL)
+        assert traces(record) != []
+        succeed("ps")
+        assert traces(record) == []
+
+
+def test_root_is_refused_in_one_line() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be refused for being root")
+    done = atoll("up", "postgresql", run_as=())
+    assert done.returncode == 4
+    assert done.stderr.startswith("atoll: PostgreSQL refuses to run as root; ")
+    assert len(done.stderr.splitlines()) == 1
