@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::uint64_t kPiecePages = 64;
 constexpr std::uint64_t kMostPieces = 2'048;
-// cachestat takes about 10 ns for a cached page: 64 GiB in the smallest pages take 0.2 s.
-constexpr std::uint64_t kMostCounted = std::uint64_t{64} << 30;
+// cachestat takes about 10 ns for a cached page, so this many (64 GiB) take 0.2 s at most.
+constexpr double kMostCounted = 1 << 24;
 constexpr long kCachestat = 451;  // the same number on all architectures
 
 [[noreturn]] void fail(int number, const std::string& what) {
@@ -220,11 +220,11 @@ FilePages cached_nodes(const std::string& path, std::uint64_t most_pages) {
   }
   found.cached_pages = total;
   if (!pieces.all()) {
-    const auto exact = found.size_bytes <= kMostCounted ? counted(file.get()) : std::nullopt;
     // In floating point: the product of two page counts may not fit.
-    const double share = static_cast<double>(total) / static_cast<double>(looked_at);
-    found.cached_pages =
-        exact.value_or(static_cast<std::uint64_t>(share * static_cast<double>(pages)));
+    const double estimate =
+        static_cast<double>(total) * static_cast<double>(pages) / static_cast<double>(looked_at);
+    const auto exact = estimate <= kMostCounted ? counted(file.get()) : std::nullopt;
+    found.cached_pages = exact.value_or(static_cast<std::uint64_t>(estimate));
   }
   found.nodes = nodes_of(pieces, resident, choose(total, most_pages));
   return found;

@@ -6,9 +6,10 @@
 // race cannot be closed, and nothing else is ever read in.
 //
 // Cost: mincore looks at 131,072 pages (512 MiB) at most. Of a larger file these are 2,048 pieces
-// that are spread evenly; how much of it is cached is then counted by cachestat(2) (Linux 6.5) up
-// to 64 GiB, and estimated from the pieces otherwise. Of the pages that are there, `most_pages`
-// are touched, one at random out of each of as many equal parts (always the same ones).
+// that are spread evenly; how much of the file is cached is then counted by cachestat(2) (Linux
+// 6.5), unless it seems to be more than 64 GiB: then, and before 6.5, it is estimated from the
+// pieces. Of the pages that are there, `most_pages` are touched, one at random out of each of as
+// many equal parts (always the same ones).
 //
 // Since Linux 5.2 mincore tells only who owns the file or may write it; to others every page
 // seems to be there. cached_nodes refuses with EPERM then.

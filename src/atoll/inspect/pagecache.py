@@ -1,0 +1,115 @@
+"""The page cache of the data files that a process has open or mapped, by node.
+
+A file's cached pages are no process's own, so numa_maps shows only those that this one has mapped
+and touched. Here the whole cache of a file is looked at; see native/src/inspect/page_cache.hpp
+for how, and for what it costs. Files are opened through /proc/PID, so that it is the very file
+also when it was deleted or lies in a container.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from atoll.host.api import Host
+from atoll.inspect.mappings import parse_maps
+from atoll.schema.inspection import PageCacheLook
+
+MOST_FILES = 16
+MOST_DESCRIPTORS = 4096
+# A node's share is known to 3 % then (95 %), at about 2 us a page.
+PAGES_LOOKED_AT = 1024
+_PAGE_BYTES = 4096
+_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage")
+
+
+def look_at_page_cache(host: Host, pid: int) -> tuple[list[PageCacheLook], list[str]]:
+    """The largest files, and what could not be found out and why.
+
+    Programs and libraries, which are mapped executable, are left out: every process of the
+    machine shares them.
+    """
+    try:
+        mapped, programs = _mapped_files(host, pid)
+        opened, unknown = _open_files(host, pid)
+    except OSError as fault:
+        return [], [f"page cache: {_why(fault)}"]
+    sized: list[tuple[int, str, str]] = []
+    for name, path in {**mapped, **opened}.items():
+        if name not in programs and (size := _size(host, path)):
+            sized.append((size, name, path))
+    sized.sort(key=lambda file: (-file[0], file[1]))
+    if len(sized) > MOST_FILES:
+        unknown.append(f"page cache: only the {MOST_FILES} largest of {len(sized)} files")
+    found = []
+    for _, name, path in sized[:MOST_FILES]:
+        try:
+            look = _look(host, name, path)
+        except OSError as fault:
+            unknown.append(f"page cache of {name}: {_why(fault)}")
+            continue
+        found.append(look)
+        if look.cached_bytes and not look.bytes_by_node:
+            unknown.append(f"page cache of {name}: its nodes; too small a part is cached")
+    return found, unknown
+
+
+def _mapped_files(host: Host, pid: int) -> tuple[dict[str, str], set[str]]:
+    """Paths by name, and the names of those that are mapped executable."""
+    vmas = [
+        vma
+        for vma in parse_maps(host.read_text(f"/proc/{pid}/maps"))
+        if vma.name.startswith("/") and not vma.name.startswith(_NO_FILES)
+    ]
+    paths = {vma.name: f"/proc/{pid}/root{vma.name}" for vma in vmas}
+    return paths, {vma.name for vma in vmas if vma.executable}
+
+
+def _open_files(host: Host, pid: int) -> tuple[dict[str, str], list[str]]:
+    folder = f"/proc/{pid}/fd"
+    descriptors = sorted(host.list_dir(folder), key=lambda name: (len(name), name))
+    found = {}
+    for descriptor in descriptors[:MOST_DESCRIPTORS]:
+        try:
+            name = host.read_link(f"{folder}/{descriptor}")
+        except OSError:
+            continue  # closed since
+        if name.startswith("/") and not name.startswith(_NO_FILES):
+            found[name] = f"{folder}/{descriptor}"
+    left = len(descriptors) - MOST_DESCRIPTORS
+    return found, [f"page cache: {left} more open files were not looked at"] if left > 0 else []
+
+
+def _size(host: Host, path: str) -> int:
+    try:
+        return host.file_size(path)
+    except OSError:  # gone, or a directory, a pipe
+        return 0
+
+
+def _look(host: Host, name: str, path: str) -> PageCacheLook:
+    pages = host.cached_nodes(path, most_pages=PAGES_LOOKED_AT)
+    cached_bytes = min(pages.cached_pages * _PAGE_BYTES, pages.size_bytes)
+    nodes = [int(node) for node in pages.nodes]
+    return PageCacheLook(
+        path=name,
+        size_bytes=pages.size_bytes,
+        cached_bytes=cached_bytes,
+        bytes_by_node={
+            node: round(cached_bytes * nodes.count(node) / len(nodes))
+            for node in sorted(set(nodes))
+        },
+        sampled=len(nodes) < pages.cached_pages,
+    )
+
+
+def _why(fault: OSError) -> str:
+    if fault.errno == errno.EPERM:
+        return (
+            "the kernel tells only who owns the file or may write it, or a container's seccomp "
+            "profile forbids to ask (mincore, move_pages, process_vm_readv)"
+        )
+    if fault.errno == errno.EACCES:
+        return "not ours to look at: run as its user or as root (CAP_SYS_PTRACE)"
+    if fault.errno == errno.ENODEV:
+        return "its file system cannot be mapped"
+    return fault.strerror or str(fault)
