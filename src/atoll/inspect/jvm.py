@@ -20,7 +20,10 @@ from atoll.schema.inspection import JvmLook
 
 _LIBRARY = re.compile(r"/libjvm\.so(?: \(deleted\))?$", re.MULTILINE)
 # 'bool UseNUMA = false {product} {command line}'; JDK 8 writes ':=' for what is not the default.
-_FLAG = re.compile(r"^\s*\w+\s+(\w+)\s*:?=[ \t]*(\S*)[ \t]*((?:\{[^}\n]*\}[ \t]*)*)$", re.MULTILINE)
+_FLAG = re.compile(
+    r"^[ \t]*\w+[ \t]+(\w+)[ \t]*:?=[ \t]*((?:[^\s{]\S*)?)[ \t]*((?:\{[^}\n]*\}[ \t]*)*)$",
+    re.MULTILINE,
+)
 _ACTIVE = re.compile(r"^CPU: ?total \d+ \(initial active (\d+)\)", re.MULTILINE)
 _UNASKED = ("default", "ergonomic")
 _COLLECTORS = {
