@@ -1,0 +1,133 @@
+"""Run a command in a guest that is the machine of a topology file (docs/guest.md).
+
+Needs no set-up of the checkout: any Python from 3.11 on will do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "src")]  # a checkout that is not set up has no installed `atoll`
+
+from atoll.errors import AtollError  # noqa: E402
+from tests.vm import topology  # noqa: E402
+from tests.vm.guest import BootFailed, Guest, GuestDied  # noqa: E402
+from tests.vm.image import NoImage  # noqa: E402
+
+EXIT_USAGE = 2
+EXIT_BOOT_FAILED = 97
+EXIT_NO_IMAGE = 6
+EXIT_TIMED_OUT = 124  # as timeout(1)
+EXIT_INTERRUPTED = 130
+POLL_S = 0.1
+
+EPILOG = """\
+example:
+  python -m tests.vm --topology milan2 -- numactl --hardware
+
+The command runs as root in the caller's folder and with the caller's environment. It sees the
+host's files; what it writes goes to memory and is gone afterwards, except in a --share.
+
+exit status: the command's own; 2 usage, 6 no QEMU or kernel to be had, 97 the guest did not boot
+or died, 124 the command took longer than --timeout, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vm",
+        description="Boot an emulated machine, run a command in it, give back its output and exit "
+        "status, and leave nothing behind.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--topology", metavar="NAME|FILE", help="the machine (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the topologies and end")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=600.0, metavar="S", help="for the command (600)"
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        type=_folder,
+        metavar="DIR",
+        help="a folder that the command may write to, at the same path",
+    )
+    parser.add_argument("command", nargs="*", metavar="COMMAND")
+    given = parser.parse_args(argv)
+    if given.list:
+        for name in topology.names():
+            print(f"{name:10} {topology.load(name).about}")
+        return 0
+    if not given.topology or not given.command:
+        parser.error("wants --topology and, after --, a command")
+    # A polite kill cleans up as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run(given.topology, given.share, given.command, given.timeout)
+    except (topology.TopologyRefused, NoImage, BootFailed, GuestDied, AtollError) as fault:
+        codes = {topology.TopologyRefused: EXIT_USAGE, NoImage: EXIT_NO_IMAGE}
+        print(f"guest: {fault}", file=sys.stderr)
+        if isinstance(fault, AtollError):
+            return fault.exit_code
+        return codes.get(type(fault), EXIT_BOOT_FAILED)
+    except KeyboardInterrupt:
+        print("guest: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: float) -> int:
+    """The command's exit status, its output passed on as it comes."""
+    with Guest(topology.load(wanted), shares=shares) as guest:
+        deadline = time.monotonic() + timeout_s
+        number = guest.start(command)
+        with contextlib.ExitStack() as stack:
+            files = [(guest.output_path(number, kind), to) for kind, to in _streams()]
+            open_files: dict[Path, BinaryIO] = {}
+            while True:
+                left = deadline - time.monotonic()
+                status = guest.wait(number, min(POLL_S, max(left, 0)))
+                if status is None and left <= 0:
+                    guest.kill(number)
+                for path, to in files:
+                    if path not in open_files and path.exists():
+                        open_files[path] = stack.enter_context(path.open("rb"))
+                    if path in open_files:
+                        to.write(open_files[path].read())
+                        to.flush()
+                if status is not None:
+                    return status
+                if left <= 0:
+                    print(f"guest: the command took longer than {timeout_s:g} s", file=sys.stderr)
+                    return EXIT_TIMED_OUT
+
+
+def _streams() -> list[tuple[str, BinaryIO]]:
+    return [("out", sys.stdout.buffer), ("err", sys.stderr.buffer)]
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError(text)
+    return value
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).absolute()
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no such folder")
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

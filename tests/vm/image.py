@@ -1,0 +1,115 @@
+"""What a guest boots from, in Atoll's cache: QEMU 10, Debian's kernel 6.12, an initramfs.
+
+QEMU and the kernel come from bookworm-backports through tools/fetch_deb, once for all guests.
+QEMU 7.2 of bookworm itself is not taken: its code patching raced, 1 boot in 5 panicked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from atoll.store.paths import cache_dir
+from tests.vm import initramfs
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+INSIDE = Path(__file__).resolve().parent / "inside"
+SUITE = "bookworm-backports"
+
+
+class NoImage(Exception):
+    """One line: what a guest lacks on this machine, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    qemu: Path  # the folder that its packages are unpacked in
+    kernel: Path
+    initrd: Path
+
+    def qemu_argv(self) -> list[str]:
+        """QEMU with its own libraries and firmware, and nothing that the host configures."""
+        share = self.qemu / "usr/share"
+        libraries = ":".join(f"{self.qemu}/{part}lib/x86_64-linux-gnu" for part in ("", "usr/"))
+        return [
+            *("env", f"LD_LIBRARY_PATH={libraries}"),
+            str(self.qemu / "usr/bin/qemu-system-x86_64"),
+            *("-L", str(share / "seabios"), "-L", str(share / "qemu")),
+            *("-nodefaults", "-no-user-config", "-display", "none"),
+        ]
+
+
+def ensure() -> Image:
+    """Fetch and build what is not in the cache yet. Raises NoImage."""
+    if os.uname().machine != "x86_64":
+        raise NoImage(
+            f"the guest runs the host's own programs, and wants x86_64 for it, not "
+            f"{os.uname().machine}"
+        )
+    cache = cache_dir("guest")
+    with _alone(cache / "lock"):
+        qemu, debian = cache / "qemu", cache / "kernel"
+        _fetch(qemu, "qemu-system-x86", "--with-depends")
+        _fetch(
+            debian, "linux-image-amd64", "busybox-static", "--with-depends-like", "linux-image-*"
+        )
+        kernels = sorted(debian.glob("boot/vmlinuz-*"))
+        if not kernels:
+            raise NoImage(f"{debian}: holds no kernel; remove it and try again")
+        return Image(qemu, kernels[-1], _initrd(cache, debian, kernels[-1]))
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(into: Path, *words: str) -> None:
+    if (into / ".fetch_deb.json").is_file():
+        return
+    tool = [sys.executable, str(ROOT / "tools/fetch_deb"), *words]
+    done = subprocess.run([*tool, "--suite", SUITE, "--into", str(into)], stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise NoImage(
+            f"{words[0]} of {SUITE}: not fetched (see above); the guest wants Debian 12 with its "
+            f"archive, or the packages unpacked in {into}"
+        )
+
+
+def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
+    version = kernel.name.removeprefix("vmlinuz-")
+    busybox, init = (debian / "bin/busybox").read_bytes(), (INSIDE / "init.sh").read_bytes()
+    code = Path(initramfs.__file__).read_bytes()
+    key = hashlib.sha256(busybox + init + code).hexdigest()[:16]
+    path = cache / f"initrd-{version}-{key}.img"
+    if not path.is_file():
+        for old in cache.glob("initrd-*.img"):
+            old.unlink()
+        modules = initramfs.read_modules(debian / "lib/modules" / version)
+        with tempfile.NamedTemporaryFile(dir=cache, prefix=".initrd.", delete=False) as file:
+            file.write(initramfs.build(busybox, init, modules))
+        os.replace(file.name, path)
+    return path
+
+
+def lacking(image: Image, model: str) -> list[str]:
+    """The features of a CPU model that QEMU's TCG does not have. Raises NoImage."""
+    argv = [*image.qemu_argv(), "-machine", "q35", "-accel", "tcg", "-cpu", model, "-S"]
+    done = subprocess.run(
+        [*argv, "-monitor", "stdio"], input="quit\n", capture_output=True, text=True, timeout=60
+    )
+    if done.returncode != 0:
+        said = (done.stderr.splitlines() or ["no message"])[-1]
+        raise NoImage(f"cpu {model}: {said.rpartition('qemu-system-x86_64: ')[2]}")
+    return re.findall(r"support requested feature: \S+?\.([\w.-]+) \[bit", done.stderr)
