@@ -1,9 +1,4 @@
-"""PostgreSQL up, checked and down again, and killed: real servers, driven by the command line.
-
-PostgreSQL refuses uid 0, which is what CI runs as. There the commands run in a user namespace
-(user_namespaces(7)) that calls the same user by another number: files and folders stay its own,
-as they would not be for a second account, and no right is left that an ordinary user lacks.
-"""
+"""PostgreSQL up, checked and down again, and killed: real servers, driven by the command line."""
 
 from __future__ import annotations
 
@@ -11,30 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from atoll.engines.postgresql import PostgreSQLEngine
 from atoll.engines.postgresql_client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.schema.deployment import Deployment, State
 from atoll.supervise import records, segments
-from tests.engines.deployment_parts import PATIENCE_S, left_over, until, until_gone
-
-ORDINARY_USER = (
-    ("unshare", "--user", "--map-user=65534", "--map-group=65534") if os.geteuid() == 0 else ()
-)
-# A parallel plan for the smallest of tables, which sleeps a millisecond over every row.
-PARALLEL = "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; "
-PARALLEL += "set min_parallel_table_scan_size = 0; "
-SLOW = PARALLEL + "select count(pg_sleep(0.001)) from numbers"
-NUMBERS = "create table numbers as select generate_series(1, 60000) as n; analyze numbers"
+from tests.engines.deployment_parts import left_over, until, until_gone
+from tests.engines.postgresql_parts import ORDINARY_USER, ask, at_work, busy, pids
 
 
 def atoll(
@@ -73,11 +57,6 @@ def up(name: str, policy: str) -> Iterator[Deployment]:
         assert traces(record) == []
 
 
-def pids(record: Deployment) -> list[int]:
-    """The postmasters', in the order of the slots."""
-    return [process.id.pid for process in record.processes if process.id is not None]
-
-
 def traces(record: Deployment) -> list[str]:
     """What is left of a deployment: processes, folders, System V segments, shared memory files."""
     made = segments.left_over(
@@ -93,66 +72,6 @@ def traces(record: Deployment) -> list[str]:
     ]
     folders = [folder for folder in (record.run_dir, record.scratch_dir) if os.path.exists(folder)]
     return [*left_over(record.name), *folders, *map(str, made), *map(str, shared)]
-
-
-def ask(record: Deployment, sql: str) -> list[list[tuple[Any, ...]]]:
-    """The answer of every instance."""
-    answers = []
-    for client in PostgreSQLEngine().connect(record.sockets, timeout_s=10):
-        answers.append(client.execute(sql, timeout_s=60).rows)
-        client.close()
-    return answers
-
-
-@contextmanager
-def busy(record: Deployment) -> Iterator[None]:
-    """Every instance is in the middle of a long query; in parallel where its slot allows it."""
-    ask(record, NUMBERS)
-    faults: list[str] = []
-
-    def work(path: str) -> None:
-        client = PostgreSQLClient(path, timeout_s=10)
-        try:
-            client.execute(SLOW, timeout_s=PATIENCE_S)
-        except EngineFailed as fault:
-            faults.append(str(fault))
-        finally:
-            client.close()
-
-    threads = [threading.Thread(target=work, args=(path,)) for path in record.sockets]
-    for thread in threads:
-        thread.start()
-    try:
-        until(
-            lambda: all(
-                len(found) == slot.threads
-                for found, slot in zip(at_work(record), record.plan.slots, strict=True)
-            ),
-            lambda: (at_work(record), faults),
-        )
-        yield
-    finally:
-        for path in record.sockets:
-            cancel(path)
-        for thread in threads:
-            thread.join()
-
-
-def at_work(record: Deployment) -> list[list[int]]:
-    """By instance: the sessions' own processes and the parallel workers that run the query."""
-    sql = "select pid from pg_stat_activity where query like '%pg_sleep(0.001)%' "
-    sql += "and state = 'active' and pid != pg_backend_pid()"
-    return [[pid for (pid,) in rows] for rows in ask(record, sql)]
-
-
-def cancel(path: str) -> None:
-    try:
-        client = PostgreSQLClient(path, timeout_s=5)
-    except EngineFailed:
-        return  # down already
-    sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.001)%'"
-    client.execute(sql + " and pid != pg_backend_pid()", timeout_s=5)
-    client.close()
 
 
 # ---- what clients see

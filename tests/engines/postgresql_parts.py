@@ -1,0 +1,98 @@
+"""For the tests of PostgreSQL, here and in the guest: who runs it, and how to keep it busy.
+
+PostgreSQL refuses uid 0, which is what CI runs as. There commands run in a user namespace
+(user_namespaces(7)) that calls the same user by another number: files and folders stay its own,
+as they would not be for a second account, and no right is left that an ordinary user lacks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from atoll.engines.postgresql import PostgreSQLEngine
+from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.errors import EngineFailed
+from atoll.schema.deployment import Deployment
+from tests.engines.deployment_parts import until
+
+# By its path: in the guest's shell a program of that name without these flags comes first.
+_UNSHARE = shutil.which("unshare") or "unshare"
+ORDINARY_USER = (
+    (_UNSHARE, "--user", "--map-user=65534", "--map-group=65534") if os.geteuid() == 0 else ()
+)
+# A parallel plan for the smallest of tables, which sleeps 10 ms over every row: 60 s in all.
+SLOW = """
+    set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+    select count(pg_sleep(0.01)) from numbers
+"""
+NUMBERS = "create table numbers as select generate_series(1, 6000) as n; analyze numbers"
+
+
+def pids(record: Deployment) -> list[int]:
+    """The postmasters', in the order of the slots."""
+    return [process.id.pid for process in record.processes if process.id is not None]
+
+
+def ask(record: Deployment, sql: str) -> list[list[tuple[Any, ...]]]:
+    """The answer of every instance."""
+    answers = []
+    for client in PostgreSQLEngine().connect(record.sockets, timeout_s=10):
+        answers.append(client.execute(sql, timeout_s=60).rows)
+        client.close()
+    return answers
+
+
+@contextmanager
+def busy(record: Deployment) -> Iterator[None]:
+    """Every instance is in the middle of a long query; in parallel where its slot allows it."""
+    ask(record, NUMBERS)
+    faults: list[str] = []
+
+    def work(path: str) -> None:
+        client = PostgreSQLClient(path, timeout_s=10)
+        try:
+            client.execute(SLOW, timeout_s=60)
+        except EngineFailed as fault:
+            faults.append(str(fault))
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=work, args=(path,)) for path in record.sockets]
+    for thread in threads:
+        thread.start()
+    try:
+        until(
+            lambda: all(
+                len(found) == slot.threads
+                for found, slot in zip(at_work(record), record.plan.slots, strict=True)
+            ),
+            lambda: (at_work(record), faults),
+        )
+        yield
+    finally:
+        for path in record.sockets:
+            cancel(path)
+        for thread in threads:
+            thread.join()
+
+
+def at_work(record: Deployment) -> list[list[int]]:
+    """By instance: the sessions' own processes and the parallel workers that run the query."""
+    sql = "select pid from pg_stat_activity where query like '%pg_sleep(0.01)%' "
+    sql += "and state = 'active' and pid != pg_backend_pid()"
+    return [[pid for (pid,) in rows] for rows in ask(record, sql)]
+
+
+def cancel(path: str) -> None:
+    try:
+        client = PostgreSQLClient(path, timeout_s=5)
+    except EngineFailed:
+        return  # down already
+    sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.01)%'"
+    client.execute(sql + " and pid != pg_backend_pid()", timeout_s=5)
+    client.close()
