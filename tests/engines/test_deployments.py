@@ -214,8 +214,8 @@ def test_verify_sees_every_thread() -> None:
         assert found.drifted == 0
         assert found.missing == ()
         by_process: dict[str, int] = {}
-        for thread in found.threads:
-            by_process[thread.process] = by_process.get(thread.process, 0) + 1
+        for process in found.processes:
+            by_process[process.process] = by_process.get(process.process, 0) + len(process.threads)
         # The threads, the main thread, and the orphaned grandchild.
         assert by_process["worker-0"] == by_process["worker-1"] == THREADS + 2
 
@@ -231,13 +231,15 @@ def test_verify_names_the_thread_that_drifted() -> None:
         if set(slot) == everything:
             pytest.skip("needs two CPUs: a thread cannot drift on one")
         os.sched_setaffinity(tid, everything)
-        drifted = [thread for thread in running.verify().threads if thread.drifted]
-        assert [(thread.process, thread.pid, thread.tid) for thread in drifted] == [
-            ("worker-1", worker.pid, tid)
-        ]
-        result = atoll("verify", "moved")
-        assert "1 found elsewhere" in message(result)
-        assert f"tid {tid} " in result.stdout
+        for deep in (True, False):
+            drift = running.verify(deep=deep).drift
+            assert [(f.code, f.process, f.pid, f.tid) for f in drift] == [
+                ("thread-outside", "worker-1", worker.pid, tid)
+            ]
+        for command in (("verify", "moved"), ("inspect", "moved")):
+            result = atoll(*command)
+            assert "1 found elsewhere" in message(result)
+            assert f"tid {tid} " in result.stdout
 
 
 def test_verify_of_wim_wants_everything_that_is_allowed() -> None:

@@ -1,4 +1,7 @@
-"""verify on a made-up /proc: who belongs to which slot, and what counts as drift."""
+"""verify on a made-up /proc: who belongs to which slot, and what counts as drift.
+
+The rules one by one are in test_inspect_threads.py, _memory.py and _runtime.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import pytest
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost, FakeProcess
 from atoll.inspect.processes import descendants, marked, process_table
-from atoll.inspect.threads import is_drift, main_policy, verify
+from atoll.inspect.verify import Verification, brief, document
+from atoll.inspect.verify import verify as verify_deeply_or_not
 from atoll.schema.deployment import (
     Deployment,
     ProcessId,
@@ -20,6 +24,10 @@ from atoll.schema.plan import MemoryPolicy, Placement
 from tests.engines.toy import toy_plan
 
 SUPERVISOR = 50
+
+
+def verify(host: FakeHost, record: Deployment) -> Verification:
+    return verify_deeply_or_not(host, record, deep=False)
 
 
 def stat(pid: int, parent: int, comm: str = "x", state: str = "S", cpu: int = 1) -> str:
@@ -45,10 +53,12 @@ class Proc(FakeHost):
         self.files[f"/proc/{pid}/stat"] = stat(pid, parent, state=state)
         self.files[f"/proc/{pid}/status"] = f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"
         self.files[f"/proc/{pid}/environ"] = environ
-        self.files[f"/proc/{pid}/numa_maps"] = f"55aa default file=/x\n7ffe {policy} stack anon=1\n"
+        self.files[f"/proc/{pid}/numa_maps"] = f"55aa {policy} file=/x N0=1 kernelpagesize_kB=4\n"
         for tid, mask in masks.items():
             self.files[f"/proc/{pid}/task/{tid}/stat"] = stat(tid, parent, comm=f"t {tid}")
-            self.files[f"/proc/{pid}/task/{tid}/status"] = f"Cpus_allowed_list:\t{mask}\n"
+            self.files[f"/proc/{pid}/task/{tid}/status"] = (
+                f"Cpus_allowed_list:\t{mask}\nMems_allowed_list:\t0-1\n"
+            )
         if state not in "ZX":
             identity = ProcessId(pid=pid, start_ticks=pid * 10)
             self.processes[pid] = FakeProcess(identity, (), {})
@@ -102,13 +112,17 @@ def proc() -> Proc:
 
 def test_all_in_place() -> None:
     found = verify(proc(), deployment(60, 70))
-    assert [(t.process, t.tid, t.expected_cpus, t.last_cpu) for t in found.threads] == [
-        ("coordinator", 60, "0-7", 1),
-        ("worker-0", 70, "4-5", 1),
-        ("worker-0", 71, "4-5", 1),
+    rows = [
+        (process.process, process.expected.cpus, thread.tid, thread.last_cpu)
+        for process in found.processes
+        for thread in process.threads
     ]
-    assert found.drifted == 0
-    assert found.memory == ()
+    assert rows == [
+        ("coordinator", "0-7", 60, 1),
+        ("worker-0", "4-5", 70, 1),
+        ("worker-0", "4-5", 71, 1),
+    ]
+    assert (found.threads, found.drifted) == (3, 0)
 
 
 def test_a_child_and_an_orphan_belong_to_their_worker() -> None:
@@ -116,19 +130,41 @@ def test_a_child_and_an_orphan_belong_to_their_worker() -> None:
     host.add(72, 70, {72: "4"})  # a child, narrower than its slot
     host.add(90, SUPERVISOR, {90: "0-7"}, environ="A=1\0ATOLL_PROCESS=worker-0\0")
     host.add(91, 90, {91: "4-5"})
-    drifted = [t for t in verify(host, deployment(60, 70)).threads if t.drifted]
-    assert [(t.process, t.pid, t.found_cpus) for t in drifted] == [
-        ("worker-0", 72, "4"),
-        ("worker-0", 90, "0-7"),
+    drift = verify(host, deployment(60, 70)).drift
+    assert [(f.code, f.process, f.pid, f.found) for f in drift] == [
+        ("thread-narrower", "worker-0", 72, "CPUs 4"),
+        ("thread-outside", "worker-0", 90, "CPUs 0-7"),
     ]
+    assert brief(drift[1]) == (
+        "worker-0 pid 90 tid 90 (t 90): thread-outside: CPUs 0-7 instead of CPUs 4-5"
+    )
 
 
 def test_a_process_that_is_gone_counts() -> None:
     host = proc()
     host.end(70, 1)
     found = verify(host, deployment(60, 70))
-    assert found.missing == ("worker-0",)
+    assert [(f.code, f.process, f.pid) for f in found.drift] == [
+        ("process-missing", "worker-0", 70)
+    ]
     assert found.drifted == 1
+
+
+def test_the_json_has_a_row_for_every_thread_and_policy() -> None:
+    host = proc()
+    host.add(72, 70, {72: "0"})
+    told = document(verify(host, deployment(60, 70)))
+    assert told["drifted"] == 1 and told["missing"] == []
+    threads, memory = told["threads"], told["memory"]
+    assert isinstance(threads, list) and isinstance(memory, list)
+    assert [(row["tid"], row["drifted"]) for row in threads] == [
+        (60, False),
+        (70, False),
+        (71, False),
+        (72, True),
+    ]
+    assert threads[3]["expected_cpus"] == "4-5" and threads[3]["found_cpus"] == "0"
+    assert [row["expected"] for row in memory] == ["default"] * 3
 
 
 def test_a_process_of_a_later_stage_is_not_missing_while_it_starts() -> None:
@@ -147,20 +183,24 @@ def test_without_a_supervisor_there_is_nothing_to_verify() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "place", "placement", "drift"),
+    ("found", "masked", "placement", "drift"),
     [
-        ({0, 1, 2, 3}, None, Placement.NONE, False),
-        ({0, 1}, None, Placement.NONE, True),
-        ({0, 1}, (0, 1), Placement.NONE, False),
-        ({0}, (0, 1), Placement.NONE, True),
-        ({0}, (0, 1), Placement.DENSE, False),
-        ({0, 2}, (0, 1), Placement.SPARSE, True),
+        ("0-7", False, Placement.NONE, False),
+        ("0-1", False, Placement.NONE, True),
+        ("4-5", True, Placement.NONE, False),
+        ("4", True, Placement.NONE, True),
+        ("4", True, Placement.DENSE, False),
+        ("4,6", True, Placement.SPARSE, True),
     ],
 )
-def test_what_counts_as_drift(
-    found: set[int], place: tuple[int, ...] | None, placement: Placement, drift: bool
-) -> None:
-    assert is_drift(frozenset(found), place, frozenset(range(4)), placement) is drift
+def test_what_counts_as_drift(found: str, masked: bool, placement: Placement, drift: bool) -> None:
+    host = proc()
+    host.add(70, SUPERVISOR, {70: found, 71: found})
+    record = deployment(60, 70) if masked else deployment(60, 70, cpus=None)
+    record = record.model_copy(
+        update={"plan": record.plan.model_copy(update={"placement": placement})}
+    )
+    assert verify(host, record).drifted == (2 if drift else 0)
 
 
 @pytest.mark.parametrize(
@@ -178,19 +218,17 @@ def test_the_memory_policy_where_nodes_are_several(
     policy: MemoryPolicy, nodes: tuple[int, ...], found: str, drifted: int
 ) -> None:
     host = Proc(affinity=frozenset(range(8)))
-    host.files |= {f"/sys/devices/system/node/node{i}/cpulist": "" for i in range(2)}
+    host.files |= {
+        "/sys/devices/system/node/has_memory": "0-1\n",
+        "/sys/devices/system/node/node0/cpulist": "0-3\n",
+        "/sys/devices/system/node/node1/cpulist": "4-7\n",
+    }
     host.add(SUPERVISOR, 1, {SUPERVISOR: "0-7"})
     host.add(60, SUPERVISOR, {60: "0-7"}, policy="default")
     host.add(70, SUPERVISOR, {70: "4-5"}, policy=found)
     result = verify(host, deployment(60, 70, memory_policy=policy, memory_nodes=nodes))
-    assert [check.found for check in result.memory] == ["default", found]
-    assert result.drifted == drifted
-
-
-def test_main_policy() -> None:
-    assert main_policy("1 bind:0 file=/a\n2 interleave:0-3 stack anon=3\n") == "interleave:0-3"
-    assert main_policy("1 bind:0 file=/a\n") == "bind:0"
-    assert main_policy("") == ""
+    assert [process.memory_policy for process in result.processes] == ["default", found]
+    assert [f.code for f in result.drift] == ["memory-policy"] * drifted
 
 
 def test_descendants_leave_out_zombies_but_not_their_children() -> None:

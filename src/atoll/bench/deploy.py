@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from atoll.engines.base import Client, Engine
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
+from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
 from atoll.schema.results import Entrant
 from atoll.supervise.launch import Running, launch
 
+MOST_DETAILS = 6
 _CONNECT_S = 30.0
 _ATTACH_S = 120.0
 # A query fails an instant before the supervisor has found out which process died.
@@ -28,19 +30,11 @@ class LiveServer:
     instances: int
 
     def verify(self) -> tuple[int, int, str]:
-        found = self.running.verify()
-        drifted = [one for one in found.threads if one.drifted]
-        memory = [one for one in found.memory if one.drifted]
-        details = [
-            f"{one.process}: thread {one.comm} may run on {one.found_cpus or 'nothing'} instead "
-            f"of {one.expected_cpus}"
-            for one in drifted[:3]
-        ]
-        details += [
-            f"{one.process}: memory {one.found} instead of {one.expected}" for one in memory[:3]
-        ]
-        details += [f"{name} is gone" for name in found.missing]
-        return len(found.threads), found.drifted, "; ".join(details)
+        # Not deep: to count the pages of large memory would disturb what is measured next.
+        found = self.running.verify(deep=False)
+        details = [brief(finding) for finding in found.drift]
+        more = [f"and {len(details) - MOST_DETAILS} more"] if len(details) > MOST_DETAILS else []
+        return found.threads, found.drifted, "; ".join(details[:MOST_DETAILS] + more)
 
     def check_alive(self) -> None:
         self.running.check()

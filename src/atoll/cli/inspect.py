@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
+from atoll.errors import CheckFailed
+from atoll.host.local import LocalHost
+from atoll.inspect.inspection import ProcessGone, inspect_process
+from atoll.inspect.surroundings import read_machine
+from atoll.inspect.targets import find_processes, refuse_foreign
+from atoll.schema.inspection import Inspection
 
-@click.command(epilog="Example: atoll inspect 1234 --json")
+
+@click.command(epilog="Examples: atoll inspect 1234; atoll inspect postgres --json")
 @click.argument("target")
-def command(target: str) -> None:
-    """Say where the threads and the memory of TARGET, a pid or a name, really are."""
-    raise NotImplementedError(target)
+@click.option("--json", "as_json", is_flag=True, help="Print a list of atoll/inspection documents.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.01, 60),
+    default=1.0,
+    show_default=True,
+    help="Seconds of measuring memory bandwidth, where resctrl is mounted.",
+)
+def command(target: str, as_json: bool, interval: float) -> None:
+    """Say where the threads and the memory of TARGET really are.
+
+    TARGET is a pid, a deployment that is up (all of its processes, each against its slot), or
+    the name of running programs. A process that Atoll did not start is held against what it
+    was given: its main thread's CPUs, its memory policy, its preloads, its JVM flags.
+    Reads only. Exit code 1 if something is elsewhere than planned or asked.
+    """
+    found = _inspect(target, interval)
+    if as_json:
+        print("[" + ",\n".join(one.model_dump_json(indent=1) for one in found) + "]")
+    else:
+        from rich.console import Console
+
+        from atoll.report.inspection_text import inspection_text
+
+        console = Console(highlight=False)
+        for number, one in enumerate(found):
+            if number:
+                console.print()
+            console.print(inspection_text(one))
+    drifted = sum(one.drifted for one in found)
+    if drifted:
+        raise CheckFailed(f"{drifted} found elsewhere than planned or asked")
+
+
+def _inspect(target: str, interval_s: float) -> list[Inspection]:
+    host = LocalHost()
+    if not target.isdecimal():
+        from atoll.inspect.verify import verify
+        from atoll.supervise.stop import living
+
+        deployment = living(target, host)
+        if deployment is not None:
+            return list(verify(host, deployment, deep=True, interval_s=interval_s).processes)
+    machine = read_machine(host)
+    pids = find_processes(host, target, uid=os.geteuid())
+    found = []
+    for pid in pids:
+        refuse_foreign(host, pid)
+        try:
+            found.append(inspect_process(host, pid, machine, interval_s=interval_s))
+        except ProcessGone as fault:
+            if len(pids) == 1:
+                raise
+            print(f"atoll: {fault}", file=sys.stderr)
+    return found

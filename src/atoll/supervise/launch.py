@@ -24,7 +24,7 @@ from types import TracebackType
 from atoll.engines.base import Client, Engine
 from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
-from atoll.inspect.threads import Verification, verify
+from atoll.inspect.verify import Verification, verify
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
@@ -99,9 +99,9 @@ class Running:
             raise EngineFailed(f"{self.name}: is not up any more")
         return record
 
-    def verify(self) -> Verification:
-        """Every thread's mask against its slot (see `atoll.inspect.threads`)."""
-        return verify(self._host, self.deployment)
+    def verify(self, *, deep: bool = True) -> Verification:
+        """Every thread and page against the plan; not `deep`: threads and memory policies only."""
+        return verify(self._host, self.deployment, deep=deep)
 
     def check(self, *, wait_s: float = 0.0) -> None:
         """Raises EngineFailed, naming the process that died, if the deployment has ended.

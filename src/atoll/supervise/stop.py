@@ -86,6 +86,16 @@ def listing(host: Host) -> tuple[list[Deployment], list[str]]:
     return found, notices
 
 
+def living(name: str, host: Host) -> Deployment | None:
+    """The deployment of that name if it is up; clears nothing away."""
+    if name not in records.names():
+        return None
+    record = records.read(name)
+    if record is None or record.state is State.FAILED or is_stale(record, host):
+        return None
+    return record
+
+
 def is_stale(record: Deployment, host: Host) -> bool:
     """Whether the record says that something runs while nobody answers for it."""
     if record.boot_id != records.boot_id(host):

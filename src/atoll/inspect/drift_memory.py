@@ -1,0 +1,321 @@
+"""Pages that are elsewhere than they should be, and why, most likely. Pure.
+
+What a policy promises (set_mempolicy(2), mm/mempolicy.c):
+
+- bind is strict: a page on another node was moved, or was there before the policy was;
+- preferred, local and first touch fall back to other nodes when one is full, and so does
+  interleave; a little elsewhere says nothing, so that they have a threshold;
+- a policy holds for memory of the process's own. A file's pages lie where whoever read them
+  first ran; shared memory of a file system may have been touched by another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from atoll.inspect.policy import Policy, parse_policy, plain
+from atoll.inspect.scene import Scene
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+from atoll.schema.inspection import (
+    Finding,
+    MappingKind,
+    MappingLook,
+    MemoryLook,
+    PageCacheLook,
+    Severity,
+    ThreadLook,
+)
+from atoll.schema.size import GIB, MIB, gib
+
+# Under bind, of all mappings: a fork shares its parent's few pages, exec its arguments.
+STRICT_BYTES = 64 << 10
+# Else: at least this much, and this share of what the policy holds for.
+SOFT_BYTES = 8 * MIB
+SOFT_SHARE = 0.05
+# Interleaving is told uneven from this much a node on (16 huge pages), and beyond this part of a
+# node's share: every thread counts its own turn.
+UNEVEN_BYTES = 32 * MIB
+UNEVEN_PART = 0.25
+# A node is full when less than this part of it is free.
+FULL_PART = 0.02
+# Findings about memory that moved as a whole say so.
+_WHOLE = 0.9
+_OWN_KINDS = frozenset(
+    {MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS, MappingKind.HUGETLB}
+)
+_FAMILY_S_OWN = ("/dev/zero", "[anon_shmem")
+_DEPLOYMENTS_OWN = (*_FAMILY_S_OWN, "/memfd:", "/SYSV", "/dev/shm/")
+
+
+def memory_findings(
+    memory: MemoryLook,
+    policy: str,
+    threads: Sequence[ThreadLook],
+    scene: Scene,
+    weights: Mapping[int, int],
+) -> list[Finding]:
+    """memory-outside, interleave-uneven. `policy`: the process's own."""
+    if not scene.machine.several_nodes:
+        return []
+    return [
+        *_outside(memory, policy, threads, scene),
+        *_uneven(memory, policy, scene, weights),
+    ]
+
+
+def policy_findings(policy: str, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+    """memory-policy: the process's own against the plan's."""
+    expectation = scene.expectation
+    if (
+        not expectation.planned
+        or not scene.machine.several_nodes
+        or not policy
+        or plain(policy) == expectation.policy
+    ):
+        return []
+    closed = _closed(expectation.nodes, threads)
+    return [
+        scene.finding(
+            "memory-policy",
+            Severity.DRIFT,
+            expected=expectation.policy,
+            found=policy,
+            cause=(
+                f"cpuset.mems of its cgroup closes nodes {format_cpulist(closed)}; the kernel "
+                "then rewrites policies"
+                if closed
+                else "the program set a policy of its own (set_mempolicy), or a launcher in its "
+                "command did (numactl)"
+            ),
+            remedy=(
+                "widen cpuset.mems and restart, or plan inside the cgroup"
+                if closed
+                else "leave the policy to Atoll: turn the program's own NUMA setting off"
+            ),
+        )
+    ]
+
+
+def page_cache_findings(files: Sequence[PageCacheLook], scene: Scene) -> list[Finding]:
+    """page-cache-elsewhere: a note, since nobody promised where a file is cached."""
+    home = scene.expectation.nodes
+    findings = []
+    for file in files:
+        away = {node: size for node, size in file.bytes_by_node.items() if node not in home}
+        if home and _is_much(sum(away.values()), sum(file.bytes_by_node.values())):
+            findings.append(
+                scene.finding(
+                    "page-cache-elsewhere",
+                    Severity.NOTE,
+                    mapping=file.path,
+                    expected=f"cached on nodes {format_cpulist(home)}",
+                    found=_by_node(away),
+                    cause="a process on another node read it first, or wrote it",
+                    remedy="drop it from the cache (vmtouch -e) and read it again from its place",
+                )
+            )
+    return findings
+
+
+def _outside(
+    memory: MemoryLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
+) -> list[Finding]:
+    judged = [
+        (mapping, *wanted)
+        for mapping in memory.mappings
+        if _is_own(mapping, scene) and (wanted := _wanted(mapping, policy, scene))[0]
+    ]
+    findings = []
+    for strict in (True, False):
+        parts = [(mapping, nodes) for mapping, nodes, is_strict in judged if is_strict is strict]
+        away = [(mapping, nodes, _away(mapping, nodes)) for mapping, nodes in parts]
+        out = sum(sum(found.values()) for _, _, found in away)
+        held = sum(sum(mapping.bytes_by_node.values()) for mapping, _ in parts)
+        if not (out > STRICT_BYTES if strict else _is_much(out, held)):
+            continue
+        whole = out > _WHOLE * held
+        for mapping, nodes, found in away:
+            size = sum(found.values())
+            if size and (strict or size > out / 100):
+                findings.append(
+                    _mapping_outside(mapping, nodes, found, policy, threads, scene, whole=whole)
+                )
+    return findings
+
+
+def _mapping_outside(
+    mapping: MappingLook,
+    nodes: frozenset[int],
+    away: Mapping[int, int],
+    policy: str,
+    threads: Sequence[ThreadLook],
+    scene: Scene,
+    *,
+    whole: bool,
+) -> Finding:
+    cause, remedy = _why_outside(mapping, nodes, away, policy, threads, scene, whole=whole)
+    return scene.finding(
+        "memory-outside",
+        Severity.DRIFT,
+        mapping=mapping_name(mapping),
+        expected=f"nodes {format_cpulist(nodes)}",
+        found=_by_node(away),
+        cause=cause,
+        remedy=remedy.format(pid=scene.pid, away=format_cpulist(away), nodes=format_cpulist(nodes)),
+    )
+
+
+def _why_outside(
+    mapping: MappingLook,
+    nodes: frozenset[int],
+    away: Mapping[int, int],
+    policy: str,
+    threads: Sequence[ThreadLook],
+    scene: Scene,
+    *,
+    whole: bool,
+) -> tuple[str, str]:
+    own, clues = parse_policy(mapping.policy), scene.clues
+    back = "move the pages back: migratepages {pid} {away} {nodes}"
+    if closed := _closed(nodes, threads):
+        return (
+            f"cpuset.mems of its cgroup closes nodes {format_cpulist(closed)}",
+            "widen cpuset.mems, then " + back,
+        )
+    if mapping.policy and policy and mapping.policy != policy and away.keys() & own.nodes:
+        return (
+            f"the program gave this mapping a policy of its own, {mapping.policy} (mbind)",
+            "turn the program's own NUMA setting off",
+        )
+    if scene.expectation.planned and policy and plain(policy) != scene.expectation.policy:
+        return (
+            f"its memory policy is {policy} instead of {scene.expectation.policy}",
+            "see memory-policy",
+        )
+    if (own if mapping.policy else parse_policy(policy)).mode == "bind":
+        return (
+            (
+                "nearly all of its memory was moved after it was touched (migrate_pages, a change "
+                "of cpuset.mems), or was there before the policy was set"
+                if whole
+                else "these pages were moved after they were touched (move_pages, migrate_pages), "
+                "or were touched before the policy was set"
+                + ("" if mapping.policy else ", or the program bound them elsewhere (mbind)")
+            ),
+            back,
+        )
+    full = [node for node in nodes if node in clues.free and _is_full(*clues.free[node])]
+    if full:
+        return (
+            f"node {format_cpulist(full)} is full, and the policy then takes another",
+            "give the process less memory (heap, cache), or free some; then " + back,
+        )
+    if all(not scene.machine.node_cpus.get(node) for node in away) and clues.demotion:
+        return (
+            "the kernel moved cold pages to memory without CPUs (numa/demotion_enabled)",
+            "turn demotion off, or bind the memory",
+        )
+    balanced = ", or AutoNUMA (numa_balancing is on)" if scene.machine.balancing else ""
+    return (
+        "they were touched by threads that ran there (before they were pinned, or elsewhere now), "
+        f"or moved since (migrate_pages{balanced})",
+        back,
+    )
+
+
+def _wanted(mapping: MappingLook, policy: str, scene: Scene) -> tuple[frozenset[int], bool]:
+    """The nodes where a mapping's pages belong (empty: anywhere), and whether strictly."""
+    expectation = scene.expectation
+    if not expectation.planned and mapping.policy and mapping.policy != policy:
+        own = parse_policy(mapping.policy)  # of its own, and nobody asked for another
+        return own.nodes, own.mode == "bind"
+    return expectation.nodes, parse_policy(expectation.policy).mode == "bind"
+
+
+def _is_own(mapping: MappingLook, scene: Scene) -> bool:
+    """Whether the process's policy governs the mapping's pages: processes elsewhere do not touch
+    it. Shared memory without a name is a family's; a deployment's has one place."""
+    if mapping.kind is MappingKind.SHARED:
+        names = _DEPLOYMENTS_OWN if scene.expectation.planned else _FAMILY_S_OWN
+        return mapping.name.startswith(names)
+    return mapping.kind in _OWN_KINDS
+
+
+def _uneven(
+    memory: MemoryLook, policy: str, scene: Scene, weights: Mapping[int, int]
+) -> list[Finding]:
+    wanted = parse_policy(scene.expectation.policy)
+    if not wanted.interleaves:
+        return []
+    found: dict[int, int] = {}
+    for mapping in memory.mappings:
+        if _is_own(mapping, scene) and mapping.policy in ("", policy):
+            for node, size in mapping.bytes_by_node.items():
+                found[node] = found.get(node, 0) + size
+    total = sum(found.values())
+    if total < UNEVEN_BYTES * len(wanted.nodes):
+        return []
+    shares = _shares(wanted, weights)
+    off = {
+        node
+        for node, share in shares.items()
+        if abs(found.get(node, 0) / total - share) > UNEVEN_PART * share + memory.share_error
+    }
+    if not off:
+        return []
+    full = [node for node in off if node in scene.clues.free and _is_full(*scene.clues.free[node])]
+    return [
+        scene.finding(
+            "interleave-uneven",
+            Severity.DRIFT,
+            expected=", ".join(f"node {node}: {share:.0%}" for node, share in shares.items()),
+            found=", ".join(
+                f"node {node}: {found.get(node, 0) / total:.0%}"
+                for node in sorted(shares.keys() | found.keys())
+            ),
+            cause=(
+                f"node {format_cpulist(full)} is full"
+                if full
+                else "pages were moved since (migrate_pages), or touched before the policy was "
+                "set; or many threads took few pages each, and every thread starts at the same "
+                "node"
+            ),
+            remedy="restart the process under the policy, or move pages with migratepages",
+        )
+    ]
+
+
+def _shares(policy: Policy, weights: Mapping[int, int]) -> dict[int, float]:
+    weighted = policy.mode.startswith("weighted")
+    parts = {node: (weights.get(node, 1) if weighted else 1) for node in sorted(policy.nodes)}
+    total = sum(parts.values()) or 1
+    return {node: part / total for node, part in parts.items()}
+
+
+def _closed(nodes: frozenset[int], threads: Sequence[ThreadLook]) -> frozenset[int]:
+    """Those of `nodes` that a cpuset closes to every thread."""
+    lists = [thread.memory_nodes for thread in threads if thread.memory_nodes]
+    allowed = frozenset(node for text in set(lists) for node in parse_cpulist(text))
+    return nodes - allowed if lists else frozenset()
+
+
+def _away(mapping: MappingLook, nodes: frozenset[int]) -> dict[int, int]:
+    return {node: size for node, size in mapping.bytes_by_node.items() if node not in nodes}
+
+
+def _is_much(out: int, held: int) -> bool:
+    return out > max(SOFT_BYTES, SOFT_SHARE * held)
+
+
+def _is_full(free: int, total: int) -> bool:
+    # Of a node of TiBs some GiB are the kernel's reserve, of a small one much less.
+    return free < min(FULL_PART * total, 4 * GIB)
+
+
+def _by_node(sizes: Mapping[int, int]) -> str:
+    return ", ".join(f"{gib(size)} on node {node}" for node, size in sorted(sizes.items()) if size)
+
+
+def mapping_name(mapping: MappingLook) -> str:
+    """'[heap] 0x55..', 'anonymous 0x7f..', '/dev/shm/x 0x7f..'."""
+    return f"{mapping.name or mapping.kind} {mapping.start:#x}"

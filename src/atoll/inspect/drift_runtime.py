@@ -1,0 +1,182 @@
+"""What was asked of the allocator and of the JVM, and did not come about. Pure.
+
+Whether a preload took effect is found out by `atoll.inspect.malloc`, with the reason.
+
+HotSpot turns UseNUMA off by itself (os_linux.cpp): without libnuma, on one node, when bound to
+one node, and where the nodes of its CPUs and of its memory differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.inspect.drift_threads import cpus_of
+from atoll.inspect.policy import parse_policy
+from atoll.inspect.scene import Scene
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity, ThreadLook
+
+# They allocate without a thought for nodes.
+_WITHOUT_NUMA = ("Serial", "Epsilon")
+
+
+def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
+    """preload-without-effect, malloc-exception."""
+    if malloc is None or not malloc.preload:
+        return []
+    findings = [
+        scene.finding(
+            "preload-without-effect",
+            Severity.DRIFT,
+            expected=f"LD_PRELOAD={entry}",
+            found=f"malloc of {malloc.reached}" if malloc.reached else "not loaded",
+            cause=cause,
+            remedy=_preload_remedy(cause),
+        )
+        for entry, cause in malloc.preload_faults.items()
+    ]
+    taken = [entry for entry in malloc.preload if entry not in malloc.preload_faults]
+    if malloc.loaded and taken:
+        findings += [
+            scene.finding(
+                "malloc-exception",
+                Severity.NOTE,
+                expected=f"malloc of {malloc.reached}",
+                found=f"{name} calls {other}",
+                cause="it brings an allocator of its own, or was linked to another",
+                remedy="none from outside; a preloaded malloc changes little inside it",
+            )
+            for name, other in malloc.exceptions.items()
+        ]
+    return findings
+
+
+def _preload_remedy(cause: str) -> str:
+    if "static" in cause:
+        return "link the allocator into the program, or take a dynamic build"
+    if "raised rights" in cause:
+        return "put the library into /etc/ld.so.preload, or run the program without setuid"
+    if "preload" in cause:
+        return "preload that library: atoll-exec --malloc picks the right one"
+    if "comes before" in cause or "comes first" in cause:
+        return "preload it before the others, or build the program without its malloc"
+    return "install the library and name its full path; atoll-exec --malloc checks that it is there"
+
+
+def jvm_findings(
+    jvm: JvmLook | None, policy: str, threads: Sequence[ThreadLook], scene: Scene
+) -> list[Finding]:
+    """jvm-numa-off, jvm-processors, jvm-thp-off."""
+    if jvm is None:
+        return []
+    return [
+        *_numa(jvm, policy, threads, scene),
+        *_processors(jvm, scene),
+        *_thp(jvm, scene),
+    ]
+
+
+def _numa(jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+    deaf = jvm.collector.startswith(_WITHOUT_NUMA)
+    if not jvm.use_numa_asked or (jvm.use_numa and not deaf):
+        return []
+    cause, remedy = _why_no_numa(jvm, policy, threads, scene)
+    return [
+        scene.finding(
+            "jvm-numa-off",
+            # Where there is one node nothing was lost.
+            Severity.DRIFT if scene.machine.several_nodes else Severity.NOTE,
+            expected="-XX:+UseNUMA",
+            found=f"on, without effect in {jvm.collector}" if jvm.use_numa else "off",
+            cause=cause,
+            remedy=remedy,
+        )
+    ]
+
+
+def _why_no_numa(
+    jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
+) -> tuple[str, str]:
+    if jvm.use_numa:
+        return (
+            f"the {jvm.collector} collector knows no nodes",
+            "use -XX:+UseParallelGC, -XX:+UseG1GC or -XX:+UseZGC",
+        )
+    if not scene.machine.several_nodes:
+        return "the machine has one memory node", "leave -XX:+UseNUMA out on this machine"
+    if not scene.clues.libnuma:
+        return "libnuma.so.1 is not installed", "install it: apt-get install libnuma1"
+    main = next((thread for thread in threads if thread.tid == scene.pid), None)
+    allowed = parse_policy(policy).nodes if policy.startswith("bind") else frozenset()
+    if not allowed and main is not None:
+        allowed = frozenset(parse_cpulist(main.memory_nodes))
+    cpus = cpus_of(main) if main is not None else scene.expectation.cpus
+    beside = frozenset(node for node, own in scene.machine.node_cpus.items() if own & cpus)
+    if len(allowed) == 1:
+        differ = "" if beside == allowed else f", its CPUs are on {format_cpulist(beside)}"
+        return (
+            f"its memory is bound to node {format_cpulist(allowed)} alone{differ}; a JVM turns "
+            "UseNUMA off then",
+            "leave -XX:+UseNUMA out: all its memory is on that node"
+            if not differ
+            else "give it CPUs and memory of the same nodes",
+        )
+    if allowed and beside != allowed:
+        return (
+            f"its CPUs are on nodes {format_cpulist(beside)}, its memory on "
+            f"{format_cpulist(allowed)}; a JVM turns UseNUMA off when they differ",
+            "give it CPUs and memory of the same nodes (atoll-exec -N 0-1 -m 0-1)",
+        )
+    return (
+        "the JVM turned it off as it started (its log says why: -Xlog:os+numa, or a warning)",
+        "read the first lines of the JVM's output",
+    )
+
+
+def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
+    has = jvm.processors
+    if has is None:
+        return []
+    place, asked = len(scene.expectation.cpus), jvm.processors_asked
+    if asked is not None:
+        if asked == has:
+            return []
+        expected, cause = f"{asked} (-XX:ActiveProcessorCount)", "the JVM refused the number"
+        remedy = "read the first lines of the JVM's output"
+        severity = Severity.DRIFT
+    elif has == place:
+        return []
+    else:
+        expected = f"{place}, the CPUs {format_cpulist(scene.expectation.cpus)}"
+        remedy = f"start it in its place, or with -XX:ActiveProcessorCount={place}"
+        if has > place:
+            severity = Severity.DRIFT
+            cause = "its mask was narrowed after it had started: the sizes of its thread pools stay"
+        else:
+            severity = Severity.NOTE
+            cause = "a CPU quota of its cgroup (cpu.max), or a narrower mask as it started"
+    return [
+        scene.finding(
+            "jvm-processors",
+            severity,
+            expected=expected,
+            found=str(has),
+            cause=cause,
+            remedy=remedy,
+        )
+    ]
+
+
+def _thp(jvm: JvmLook, scene: Scene) -> list[Finding]:
+    if not jvm.transparent_huge_pages or scene.machine.thp != "never":
+        return []
+    return [
+        scene.finding(
+            "jvm-thp-off",
+            Severity.DRIFT,
+            expected="-XX:+UseTransparentHugePages",
+            found="transparent huge pages are off",
+            cause="/sys/kernel/mm/transparent_hugepage/enabled says never",
+            remedy="let programs ask for them: echo madvise into that file",
+        )
+    ]

@@ -1,0 +1,210 @@
+"""One process, looked at once, from its threads to its allocator (`atoll inspect`).
+
+Reads only. What cannot be read becomes a line of `unknown`; a process that ends meanwhile, or
+whose pid is given anew, is `ProcessGone`. Looks go from cheap to dear, and the process is not
+stopped, so that they are of slightly different moments.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from atoll.errors import UsageError
+from atoll.host.api import Host
+from atoll.host.procfs import parse_stat
+from atoll.inspect.drift import Looks, find
+from atoll.inspect.drift_memory import mapping_name
+from atoll.inspect.drift_threads import cpus_of
+from atoll.inspect.expectation import Expectation, as_given
+from atoll.inspect.jvm import look_at_jvm
+from atoll.inspect.malloc import look_at_malloc
+from atoll.inspect.memory import cut_mappings, look_at_memory
+from atoll.inspect.pagecache import look_at_page_cache
+from atoll.inspect.policy import parse_policy, process_policy
+from atoll.inspect.resctrl import look_at_l3
+from atoll.inspect.scene import Scene
+from atoll.inspect.surroundings import NO_CLUES, Machine, read_clues, weights
+from atoll.inspect.thread_look import look_at_threads
+from atoll.schema.deployment import ProcessId
+from atoll.schema.inspection import (
+    Finding,
+    Inspection,
+    L3Look,
+    MemoryLook,
+    PageCacheLook,
+    ThreadLook,
+)
+
+_T = TypeVar("_T")
+_NO_L3: tuple[L3Look, ...] = ()
+_NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
+_NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
+
+
+class ProcessGone(UsageError):
+    """There is no such process, or it ended while it was looked at."""
+
+
+def glance_at_process(
+    host: Host, pid: int, machine: Machine, expectation: Expectation
+) -> Inspection:
+    """Its threads and its memory policy: milliseconds, also where memory is large."""
+    return _Look(host, pid, machine).inspection(expectation, deep=False, interval_s=0.0)
+
+
+def inspect_process(
+    host: Host,
+    pid: int,
+    machine: Machine,
+    expectation: Expectation | None = None,
+    *,
+    interval_s: float = 1.0,
+) -> Inspection:
+    """Everything. Without an expectation it is what the process was given (see `as_given`).
+
+    `interval_s`: how long bandwidth is measured, where resctrl is mounted. Raises ProcessGone.
+    """
+    return _Look(host, pid, machine).inspection(expectation, deep=True, interval_s=interval_s)
+
+
+class _Look:
+    """The looks at one process, and what went wrong with them."""
+
+    def __init__(self, host: Host, pid: int, machine: Machine) -> None:
+        identity = host.identify(pid)
+        if identity is None:
+            raise ProcessGone(f"no process has the pid {pid}")
+        self._host = host
+        self._id: ProcessId = identity
+        self._pid = pid
+        self._machine = machine
+        self._unknown: list[str] = []
+
+    def inspection(
+        self, expectation: Expectation | None, *, deep: bool, interval_s: float
+    ) -> Inspection:
+        host, pid = self._host, self._pid
+        threads: Sequence[ThreadLook] = self._try("threads", lambda: look_at_threads(host, pid), [])
+        if not threads:
+            raise ProcessGone(f"process {pid} has ended while it was looked at")
+        policy = self._try("memory policy", lambda: process_policy(host, pid), "")
+        if expectation is None:
+            expectation = self._as_given(threads, policy)
+        looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
+        l3 = self._try("L3", lambda: look_at_l3(host, pid, interval_s), _NO_L3) if deep else ()
+        findings = self._findings(looks, expectation)
+        self._still_there()
+        return Inspection(
+            pid=pid,
+            process=expectation.process,
+            slot=expectation.slot,
+            command=self._command(threads),
+            expected=expectation.record(),
+            memory_policy=policy,
+            threads=tuple(threads),
+            memory=looks.memory and _cut(looks.memory, findings),
+            page_cache=tuple(looks.page_cache),
+            malloc=looks.malloc,
+            jvm=looks.jvm,
+            l3=l3,
+            unknown=tuple(self._unknown),
+            findings=tuple(findings),
+        )
+
+    def _deeper(self, threads: Sequence[ThreadLook], policy: str) -> Looks:
+        host, pid, node_cpus = self._host, self._pid, self._machine.node_cpus
+        usable = frozenset[int]().union(*(cpus_of(thread) for thread in threads))
+        memory, unknown = self._try(
+            "memory",
+            lambda: look_at_memory(
+                host,
+                pid,
+                cpu_seconds_by_node=cpu_seconds_by_node(threads, node_cpus),
+                own_nodes=[node for node, cpus in node_cpus.items() if cpus & usable],
+            ),
+            _NO_MEMORY,
+        )
+        page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, pid), _NO_FILES)
+        self._unknown += [*unknown, *also]
+        malloc = self._try("malloc", lambda: look_at_malloc(host, pid), None)
+        jvm = self._try("JVM", lambda: look_at_jvm(host, pid), None)
+        return Looks(threads, policy, memory, page_cache, malloc, jvm)
+
+    def _as_given(self, threads: Sequence[ThreadLook], policy: str) -> Expectation:
+        stat = self._try("name", lambda: parse_stat(self._text("stat")), None)
+        if stat is None:
+            raise ProcessGone(f"process {self._pid} has ended while it was looked at")
+        try:
+            parent = self._host.affinity(stat.parent) if stat.parent else self._machine.online
+        except OSError:
+            parent = self._machine.online
+        return as_given(
+            stat.comm,
+            threads,
+            self._pid,
+            policy=policy,
+            parent_cpus=parent,
+            node_cpus=self._machine.node_cpus,
+        )
+
+    def _findings(self, looks: Looks, expectation: Expectation) -> list[Finding]:
+        host, machine = self._host, self._machine
+        wanted = parse_policy(expectation.policy)
+        shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
+        found = find(looks, Scene(self._pid, expectation, machine, NO_CLUES), shares)
+        if found:  # now it pays to ask why
+            clues = read_clues(host, self._pid, machine)
+            found = find(looks, Scene(self._pid, expectation, machine, clues), shares)
+        return found
+
+    def _command(self, threads: Sequence[ThreadLook]) -> str:
+        """As it was typed; of a kernel thread its name, as ps(1) shows it."""
+        text = self._try("command", lambda: self._text("cmdline"), "")
+        return " ".join(text.split("\0")).strip() or f"[{threads[0].comm}]"
+
+    def _text(self, name: str) -> str:
+        return self._host.read_text(f"/proc/{self._pid}/{name}")
+
+    def _try(self, what: str, look: Callable[[], _T], without: _T) -> _T:
+        """`look()`, or `without` and a line that says why."""
+        try:
+            return look()
+        except OSError as fault:
+            self._still_there()
+            self._unknown.append(f"{what}: {_why(fault)}")
+            return without
+
+    def _still_there(self) -> None:
+        if self._host.identify(self._pid) != self._id:
+            raise ProcessGone(f"process {self._pid} has ended while it was looked at")
+
+
+def cpu_seconds_by_node(
+    threads: Iterable[ThreadLook], node_cpus: Mapping[int, frozenset[int]]
+) -> dict[int, float]:
+    """The CPU time of each thread on the node where it ran last."""
+    found: dict[int, float] = {}
+    for thread in threads:
+        node = next((node for node, cpus in node_cpus.items() if thread.last_cpu in cpus), None)
+        if node is not None:
+            found[node] = found.get(node, 0.0) + thread.cpu_seconds
+    return found
+
+
+def _cut(memory: MemoryLook, findings: Iterable[Finding]) -> MemoryLook:
+    """The largest mappings, and what the findings name."""
+    named = {finding.mapping for finding in findings if finding.mapping}
+    starts = [mapping.start for mapping in memory.mappings if mapping_name(mapping) in named]
+    return cut_mappings(memory, starts)
+
+
+def _why(fault: OSError) -> str:
+    said, stock = fault.strerror or str(fault), os.strerror(fault.errno or 0)
+    if said != stock:
+        return said  # in words of ours
+    if fault.errno in (errno.EPERM, errno.EACCES):
+        return "not permitted; ask as root or as the process's user"
+    return "this kernel cannot tell" if fault.errno == errno.ENOSYS else said

@@ -1,0 +1,72 @@
+"""A memory policy in the words of /proc/PID/numa_maps (numa(7), mm/mempolicy.c: mpol_to_str).
+
+'bind:0-1', 'bind=static:0-1', 'prefer (many):0,2', 'weighted interleave:0-3', 'local', 'default'.
+Each line of numa_maps shows the policy that holds for a mapping: its own (mbind), else that of
+the process's main thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from atoll.host.api import Host
+from atoll.inspect.numa_maps import NumaLine, parse_numa_maps
+from atoll.schema.cpulist import parse_cpulist
+
+_PREFIX_BYTES = (512, 4096)
+
+
+class Policy(NamedTuple):
+    mode: str  # 'default', 'local', 'bind', 'prefer', 'prefer (many)', 'interleave', ...
+    nodes: frozenset[int]
+
+    @property
+    def interleaves(self) -> bool:
+        return self.mode.endswith("interleave")
+
+
+def parse_policy(text: str) -> Policy:
+    """'bind=static:0-1' as ('bind', {0, 1}); what is not understood has no nodes."""
+    mode, _, nodes = text.partition(":")
+    try:
+        return Policy(mode.partition("=")[0], frozenset(parse_cpulist(nodes)))
+    except ValueError:
+        return Policy(mode.partition("=")[0], frozenset())
+
+
+def plain(text: str) -> str:
+    """Without the flags: 'bind=static:0' is 'bind:0'."""
+    return re.sub(r"=[^:]*", "", text)
+
+
+def process_policy(host: Host, pid: int) -> str:
+    """The process's own policy; empty where the kernel knows none (no NUMA) or it has no memory.
+
+    Read off a mapping that nobody gives a policy of its own: the program's file, which comes
+    early, else the stack. Only the start of numa_maps is read if that is enough: the kernel
+    counts the pages of every line that it hands out. Raises OSError.
+    """
+    path = f"/proc/{pid}/numa_maps"
+    try:
+        for size in _PREFIX_BYTES:
+            start = host.read_bytes(path, size=size).decode(errors="replace")
+            found = main_policy(parse_numa_maps(start.rpartition("\n")[0]), sure=True)
+            if found:
+                return found
+        return main_policy(parse_numa_maps(host.read_text(path)), sure=False)
+    except FileNotFoundError:
+        if host.exists(f"/proc/{pid}/stat"):
+            return ""
+        raise
+
+
+def main_policy(lines: Sequence[NumaLine], *, sure: bool) -> str:
+    """The policy of the first mapped file, else of the stack; of any mapping unless `sure`."""
+    best = next((line for line in lines if line.file and not line.hugetlb), None) or next(
+        (line for line in lines if line.stack), None
+    )
+    if best is not None:
+        return best.policy
+    return lines[0].policy if lines and not sure else ""

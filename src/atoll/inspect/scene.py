@@ -1,0 +1,45 @@
+"""What the rules about one process share, and how they make a finding. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from atoll.inspect.expectation import Expectation
+from atoll.inspect.surroundings import Clues, Machine
+from atoll.schema.inspection import Finding, Severity, ThreadLook
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the rules about one process share."""
+
+    pid: int
+    expectation: Expectation
+    machine: Machine
+    clues: Clues
+
+    def finding(
+        self,
+        code: str,
+        severity: Severity,
+        *,
+        expected: str,
+        found: str,
+        cause: str,
+        remedy: str,
+        thread: ThreadLook | None = None,
+        mapping: str = "",
+    ) -> Finding:
+        return Finding(
+            code=code,
+            severity=severity,
+            process=self.expectation.process,
+            pid=self.pid,
+            tid=thread.tid if thread else None,
+            comm=thread.comm if thread else "",
+            mapping=mapping,
+            expected=expected,
+            found=found,
+            cause=cause,
+            remedy=remedy,
+        )

@@ -1,0 +1,145 @@
+"""What the machine and the process's circumstances say about a finding's cause.
+
+`Machine` is cheap and read once for all processes. `Clues` are read only where something is not
+in place, since most processes are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from atoll.host.api import Host
+from atoll.inspect.processes import environment
+from atoll.schema.cpulist import parse_cpulist
+
+_NODES = "/sys/devices/system/node"
+_CGROUPS = "/sys/fs/cgroup"
+_UNREADABLE = (OSError, ValueError)
+# What makes an OpenMP runtime pin its threads.
+_OPENMP = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET")
+# The Python package's library, the C library, the command line's program.
+_DUCKDB = re.compile(r"/(?:_duckdb\b[^/\n]*|libduckdb[^/\n]*|duckdb)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The nodes that have memory, and their CPUs (none: memory only, as CXL's)."""
+
+    node_cpus: Mapping[int, frozenset[int]]
+    online: frozenset[int]
+    balancing: bool = False  # AutoNUMA
+    thp: str = ""  # 'always', 'madvise', 'never'; empty: unknown
+
+    @property
+    def several_nodes(self) -> bool:
+        return len(self.node_cpus) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clues:
+    duckdb: bool = False  # its library is mapped
+    libnuma: bool = False  # likewise
+    openmp: str = ""  # 'OMP_PROC_BIND=close', as the process was started with
+    cpuset: frozenset[int] | None = None  # CPUs of its cgroup
+    cpuset_name: str = ""
+    # Of nodes with memory, in bytes: (free, total).
+    free: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    demotion: bool = False  # cold pages move to slower nodes
+
+
+NO_CLUES = Clues()
+
+
+def read_machine(host: Host) -> Machine:
+    nodes = _node_list(host, "has_memory") or _node_list(host, "online")
+    return Machine(
+        node_cpus={
+            node: frozenset(_list(_text(host, f"{_NODES}/node{node}/cpulist"))) for node in nodes
+        },
+        online=frozenset(_list(_text(host, "/sys/devices/system/cpu/online"))),
+        balancing=_text(host, "/proc/sys/kernel/numa_balancing").strip() not in ("", "0"),
+        thp=_chosen(_text(host, "/sys/kernel/mm/transparent_hugepage/enabled")),
+    )
+
+
+def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
+    """Raises nothing: what cannot be read gives no clue."""
+    given = environment(host, pid)
+    cpuset_name, cpuset = _cpuset(host, pid)
+    maps = _text(host, f"/proc/{pid}/maps")
+    return Clues(
+        duckdb=_DUCKDB.search(maps) is not None,
+        libnuma="/libnuma.so" in maps,
+        openmp=next((f"{name}={given[name]}" for name in _OPENMP if given.get(name)), ""),
+        cpuset=cpuset,
+        cpuset_name=cpuset_name,
+        free={
+            node: free
+            for node in machine.node_cpus
+            if (free := parse_free(_text(host, f"{_NODES}/node{node}/meminfo")))
+        },
+        demotion=_text(host, "/sys/kernel/mm/numa/demotion_enabled").strip() in ("1", "true"),
+    )
+
+
+def weights(host: Host, nodes: frozenset[int]) -> dict[int, int]:
+    """What weighted interleave gives each node; 1 where the kernel has no such switch."""
+    folder = "/sys/kernel/mm/mempolicy/weighted_interleave"
+    found = {}
+    for node in nodes:
+        text = _text(host, f"{folder}/node{node}").strip()
+        found[node] = int(text) if text.isdecimal() else 1
+    return found
+
+
+def parse_free(meminfo: str) -> tuple[int, int] | None:
+    """(free, total) bytes out of a node's meminfo; page cache can be dropped and counts as free."""
+    found = dict(re.findall(r"^Node \d+ (\w+):\s+(\d+) kB", meminfo, re.MULTILINE))
+    try:
+        free = int(found["MemFree"]) + int(found.get("FilePages", 0)) - int(found.get("Shmem", 0))
+        return free << 10, int(found["MemTotal"]) << 10
+    except KeyError:
+        return None
+
+
+def _cpuset(host: Host, pid: int) -> tuple[str, frozenset[int] | None]:
+    """The process's cpuset, of cgroup v1 or v2, where it is narrower than the root's."""
+    for line in _text(host, f"/proc/{pid}/cgroup").split("\n"):
+        _, _, rest = line.partition(":")
+        controllers, _, name = rest.partition(":")
+        if "cpuset" in controllers.split(","):
+            file = f"{_CGROUPS}/cpuset{name}/cpuset.effective_cpus"
+        elif controllers == "" and name:
+            file = f"{_CGROUPS}{name}/cpuset.cpus.effective"
+        else:
+            continue
+        text = _text(host, file)
+        if name != "/" and text.strip():
+            return name, frozenset(_list(text))
+    return "", None
+
+
+def _node_list(host: Host, name: str) -> tuple[int, ...]:
+    return _list(_text(host, f"{_NODES}/{name}"))
+
+
+def _list(text: str) -> tuple[int, ...]:
+    try:
+        return parse_cpulist(text)
+    except ValueError:
+        return ()
+
+
+def _chosen(text: str) -> str:
+    """'always [madvise] never' is 'madvise'."""
+    found = re.search(r"\[(\w+)\]", text)
+    return found[1] if found else ""
+
+
+def _text(host: Host, path: str) -> str:
+    try:
+        return host.read_text(path)
+    except _UNREADABLE:
+        return ""

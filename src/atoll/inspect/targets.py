@@ -1,0 +1,83 @@
+"""Which processes a user means by a pid or by a name."""
+
+from __future__ import annotations
+
+from atoll.errors import NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.host.procfs import status_field
+from atoll.inspect.inspection import ProcessGone
+from atoll.inspect.processes import GONE, process_table
+
+
+def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
+    """The pids that `target` names: a number, or the name of running processes.
+
+    A name is that of the program (comm, or the last part of argv[0]); root sees everybody's
+    processes, others their own. Raises UsageError where there is none, NotPermitted where there
+    are only processes that this user may not look into.
+    """
+    if target.isascii() and target.isdecimal():
+        return [_by_pid(host, int(target))]
+    found = [pid for pid in _by_name(host, target) if uid in (0, owner(host, pid))]
+    if not found:
+        others = _by_name(host, target)
+        if others:
+            raise NotPermitted(
+                f"{target}: all {len(others)} processes of that name are other users'; "
+                "look as root (sudo)"
+            )
+        raise UsageError(
+            f"{target}: no deployment and no running process has that name; see 'atoll ps', ps(1)"
+        )
+    return found
+
+
+def refuse_foreign(host: Host, pid: int) -> None:
+    """Raises NotPermitted where the kernel would hide most of the process (ptrace(2), access
+    mode): another user's, or one of ours with raised or dropped rights."""
+    try:
+        host.read_link(f"/proc/{pid}/exe")
+    except PermissionError:
+        whose = "is another user's, or has protected itself"
+        raise NotPermitted(f"process {pid} {whose}; look as root (sudo)") from None
+    except OSError:
+        return  # a kernel thread has no program; one that has gone is told later
+
+
+def owner(host: Host, pid: int) -> int | None:
+    """The user who runs it; None if it is gone."""
+    try:
+        fields = status_field(host.read_text(f"/proc/{pid}/status"), "Uid").split()
+    except GONE:
+        return None
+    return int(fields[0]) if fields else None
+
+
+def _by_pid(host: Host, pid: int) -> int:
+    try:
+        status = host.read_text(f"/proc/{pid}/status")
+    except (FileNotFoundError, ProcessLookupError):
+        raise ProcessGone(f"no process has the pid {pid}") from None
+    leader = status_field(status, "Tgid")
+    if leader and int(leader) != pid:
+        raise UsageError(f"{pid} is a thread of process {leader}; inspect {leader}")
+    return pid
+
+
+def _by_name(host: Host, name: str) -> list[int]:
+    """Living processes of that name, ourselves left out."""
+    found = []
+    own = host.read_link("/proc/self")
+    for pid, stat in sorted(process_table(host).items()):
+        if stat.lives and str(pid) != own and name in (stat.comm, _program(host, pid)):
+            found.append(pid)
+    return found
+
+
+def _program(host: Host, pid: int) -> str:
+    """'postgres' of '/usr/lib/postgresql/15/bin/postgres -D ...'."""
+    try:
+        first = host.read_text(f"/proc/{pid}/cmdline").partition("\0")[0]
+    except GONE:
+        return ""
+    return first.rpartition("/")[2].lstrip("-")

@@ -1,0 +1,169 @@
+"""Does every thread and page of a deployment sit where the plan says? (`atoll verify`)
+
+Pinning a process proves nothing: engines move their own threads and a thread keeps the mask it
+was made with. So every process of the deployment is looked at, descendants and orphans included,
+each against the slot of the planned process that it comes from. What counts as drift is told in
+`atoll.inspect.expectation` and the rules of `atoll.inspect.drift`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atoll.errors import EngineFailed
+from atoll.host.api import Host
+from atoll.host.procfs import Stat
+from atoll.inspect.expectation import planned
+from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_process
+from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
+from atoll.inspect.surroundings import read_machine
+from atoll.schema.base import Record
+from atoll.schema.deployment import Deployment, ProcessRecord
+from atoll.schema.inspection import Finding, Inspection, Severity
+
+
+class Verification(Record):
+    deployment: str
+    processes: tuple[Inspection, ...]
+    missing: tuple[Finding, ...]  # processes of the record that are gone
+
+    @property
+    def findings(self) -> list[Finding]:
+        found = [*self.missing]
+        for process in self.processes:
+            found += process.findings
+        return found
+
+    @property
+    def drift(self) -> list[Finding]:
+        return [one for one in self.findings if one.severity is Severity.DRIFT]
+
+    @property
+    def drifted(self) -> int:
+        return len(self.drift)
+
+    @property
+    def threads(self) -> int:
+        return sum(len(process.threads) for process in self.processes)
+
+
+def verify(
+    host: Host, deployment: Deployment, *, deep: bool, interval_s: float = 1.0
+) -> Verification:
+    """Look at everything once; not `deep`: at threads and memory policies only, in milliseconds.
+
+    Raises EngineFailed if the supervisor is gone.
+    """
+    supervisor = deployment.supervisor
+    if supervisor is None or host.identify(supervisor.pid) != supervisor:
+        raise EngineFailed(f"{deployment.name}: is not up; see 'atoll ps'")
+    try:
+        everything = host.affinity(supervisor.pid)
+    except ProcessLookupError:
+        raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
+    machine = read_machine(host)
+    inspections = []
+    for pid, process in sorted(attribute(host, deployment, process_table(host)).items()):
+        expectation = planned(
+            process, deployment.plan, everything=everything, node_cpus=machine.node_cpus
+        )
+        try:
+            inspections.append(
+                inspect_process(host, pid, machine, expectation, interval_s=interval_s)
+                if deep
+                else glance_at_process(host, pid, machine, expectation)
+            )
+        except ProcessGone:
+            continue  # a child that has ended since; a planned process is missed below
+    return Verification(
+        deployment=deployment.name,
+        processes=tuple(inspections),
+        missing=tuple(
+            _missing(process)
+            for process in deployment.processes
+            # One of a later stage has no id yet while the deployment starts.
+            if process.id is not None and host.identify(process.id.pid) != process.id
+        ),
+    )
+
+
+def document(found: Verification) -> dict[str, object]:
+    """What `atoll verify --json` prints: the inspections, and rows for quick answers."""
+    outside = {(f.pid, f.tid) for f in found.drift if f.code.startswith("thread-")}
+    policies = {f.pid for f in found.drift if f.code == "memory-policy"}
+    return {
+        "deployment": found.deployment,
+        "drifted": found.drifted,
+        "missing": [finding.process for finding in found.missing],
+        "threads": [
+            {
+                "process": process.process,
+                "slot": process.slot,
+                "pid": process.pid,
+                "tid": thread.tid,
+                "comm": thread.comm,
+                "expected_cpus": process.expected.cpus,
+                "found_cpus": thread.cpus,
+                "last_cpu": thread.last_cpu,
+                "drifted": (process.pid, thread.tid) in outside,
+            }
+            for process in found.processes
+            for thread in process.threads
+        ],
+        "memory": [
+            {
+                "process": process.process,
+                "pid": process.pid,
+                "expected": process.expected.memory_policy,
+                "found": process.memory_policy,
+                "drifted": process.pid in policies,
+            }
+            for process in found.processes
+        ],
+        "findings": [finding.model_dump(mode="json") for finding in found.findings],
+        "processes": [process.model_dump(mode="json") for process in found.processes],
+    }
+
+
+def brief(finding: Finding) -> str:
+    """One finding in a line of a log: 'worker-0 tid 12 (python): CPUs 0-3 instead of 1'."""
+    thread = "" if finding.tid is None else f" tid {finding.tid} ({finding.comm})"
+    mapping = f" {finding.mapping}" if finding.mapping else ""
+    where = f"{finding.process} pid {finding.pid}{thread}{mapping}"
+    return f"{where}: {finding.code}: {finding.found} instead of {finding.expected}"
+
+
+def attribute(
+    host: Host, deployment: Deployment, table: Mapping[int, Stat]
+) -> dict[int, ProcessRecord]:
+    """Every living process below the supervisor, and which process of the plan it comes from.
+
+    By descent; one whose parent has died by the mark that it was started with.
+    """
+    assert deployment.supervisor is not None
+    by_pid = {process.id.pid: process for process in deployment.processes if process.id}
+    by_name = {process.spec.name: process for process in deployment.processes}
+    found: dict[int, ProcessRecord] = {}
+    for process in descendants(table, deployment.supervisor.pid):  # parents come first
+        origin = (
+            by_pid.get(process.pid)
+            or found.get(table[process.pid].parent)
+            or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
+        )
+        if origin is not None:
+            found[process.pid] = origin
+    return found
+
+
+def _missing(process: ProcessRecord) -> Finding:
+    assert process.id is not None
+    return Finding(
+        code="process-missing",
+        severity=Severity.DRIFT,
+        process=process.spec.name,
+        pid=process.id.pid,
+        expected="running",
+        found="gone",
+        cause=f"it has ended, or was killed; its log: {process.log}",
+        remedy="'atoll ps' says what became of the deployment; start it again with 'atoll up'",
+    )
