@@ -39,7 +39,7 @@ _SHT_SYMTAB = 2
 Bytes = Callable[[int, int], bytes]  # (offset, size): fewer at the end of the file
 Records = npt.NDArray[np.void]
 
-_SYMBOL = np.dtype(
+SYMBOL = np.dtype(
     {
         "names": ["name", "info", "other", "section", "value", "size"],
         "formats": ["<u4", "u1", "u1", "<u2", "<u8", "<u8"],
@@ -140,9 +140,9 @@ class Elf:
         if DT_SYMTAB not in tags or DT_STRTAB not in tags:
             return None
         count = self._symbol_count()
-        table = self.memory(tags[DT_SYMTAB], count * _SYMBOL.itemsize)
+        table = self.memory(tags[DT_SYMTAB], count * SYMBOL.itemsize)
         names = self.memory(tags[DT_STRTAB], tags.get(DT_STRSZ, 0))
-        return SymbolTable(np.frombuffer(table, _SYMBOL), names)
+        return SymbolTable(np.frombuffer(table, SYMBOL), names)
 
     def static_symbols(self) -> SymbolTable | None:
         """.symtab, which `strip` removes; None too where it is larger than MAX_TABLE_BYTES."""
@@ -155,9 +155,9 @@ class Elf:
                 names = headers[header[6]]
                 if max(header[5], names[5]) > MAX_TABLE_BYTES:
                     return None
-                count = header[5] // _SYMBOL.itemsize
-                table = self.bytes_at(header[4], count * _SYMBOL.itemsize)
-                return SymbolTable(np.frombuffer(table, _SYMBOL), self.bytes_at(names[4], names[5]))
+                count = header[5] // SYMBOL.itemsize
+                table = self.bytes_at(header[4], count * SYMBOL.itemsize)
+                return SymbolTable(np.frombuffer(table, SYMBOL), self.bytes_at(names[4], names[5]))
         return None
 
     def _symbol_count(self) -> int:
