@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from atoll.schema import deployment, inspection, machine, plan, results, summary
+from atoll.schema import deployment, inspection, knobs, machine, plan, results, summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -28,6 +28,7 @@ FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
     "plan": (plan, plan.Plan, plan.Plan.VERSION),
     "deployment": (deployment, deployment.Deployment, deployment.Deployment.VERSION),
     "inspection": (inspection, inspection.Inspection, inspection.Inspection.VERSION),
+    "knobs": (knobs, knobs.Journal, knobs.Journal.VERSION),
     "results": (
         results,
         results.RunHeader | results.Line,

@@ -1,0 +1,176 @@
+"""The knobs as data: which files they are, what they take, what is said for and against them.
+
+Files and values follow the kernel's documentation (admin-guide/sysctl/{kernel,vm}.rst,
+admin-guide/mm/transhuge.rst, admin-guide/pm/cpufreq.rst, core-api/irq/irq-affinity.rst,
+ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave). Advice names who gives it, because the
+field disagrees; the papers are cited as numa-query-tuning ("The Art of Efficient In-memory Query
+Processing on NUMA Systems", P. Memarzia, S. Ray, V. C. Bhavsar) and numa-distributed-engines
+("Towards NUMA-Aware Distributed Query Engines", A. Fogli et al.).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from atoll.errors import UsageError
+from atoll.knobs import wanted
+from atoll.knobs.files import key_of
+from atoll.knobs.values import format_keyed
+
+_THP = "/sys/kernel/mm/transparent_hugepage"
+_WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    name: str
+    title: str
+    patterns: tuple[str, ...]  # paths, at most one '*' each, in the order of writing
+    takes: str  # what `set` takes, for people
+    wanted: Callable[[str, wanted.Here], dict[str, str]]  # raises UsageError, ValueError
+    does: str
+    advice: tuple[str, ...]
+    instead: str  # what reaches one process only
+    whole: bool = False  # its files are one value: undone together, or left alone together
+
+
+KNOBS: dict[str, Knob] = {
+    knob.name: knob
+    for knob in (
+        Knob(
+            "numa-balancing",
+            "AutoNUMA: pages follow threads between nodes",
+            ("/proc/sys/kernel/numa_balancing",),
+            "0 off, 1 on, 2 memory tiering, 3 both",
+            wanted.number(0, 3),
+            "The kernel unmaps pages now and then to see who touches them, and moves them there. "
+            "2 promotes hot pages from slow memory (CXL) instead.",
+            (
+                "off: numa-query-tuning IV-C (1): First Touch with it is 86 % slower than "
+                "Interleave without; the kernel's sysctl page, for programs bound to nodes",
+                "leave it: numa-distributed-engines, figure 18: no significant difference for "
+                "Presto under WIM and WIN",
+            ),
+            "a memory policy (atoll-exec -m or -i, numactl): AutoNUMA leaves such memory alone",
+        ),
+        Knob(
+            "thp-enabled",
+            "transparent huge pages: for whom",
+            (f"{_THP}/enabled",),
+            "always, madvise or never",
+            wanted.choice,
+            "Anonymous memory in pages of 2 MiB (on x86) for all, for those who ask, for nobody.",
+            (
+                "never: numa-query-tuning IV-C (2), where it does harm through most allocators; "
+                "TuneD's profile for PostgreSQL",
+                "always: TuneD's profile for SQL Server",
+            ),
+            "atoll-exec --no-thp, prctl(PR_SET_THP_DISABLE), madvise(MADV_HUGEPAGE)",
+        ),
+        Knob(
+            "thp-defrag",
+            "transparent huge pages: who waits for one",
+            (f"{_THP}/defrag",),
+            "always, defer, defer+madvise, madvise or never",
+            wanted.choice,
+            "Whether a page fault stalls while memory is compacted to make a huge page.",
+            (
+                "defer or defer+madvise: no stalls at the fault, huge pages come later "
+                "(transhuge.rst says what each does and recommends none)",
+            ),
+            "madvise(MADV_HUGEPAGE) on what should wait; atoll-exec --no-thp",
+        ),
+        Knob(
+            "zone-reclaim",
+            "reclaim on a node before going to the next one",
+            ("/proc/sys/vm/zone_reclaim_mode",),
+            "0 off, or a sum of 1 on, 2 write out, 4 swap",
+            wanted.number(0, 7),
+            "A full node drops its page cache before memory of another node is taken.",
+            (
+                "0: the kernel's sysctl page, for whoever profits from the page cache: file "
+                "servers, databases",
+                "1: the same page, where programs are cut to fit a node and remote memory is dear",
+            ),
+            "bind memory (atoll-exec -m): a bound process reclaims on its own nodes only",
+        ),
+        Knob(
+            "swappiness",
+            "swap out, or drop page cache",
+            ("/proc/sys/vm/swappiness",),
+            "0 to 200 (100 before Linux 5.8)",
+            wanted.number(0, 200),
+            "The cost of swapping against that of reading files again: 100 calls them equal.",
+            (
+                "1 to 10: what databases' manuals commonly ask for, so that heaps stay in memory",
+                "above 100: the kernel's sysctl page, for swap in memory (zram, zswap)",
+            ),
+            "memory.swap.max of the process's cgroup (v2), mlockall(2)",
+        ),
+        Knob(
+            "governor",
+            "how CPUs choose their frequency",
+            ("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",),
+            "a governor that all CPUs have, such as performance",
+            wanted.governor,
+            "One governor for every CPU frequency policy. Absent in most virtual machines.",
+            (
+                "performance: TuneD's throughput-performance; whoever measures, so that runs are "
+                "alike",
+                "leave it: it costs power, and with hardware-managed frequencies it changes little",
+            ),
+            "uclamp (sched_setattr, cpu.uclamp.min) where the governor is schedutil",
+        ),
+        Knob(
+            "weighted-interleave",
+            "pages for each node in its turn",
+            # A kernel built with a C23 compiler (seen: 6.18) spells `auto` as that one does.
+            (f"{_WEIGHTS}/auto", f"{_WEIGHTS}/__auto_type", f"{_WEIGHTS}/node*"),
+            "NODE=WEIGHT,... of 1 to 255, such as 0=3,1=1",
+            wanted.weights,
+            "How many pages each node gets under the memory policy weighted-interleave. Setting "
+            "one ends the kernel's own choice (auto, Linux 6.16); undo gives it back.",
+            (
+                "in the ratio of the nodes' bandwidths: the kernel's ABI page, for DRAM "
+                "beside CXL memory",
+            ),
+            "it reaches only processes with that policy: atoll-exec -w NODES",
+            whole=True,
+        ),
+        Knob(
+            "irq-affinity",
+            "which CPUs serve an interrupt",
+            ("/proc/irq/*/smp_affinity_list",),
+            "IRQ=CPUS,... such as 24=0-3,8,25-26=4",
+            wanted.irqs,
+            "Interrupts may be kept away from the CPUs of workers, or beside their network card. "
+            "Some cannot be moved. irqbalance, where it runs, moves them again.",
+            (
+                "on the card's own node, away from workers: network vendors' tuning guides, "
+                "Seastar's perftune",
+                "leave it to irqbalance: the distributions' default",
+            ),
+            "place the workers elsewhere: atoll-exec with '~pu:N'",
+        ),
+    )
+}
+
+
+def knob_named(name: str) -> Knob:
+    try:
+        return KNOBS[name]
+    except KeyError:
+        raise UsageError(f"no knob {name!r}; there are {', '.join(KNOBS)}") from None
+
+
+def shown(knob: Knob, values: Mapping[str, str]) -> str:
+    """The values of a knob's files (path -> value) in one line, as `set` takes them."""
+    if len(knob.patterns) == 1 and "*" not in knob.patterns[0]:
+        return next(iter(values.values()), "")
+    keyed = {key: value for path, value in values.items() if (key := key_of(path)) is not None}
+    if knob.name == "governor" and len(set(keyed.values())) == 1:
+        return next(iter(keyed.values()))
+    modes = [value for path, value in values.items() if key_of(path) is None]
+    words = [format_keyed(keyed), *("(auto)" if mode == "true" else "(manual)" for mode in modes)]
+    return " ".join(filter(None, words))

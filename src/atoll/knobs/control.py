@@ -1,0 +1,152 @@
+"""What the command line calls: show the knobs, set some, undo some.
+
+Each begins with settling what an interrupted command has left. Without the right to keep the
+journal nothing is written, and the outcome has a script for root instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.knobs.bookkeeper import Bookkeeper, Run, Wanted, Write
+from atoll.knobs.catalog import KNOBS, Knob, knob_named
+from atoll.knobs.files import files
+from atoll.knobs.hands import Live, Paper, perform
+from atoll.knobs.journal import JournalFolder
+from atoll.knobs.notes import Note
+from atoll.knobs.script import Printed, script
+from atoll.knobs.values import value_of
+from atoll.knobs.wanted import Here
+from atoll.schema.base import parse
+from atoll.schema.knobs import Journal, Switch
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_WAIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    notes: tuple[Note, ...]
+    script: str = ""  # for root, where we may not
+    why: str = ""  # we may not
+    interrupted: bool = False  # the script settles what was cut short, and does no more
+
+
+@dataclass(frozen=True, slots=True)
+class KnobState:
+    knob: Knob
+    values: Mapping[str, str]  # path -> value; empty where the machine has no such knob
+    switches: tuple[Switch, ...]  # what we have set, or were about to
+
+    @property
+    def foreign(self) -> list[Switch]:
+        """What somebody else has changed since we set it."""
+        return [
+            switch
+            for switch in self.switches
+            if self.values.get(switch.path) not in (switch.ours, switch.next)
+        ]
+
+
+class Control:
+    def __init__(self, host: Host, folder: JournalFolder) -> None:
+        self._host = host
+        self._folder = folder
+
+    def show(self) -> tuple[list[KnobState], Outcome]:
+        """Every knob's state. Settles, where it may and no other command is at work."""
+        outcome = Outcome(())
+        if self._folder.text() is not None:
+            with contextlib.suppress(CheckFailed):  # another command will settle it
+                outcome = self._carry_out("atoll knobs show", None, wait_s=0)
+        journal = self._folder.read()
+        if journal is None or journal.boot_id != self._boot_id():
+            switches: tuple[Switch, ...] = ()
+        else:
+            switches = journal.switches
+        return [self._state(knob, switches) for knob in KNOBS.values()], outcome
+
+    def set(self, asked: Sequence[tuple[str, str]]) -> Outcome:
+        """Turn all of (knob, value), or none. Raises UsageError before anything is written."""
+        wanted: list[Wanted] = []
+        for name, text in asked:
+            if any(each.knob == name for each in wanted):
+                raise UsageError(f"{name}: asked for twice")
+            wanted += self._wanted(knob_named(name), text)
+        title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
+        return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
+
+    def undo(self, names: Sequence[str]) -> Outcome:
+        """Give the originals of these knobs back, or of all where there are no names."""
+        chosen = [knob_named(name).name for name in names] or list(KNOBS)
+        title = " ".join(["atoll knobs undo", *names])
+        return self._carry_out(title, lambda keeper, journal: keeper.undo(journal, chosen))
+
+    def _carry_out(
+        self,
+        title: str,
+        work: Callable[[Bookkeeper, Journal], Run] | None,
+        *,
+        wait_s: float = _WAIT_S,
+    ) -> Outcome:
+        whole = frozenset(knob.name for knob in KNOBS.values() if knob.whole)
+        keeper = Bookkeeper(self._boot_id(), time.time(), whole)
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self._folder.locked(self._host, wait_s=wait_s))
+            except NotPermitted as fault:
+                return self._on_paper(title, work, keeper, str(fault))
+            hands = Live(self._host, self._folder)
+            settled = perform(keeper.settle(self._folder.read()), hands)
+            if work is None:
+                return Outcome(settled.notes)
+            return Outcome(settled.notes + perform(work(keeper, settled.journal), hands).notes)
+
+    def _on_paper(
+        self,
+        title: str,
+        work: Callable[[Bookkeeper, Journal], Run] | None,
+        keeper: Bookkeeper,
+        why: str,
+    ) -> Outcome:
+        text = self._folder.text() or ""
+        journal = parse(Journal, text, where=str(self._folder.path)) if text else None
+        paper = Paper(self._host)
+        report = perform(keeper.settle(journal), paper)
+        settled, notes = report.journal, report.notes
+        interrupted = any(isinstance(step, Write) for step in paper.steps)
+        if work is not None and not interrupted:
+            notes += perform(work(keeper, settled), paper).notes
+        if not paper.steps:
+            return Outcome(notes)
+        printed = Printed(title, paper.steps, paper.seen, text, settled, self._folder.folder)
+        return Outcome(notes, script(printed), why, interrupted)
+
+    def _wanted(self, knob: Knob, text: str) -> list[Wanted]:
+        paths = files(knob.patterns, self._host)
+        if not paths:
+            raise UsageError(f"{knob.name}: not on this machine")
+        try:
+            values = knob.wanted(text, Here(self._host, paths))
+        except (UsageError, ValueError) as fault:
+            raise UsageError(f"{knob.name}={text}: {fault}; it takes {knob.takes}") from None
+        except OSError as fault:
+            raise NotPermitted(f"{knob.name}: {fault.filename}: {fault.strerror}") from None
+        return [Wanted(knob.name, path, values[path]) for path in paths if path in values]
+
+    def _state(self, knob: Knob, switches: Sequence[Switch]) -> KnobState:
+        ours = tuple(switch for switch in switches if switch.knob == knob.name)
+        return KnobState(knob, dict(self._values(knob)), ours)
+
+    def _values(self, knob: Knob) -> Iterator[tuple[str, str]]:
+        for path in files(knob.patterns, self._host):
+            with contextlib.suppress(OSError):
+                yield path, value_of(self._host.read_text(path))
+
+    def _boot_id(self) -> str:
+        return self._host.read_text(BOOT_ID).strip()

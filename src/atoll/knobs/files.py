@@ -1,0 +1,40 @@
+"""The files of a knob: a pattern with at most one `*`, which stands for a number in a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from atoll.host.api import Host
+
+# /proc/irq/24/..., /sys/.../policy3/..., /sys/.../node1
+_KEY = re.compile(r"/(?:policy|node)?(\d+)(?=/|$)")
+
+
+def key_of(path: str) -> int | None:
+    """The number that tells a file from its sisters; None for a file that has none."""
+    found = _KEY.search(path)
+    return int(found[1]) if found else None
+
+
+def files(patterns: Sequence[str], host: Host) -> list[str]:
+    """Those that exist here, by pattern, then by number."""
+    return [path for pattern in patterns for path in _matches(pattern, host)]
+
+
+def _matches(pattern: str, host: Host) -> list[str]:
+    head, star, tail = pattern.partition("*")
+    if not star:
+        return [pattern] if host.exists(pattern) else []
+    folder, _, stem = head.rpartition("/")
+    try:
+        names = host.list_dir(folder)
+    except OSError:
+        return []
+    numbers = sorted(
+        int(name[len(stem) :])
+        for name in names
+        if name.startswith(stem) and name[len(stem) :].isdecimal()
+    )
+    paths = (f"{folder}/{stem}{number}{tail}" for number in numbers)
+    return [path for path in paths if host.exists(path)]

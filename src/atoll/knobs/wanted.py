@@ -1,0 +1,88 @@
+"""What a user asks a knob for, as values of files: path -> value, spelt as the kernel shows it.
+
+So a value that was written reads back as the same text, and no knob needs a comparison of its
+own. What the kernel would refuse is refused here, with a better word. ValueError: wrong syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from atoll.errors import UsageError
+from atoll.host.api import Host
+from atoll.knobs.files import key_of
+from atoll.knobs.values import choices, parse_keyed, value_of
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+
+_ONLINE = "/sys/devices/system/cpu/online"
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A knob's files on this machine."""
+
+    host: Host
+    paths: list[str]
+
+
+def number(low: int, high: int) -> Callable[[str, Here], dict[str, str]]:
+    def wanted(text: str, here: Here) -> dict[str, str]:
+        return dict.fromkeys(here.paths, _integer(text, low, high))
+
+    return wanted
+
+
+def choice(text: str, here: Here) -> dict[str, str]:
+    for path in here.paths:
+        allowed = choices(here.host.read_text(path))
+        if text not in allowed:
+            raise UsageError(f"this kernel has only {', '.join(allowed)}")
+    return dict.fromkeys(here.paths, text)
+
+
+def governor(text: str, here: Here) -> dict[str, str]:
+    for path in here.paths:
+        known = path.rpartition("/")[0] + "/scaling_available_governors"
+        allowed = here.host.read_text(known).split()
+        if text not in allowed:
+            raise UsageError(
+                f"not one of {', '.join(allowed)}, which CPU policy {key_of(path)} has"
+            )
+    return dict.fromkeys(here.paths, text)
+
+
+def weights(text: str, here: Here) -> dict[str, str]:
+    """All weights, also those that stay: the ratio is the value. `auto` goes off first."""
+    nodes = {key: path for path in here.paths if (key := key_of(path)) is not None}
+    asked = _of_these(parse_keyed(text), nodes, "node")
+    mode = {path: "false" for path in here.paths if key_of(path) is None}
+    kept = {path: value_of(here.host.read_text(path)) for path in nodes.values()}
+    return mode | kept | {nodes[key]: _integer(value, 1, 255) for key, value in asked.items()}
+
+
+def irqs(text: str, here: Here) -> dict[str, str]:
+    online = set(parse_cpulist(here.host.read_text(_ONLINE)))
+    lines = {key: path for path in here.paths if (key := key_of(path)) is not None}
+    found: dict[str, str] = {}
+    for key, value in _of_these(parse_keyed(text), lines, "interrupt").items():
+        cpus = parse_cpulist(value)
+        if not cpus or not online.issuperset(cpus):
+            raise UsageError(
+                f"interrupt {key} cannot go to CPUs {value!r}; online are {format_cpulist(online)}"
+            )
+        found[lines[key]] = format_cpulist(cpus)
+    return found
+
+
+def _of_these(asked: dict[int, str], there: dict[int, str], what: str) -> dict[int, str]:
+    for key in asked:
+        if key not in there:
+            raise UsageError(f"no {what} {key} here; there are {format_cpulist(there)}")
+    return asked
+
+
+def _integer(text: str, low: int, high: int) -> str:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and low <= int(text) <= high):
+        raise ValueError(f"{text!r} is not a number from {low} to {high}")
+    return str(int(text))
