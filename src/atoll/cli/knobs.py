@@ -2,10 +2,138 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
+
 import click
 
+from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.host.local import LocalHost
+from atoll.knobs.catalog import knob_named
+from atoll.knobs.control import Control, KnobState, Outcome
+from atoll.knobs.journal import JournalFolder
+from atoll.knobs.notes import Kind
+from atoll.report import knobs_text
 
-@click.command(epilog="Example: atoll knobs show")
+
+@click.group(
+    epilog="Examples: atoll knobs show; atoll knobs show swappiness; "
+    "atoll knobs set numa-balancing=0 thp-enabled=madvise; atoll knobs undo --all"
+)
 def command() -> None:
-    """Show, set and undo the system's switches."""
-    raise NotImplementedError
+    """Show, set and undo the system's switches: AutoNUMA, huge pages and others.
+
+    They reach every process of the machine, so first see what reaches one only: 'atoll knobs show
+    NAME' says what. What a switch was is on disk before it is turned, and undo writes it back,
+    also after a crash. Without root, set and undo print a script for root.
+    """
+
+
+@command.command(
+    epilog="Examples: atoll knobs show; atoll knobs show thp-enabled; "
+    "atoll knobs show --json | jq '.[].values'"
+)
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+def show(names: tuple[str, ...], as_json: bool) -> None:
+    """Show the knobs, and what they were where Atoll has set them.
+
+    With NAMEs, all about these: what they take, do, who advises what, and what to do instead.
+    Exit code 1: somebody else has changed a knob since.
+    """
+    chosen = [knob_named(name) for name in names]
+    states, outcome = _control().show()
+    for line in knobs_text.done_lines(outcome.notes) + knobs_text.fault_lines(outcome.notes):
+        print(f"atoll: {line}", file=sys.stderr)
+    states = [state for state in states if not chosen or state.knob in chosen]
+    width = min(shutil.get_terminal_size().columns, 100)
+    if as_json:
+        print(json.dumps([_as_json(state) for state in states], indent=1))
+    elif chosen:
+        print("\n\n".join(knobs_text.page(state, width=width) for state in states))
+    else:
+        print(knobs_text.table(states, width=width, colour=sys.stdout.isatty()))
+    faults = knobs_text.foreign_lines(states)
+    if faults:
+        raise CheckFailed("; ".join(faults))
+
+
+@command.command(
+    name="set",
+    epilog="Examples: atoll knobs set swappiness=10; "
+    "atoll knobs set weighted-interleave=0=3,1=1 irq-affinity=24=0-3,8,25=4",
+)
+@click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE...")
+def set_command(settings: tuple[str, ...]) -> None:
+    """Set knobs: all that are named, or none.
+
+    Exit code 1: somebody else has changed one since Atoll set it; 2: no such value; 4: not
+    permitted. Without root a script for root goes to stdout, with exit code 4.
+    """
+    asked = []
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"{setting!r} is not NAME=VALUE, such as swappiness=10")
+        asked.append((name, value))
+    _finish(_control().set(asked))
+
+
+@command.command(epilog="Examples: atoll knobs undo swappiness; atoll knobs undo --all")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option("--all", "everything", is_flag=True, help="Every knob that Atoll has set.")
+def undo(names: tuple[str, ...], everything: bool) -> None:
+    """Give knobs back the values that they had before Atoll set them.
+
+    Exit code 1: somebody else has changed one since, and it was left alone; 4: not permitted.
+    Without root a script for root goes to stdout, with exit code 4.
+    """
+    if everything == bool(names):
+        raise UsageError("say either which to undo, or --all")
+    outcome = _control().undo(names)
+    told = {note.knob for note in outcome.notes}
+    for name in names or ([] if told else ["knobs"]):
+        if name not in told:
+            print(f"{name}: nothing to undo")
+    _finish(outcome)
+
+
+def _control() -> Control:
+    return Control(LocalHost(), JournalFolder())
+
+
+def _finish(outcome: Outcome) -> None:
+    """Tell what was done; raise for what was not."""
+    for line in knobs_text.done_lines(outcome.notes):
+        print(line, file=sys.stderr if outcome.script else sys.stdout)
+    faults = knobs_text.fault_lines(outcome.notes)
+    if outcome.script:
+        print(outcome.script, end="")
+        then = ", then ask again: it settles an interrupted change" if outcome.interrupted else ""
+        faults.insert(0, f"{outcome.why}; run the script on stdout as root{then}")
+        raise NotPermitted("; ".join(faults))
+    if faults:
+        refused = any(note.kind is Kind.REFUSED for note in outcome.notes)
+        raise (NotPermitted if refused else CheckFailed)("; ".join(faults))
+
+
+def _as_json(state: KnobState) -> dict[str, object]:
+    foreign = {switch.path for switch in state.foreign}
+    return {
+        "name": state.knob.name,
+        "title": state.knob.title,
+        "takes": state.knob.takes,
+        "now": knobs_text.now(state),
+        "values": dict(state.values),
+        "set": [
+            {
+                "path": switch.path,
+                "original": switch.original,
+                "ours": switch.ours,
+                "next": switch.next,
+                "changed_by_somebody_else": switch.path in foreign,
+            }
+            for switch in state.switches
+        ],
+    }

@@ -1,0 +1,180 @@
+"""Knobs for a terminal: the table, one knob's page, what a command has done. Pure."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+
+from atoll.knobs.catalog import KNOBS, shown
+from atoll.knobs.control import KnobState
+from atoll.knobs.notes import Kind, Note
+
+_LONGEST = 60
+
+
+def table(states: Sequence[KnobState], *, width: int, colour: bool) -> str:
+    """Every knob; BEFORE only where one is set."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+    )
+    any_set = any(state.switches for state in states)
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("KNOB", no_wrap=True)
+    grid.add_column("NOW", overflow="fold", max_width=24)
+    if any_set:
+        grid.add_column("BEFORE", overflow="fold", max_width=16)
+    grid.add_column("WHAT IT IS")
+    for state in states:
+        row = [state.knob.name, _brief(now(state)) or "not on this machine"]
+        grid.add_row(*row, *([_brief(before(state))] if any_set else []), state.knob.title)
+    console.print(grid)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def now(state: KnobState) -> str:
+    return shown(state.knob, state.values) if state.values else ""
+
+
+def before(state: KnobState) -> str:
+    """The originals of what is set; empty where nothing is."""
+    turned = {s.path: s.original for s in state.switches if s.original != (s.next or s.ours)}
+    return shown(state.knob, turned) if turned else ""
+
+
+def page(state: KnobState, *, width: int) -> str:
+    """All there is to say about one knob."""
+    knob = state.knob
+
+    def entry(name: str, text: str) -> str:
+        return textwrap.fill(
+            text,
+            width,
+            initial_indent=f"  {name:<9}",
+            subsequent_indent=" " * 11,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+    lines = [f"{knob.name}: {knob.title}", entry("now", now(state) or "not on this machine")]
+    if state.switches:
+        lines.append(entry("before", before(state) or "the same"))
+    lines += [entry("takes", knob.takes), entry("does", knob.does)]
+    lines += [entry("advice" if first else "", text) for first, text in _firsts(knob.advice)]
+    lines.append(entry("instead", knob.instead))
+    lines += [entry("file" if first else "", path) for first, path in _firsts(knob.patterns)]
+    return "\n".join(lines)
+
+
+def foreign_lines(states: Iterable[KnobState]) -> list[str]:
+    return [
+        _foreign(
+            state.knob.name,
+            {switch.path: state.values.get(switch.path, "gone") for switch in state.foreign},
+            {switch.path: switch.ours for switch in state.foreign},
+            {switch.path: switch.original for switch in state.foreign},
+        )
+        for state in states
+        if state.foreign
+    ]
+
+
+def done_lines(notes: Sequence[Note]) -> list[str]:
+    """What was done, a line for each knob and kind."""
+    turned = {note.knob for note in notes if note.kind is Kind.TURNED}
+    told = [n for n in notes if n.kind in _DONE and not (n.kind is Kind.SAME and n.knob in turned)]
+    return [_DONE[kind](knob, group) for kind, knob, group in _grouped(told)]
+
+
+def fault_lines(notes: Sequence[Note]) -> list[str]:
+    """What could not be done."""
+    return [
+        _foreign(
+            knob,
+            {note.path: note.now for note in group},
+            {note.path: note.before for note in group},
+            {note.path: note.original for note in group},
+        )
+        if kind is Kind.FOREIGN
+        else "; ".join(
+            f"{knob}: {note.path}: "
+            + (f"{note.before} refused: " if kind is Kind.REFUSED else "")
+            + note.error
+            for note in group
+        )
+        for kind, knob, group in _grouped([note for note in notes if note.kind not in _DONE])
+    ]
+
+
+def _grouped(notes: Iterable[Note]) -> list[tuple[Kind, str, list[Note]]]:
+    def order(note: Note) -> tuple[int, str]:
+        return note.kind.value, note.knob
+
+    return [
+        (group[0].kind, group[0].knob, group)
+        for group in (list(each) for _, each in groupby(sorted(notes, key=order), order))
+    ]
+
+
+def _text(knob: str, values: dict[str, str]) -> str:
+    return _brief(shown(KNOBS[knob], values))
+
+
+def _now(knob: str, group: Sequence[Note]) -> str:
+    return _text(knob, {note.path: note.now for note in group})
+
+
+def _before(knob: str, group: Sequence[Note]) -> str:
+    return _text(knob, {note.path: note.before for note in group})
+
+
+def _original(knob: str, group: Sequence[Note]) -> str:
+    return _text(knob, {note.path: note.original for note in group})
+
+
+_DONE: dict[Kind, Callable[[str, list[Note]], str]] = {
+    Kind.TURNED: lambda knob, group: f"{knob}: {_before(knob, group)} -> {_now(knob, group)}",
+    Kind.SAME: lambda knob, group: f"{knob}: {_now(knob, group)} already",
+    Kind.UNDONE: lambda knob, group: (
+        f"{knob}: {_before(knob, group)} -> {_now(knob, group)}, as before"
+    ),
+    Kind.BACK: lambda knob, group: (
+        f"{knob}: {_now(knob, group)} already; somebody else put it back"
+    ),
+    Kind.FINISHED: lambda knob, group: (
+        f"{knob}: {_now(knob, group)}; an interrupted command was finished"
+    ),
+    Kind.TAKEN_BACK: lambda knob, group: f"{knob}: {_now(knob, group)} again; a set was taken back",
+    Kind.DROPPED: lambda knob, group: (
+        f"{knob}: set in an earlier boot (it was {_original(knob, group)}); forgotten"
+    ),
+}
+
+
+def _foreign(
+    knob: str, here: dict[str, str], ours: dict[str, str], original: dict[str, str]
+) -> str:
+    now = _text(knob, here)
+    return (
+        f"{knob}: {now} now, changed by somebody else since it was set to {_text(knob, ours)} "
+        f"(before that {_text(knob, original)}); left alone. "
+        f"'atoll knobs set {knob}={now}' takes it over"
+    )
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _firsts(texts: Sequence[str]) -> list[tuple[bool, str]]:
+    return [(index == 0, text) for index, text in enumerate(texts)]
