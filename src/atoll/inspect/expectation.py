@@ -110,14 +110,16 @@ def as_given(
     policy: str,
     parent_cpus: frozenset[int],
     node_cpus: Mapping[int, frozenset[int]],
+    has_duckdb: bool = False,
 ) -> Expectation:
     """What a process that nobody planned was given. `node_cpus` of the nodes with memory.
 
-    `policy` may be empty: not known.
+    `policy` may be empty: not known. `has_duckdb`: DuckDB pins workers to CPUs that nobody gave
+    them, so that a team in such a process proves nothing.
     """
     main = next((thread for thread in threads if thread.tid == pid), threads[0])
     cpus = frozenset(parse_cpulist(main.cpus))
-    if is_team(threads):
+    if is_team(threads) and not has_duckdb:
         team = frozenset(cpu for thread in threads for cpu in parse_cpulist(thread.cpus))
         cpus = parent_cpus | cpus if team <= parent_cpus else cpus
     return Expectation(

@@ -18,7 +18,7 @@ from atoll.host.procfs import parse_stat
 from atoll.inspect.drift import Looks, find
 from atoll.inspect.drift_memory import mapping_name
 from atoll.inspect.drift_threads import cpus_of
-from atoll.inspect.expectation import Expectation, as_given
+from atoll.inspect.expectation import Expectation, as_given, is_team
 from atoll.inspect.jvm import look_at_jvm
 from atoll.inspect.malloc import look_at_malloc
 from atoll.inspect.memory import cut_mappings, look_at_memory
@@ -26,7 +26,7 @@ from atoll.inspect.pagecache import look_at_page_cache
 from atoll.inspect.policy import parse_policy, process_policy
 from atoll.inspect.resctrl import look_at_l3
 from atoll.inspect.scene import Scene
-from atoll.inspect.surroundings import NO_CLUES, Machine, read_clues, weights
+from atoll.inspect.surroundings import NO_CLUES, Clues, Machine, read_clues, weights
 from atoll.inspect.thread_look import look_at_threads
 from atoll.schema.deployment import ProcessId
 from atoll.schema.inspection import (
@@ -127,6 +127,9 @@ class _Look:
             ),
             _NO_MEMORY,
         )
+        if memory is None and self._is_kernel_thread():
+            self._unknown += unknown
+            return Looks(threads, policy)
         page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, pid), _NO_FILES)
         self._unknown += [*unknown, *also]
         malloc = self._try("malloc", lambda: look_at_malloc(host, pid), None)
@@ -148,7 +151,11 @@ class _Look:
             policy=policy,
             parent_cpus=parent,
             node_cpus=self._machine.node_cpus,
+            has_duckdb=is_team(threads) and self._clues().duckdb,
         )
+
+    def _clues(self) -> Clues:
+        return read_clues(self._host, self._pid, self._machine)
 
     def _findings(self, looks: Looks, expectation: Expectation) -> list[Finding]:
         host, machine = self._host, self._machine
@@ -156,14 +163,19 @@ class _Look:
         shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
         found = find(looks, Scene(self._pid, expectation, machine, NO_CLUES), shares)
         if found:  # now it pays to ask why
-            clues = read_clues(host, self._pid, machine)
-            found = find(looks, Scene(self._pid, expectation, machine, clues), shares)
+            found = find(looks, Scene(self._pid, expectation, machine, self._clues()), shares)
         return found
 
     def _command(self, threads: Sequence[ThreadLook]) -> str:
         """As it was typed; of a kernel thread its name, as ps(1) shows it."""
         text = self._try("command", lambda: self._text("cmdline"), "")
         return " ".join(text.split("\0")).strip() or f"[{threads[0].comm}]"
+
+    def _is_kernel_thread(self) -> bool:
+        try:
+            return not self._text("maps")
+        except OSError:
+            return False  # it cannot be told; the looks say why
 
     def _text(self, name: str) -> str:
         return self._host.read_text(f"/proc/{self._pid}/{name}")
