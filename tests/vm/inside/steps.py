@@ -1,0 +1,136 @@
+"""Inside the guest: several steps in one process, because a start of Python takes seconds there.
+
+    python -m tests.vm.inside.steps REQUEST ANSWER
+
+The request is a JSON list of steps, `[verb, argument]`; the answer has one entry for each. The
+host decides what is done and judges what comes back; this only obeys. What a step turns in the
+machine it leaves turned: the request has the step that turns it back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from atoll import cli
+from atoll.bench.fingerprint import fingerprint
+from atoll.host.local import LocalHost
+from atoll.host.topology import read_machine
+from tests.vm.inside import landing
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = CGROUPS / "atoll-test"
+
+
+def atoll(arguments: list[str]) -> Any:
+    """The command line in a fork of this process, its modules loaded already."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if child == 0:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            status = cli.run(arguments)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        return [status, out.read(), err.read()]
+
+
+def plans(cases: list[landing.Case]) -> Any:
+    machine = read_machine()
+    return [landing.plan_of(machine, case) for case in cases]
+
+
+def land(argument: dict[str, Any]) -> Any:
+    machine = read_machine()
+    subject, pages = argument["subject"], argument["pages"]
+    return [landing.land(machine, case, subject, pages) for case in argument["cases"]]
+
+
+def write(files: dict[str, str]) -> Any:
+    """Set switches of the kernel; answers what they were before."""
+    before = {}
+    for path, text in files.items():
+        before[path] = Path(path).read_text().strip()
+        Path(path).write_text(text)
+    return before
+
+
+def read(paths: list[str]) -> Any:
+    return {path: Path(path).read_text().strip() for path in paths}
+
+
+def enter(limits: dict[str, str]) -> Any:
+    """Move this process, and with it all that it starts, into a cgroup of its own."""
+    (CGROUPS / "cgroup.subtree_control").write_text("+cpuset +memory")
+    OWN_CGROUP.mkdir()
+    for name, limit in limits.items():
+        (OWN_CGROUP / name).write_text(limit)
+    (OWN_CGROUP / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def leave(_: None) -> Any:
+    (CGROUPS / "cgroup.procs").write_text(str(os.getpid()))
+    OWN_CGROUP.rmdir()
+
+
+def run(argv: list[str]) -> Any:
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return [done.returncode, done.stdout, done.stderr]
+
+
+def switches(_: None) -> Any:
+    """What Atoll records of the machine's switches with every result."""
+    found = fingerprint(LocalHost(), read_machine(), {}, data_checksum="")
+    return found.model_dump(mode="json")
+
+
+def left_over(_: None) -> Any:
+    """Processes of a deployment: those that carry its mark."""
+    marked = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if b"ATOLL_DEPLOYMENT=" in (entry / "environ").read_bytes():
+                    marked.append((entry / "cmdline").read_text())
+            except OSError:
+                continue  # it has ended
+    return marked
+
+
+VERBS: dict[str, Callable[[Any], Any]] = {
+    "atoll": atoll,
+    "plans": plans,
+    "land": land,
+    "write": write,
+    "read": read,
+    "enter": enter,
+    "leave": leave,
+    "run": run,
+    "switches": switches,
+    "left_over": left_over,
+}
+
+
+def main(request: str, answer: str) -> None:
+    steps = json.loads(Path(request).read_text())
+    answers = []
+    for verb, argument in steps:
+        print(verb, file=sys.stderr, flush=True)  # where it stood, if it hangs
+        answers.append(VERBS[verb](argument))
+    Path(answer).write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
