@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_OPTIONS_BYTES = 1 << 20
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.01, 0.1
+_OTHERS_S = 1.0  # an attach takes milliseconds
 _OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 # In a file of flags (-XX:Flags=) they stand without -XX:.
 _NO_ATTACH = re.compile(r"\+DisableAttachMechanism\b")
@@ -160,19 +161,23 @@ def _wake(host: Host, pid: int, own_pid: str, path: str, deadline: float) -> Non
     why = refusal(target, os.geteuid())
     if why:
         raise PermissionError(errno.EPERM, f"not asked: {why}")
-    with _attach_file(pid, own_pid, target.status):
-        # To a JVM that another tool has just woken SIGQUIT would mean a dump of its stacks.
-        if not os.path.lexists(path) and not host.signal(process, signal.SIGQUIT):
-            raise ProcessLookupError(errno.ESRCH, f"process {pid} has ended")
-        wait_s = _FIRST_WAIT_S
+    with _attach_file(pid, own_pid, target.status) as ours:
+        # A second SIGQUIT means a dump of its stacks. So where another tool attaches right now,
+        # its signal does; only if it has none (the file was left behind) ours follows.
+        began, signalled, wait_s = host.monotonic(), False, _FIRST_WAIT_S
         while not os.path.lexists(path):
+            if not signalled and (ours or host.monotonic() - began > _OTHERS_S):
+                if not host.signal(process, signal.SIGQUIT):
+                    raise ProcessLookupError(errno.ESRCH, f"process {pid} has ended")
+                signalled = True
             host.sleep(min(wait_s, _remaining(host, deadline)))
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
 
 @contextmanager
-def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[None]:
-    """The file that tells SIGQUIT for attaching from SIGQUIT for a dump; removed afterwards."""
+def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[bool]:
+    """The file that tells SIGQUIT for attaching from SIGQUIT for a dump; removed afterwards.
+    Yields whether it is ours: another tool's stays."""
     uid, gid = (int(status_field(status, name).split()[1]) for name in ("Uid", "Gid"))
     made = ""
     for folder in ("root/tmp", "cwd"):  # the JVM looks into both; its /tmp is no data folder
@@ -196,7 +201,7 @@ def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[None]:
     else:
         raise PermissionError(errno.EPERM, "not asked: neither its /tmp nor its folder is writable")
     try:
-        yield
+        yield made != ""
     finally:
         if made:
             with suppress(OSError):

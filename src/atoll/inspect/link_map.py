@@ -56,7 +56,8 @@ class SharedObject:
 
     name: str  # path as the linker found it; of the program itself that of its file
     base: int  # what is added to the file's addresses
-    elf: Elf | None  # None: its file cannot be read, or is not mapped
+    end: int  # of its mappings
+    elf: Elf | None  # None: its file cannot be read
 
 
 def parse_auxv(raw: bytes) -> dict[int, int]:
@@ -91,6 +92,7 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
     """
     memory = _Memory(host, pid)
     starts = [mapping.start for mapping in mappings]
+    ends = {mapping.path: mapping.end for mapping in mappings}  # the last is the highest
     found: list[SharedObject] = []
     for name, base, dynamic in _walk(memory, _head(host, pid, memory)):
         at = bisect.bisect_right(starts, dynamic) - 1
@@ -102,7 +104,7 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
             elf: Elf | None = program(host, pid)
         else:
             path, elf = mappings[at].path, _open(host, pid, mappings[at])
-        found.append(SharedObject(name or path, base, elf))
+        found.append(SharedObject(name or path, base, ends.get(path, base), elf))
     return found
 
 

@@ -18,6 +18,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from atoll.host.api import Host
@@ -202,12 +203,10 @@ def preload_faults(
 
 def _loaded(host: Host, pid: int, shared: SharedObject) -> LoadedObject:
     name = _base_name(shared.name)
-    if shared.elf is None:
-        return LoadedObject(name, shared.name)
-    try:
-        return _symbols_of(host, pid, shared.elf, shared, name)
-    except (ElfFault, OSError):
-        return LoadedObject(name, shared.name)
+    if shared.elf is not None:
+        with suppress(ElfFault, OSError):
+            return _symbols_of(host, pid, shared.elf, shared, name)
+    return LoadedObject(name, shared.name, shared.base, shared.end)  # others may lead there
 
 
 def _symbols_of(host: Host, pid: int, elf: Elf, shared: SharedObject, name: str) -> LoadedObject:
