@@ -44,7 +44,10 @@ def show(names: tuple[str, ...], as_json: bool) -> None:
     """
     chosen = [knob_named(name) for name in names]
     states, outcome = _control().show()
-    for line in knobs_text.done_lines(outcome.notes) + knobs_text.fault_lines(outcome.notes):
+    lines = knobs_text.done_lines(outcome.notes) + knobs_text.fault_lines(outcome.notes)
+    if outcome.script:  # nothing was done
+        lines = ["the journal has an interrupted command; 'atoll knobs show' as root settles it"]
+    for line in lines:
         print(f"atoll: {line}", file=sys.stderr)
     states = [state for state in states if not chosen or state.knob in chosen]
     width = min(shutil.get_terminal_size().columns, 100)
@@ -105,14 +108,14 @@ def _control() -> Control:
 
 def _finish(outcome: Outcome) -> None:
     """Tell what was done; raise for what was not."""
-    for line in knobs_text.done_lines(outcome.notes):
-        print(line, file=sys.stderr if outcome.script else sys.stdout)
     faults = knobs_text.fault_lines(outcome.notes)
     if outcome.script:
         print(outcome.script, end="")
         then = ", then ask again: it settles an interrupted change" if outcome.interrupted else ""
         faults.insert(0, f"{outcome.why}; run the script on stdout as root{then}")
         raise NotPermitted("; ".join(faults))
+    for line in knobs_text.done_lines(outcome.notes):
+        print(line)
     if faults:
         refused = any(note.kind is Kind.REFUSED for note in outcome.notes)
         raise (NotPermitted if refused else CheckFailed)("; ".join(faults))

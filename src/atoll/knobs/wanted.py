@@ -46,9 +46,7 @@ def governor(text: str, here: Here) -> dict[str, str]:
         known = path.rpartition("/")[0] + "/scaling_available_governors"
         allowed = here.host.read_text(known).split()
         if text not in allowed:
-            raise UsageError(
-                f"not one of {', '.join(allowed)}, which CPU policy {key_of(path)} has"
-            )
+            raise UsageError(f"CPU policy {key_of(path)} has only {', '.join(allowed)}")
     return dict.fromkeys(here.paths, text)
 
 

@@ -1,0 +1,461 @@
+"""`atoll knobs` on a kernel in memory: the journal on disk, the words, the exit codes, the script.
+
+The same on a real kernel, as root and killed at every system call: tests/vm/test_knobs.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import knobs as command
+from atoll.cli import run
+from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.host.local import LocalHost
+from atoll.knobs.control import BOOT_ID, Control
+from atoll.knobs.journal import JournalFolder
+from atoll.schema.base import parse
+from atoll.schema.knobs import Journal
+from tests.unit.knobs_parts import (
+    BALANCING,
+    FILES,
+    SWAPPINESS,
+    THP,
+    WEIGHTS,
+    Kernel,
+    governor,
+    irq,
+)
+
+Capture = pytest.CaptureFixture[str]
+Atoll = Callable[..., int]
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    return Kernel()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> JournalFolder:
+    return JournalFolder(tmp_path / "var" / "knobs")
+
+
+@pytest.fixture
+def atoll(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, journal: JournalFolder) -> Atoll:
+    """`atoll knobs ARGUMENTS` on that kernel, with that journal; gives the exit code."""
+    monkeypatch.setattr(command, "_control", lambda: Control(kernel, journal))
+    return lambda *arguments: run(["knobs", *arguments])
+
+
+def refuse_the_folder(monkeypatch: pytest.MonkeyPatch, journal: JournalFolder) -> None:
+    """As for a user who is not root."""
+
+    def refused(self: JournalFolder) -> int:
+        raise NotPermitted(f"{self.folder}: cannot keep a journal (Permission denied)")
+
+    monkeypatch.setattr(JournalFolder, "_opened", refused)
+
+
+def on_disk(journal: JournalFolder) -> Journal:
+    found = journal.read()
+    assert found is not None
+    return found
+
+
+def test_set_and_undo(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    asked = [
+        "numa-balancing=0",
+        "thp-enabled=never",
+        "weighted-interleave=0=3",
+        "irq-affinity=24=0",
+        "governor=performance",
+    ]
+    assert atoll("set", *asked) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "governor: 0-1=powersave,10=schedutil -> performance",
+        "irq-affinity: 24=0-3 -> 24=0",
+        "numa-balancing: 1 -> 0",
+        "thp-enabled: madvise -> never",
+        "weighted-interleave: 0=5 (auto) -> 0=3 (manual)",
+    ]
+    assert kernel.files[f"{THP}/enabled"] == "always madvise [never]\n"
+    assert on_disk(journal).action is None
+    assert atoll("undo", "--all") == 0
+    assert "numa-balancing: 0 -> 1, as before" in capsys.readouterr().out
+    assert kernel.files == FILES
+    assert on_disk(journal).switches == ()
+    assert atoll("undo", "--all") == 0
+    assert capsys.readouterr().out == "knobs: nothing to undo\n"
+
+
+def test_the_old_value_and_the_boot_are_on_disk_before_the_switch_is_written(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real_fsync, real_replace = os.fsync, os.replace
+
+    def fsync(descriptor: int) -> None:
+        calls.append(
+            "fsync " + ("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        )
+        real_fsync(descriptor)
+
+    def replace(source: str, target: str) -> None:
+        calls.append("rename")
+        real_replace(source, target)
+
+    def written(path: str, value: str) -> None:
+        calls.append("switch")
+        found = on_disk(journal)
+        (switch,) = found.switches
+        assert found.boot_id == "boot-1"
+        assert (switch.path, switch.original, switch.next) == (path, "60", value)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    kernel.before = written
+    assert atoll("set", "swappiness=10") == 0
+    kept = ["fsync file", "rename", "fsync folder"]
+    assert calls == [*kept, "switch", *kept]
+
+
+def test_set_twice_undoes_to_the_first_value(kernel: Kernel, atoll: Atoll) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    assert atoll("set", "swappiness=20") == 0
+    assert atoll("undo", "swappiness") == 0
+    assert kernel.files == FILES
+
+
+def test_set_back_by_hand_of_atoll_leaves_no_entry(journal: JournalFolder, atoll: Atoll) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    assert atoll("set", "swappiness=60") == 0
+    assert on_disk(journal).switches == ()
+
+
+def test_what_it_has_already_is_not_journalled(
+    journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "swappiness=60", "thp-enabled=madvise") == 0
+    assert capsys.readouterr().out == "swappiness: 60 already\nthp-enabled: madvise already\n"
+    assert journal.read() is None
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EBUSY, errno.EPERM, errno.EIO])
+def test_what_the_kernel_refuses_half_way_is_taken_back(
+    number: int, kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    kernel.refused[governor(10)] = number
+    assert atoll("set", "swappiness=10", "governor=performance") == 4
+    said = capsys.readouterr()
+    assert f"{governor(10)}: performance refused: {os.strerror(number)}" in said.err
+    assert "swappiness: 60 again" in said.out
+    assert kernel.files == FILES
+    assert on_disk(journal).switches == ()
+
+
+def test_what_cannot_be_taken_back_stays_in_the_journal(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll
+) -> None:
+    kernel.refused = {(SWAPPINESS, "60"): errno.EIO, governor(0): errno.EIO}
+    assert atoll("set", "swappiness=10", "governor=performance") == 4
+    (switch,) = on_disk(journal).switches
+    assert (switch.path, switch.original, switch.ours) == (SWAPPINESS, "60", "10")
+    kernel.refused = {}
+    assert atoll("undo", "--all") == 0
+    assert kernel.files == FILES
+
+
+def test_somebody_elses_value_is_reported_and_left_alone(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "swappiness=10", "numa-balancing=0") == 0
+    kernel.files[SWAPPINESS] = "30\n"
+    for arguments in (
+        ["show"],
+        ["set", "swappiness=20"],
+        ["undo", "--all"],
+        ["undo", "swappiness"],
+    ):
+        capsys.readouterr()
+        assert atoll(*arguments) == 1
+        assert (
+            "swappiness: 30 now, changed by somebody else since it was set to 10 (before that 60); "
+            "left alone. 'atoll knobs set swappiness=30' takes it over"
+        ) in capsys.readouterr().err
+        assert kernel.value(SWAPPINESS) == "30"
+    assert kernel.value(BALANCING) == "1"  # that was undone all the same
+    assert atoll("set", "swappiness=30") == 0
+    assert atoll("undo", "swappiness") == 0
+    assert kernel.files == FILES
+
+
+def test_a_value_that_somebody_put_back_is_done_with(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    kernel.files[SWAPPINESS] = "60\n"
+    assert atoll("undo", "swappiness") == 0
+    assert "somebody else put it back" in capsys.readouterr().out
+    assert on_disk(journal).switches == ()
+
+
+def test_weights_are_left_alone_together(kernel: Kernel, atoll: Atoll) -> None:
+    """To write `auto` back would overwrite the one that somebody else has changed."""
+    assert atoll("set", "weighted-interleave=0=3") == 0
+    kernel.files[f"{WEIGHTS}/node1"] = "9\n"
+    assert atoll("undo", "--all") == 1
+    assert [kernel.value(f"{WEIGHTS}/{name}") for name in ("auto", "node0", "node1")] == [
+        "false",
+        "3",
+        "9",
+    ]
+
+
+def test_other_interrupts_are_undone_without_the_one_that_was_moved(
+    kernel: Kernel, atoll: Atoll
+) -> None:
+    assert atoll("set", "irq-affinity=24=0,25=1") == 0
+    kernel.files[irq(24)] = "5\n"
+    assert atoll("undo", "irq-affinity") == 1
+    assert (kernel.value(irq(24)), kernel.value(irq(25))) == ("5", "4-7")
+
+
+def test_entries_of_an_earlier_boot_are_dropped_and_not_written(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    kernel.files[BOOT_ID] = "boot-2\n"
+    kernel.files[SWAPPINESS] = "10\n"  # also where the value would fit
+    kernel.before = lambda path, value: pytest.fail(f"{path} was written")
+    capsys.readouterr()
+    assert atoll("undo", "swappiness") == 0
+    assert capsys.readouterr().out == (
+        "swappiness: set in an earlier boot (it was 60); forgotten\n"
+    )
+    assert on_disk(journal).switches == ()
+
+
+def test_an_interrupt_that_is_gone_is_told_and_kept(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "irq-affinity=24=0") == 0
+    del kernel.files[irq(24)]
+    assert atoll("undo", "irq-affinity") == 1
+    assert f"{irq(24)}: no such file" in capsys.readouterr().err
+    assert len(on_disk(journal).switches) == 1
+
+
+def test_the_folder_can_be_read_by_all_and_written_by_one(
+    journal: JournalFolder, atoll: Atoll
+) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (journal.path, journal.lock)}
+    assert modes == {"journal.json": 0o644, "lock": 0o600}
+
+
+def test_what_a_killed_command_half_wrote_is_removed(journal: JournalFolder, atoll: Atoll) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    (journal.folder / ".journal.json.x1y2").write_text("{")
+    assert atoll("undo", "--all") == 0
+    assert sorted(path.name for path in journal.folder.iterdir()) == ["journal.json", "lock"]
+
+
+def test_one_command_at_a_time(kernel: Kernel, journal: JournalFolder, atoll: Atoll) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    with open(journal.lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(CheckFailed, match="held by another"):
+            Control(kernel, journal).undo([])
+        assert kernel.now_s == pytest.approx(10, abs=0.1)
+        states, _ = Control(kernel, journal).show()  # it waits for nobody
+    assert [state.knob.name for state in states if state.switches] == ["swappiness"]
+
+
+def test_a_journal_that_cannot_be_read_is_not_overwritten(
+    journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    journal.path.write_text('{"format": "atoll/knobs"')
+    for arguments in (["show"], ["set", "swappiness=20"], ["undo", "--all"]):
+        assert atoll(*arguments) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert journal.path.read_text() == '{"format": "atoll/knobs"'
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/sys/../etc/x y", "sys/a"])
+def test_a_journal_names_no_file_but_those_of_the_kernel(path: str) -> None:
+    switch = {"knob": "swappiness", "path": path, "original": "1", "ours": "2"}
+    text = json.dumps(
+        {
+            "format": "atoll/knobs",
+            "version": 1,
+            "boot_id": "b",
+            "changed_unix_s": 0.0,
+            "switches": [switch],
+        }
+    )
+    with pytest.raises(UsageError):
+        parse(Journal, text, where="journal.json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["set", "swappiness"], "is not NAME=VALUE"),
+        (["set", "swap=1"], "no knob 'swap'"),
+        (["set", "swappiness=x"], "it takes 0 to 200"),
+        (["set", "swappiness=1", "swappiness=2"], "asked for twice"),
+        (["undo"], "say either which to undo, or --all"),
+        (["undo", "--all", "swappiness"], "say either which to undo, or --all"),
+        (["undo", "swap"], "no knob 'swap'"),
+        (["show", "swap"], "no knob 'swap'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_writes_nothing(
+    arguments: list[str],
+    said: str,
+    kernel: Kernel,
+    journal: JournalFolder,
+    atoll: Atoll,
+    capsys: Capture,
+) -> None:
+    assert atoll(*arguments) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert kernel.files == FILES and not journal.folder.exists()
+
+
+def test_a_knob_that_is_not_there(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
+    kernel.files = {path: text for path, text in FILES.items() if "cpufreq" not in path}
+    assert atoll("set", "governor=performance") == 2
+    assert "governor: not on this machine" in capsys.readouterr().err
+    assert atoll("show") == 0
+    assert re.search(r"^governor +not on this machine", capsys.readouterr().out, re.M)
+
+
+def test_show_fits_80_columns_and_tells_what_was(
+    journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("show") == 0
+    plain = capsys.readouterr().out
+    assert "BEFORE" not in plain and not journal.folder.exists()
+    assert atoll("set", "swappiness=10", "irq-affinity=24=1") == 0
+    capsys.readouterr()
+    assert atoll("show") == 0
+    table = capsys.readouterr().out
+    assert re.search(r"^swappiness +10 +60 +", table, re.M)
+    assert atoll("show", *(name for name in ("governor", "thp-enabled", "swappiness"))) == 0
+    pages = capsys.readouterr().out
+    assert "TuneD" in pages and "before   60" in pages
+    assert max(len(line) for text in (plain, table, pages) for line in text.splitlines()) <= 80
+
+
+def test_show_as_json(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    kernel.files[SWAPPINESS] = "30\n"
+    capsys.readouterr()
+    assert atoll("show", "swappiness", "governor", "--json") == 1
+    by_name = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert by_name["swappiness"]["values"] == {SWAPPINESS: "30"}
+    assert by_name["swappiness"]["set"] == [
+        {
+            "path": SWAPPINESS,
+            "original": "60",
+            "ours": "10",
+            "next": None,
+            "changed_by_somebody_else": True,
+        }
+    ]
+    assert len(by_name["governor"]["values"]) == 3
+
+
+def test_without_root_a_script_is_printed_and_nothing_written(
+    kernel: Kernel,
+    journal: JournalFolder,
+    atoll: Atoll,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_the_folder(monkeypatch, journal)
+    assert atoll("set", "swappiness=10", "thp-enabled=never") == 4
+    printed = capsys.readouterr()
+    assert "run the script on stdout as root" in printed.err and printed.err.count("\n") == 1
+    assert kernel.files == FILES and not journal.folder.exists()
+    lines = printed.out.splitlines()
+    assert lines[:2] == ["#!/bin/sh", "# atoll knobs set swappiness=10 thp-enabled=never"]
+    assert f"expect {SWAPPINESS} 60" in lines and f"expect {THP}/enabled madvise" in lines
+    turns = [line for line in lines if "; turn " in line]
+    assert [line.partition("; ")[2] for line in turns] == [
+        f"turn {SWAPPINESS} 10 || back {SWAPPINESS}",
+        f"turn {THP}/enabled never || back {THP}/enabled",
+    ]
+    for shell in ("sh", "bash"):
+        subprocess.run([shell, "-n"], input=printed.out, text=True, check=True)
+    assert atoll("set", "swappiness=60") == 0  # there is nothing to do
+    assert capsys.readouterr().out == "swappiness: 60 already\n"
+
+
+def test_without_root_undo_reads_the_journal(
+    kernel: Kernel,
+    journal: JournalFolder,
+    atoll: Atoll,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert atoll("set", "swappiness=10", "numa-balancing=0") == 0
+    kernel.files[SWAPPINESS] = "30\n"
+    refuse_the_folder(monkeypatch, journal)
+    capsys.readouterr()
+    assert atoll("undo", "--all") == 4
+    printed = capsys.readouterr()
+    assert "swappiness: 30 now, changed by somebody else" in printed.err
+    assert f"turn {BALANCING} 1 || fail" in printed.out
+    assert f"turn {SWAPPINESS}" not in printed.out
+
+
+def test_without_root_an_interrupted_set_is_settled_first(
+    kernel: Kernel,
+    journal: JournalFolder,
+    atoll: Atoll,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(path: str, value: str) -> None:
+        if path == BALANCING:
+            raise Killed
+
+    kernel.before = die
+    with pytest.raises(Killed):
+        Control(kernel, journal).set([("swappiness", "10"), ("numa-balancing", "0")])
+    refuse_the_folder(monkeypatch, journal)
+    assert atoll("set", "thp-enabled=never") == 4
+    printed = capsys.readouterr()
+    assert "then ask again: it settles an interrupted change" in printed.err
+    assert f"turn {SWAPPINESS} 60 || fail" in printed.out
+    assert "thp-enabled" not in printed.out.replace("# atoll knobs set thp-enabled=never", "")
+    assert atoll("show") == 0
+    assert capsys.readouterr().err == (
+        "atoll: the journal has an interrupted command; 'atoll knobs show' as root settles it\n"
+    )
+
+
+def test_the_live_machine_is_shown_without_writing(tmp_path: Path) -> None:
+    folder = JournalFolder(tmp_path / "knobs")
+    states, outcome = Control(LocalHost(), folder).show()
+    assert [state.knob.name for state in states if state.knob.name == "swappiness" and state.values]
+    assert outcome.notes == () and not folder.folder.exists()
