@@ -60,7 +60,9 @@ def test_under_bind_the_mapping_that_was_moved_is_named_alone() -> None:
 
 def test_memory_that_moved_as_a_whole_says_so() -> None:
     (found,) = found_in(memory(mapping({1: 64 * MIB})))
-    assert found.cause.startswith("nearly all of its memory was moved")
+    assert found.cause.startswith("all of its memory was moved")
+    (found,) = found_in(memory(mapping({1: 64 * MIB}), mapping({0: MIB}, start=0x1000)))
+    assert found.cause.startswith("these pages were moved")
 
 
 def test_one_node_has_no_elsewhere() -> None:

@@ -33,12 +33,12 @@ STRICT_BYTES = 64 << 10
 SOFT_BYTES = 8 * MIB
 SOFT_SHARE = 0.05
 # Interleaving is told uneven from this much a node on (16 huge pages), and beyond this part of a
-# node's share: every thread counts its own turn.
+# node's share: where many mappings begin, the first nodes get a little more.
 UNEVEN_BYTES = 32 * MIB
 UNEVEN_PART = 0.25
 # A node is full when less than this part of it is free.
 FULL_PART = 0.02
-# Findings about memory that moved as a whole say so.
+# Memory has moved as a whole if this part of every mapping has.
 _WHOLE = 0.9
 _OWN_KINDS = frozenset(
     {MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS, MappingKind.HUGETLB}
@@ -133,7 +133,10 @@ def _outside(
         held = sum(sum(mapping.bytes_by_node.values()) for mapping, _ in parts)
         if not (out > STRICT_BYTES if strict else _is_much(out, held)):
             continue
-        whole = out > _WHOLE * held
+        whole = all(
+            sum(found.values()) > _WHOLE * sum(mapping.bytes_by_node.values())
+            for mapping, _, found in away
+        )
         for mapping, nodes, found in away:
             size = sum(found.values())
             if size and (strict or size > out / 100):
@@ -195,7 +198,7 @@ def _why_outside(
     if (own if mapping.policy else parse_policy(policy)).mode == "bind":
         return (
             (
-                "nearly all of its memory was moved after it was touched (migrate_pages, a change "
+                "all of its memory was moved after it was touched (migrate_pages, a change "
                 "of cpuset.mems), or was there before the policy was set"
                 if whole
                 else "these pages were moved after they were touched (move_pages, migrate_pages), "
@@ -277,8 +280,7 @@ def _uneven(
                 f"node {format_cpulist(full)} is full"
                 if full
                 else "pages were moved since (migrate_pages), or touched before the policy was "
-                "set; or many threads took few pages each, and every thread starts at the same "
-                "node"
+                "set, or a node was full then"
             ),
             remedy="restart the process under the policy, or move pages with migratepages",
         )

@@ -177,6 +177,6 @@ def _thp(jvm: JvmLook, scene: Scene) -> list[Finding]:
             expected="-XX:+UseTransparentHugePages",
             found="transparent huge pages are off",
             cause="/sys/kernel/mm/transparent_hugepage/enabled says never",
-            remedy="let programs ask for them: echo madvise into that file",
+            remedy="let programs ask for them: atoll knobs set thp-enabled=madvise",
         )
     ]
