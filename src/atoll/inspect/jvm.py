@@ -1,8 +1,8 @@
 """What a HotSpot JVM made of its flags: UseNUMA, its processors, its collector, its pages.
 
-A JVM takes flags back without a word. UseNUMA is off again on a machine with one memory node,
-and where the process may use only one node, or its CPUs' nodes and its memory nodes differ
-(os::Linux::libnuma_init and numa_init of OpenJDK's os_linux.cpp). So the JVM itself is asked, by
+A JVM takes flags back without a word. UseNUMA is off again without libnuma, on a machine with
+one memory node, and where the memory is bound to one node, whatever CPUs it has (numa_init in
+OpenJDK's os_linux.cpp; tests/vm/test_jvm.py shows it for 17). So the JVM itself is asked, by
 jcmd's commands: 'VM.flags -all' has what holds, 'VM.command_line' what was asked, 'VM.info' the
 number of processors that it sized its pools by.
 
@@ -56,7 +56,7 @@ def is_jvm(maps: str) -> bool:
     return _LIBRARY.search(maps) is not None
 
 
-def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 5.0) -> JvmLook | None:
+def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 10.0) -> JvmLook | None:
     """None if the process is no JVM.
 
     Raises OSError if it is one and cannot be asked: refused for its safety, not ours, no answer,
