@@ -25,12 +25,15 @@ _UNSHARE = shutil.which("unshare") or "unshare"
 ORDINARY_USER = (
     (_UNSHARE, "--user", "--map-user=65534", "--map-group=65534") if os.geteuid() == 0 else ()
 )
-# A parallel plan for the smallest of tables, which sleeps 10 ms over every row: 60 s in all.
+# As many processes as a slot has threads, which together sleep for 5 minutes over the rows.
 SLOW = """
     set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
-    select count(pg_sleep(0.01)) from numbers
+    select count(pg_sleep(0.05)) from numbers
 """
-NUMBERS = "create table numbers as select generate_series(1, 6000) as n; analyze numbers"
+NUMBERS = """
+    create table numbers with (parallel_workers = 64) as select generate_series(1, 6000) as n;
+    analyze numbers
+"""
 
 
 def pids(record: Deployment) -> list[int]:
@@ -56,7 +59,7 @@ def busy(record: Deployment) -> Iterator[None]:
     def work(path: str) -> None:
         client = PostgreSQLClient(path, timeout_s=10)
         try:
-            client.execute(SLOW, timeout_s=60)
+            client.execute(SLOW, timeout_s=300)
         except EngineFailed as fault:
             faults.append(str(fault))
         finally:
@@ -83,7 +86,7 @@ def busy(record: Deployment) -> Iterator[None]:
 
 def at_work(record: Deployment) -> list[list[int]]:
     """By instance: the sessions' own processes and the parallel workers that run the query."""
-    sql = "select pid from pg_stat_activity where query like '%pg_sleep(0.01)%' "
+    sql = "select pid from pg_stat_activity where query like '%pg_sleep(0.05)%' "
     sql += "and state = 'active' and pid != pg_backend_pid()"
     return [[pid for (pid,) in rows] for rows in ask(record, sql)]
 
@@ -93,6 +96,6 @@ def cancel(path: str) -> None:
         client = PostgreSQLClient(path, timeout_s=5)
     except EngineFailed:
         return  # down already
-    sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.01)%'"
+    sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.05)%'"
     client.execute(sql + " and pid != pg_backend_pid()", timeout_s=5)
     client.close()

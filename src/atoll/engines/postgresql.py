@@ -105,7 +105,7 @@ class PostgreSQLEngine:
                     argv=(
                         *(sys.executable, "-IS", postgresql_instance.__file__),
                         installation.home,
-                        _template(installation),
+                        template_path(installation),
                         data,
                         f"{run_dir}/{name}",
                     ),
@@ -187,7 +187,8 @@ def _environment(home: str) -> dict[str, str]:
 # ---- what it is told -----------------------------------------------------------------------------
 
 
-def _template(installation: Installation) -> str:
+def template_path(installation: Installation) -> str:
+    """Where the data directory lies that `postgresql_instance` copies."""
     # Two builds of one version may differ in how they lay out their pages.
     build = hashlib.sha256(installation.home.encode()).hexdigest()[:8]
     return f"{installation.cache}/{installation.version}-{build}"
