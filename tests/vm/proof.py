@@ -166,7 +166,7 @@ _TOOLS = (
     "hwloc-info",
     "lscpu -p=CPU,NODE,SOCKET",
     *(f"hwloc-calc -N {kind} all" for kind in ("package", "numa", "l3", "core", "pu")),
-    "grep -H . -r /sys/devices/system/cpu --include=shared_cpu_list --include=id",
+    "grep -H . -r /sys/devices/system/cpu --include=shared_cpu_list --include=level",
 )
 _PROOFS: dict[str, Proof] = {}
 

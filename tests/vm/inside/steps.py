@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from atoll import cli
-from atoll.bench.fingerprint import fingerprint
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from tests.vm.inside import landing
@@ -92,6 +91,8 @@ def run(argv: list[str]) -> Any:
 
 def switches(_: None) -> Any:
     """What Atoll records of the machine's switches with every result."""
+    from atoll.bench.fingerprint import fingerprint  # here, for what it costs to import
+
     found = fingerprint(LocalHost(), read_machine(), {}, data_checksum="")
     return found.model_dump(mode="json")
 

@@ -35,6 +35,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kStackPages = 8;
+// Left out above them: there the frames of earlier calls were, maybe touched on another node.
+constexpr std::size_t kUsedStackPages = 8;
 // Below glibc's threshold for a mapping of its own (128 KiB), so that it comes from an arena.
 constexpr std::size_t kMallocPages = 16;
 constexpr std::size_t kLooks = 10;
@@ -72,7 +74,8 @@ Where here() {
   return where;
 }
 
-std::vector<unsigned> affinity() {
+// Not inlined: its buffer would share the stack with the pages that are touched afterwards.
+[[gnu::noinline]] std::vector<unsigned> affinity() {
   constexpr std::size_t kMostCpus = 8192;
   std::array<unsigned long, kMostCpus / (8 * sizeof(unsigned long))> words{};
   if (sched_getaffinity(0, sizeof words, reinterpret_cast<cpu_set_t*>(words.data())) != 0) {
@@ -130,7 +133,7 @@ void look_around(Observation& seen) {
 
 // The stack array must outlive the questions about its pages, so all that a thread does is here.
 [[gnu::noinline]] void observe(Observation& seen, std::size_t pages, char* shared_part) {
-  char stack[(kStackPages + 1) * kPage];
+  char stack[(kStackPages + 1 + kUsedStackPages) * kPage];
   seen.tid = static_cast<pid_t>(syscall(SYS_gettid));
   seen.affinity = affinity();
   void* const block = std::malloc((kMallocPages + 1) * kPage);
