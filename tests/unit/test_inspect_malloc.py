@@ -268,6 +268,23 @@ def test_the_library_to_be_mutated_is_read_whole() -> None:
     assert read_all(LIBRARY) == 1
 
 
+def test_the_other_machine_has_other_relocations() -> None:
+    """The library made into one for the other machine: its number and its GOT's types."""
+    elf = Elf(Counted(LIBRARY))
+    assert elf.dynamic_symbols is not None
+    (malloc,) = (s for s in elf.dynamic_symbols.ending_in(b"malloc") if s.name == "malloc")
+    slots = elf.got_slots(malloc)
+    types = {62: (6, 7), 183: (1025, 1026)}
+    other = {62: 183, 183: 62}[elf.machine]
+    content = LIBRARY[:18] + struct.pack("<H", other) + LIBRARY[20:]
+    assert Elf(Counted(content)).got_slots(malloc) == ()
+    for ours, theirs in zip(types[elf.machine], types[other], strict=True):
+        before, after = (struct.pack("<II", kind, malloc.index) for kind in (ours, theirs))
+        slot = struct.pack("<Q", slots[0])
+        content = content.replace(slot + before, slot + after)
+    assert Elf(Counted(content)).got_slots(malloc) == slots
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(places()), st.integers(0, 255)), min_size=1, max_size=12))
 def test_mutated_files_have_one_fault_only(changes: list[tuple[int, int]]) -> None:
