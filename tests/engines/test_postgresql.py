@@ -157,7 +157,9 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
 
 
 def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
-    with pytest.raises(EngineFailed, match=r"no PostgreSQL answers at .*'atoll ps'"):
+    with pytest.raises(
+        EngineFailed, match=r"no PostgreSQL answers at .*\(No such file.*\); see 'atoll ps'"
+    ):
         PostgreSQLClient(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
 
 

@@ -160,4 +160,6 @@ def _as_text(value: Any) -> str | None:
 def _words(fault: psycopg.Error) -> str:
     """What the server says, else the first line of what libpq says."""
     said = fault.diag.message_primary or str(fault)
-    return (said.strip().splitlines() or [type(fault).__name__])[0]
+    line = (said.strip().splitlines() or [type(fault).__name__])[0]
+    # Of a refused connection libpq tells the socket's path too: '... failed: FATAL:  too many'.
+    return line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip()
