@@ -83,7 +83,7 @@ def cpu_argument(topology: Topology, lacking: Sequence[str]) -> str:
     """`-cpu`. TCG drops topoext, without which an EPYC has no L3 domains: it is forced, and
     every feature that TCG lacks is named as off, so that nothing else is forced with it."""
     words = [topology.cpu]
-    if topology.amd:
+    if topology.amd and not topology.hide_l3:
         off = sorted(set(lacking) - {"topoext"})
         words += ["+topoext", "x-force-features=on", *(f"-{name}" for name in off)]
     if topology.hide_l3:
