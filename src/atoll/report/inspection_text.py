@@ -33,6 +33,7 @@ from atoll.schema.inspection import (
 from atoll.schema.size import gib
 
 MOST_MASKS = 8
+MOST_SINGLE = 3
 MOST_CPUS = 5
 MOST_KINDS = 4
 MOST_FILES = 4
@@ -91,7 +92,7 @@ def verification_text(found: Verification) -> RenderableType:
 def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> list[RenderableType]:
     """Findings that differ only in whom they concern are one entry."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in findings:
+    for finding in sorted(findings, key=lambda finding: finding.severity):  # drift first
         alike = (finding.severity, finding.code, finding.expected, finding.cause)
         groups.setdefault(alike, []).append(finding)
     parts: list[RenderableType] = []
@@ -171,17 +172,28 @@ def _threads(threads: Sequence[ThreadLook]) -> list[RenderableType]:
     table.add_column("THREADS", justify="right")
     table.add_column("CPU TIME", justify="right", no_wrap=True)
     table.add_column("LAST RAN ON CPU (THREADS)", overflow="fold")
-    masks = Counter(thread.cpus for thread in threads).most_common()
-    for cpus, count in masks[:MOST_MASKS]:
-        mine = [thread for thread in threads if thread.cpus == cpus]
-        table.add_row(
-            brief_cpulist(parse_cpulist(cpus)), str(count), _seconds(mine), _last_cpus(mine)
-        )
-    if others := [cpus for cpus, _ in masks[MOST_MASKS:]]:
-        mine = [thread for thread in threads if thread.cpus in others]
-        name = f"{len(others)} other masks"
+    for name, mine in _by_mask(threads):
         table.add_row(name, str(len(mine)), _seconds(mine), _last_cpus(mine))
     return [_line("Threads", ", ".join(sums)), Padding(table, (0, 0, 0, 2))]
+
+
+def _by_mask(threads: Sequence[ThreadLook]) -> list[tuple[str, list[ThreadLook]]]:
+    """Threads with one mask together; many that are pinned to one CPU each are one row."""
+    groups: dict[str, list[ThreadLook]] = {}
+    for thread in threads:
+        groups.setdefault(thread.cpus, []).append(thread)
+    rows = []
+    single = {cpus: mine for cpus, mine in groups.items() if cpus.isdecimal() and len(mine) == 1}
+    if len(single) > MOST_SINGLE:
+        pinned = [thread for mine in single.values() for thread in mine]
+        rows.append((f"one each of {brief_cpulist(map(int, single))}", pinned))
+        groups = {cpus: mine for cpus, mine in groups.items() if cpus not in single}
+    rows += [(brief_cpulist(parse_cpulist(cpus)), mine) for cpus, mine in groups.items()]
+    rows.sort(key=lambda row: -len(row[1]))
+    if len(rows) > MOST_MASKS:
+        rest = [thread for _, mine in rows[MOST_MASKS - 1 :] for thread in mine]
+        rows = [*rows[: MOST_MASKS - 1], (f"{len(rows) - MOST_MASKS + 1} other masks", rest)]
+    return rows
 
 
 def _last_cpus(threads: Sequence[ThreadLook]) -> str:
@@ -190,7 +202,7 @@ def _last_cpus(threads: Sequence[ThreadLook]) -> str:
     )
     if len(counts) > MOST_CPUS:
         shown = counts[: MOST_CPUS - 1]
-        return f"{_counts(shown)} and {len(counts) - len(shown)} more CPUs"
+        return f"{_counts(shown)} and {len(counts) - len(shown)} more"
     return _counts(counts)
 
 
