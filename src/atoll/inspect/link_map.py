@@ -93,7 +93,7 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
     memory = _Memory(host, pid)
     starts = [mapping.start for mapping in mappings]
     ends = {mapping.path: mapping.end for mapping in mappings}  # the last is the highest
-    found: list[SharedObject] = []
+    found: dict[str, SharedObject] = {}  # by file: a list that names one twice is damaged
     for name, base, dynamic in _walk(memory, _head(host, pid, memory)):
         at = bisect.bisect_right(starts, dynamic) - 1
         if at < 0 or dynamic >= mappings[at].end:
@@ -102,10 +102,12 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
             # The program's data was mapped anew.
             path = host.read_link(f"/proc/{pid}/exe")
             elf: Elf | None = program(host, pid)
+        elif (path := mappings[at].path) not in found:
+            elf = _open(host, pid, mappings[at])
         else:
-            path, elf = mappings[at].path, _open(host, pid, mappings[at])
-        found.append(SharedObject(name or path, base, ends.get(path, base), elf))
-    return found
+            continue
+        found[path] = SharedObject(name or path, base, ends.get(path, base), elf)
+    return list(found.values())
 
 
 def _head(host: Host, pid: int, memory: _Memory) -> int:

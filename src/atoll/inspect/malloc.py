@@ -129,7 +129,7 @@ def resolve(objects: Sequence[LoadedObject]) -> tuple[str | None, dict[str, str]
     """
     bound = {each.name: _destinations(each, objects) for each in objects}
     counts = Counter(name for names in bound.values() for name in names)
-    program_s = bound[objects[0].name] if objects else []
+    program_s = _destinations(objects[0], objects) if objects else []
     if program_s:
         reached: str | None = program_s[0]
     elif counts:
