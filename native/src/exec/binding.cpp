@@ -162,18 +162,24 @@ CpuSet current_cpus() {
   return CpuSet::from_words(std::move(words));
 }
 
-void bind_cpus(const CpuSet& cpus) {
+void bind_cpus(const CpuSet& cpus, bool all_of_them) {
   const std::vector<CpuSet::Word>& words = cpus.words();
   if (sched_setaffinity(0, words.size() * sizeof words[0],
                         reinterpret_cast<const cpu_set_t*>(words.data())) == 0) {
+    const CpuSet left = current_cpus();
+    CpuSet missing = cpus;
+    missing -= left;
+    if (all_of_them && !missing.empty()) {
+      throw Fault("CPUs " + missing.to_string() +
+                  ": offline, or outside the cgroup; of those asked for there are only " +
+                  left.to_string());
+    }
     return;
   }
   const int error = errno;
   if (error == EINVAL) {
     throw Fault("CPUs " + cpus.to_string() +
-                ": the cgroup or the machine has none of them; "
-                "allowed CPUs: " +
-                current_cpus().to_string());
+                ": offline, or outside the cgroup; allowed CPUs: " + current_cpus().to_string());
   }
   if (error == EPERM) {
     throw Fault(

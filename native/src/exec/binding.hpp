@@ -19,8 +19,9 @@ namespace atl::exec {
 // The CPUs that this process may use now (affinity mask and cgroup).
 [[nodiscard]] CpuSet current_cpus();
 
-// Throws Fault when the kernel leaves none of them.
-void bind_cpus(const CpuSet& cpus);
+// Throws Fault when the kernel leaves none of them, and with `all_of_them` also when it leaves
+// some out, which it does without a word: CPUs that went offline.
+void bind_cpus(const CpuSet& cpus, bool all_of_them);
 
 // Throws Fault: a malformed list, a node that is not there or has no memory, a kernel that is
 // too old, a container that forbids it.

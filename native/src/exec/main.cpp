@@ -118,8 +118,8 @@ std::optional<CpuSet> wanted_cpus(const Options& options) {
   outside -= usable;
   if (!outside.empty()) {
     throw Fault("places " + places + ": CPUs " + outside.to_string() +
-                " are outside this process's mask or cgroup; allowed CPUs: " + usable.to_string() +
-                " (a last place 'xall' keeps to them)");
+                " are offline, or outside this process's mask or cgroup; allowed CPUs: " +
+                usable.to_string() + " (a last place 'xall' keeps to them)");
   }
   return placed;
 }
@@ -136,7 +136,9 @@ Changes plan(const Options& options) {
 
 void apply(const Options& options, const Changes& changes) {
   if (changes.cpus) {
-    bind_cpus(*changes.cpus);
+    // A node's CPUs are those of them that are to be had, as for numactl; others were named.
+    const bool by_node = options.places.empty() && options.cpu_flags.back().by_node;
+    bind_cpus(*changes.cpus, /*all_of_them=*/!by_node);
   }
   if (options.memory) {
     set_memory_policy(*options.memory);
