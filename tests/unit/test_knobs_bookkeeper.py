@@ -65,7 +65,7 @@ class World:
         if path in self.refused:
             raise OSError(errno.EINVAL, "Invalid argument", path)
         self.foreign.discard(path)
-        self.put(path, "4" if path in self.adjusted and value in VALUES else value)
+        self.put(path, "4" if path in self.adjusted else value)
 
     def keep(self, journal: Journal) -> None:
         self._live()
@@ -189,8 +189,8 @@ class Commands(RuleBasedStateMachine):
     @rule()
     def everything_can_be_undone(self) -> None:
         """Where nobody interferes, one undo brings the machine back."""
-        disk = self.world.disk
-        if disk is None or disk.boot_id != self.boot_id or self.world.refused:
+        disk, hindered = self.world.disk, self.world.refused | self.world.adjusted
+        if disk is None or disk.boot_id != self.boot_id or hindered:
             return
         self.command(1000, "undo", set())  # settles what a kill has left
         assert self.world.disk is not None
@@ -270,6 +270,23 @@ def test_a_second_set_keeps_the_first_original_wherever_it_is_killed() -> None:
     first, second = {"/proc/a": "1", "/sys/b3": "5"}, {"/proc/a": "2", "/sys/b3": "2"}
     outcomes = all_ways_to_die(world, "turn", again, second)
     assert all(outcome in (first, second) for outcome in outcomes)
+
+
+def test_an_original_stays_on_record_while_the_switch_is_not_back_there() -> None:
+    """A set to the original itself, of which the kernel makes another value, twice."""
+    world = World()
+    perform(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), [Wanted("a", "/proc/a", "1")]), world)
+    world.adjusted = {"/proc/a"}
+    run = Bookkeeper("boot-0", 1.0, WHOLE).turn(_on(world), [Wanted("a", "/proc/a", "5")])
+    report = perform(run, world)
+    assert {note.kind for note in report.notes} == {Kind.REFUSED}
+    (switch,) = report.journal.switches
+    assert (switch.original, switch.ours, world.values["/proc/a"]) == ("5", "1", "4")
+
+
+def _on(world: World) -> Journal:
+    assert world.disk is not None
+    return world.disk
 
 
 def _empty() -> Journal:

@@ -189,12 +189,7 @@ class Bookkeeper:
 
         Returns the settled journal: a switch that did not get to its goal stays in it.
         """
-        reached = {
-            way.switch.path: way.goal
-            if self._values.get(way.switch.path) == way.goal
-            else way.start
-            for way in ways
-        }
+        reached = {way.switch.path: self._held(way) for way in ways}
         for unit in reversed(self._units(ways)):
             strange = [
                 way.switch
@@ -208,7 +203,7 @@ class Bookkeeper:
                 continue
             for way in reversed(unit):
                 switch = way.switch
-                if reached[switch.path] == way.goal:
+                if self._values[switch.path] == way.goal:
                     if already is not None and way.start != way.goal:
                         self._note(already, switch, now=way.goal)
                     continue
@@ -219,6 +214,13 @@ class Bookkeeper:
                 reached[switch.path] = way.goal
                 self._note(done, switch, now=way.goal, before=way.start)
         return self._settled(journal, reached)
+
+    def _held(self, way: _Way) -> str:
+        """What we answer for if the switch does not move: never the original while it is not
+        back there, for that would drop it."""
+        if self._values.get(way.switch.path) == way.goal or way.start == way.switch.original:
+            return way.goal
+        return way.start
 
     def _put(self, path: str, value: str) -> Generator[Step, str, str]:
         """Write, and read what became of it. Returns why it failed, '' if it did not."""
