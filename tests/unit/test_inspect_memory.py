@@ -148,6 +148,29 @@ def test_sampled() -> None:
     assert [m.policy for m in found.mappings] == ["", ""]
 
 
+def test_the_stacks_of_many_threads_are_found_in_a_sample() -> None:
+    """Each has 2 pages of 2,048, at its end, on node 1; all else is on node 0."""
+    stacks = [0x7E0000000000 + i * (8 << 20) for i in range(500)]
+
+    class Threads(Large):
+        def __init__(self) -> None:
+            super().__init__()
+            self.files["/proc/7/maps"] += "".join(
+                f"{start:x}-{start + (8 << 20):x} rw-p 00000000 00:00 0 \n" for start in stacks
+            )
+
+        def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+            a = addresses.astype(np.int64)
+            here = (a >= stacks[0]) & (a < stacks[-1] + (8 << 20))
+            on_stack = (a - stacks[0]) % (8 << 20) >= (8 << 20) - 2 * PAGE
+            there = np.where(super().page_nodes(pid, addresses) >= 0, 0, -2)
+            return np.where(here, np.where(on_stack, 1, -2), there).astype(np.int32)
+
+    found = look(Threads())
+    by_start = {m.start: m.bytes_by_node for m in found.mappings}
+    assert all(by_start.get(start) == {1: 2 * PAGE} for start in stacks)
+
+
 def test_a_kernel_that_cannot_tell_huge_pages_of_a_large_process() -> None:
     class Old(Large):
         def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

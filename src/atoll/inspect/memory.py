@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COUNT_BYTES = 1 << 30
 LARGEST_MAPPINGS = 20
 _PAGE_BYTES = 4096
+_END_PAGES = 16
 _THP_LOOKS = 4096  # pages asked about, each a system call of about 1 us
 _THP_FIELDS = ("AnonHugePages", "ShmemPmdMapped", "FilePmdMapped")
 _STATUS_FIELDS = {
@@ -187,21 +188,29 @@ def _sample(host: Host, pid: int, resident: int, unknown: list[str]) -> _Found:
         for vma in parse_maps(host.read_text(f"/proc/{pid}/maps"))
         if (kind := kind_of(vma, file_systems)) is not MappingKind.KERNEL
     ]
+    # (index in vmas, first address, pages). The end is apart: there a thread's stack has its pages.
+    strata = []
+    for index, (vma, _) in enumerate(vmas):
+        pages = vma.size_bytes // _PAGE_BYTES
+        end_pages = _END_PAGES if pages > 2 * _END_PAGES else 0
+        strata.append((index, vma.start, pages - end_pages))
+        if end_pages:
+            strata.append((index, vma.end - end_pages * _PAGE_BYTES, end_pages))
+    owner, starts, sizes_pages = np.array(strata, dtype=np.int64).reshape(-1, 3).T
     sample = take_sample(
-        np.array([vma.start for vma, _ in vmas], dtype=np.int64),
-        np.array([vma.size_bytes // _PAGE_BYTES for vma, _ in vmas], dtype=np.int64),
-        _PAGE_BYTES,
-        lambda addresses: host.page_nodes(pid, addresses),
+        starts, sizes_pages, _PAGE_BYTES, lambda addresses: host.page_nodes(pid, addresses)
     )
-    hugetlb = np.array([kind is MappingKind.HUGETLB for _, kind in vmas], dtype=bool)
+    hugetlb = np.array([kind is MappingKind.HUGETLB for _, kind in vmas], dtype=bool)[owner]
     # The kernel knows how much is resident (hugetlb apart); the sample only tells how it is spread.
-    scale = np.ones(len(vmas))
+    scale = np.ones(len(owner))
     scaled = ~hugetlb & ~sample.whole
     rest = resident / _PAGE_BYTES - float(sample.pages[~hugetlb & sample.whole].sum())
     estimated = float(sample.pages[scaled].sum())
     if estimated > 0 and rest > 0:
         scale[scaled] = rest / estimated
-    sizes = np.rint(sample.pages * scale[:, None]).astype(np.int64) * _PAGE_BYTES
+    pages_by_vma = np.zeros((len(vmas), len(sample.nodes)))
+    np.add.at(pages_by_vma, owner, sample.pages * scale[:, None])
+    sizes = np.rint(pages_by_vma).astype(np.int64) * _PAGE_BYTES
     mappings = [
         MappingLook(
             start=vma.start,

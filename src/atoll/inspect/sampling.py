@@ -1,10 +1,10 @@
 """Where a process's pages are, from a random sample of its addresses. Pure but for the look itself.
 
 Stratified random sampling with the combined ratio estimator (Cochran, "Sampling Techniques", 3rd
-ed. 1977, chapters 5A and 6.11). A stratum is a mapping. Small ones are looked at whole; in another
-with N pages, m addresses are drawn, one at random from each of m equal parts, so that neither a
-regular layout nor an interleave policy can be in step with them. Address space is mostly empty,
-so more is drawn, round after round, until the shares by node are known well enough.
+ed. 1977, chapters 5A and 6.11). A stratum is a mapping, or a part of one. Small ones are looked at
+whole; in another with N pages, m addresses are drawn, one at random from each of m equal parts, so
+that neither a regular layout nor an interleave policy can be in step with them. Address space is
+mostly empty, so more is drawn, round after round, until the shares by node are known well enough.
 
 What it promises: with y = pages found on a node and x = pages found at all, a node's share is
 R = sum(N/m y) / sum(N/m x), and its error 1.96 sqrt(V), where
