@@ -40,6 +40,7 @@ FILES = {
     irq(9): "0-7\n",
     irq(24): "0-3\n",
     irq(25): "4-7\n",
+    "/proc/irq/24/effective_affinity_list": "2\n",
     governor(0): "powersave\n",
     governor(1): "powersave\n",
     governor(10): "schedutil\n",

@@ -223,6 +223,25 @@ def test_weights_are_left_alone_together(kernel: Kernel, atoll: Atoll) -> None:
     ]
 
 
+def test_weights_that_stay_are_read_after_an_interrupted_set_was_taken_back(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(path: str, value: str) -> None:
+        if path == SWAPPINESS:
+            raise Killed
+
+    kernel.before = die
+    with pytest.raises(Killed):
+        Control(kernel, journal).set([("weighted-interleave", "1=9"), ("swappiness", "10")])
+    assert kernel.value(f"{WEIGHTS}/node1") == "9"
+    kernel.before = lambda path, value: None
+    assert atoll("set", "weighted-interleave=0=3") == 0
+    assert kernel.value(f"{WEIGHTS}/node1") == "2"
+
+
 def test_other_interrupts_are_undone_without_the_one_that_was_moved(
     kernel: Kernel, atoll: Atoll
 ) -> None:
@@ -358,7 +377,7 @@ def test_show_fits_80_columns_and_tells_what_was(
     assert re.search(r"^swappiness +10 +60 +", table, re.M)
     assert atoll("show", *(name for name in ("governor", "thp-enabled", "swappiness"))) == 0
     pages = capsys.readouterr().out
-    assert "TuneD" in pages and "before   60" in pages
+    assert "TuneD" in pages and "before    60" in pages
     assert max(len(line) for text in (plain, table, pages) for line in text.splitlines()) <= 80
 
 
@@ -366,7 +385,7 @@ def test_show_as_json(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
     assert atoll("set", "swappiness=10") == 0
     kernel.files[SWAPPINESS] = "30\n"
     capsys.readouterr()
-    assert atoll("show", "swappiness", "governor", "--json") == 1
+    assert atoll("show", "swappiness", "governor", "irq-affinity", "--json") == 1
     by_name = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert by_name["swappiness"]["values"] == {SWAPPINESS: "30"}
     assert by_name["swappiness"]["set"] == [
@@ -379,6 +398,7 @@ def test_show_as_json(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
         }
     ]
     assert len(by_name["governor"]["values"]) == 3
+    assert by_name["irq-affinity"]["effective"] == {irq(24): "2"}
 
 
 def test_without_root_a_script_is_printed_and_nothing_written(

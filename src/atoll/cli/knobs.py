@@ -129,6 +129,7 @@ def _as_json(state: KnobState) -> dict[str, object]:
         "takes": state.knob.takes,
         "now": knobs_text.now(state),
         "values": dict(state.values),
+        "effective": dict(state.effective),
         "set": [
             {
                 "path": switch.path,

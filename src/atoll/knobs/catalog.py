@@ -32,6 +32,7 @@ class Knob:
     does: str
     advice: tuple[str, ...]
     instead: str  # what reaches one process only
+    effective: str = ""  # the file beside each one that says what the hardware made of it
     whole: bool = False  # its files are one value: undone together, or left alone together
 
 
@@ -152,6 +153,7 @@ KNOBS: dict[str, Knob] = {
                 "leave it to irqbalance: the distributions' default",
             ),
             "place the workers elsewhere: atoll-exec with '~pu:N'",
+            effective="effective_affinity_list",
         ),
     )
 }

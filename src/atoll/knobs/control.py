@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.errors import CheckFailed, NotPermitted, UsageError
@@ -42,6 +42,7 @@ class KnobState:
     knob: Knob
     values: Mapping[str, str]  # path -> value; empty where the machine has no such knob
     switches: tuple[Switch, ...]  # what we have set, or were about to
+    effective: Mapping[str, str]  # path -> what the hardware made of it, where that is told
 
     @property
     def foreign(self) -> list[Switch]:
@@ -73,13 +74,16 @@ class Control:
 
     def set(self, asked: Sequence[tuple[str, str]]) -> Outcome:
         """Turn all of (knob, value), or none. Raises UsageError before anything is written."""
-        wanted: list[Wanted] = []
-        for name, text in asked:
-            if any(each.knob == name for each in wanted):
+        names = [knob_named(name).name for name, _ in asked]
+        for name in names:
+            if names.count(name) > 1:
                 raise UsageError(f"{name}: asked for twice")
-            wanted += self._wanted(knob_named(name), text)
+        self._wanted(asked)
         title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
-        return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
+        # Asked again when the lock is held and all is settled: what stays is read anew then.
+        return self._carry_out(
+            title, lambda keeper, journal: keeper.turn(journal, self._wanted(asked))
+        )
 
     def undo(self, names: Sequence[str]) -> Outcome:
         """Give the originals of these knobs back, or of all where there are no names."""
@@ -127,7 +131,10 @@ class Control:
         printed = Printed(title, paper.steps, paper.seen, text, settled, self._folder.folder)
         return Outcome(notes, script(printed), why, interrupted)
 
-    def _wanted(self, knob: Knob, text: str) -> list[Wanted]:
+    def _wanted(self, asked: Sequence[tuple[str, str]]) -> list[Wanted]:
+        return [each for name, text in asked for each in self._wanted_of(KNOBS[name], text)]
+
+    def _wanted_of(self, knob: Knob, text: str) -> list[Wanted]:
         paths = files(knob.patterns, self._host)
         if not paths:
             raise UsageError(f"{knob.name}: not on this machine")
@@ -141,12 +148,18 @@ class Control:
 
     def _state(self, knob: Knob, switches: Sequence[Switch]) -> KnobState:
         ours = tuple(switch for switch in switches if switch.knob == knob.name)
-        return KnobState(knob, dict(self._values(knob)), ours)
+        paths = {path: path for path in files(knob.patterns, self._host)}
+        sisters = {path: f"{path.rpartition('/')[0]}/{knob.effective}" for path in paths}
+        effective = self._values(sisters) if knob.effective else {}
+        return KnobState(knob, self._values(paths), ours, effective)
 
-    def _values(self, knob: Knob) -> Iterator[tuple[str, str]]:
-        for path in files(knob.patterns, self._host):
+    def _values(self, files_of: Mapping[str, str]) -> dict[str, str]:
+        """The values of those files that can be read, under the given names."""
+        values: dict[str, str] = {}
+        for name, path in files_of.items():
             with contextlib.suppress(OSError):
-                yield path, value_of(self._host.read_text(path))
+                values[name] = value_of(self._host.read_text(path))
+        return values
 
     def _boot_id(self) -> str:
         return self._host.read_text(BOOT_ID).strip()

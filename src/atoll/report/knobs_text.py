@@ -60,13 +60,14 @@ def page(state: KnobState, *, width: int) -> str:
         return textwrap.fill(
             text,
             width,
-            initial_indent=f"  {name:<9}",
-            subsequent_indent=" " * 11,
+            initial_indent=f"  {name:<10}",
+            subsequent_indent=" " * 12,
             break_on_hyphens=False,
-            break_long_words=False,
         )
 
     lines = [f"{knob.name}: {knob.title}", entry("now", now(state) or "not on this machine")]
+    if state.effective:
+        lines.append(entry("in effect", shown(knob, state.effective)))
     if state.switches:
         lines.append(entry("before", before(state) or "the same"))
     lines += [entry("takes", knob.takes), entry("does", knob.does)]
