@@ -15,7 +15,6 @@ import pytest
 from tests.vm.guest import Guest
 
 pytestmark = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
-HELD = 48 << 20
 
 
 def inside(guest: Guest, *arguments: str, timeout_s: float) -> dict[str, Any]:
@@ -38,23 +37,24 @@ def largest(look: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_any_process_that_is_moved(guest: Guest) -> None:
-    steps = inside(guest, "placed", timeout_s=300)
+    steps = inside(guest, "placed", timeout_s=600)
 
     # Bound to node 0 by atoll-exec.
     assert steps["bound"]["policy"] == steps["bound"]["expected"]["memory_policy"] == "bind:0"
-    for healthy in ("bound", "moved back", "confined", "interleaved", "free"):
+    for healthy in ("bound", "moved back", "confined", "interleaved", "free, moved"):
+        # The last may run anywhere: its memory is nowhere wrong.
         assert steps[healthy]["findings"] == [], healthy
         assert steps[healthy]["unknown"] == []
 
     moved = steps["all moved"]
     assert codes(moved) == {"memory-outside"}
     assert all(finding["severity"] == "drift" for finding in moved["findings"])
-    assert (largest(moved)["expected"], largest(moved)["found"]) == ("nodes 0", "48 MiB on node 1")
+    assert (largest(moved)["expected"], largest(moved)["found"]) == ("nodes 0", "16 MiB on node 1")
     assert largest(moved)["cause"].startswith("all of its memory was moved")
     assert largest(moved)["remedy"].endswith(" 1 0")  # which is what put it back
 
     (mapping,) = steps["mapping moved"]["findings"]
-    assert (mapping["code"], mapping["found"]) == ("memory-outside", "48 MiB on node 1")
+    assert (mapping["code"], mapping["found"]) == ("memory-outside", "16 MiB on node 1")
     assert mapping["mapping"] == f"anonymous {steps['mapping']}"
 
     (thread,) = steps["thread moved"]["findings"]
@@ -64,13 +64,11 @@ def test_any_process_that_is_moved(guest: Guest) -> None:
     # Nothing bound, but kept to the CPUs of node 0: memory belongs beside them.
     assert steps["confined"]["expected"]["memory_nodes"] == "0"
     assert largest(steps["confined moved"])["code"] == "memory-outside"
-    # Free to run anywhere: its memory is nowhere wrong.
-    assert steps["free moved"]["findings"] == []
 
 
 @pytest.mark.parametrize("policy", ["win", pytest.param("wicp", marks=pytest.mark.long)])
 def test_a_deployment_of_which_a_thread_and_a_mapping_move(guest: Guest, policy: str) -> None:
-    steps = inside(guest, "deployed", policy, timeout_s=400)
+    steps = inside(guest, "deployed", policy, timeout_s=600)
     assert steps["slots"] == {"win": 2, "wicp": 8}[policy]
     assert steps["clean"]["findings"] == []
     thread, mapping = steps["misplaced"]["findings"]
@@ -78,5 +76,5 @@ def test_a_deployment_of_which_a_thread_and_a_mapping_move(guest: Guest, policy:
     assert mapping["code"] == "memory-outside"
     pid, address = steps["mapping"]
     assert (mapping["pid"], mapping["mapping"]) == (pid, f"anonymous {address}")
-    assert (mapping["expected"], mapping["found"]) == ("nodes 1", "48 MiB on node 0")
+    assert (mapping["expected"], mapping["found"]) == ("nodes 1", "16 MiB on node 0")
     assert steps["glance"] == [thread]  # the cheap look has the same rule
