@@ -100,6 +100,20 @@ def land(machine: Machine, case: Case, subject: str, pages: int) -> dict[str, An
     return {"case": case, "plan": plan.model_dump(mode="json"), "slots": seen}
 
 
+def report(argv: Sequence[str]) -> tuple[int | None, str]:
+    """The subject's line, and its exit status if it did not live to be ended."""
+    host = LocalHost()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        pid = host.spawn(argv, env=clean_environment(), cwd=folder, log=str(log))
+        try:
+            _await_reports(host, [{"log": log, "pid": pid}])
+            status = host.exit_status(pid)
+        finally:
+            _end(host, [pid])
+        return status, log.read_text()
+
+
 def _process(slot: Slot, *argv: str) -> ProcessSpec:
     name = f"worker-{slot.index}"
     return ProcessSpec(name=name, role=Role.WORKER, slot=slot.index, argv=argv, env={}, stage=0)

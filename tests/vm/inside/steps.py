@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,21 @@ def run(argv: list[str]) -> Any:
     return [done.returncode, done.stdout, done.stderr]
 
 
+def fill(wanted: dict[str, int]) -> Any:
+    """Take a node's free memory away, but for some MiB, by reserving huge pages of it."""
+    node = Path(f"/sys/devices/system/node/node{wanted['node']}")
+    meminfo = dict(re.findall(r"(\w+): +(\d+) kB", (node / "meminfo").read_text()))
+    pages = (int(meminfo["MemFree"]) // 1024 - wanted["leave_mib"]) // 2
+    pool = node / "hugepages/hugepages-2048kB/nr_hugepages"
+    pool.write_text(str(pages))
+    return [pages, int(pool.read_text())]
+
+
+def report(argv: list[str]) -> Any:
+    """What the subject, started by `argv`, writes; and how it ended where it did."""
+    return landing.report(argv)
+
+
 def switches(_: None) -> Any:
     """What Atoll records of the machine's switches with every result."""
     from atoll.bench.fingerprint import fingerprint  # here, for what it costs to import
@@ -119,6 +135,8 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "enter": enter,
     "leave": leave,
     "run": run,
+    "fill": fill,
+    "report": report,
     "switches": switches,
     "left_over": left_over,
 }
