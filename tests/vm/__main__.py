@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "src")]  # a checkout that is not set up has no installed `atoll`
@@ -87,32 +86,25 @@ def main(argv: Sequence[str]) -> int:
 
 def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: float) -> int:
     """The command's exit status, its output passed on as it comes."""
-    with Guest(topology.load(wanted), shares=shares) as guest:
+    with Guest(topology.load(wanted), shares=shares) as guest, contextlib.ExitStack() as files:
         deadline = time.monotonic() + timeout_s
         number = guest.start(command)
-        with contextlib.ExitStack() as stack:
-            files = [(guest.output_path(number, kind), to) for kind, to in _streams()]
-            open_files: dict[Path, BinaryIO] = {}
-            while True:
-                left = deadline - time.monotonic()
-                status = guest.wait(number, min(POLL_S, max(left, 0)))
-                if status is None and left <= 0:
-                    guest.kill(number)
-                for path, to in files:
-                    if path not in open_files and path.exists():
-                        open_files[path] = stack.enter_context(path.open("rb"))
-                    if path in open_files:
-                        to.write(open_files[path].read())
-                        to.flush()
-                if status is not None:
-                    return status
-                if left <= 0:
-                    print(f"guest: the command took longer than {timeout_s:g} s", file=sys.stderr)
-                    return EXIT_TIMED_OUT
-
-
-def _streams() -> list[tuple[str, BinaryIO]]:
-    return [("out", sys.stdout.buffer), ("err", sys.stderr.buffer)]
+        streams = [
+            (files.enter_context(guest.output(number, kind).open("rb")), stream.buffer)
+            for kind, stream in (("out", sys.stdout), ("err", sys.stderr))
+        ]
+        status = None
+        while status is None:
+            left = max(deadline - time.monotonic(), 0)
+            status = guest.wait(number, min(POLL_S, left))
+            if status is None and left == 0:
+                guest.kill(number)
+                print(f"guest: took longer than {timeout_s:g} s, killed", file=sys.stderr)
+                status = EXIT_TIMED_OUT
+            for file, stream in streams:
+                stream.write(file.read())
+                stream.flush()
+        return status
 
 
 def _seconds(text: str) -> float:
@@ -124,7 +116,7 @@ def _seconds(text: str) -> float:
 
 def _folder(text: str) -> Path:
     path = Path(text).absolute()
-    if not path.is_dir():
+    if not path.is_dir() or "\n" in text:
         raise argparse.ArgumentTypeError(f"{text}: no such folder")
     return path
 

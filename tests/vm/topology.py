@@ -20,7 +20,6 @@ MAX_MEMORY_MIB = 16384
 MIN_MEMORY_MIB = 1024  # of the whole machine; with less, root's tmpfs and Python do not fit
 MAX_APIC_ID = 254
 LOCAL_DISTANCE = 10  # ACPI 6.5, 5.2.17: the distance of a node from itself
-KERNEL_WORD = r"[\w.,:;/=+@%\[\]-]+"
 
 
 class TopologyRefused(ValueError):
@@ -87,6 +86,15 @@ class Topology:
             for core in range(self.cores)
             for thread in range(self.threads)
         ]
+
+    def online(self) -> dict[int, Place]:
+        """The CPUs that Linux runs on, by their numbers."""
+        places = self.places()
+        return {
+            cpu: places[position]
+            for cpu, position in enumerate(self.numbering)
+            if cpu not in self.offline
+        }
 
     def package_of_node(self, node: int) -> int:
         """Memory without CPUs is dealt out to the packages in turn."""

@@ -14,7 +14,7 @@ serve() {
     while read -r verb number <&3; do
         case $verb in
         run) run "$number" & ;;
-        kill) $bb kill -KILL "-$($bb cat "/run/guest/$number.pid")" ;;
+        kill) end "$number" & ;;
         esac
     done
 }
@@ -29,9 +29,15 @@ port() {
 run() {
     # The leader of a new session is its process group too; it tells its pid before it starts.
     $bb setsid $bb sh -c "echo \$\$ >/run/guest/$1.pid; exec $bb sh '$folder/$1.sh'" \
-        </dev/null >"$folder/$1.out" 2>"$folder/$1.err" 3>&- &
+        </dev/null >>"$folder/$1.out" 2>>"$folder/$1.err" 3>&- &
     wait $!
     echo "done $1 $?" >&3
+}
+
+end() {
+    until [ -s "/run/guest/$1.pid" ]; do $bb sleep 0.1; done
+    read -r group <"/run/guest/$1.pid"
+    kill -KILL "-$group"
 }
 
 serve &

@@ -1,0 +1,173 @@
+"""One QEMU process: its command line, the port to the guest inside, its end.
+
+QEMU hangs on a keeper (keeper.py), which ends it and removes its folder however this process
+ends. The port is a socket pair, so it has no name that could be in use, too long or left over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.vm import image, initramfs, machine
+from tests.vm.topology import Topology
+
+KEEPER = Path(__file__).resolve().parent / "keeper.py"
+CONSOLE_LINES = 30
+KERNEL_HZ = 250  # CONFIG_HZ of Debian's kernels
+
+
+class GuestDied(Exception):
+    """The guest ended, or fell silent, while it should have served."""
+
+
+class Qemu:
+    """Starts at once; `close` ends it. For one thread."""
+
+    def __init__(self, topology: Topology, booted: image.Image, shares: Sequence[Path]) -> None:
+        self._name = topology.name
+        self._buffer = b""
+        lacking = image.lacking(booted, topology.cpu)
+        table = machine.madt(topology)
+        # 0700: what root in the guest writes is the caller's own business.
+        self._folder = Path(tempfile.mkdtemp(prefix="atoll-guest-"))
+        self._port, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.jobs, self.share = self._folder / "jobs", self._folder / "share"
+                self.jobs.mkdir()
+                self.share.mkdir()
+                writable = [self.jobs, self.share, *shares]
+                initrd = self._folder / "initrd"
+                first = _first_part(table, writable, topology.offline)
+                initrd.write_bytes(first + booted.initrd.read_bytes())
+                argv = [
+                    *booted.qemu_argv(),
+                    *machine.arguments(topology, lacking),
+                    *("-accel", "tcg,thread=multi,tb-size=256"),
+                    *("-no-reboot", "-serial", f"file:{_quoted(self._folder / 'console')}"),
+                    *("-kernel", str(booted.kernel), "-initrd", _quoted(initrd)),
+                    *("-append", " ".join(kernel_arguments(_tsc_khz(), topology.kernel))),
+                    *("-chardev", f"socket,id=atoll,fd={theirs.fileno()}"),
+                    *("-device", "virtio-serial-pci"),
+                    *("-device", "virtserialport,chardev=atoll,name=atoll"),
+                    *_nine_p("host", Path("/"), ",readonly=on"),
+                ]
+                for number, path in enumerate(writable):
+                    argv += _nine_p(f"share{number}", path)
+                self._keeper = self._start(theirs.fileno(), argv)
+        except BaseException:
+            self._port.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def _start(self, port: int, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        keeper = [sys.executable, "-I", "-S", str(KEEPER), str(port), str(self._folder)]
+        with (self._folder / "qemu.err").open("wb") as said:
+            return subprocess.Popen(
+                [*keeper, *argv],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                pass_fds=[port],
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        if self._keeper.stdin is not None:
+            self._keeper.stdin.close()
+        self._keeper.wait()
+        self._port.close()
+        # The keeper did it, unless it was killed.
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def send(self, line: str) -> None:
+        """Raises GuestDied."""
+        try:
+            self._port.sendall(f"{line}\n".encode())
+        except OSError:
+            raise GuestDied(self._ended()) from None
+
+    def line(self, deadline: float) -> str | None:
+        """The next line from the guest; None at the deadline (monotonic). Raises GuestDied."""
+        while b"\n" not in self._buffer:
+            left = max(deadline - time.monotonic(), 0)
+            if not select.select([self._port], [], [], left)[0]:
+                return None
+            with contextlib.suppress(ConnectionResetError):
+                if data := self._port.recv(4096):
+                    self._buffer += data
+                    continue
+            raise GuestDied(self._ended())
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode(errors="replace").strip()
+
+    def _ended(self) -> str:
+        return f"guest {self._name}: ended\n{self.complaint()}\n{self.console_tail()}"
+
+    def complaint(self) -> str:
+        """The last line that QEMU itself said on stderr; empty if none."""
+        lines = [line for line in self._read("qemu.err") if "TCG doesn't support" not in line]
+        return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
+
+    def console_tail(self) -> str:
+        return "\n".join(self._read("console")[-CONSOLE_LINES:])
+
+    def _read(self, name: str) -> list[str]:
+        with contextlib.suppress(OSError):
+            return (self._folder / name).read_text(errors="replace").splitlines()
+        return []
+
+
+def kernel_arguments(tsc_khz: int, more: Sequence[str]) -> list[str]:
+    return [
+        *("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off"),
+        # The kernel is told its clock, which under TCG is the host's TSC: measured on a loaded
+        # host it comes out wrong, and timers with it.
+        *("tsc=reliable", f"tsc_early_khz={tsc_khz}", f"lpj={tsc_khz * 1000 // KERNEL_HZ}"),
+        *("no_timer_check", "random.trust_cpu=on", *more),
+    ]
+
+
+def _first_part(table: bytes, shares: Sequence[Path], offline: Sequence[int]) -> bytes:
+    """What differs from boot to boot; the kernel looks for ACPI tables at the very start."""
+    return initramfs.archive(
+        [
+            ("kernel/firmware/acpi/apic.aml", 0o100644, table),
+            ("boot/shares", 0o100644, b"".join(os.fsencode(path) + b"\n" for path in shares)),
+            ("boot/offline", 0o100644, "".join(f"{cpu}\n" for cpu in offline).encode()),
+            ("boot/serve.sh", 0o100644, (image.INSIDE / "serve.sh").read_bytes()),
+        ]
+    )
+
+
+def _quoted(path: Path) -> str:
+    """QEMU splits its options at commas and takes two for one."""
+    return str(path).replace(",", ",,")
+
+
+def _nine_p(tag: str, path: Path, more: str = "") -> list[str]:
+    # security_model=none is what an ordinary user can have too.
+    model = f"security_model=none,multidevs=remap{more}"
+    return [
+        *("-fsdev", f"local,id={tag},path={_quoted(path)},{model}"),
+        *("-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"),
+    ]
+
+
+def _tsc_khz() -> int:
+    """The rate of the host's TSC: Linux reckons bogomips from it, 2 per MHz."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "bogomips":
+            return int(float(value) * 500)
+    raise image.NoImage("/proc/cpuinfo: names no bogomips; the guest needs a Linux host on x86_64")
