@@ -125,6 +125,23 @@ def test_taskset_without_a_moves_the_main_thread_alone(tmp_path: Path) -> None:
         assert findings(pid) == []
 
 
+@two_cpus
+def test_openmp_that_binds_its_threads_has_no_drift(tmp_path: Path) -> None:
+    """Its main thread is bound too, so that its mask is not what the program was given."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++ to build a program with OpenMP")
+    source, program = tmp_path / "team.cpp", tmp_path / "team"
+    source.write_text(
+        "#include <cstdio>\n#include <unistd.h>\nint main() {\n#pragma omp parallel\n{\n"
+        '#pragma omp barrier\n#pragma omp master\n{ puts("ready"); fflush(stdout); pause(); }\n'
+        "}\n}\n"
+    )
+    subprocess.run(["g++", "-fopenmp", "-o", program, source], check=True)
+    environment = {"OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}
+    with live([str(program)], tmp_path / "out", env=environment) as pid:
+        assert {(f["code"], f["severity"]) for f in findings(pid)} == {("thread-narrower", "note")}
+
+
 # ---- preloads
 
 

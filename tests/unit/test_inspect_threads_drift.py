@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll.inspect.drift_threads import thread_findings
-from atoll.inspect.expectation import as_given, home_nodes, is_team
+from atoll.inspect.expectation import Expectation, as_given, home_nodes, is_team, pins_itself
 from atoll.inspect.policy import parse_policy
 from atoll.inspect.surroundings import Clues
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
-from atoll.schema.inspection import Severity
+from atoll.schema.inspection import Severity, ThreadLook
 from tests.unit.inspect_parts import GIVEN, MACHINE, NODE_CPUS, PID, PLANNED, scene, team, thread
 
 EVERYTHING = frozenset(range(8))
@@ -83,11 +84,26 @@ def test_a_cpuset_that_closes_the_memory() -> None:
 # ---- what a process was given
 
 
-def given_by(*masks: str, parent: frozenset[int] = EVERYTHING, policy: str = "default") -> str:
-    expectation = as_given(
-        "x", team(*masks), PID, policy=policy, parent_cpus=parent, node_cpus=NODE_CPUS
+def expected_of(
+    threads: list[ThreadLook],
+    *,
+    parent: frozenset[int] = EVERYTHING,
+    openmp: bool = False,
+    duckdb: bool = False,
+) -> Expectation:
+    return as_given(
+        "x",
+        threads,
+        PID,
+        policy="default",
+        parent_cpus=parent,
+        node_cpus=NODE_CPUS,
+        pins_itself=pins_itself(threads, openmp=openmp, duckdb=duckdb),
     )
-    return format_cpulist(expectation.cpus)
+
+
+def given_by(*masks: str, **changes: Any) -> str:
+    return format_cpulist(expected_of(team(*masks), **changes).cpus)
 
 
 @pytest.mark.parametrize(
@@ -112,25 +128,19 @@ def test_a_team_under_a_narrow_parent_is_held_against_it() -> None:
     assert given_by("0", "1", "2", parent=frozenset({0})) == "0"
 
 
+def test_openmp_s_threads_are_a_team_of_any_size() -> None:
+    assert given_by("0", "1", openmp=True) == "0-7"
+    assert given_by("0", "0", "1", openmp=True) == "0-7"
+
+
 def test_duckdb_s_pinned_workers_are_no_team() -> None:
     """Its main thread may have a CPU of its own by chance: taskset -c 3 with three workers."""
-    threads = team("3", "0", "1", "2")
-    found = as_given(
-        "x",
-        threads,
-        PID,
-        policy="",
-        parent_cpus=EVERYTHING,
-        node_cpus=NODE_CPUS,
-        has_duckdb=True,
-    )
-    assert found.cpus == {3}
+    assert given_by("3", "0", "1", "2") == "0-7"
+    assert given_by("3", "0", "1", "2", duckdb=True) == "3"
 
 
 def test_a_dead_main_thread_leaves_the_others_to_go_by() -> None:
-    threads = [thread(PID + 1, "2"), thread(PID + 2, "2")]
-    found = as_given("x", threads, PID, policy="", parent_cpus=EVERYTHING, node_cpus=NODE_CPUS)
-    assert found.cpus == {2}
+    assert expected_of([thread(PID + 1, "2"), thread(PID + 2, "2")]).cpus == {2}
 
 
 @settings(deadline=None)
@@ -138,9 +148,7 @@ def test_a_dead_main_thread_leaves_the_others_to_go_by() -> None:
 def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> None:
     """Whatever threads do among themselves, a main thread that may run everywhere has no drift."""
     threads = team("0-7", *map(format_cpulist, masks))
-    expectation = as_given(
-        "x", threads, PID, policy="default", parent_cpus=EVERYTHING, node_cpus=NODE_CPUS
-    )
+    expectation = expected_of(threads)
     found = thread_findings(threads, scene(expectation))
     assert all(finding.severity is Severity.NOTE for finding in found)
 
@@ -149,9 +157,7 @@ def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> No
 @given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=6))
 def test_every_thread_that_may_leave_is_named_unless_they_are_a_team(masks: list[set[int]]) -> None:
     threads = team(*map(format_cpulist, masks))
-    expectation = as_given(
-        "x", threads, PID, policy="default", parent_cpus=EVERYTHING, node_cpus=NODE_CPUS
-    )
+    expectation = expected_of(threads)
     found = thread_findings(threads, scene(expectation))
     outside = {finding.tid for finding in found if finding.code == "thread-outside"}
     if is_team(threads):

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from atoll.errors import CheckFailed
+from atoll.errors import AtollError, CheckFailed, NotPermitted
 from atoll.host.local import LocalHost
 from atoll.inspect.inspection import ProcessGone, inspect_process
 from atoll.inspect.surroundings import read_machine
@@ -61,14 +61,16 @@ def _inspect(target: str, interval_s: float) -> list[Inspection]:
         if deployment is not None:
             return list(verify(host, deployment, deep=True, interval_s=interval_s).processes)
     machine = read_machine(host)
-    pids = find_processes(host, target, uid=os.geteuid())
-    found = []
-    for pid in pids:
-        refuse_foreign(host, pid)
+    found: list[Inspection] = []
+    faults: list[AtollError] = []
+    for pid in find_processes(host, target, uid=os.geteuid()):
         try:
+            refuse_foreign(host, pid)
             found.append(inspect_process(host, pid, machine, interval_s=interval_s))
-        except ProcessGone as fault:
-            if len(pids) == 1:
-                raise
-            print(f"atoll: {fault}", file=sys.stderr)
+        except (ProcessGone, NotPermitted) as fault:
+            faults.append(fault)
+    if not found:
+        raise faults[0]
+    for left_out in faults:
+        print(f"atoll: {left_out}", file=sys.stderr)
     return found

@@ -10,8 +10,8 @@ A process of a deployment is held against its slot:
 Nobody planned any other process. What was asked of it is what it was started with: `taskset` and
 `numactl` set the mask and the policy of a thread and then become the program, so its main thread
 has them, and threads inherit the mask of the thread that makes them. The reference is therefore
-the main thread's mask. It misleads where a program pins its main thread too, as one of a team
-with a CPU each (OpenMP, DPDK, Seastar); see `is_team`. Then it is the mask of the parent process.
+the main thread's mask. It misleads where a program pins its main thread too (OpenMP, DPDK,
+Seastar); see `pins_itself`. Then it is the mask of the parent process.
 """
 
 from __future__ import annotations
@@ -110,16 +110,15 @@ def as_given(
     policy: str,
     parent_cpus: frozenset[int],
     node_cpus: Mapping[int, frozenset[int]],
-    has_duckdb: bool = False,
+    pins_itself: bool = False,
 ) -> Expectation:
     """What a process that nobody planned was given. `node_cpus` of the nodes with memory.
 
-    `policy` may be empty: not known. `has_duckdb`: DuckDB pins workers to CPUs that nobody gave
-    them, so that a team in such a process proves nothing.
+    `policy` may be empty: not known. `pins_itself`: it is known to pin its main thread too.
     """
     main = next((thread for thread in threads if thread.tid == pid), threads[0])
     cpus = frozenset(parse_cpulist(main.cpus))
-    if is_team(threads) and not has_duckdb:
+    if pins_itself:
         team = frozenset(cpu for thread in threads for cpu in parse_cpulist(thread.cpus))
         cpus = parent_cpus | cpus if team <= parent_cpus else cpus
     return Expectation(
@@ -133,11 +132,17 @@ def as_given(
     )
 
 
-def is_team(threads: Sequence[ThreadLook]) -> bool:
-    """Whether the threads have a CPU each, equally many on every CPU, the main thread too.
+def pins_itself(threads: Sequence[ThreadLook], *, openmp: bool, duckdb: bool) -> bool:
+    """Whether the program gave its main thread a CPU as it did the others.
 
-    DuckDB's pinned workers are none: they leave their main thread out, which then shares a CPU.
+    `openmp`: it was started with OMP_PROC_BIND or the like, which binds the main thread first.
+    `duckdb`: DuckDB pins workers to CPUs that nobody gave them and leaves the main thread out.
     """
+    return not duckdb and (openmp or is_team(threads))
+
+
+def is_team(threads: Sequence[ThreadLook]) -> bool:
+    """Whether the threads have a CPU each, equally many on every CPU, the main thread too."""
     crowd = Counter(thread.cpus for thread in threads)
     return (
         len(crowd) >= _SMALLEST_TEAM

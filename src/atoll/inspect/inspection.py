@@ -18,7 +18,7 @@ from atoll.host.procfs import parse_stat
 from atoll.inspect.drift import Looks, find
 from atoll.inspect.drift_memory import mapping_name
 from atoll.inspect.drift_threads import cpus_of
-from atoll.inspect.expectation import Expectation, as_given, is_team
+from atoll.inspect.expectation import Expectation, as_given, pins_itself
 from atoll.inspect.jvm import look_at_jvm
 from atoll.inspect.malloc import look_at_malloc
 from atoll.inspect.memory import cut_mappings, look_at_memory
@@ -151,8 +151,14 @@ class _Look:
             policy=policy,
             parent_cpus=parent,
             node_cpus=self._machine.node_cpus,
-            has_duckdb=is_team(threads) and self._clues().duckdb,
+            pins_itself=self._pins_itself(threads),
         )
+
+    def _pins_itself(self, threads: Sequence[ThreadLook]) -> bool:
+        if len({thread.cpus for thread in threads}) == 1:
+            return False
+        clues = self._clues()
+        return pins_itself(threads, openmp=bool(clues.openmp), duckdb=clues.duckdb)
 
     def _clues(self) -> Clues:
         return read_clues(self._host, self._pid, self._machine)
