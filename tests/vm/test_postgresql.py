@@ -1,0 +1,88 @@
+"""PostgreSQL servers in the guest, one to a node and one to a chiplet: up, busy, verify, down.
+
+The plan's promise is judged here from what the guest saw: every thread of every process, parallel
+workers included, has its slot's mask; every page of shared_buffers and of the processes' heaps lies
+on its slot's node; `atoll verify` says the same; after `atoll down` nothing is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atoll.engines import postgresql_instance
+from atoll.engines.base import Installation
+from atoll.engines.postgresql import FETCHED_MAJOR, find_postgresql, template_path
+from atoll.host.local import LocalHost
+from atoll.store.paths import cache_dir
+from tests.engines.postgresql_parts import ORDINARY_USER
+from tests.vm.guest import Guest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 600.0
+POLICIES = ("win", "wicp")
+
+
+@pytest.fixture(scope="module")
+def _template() -> None:
+    """initdb takes minutes in the guest, which sees the cache of this machine."""
+    version, home = find_postgresql(
+        LocalHost(), cache=str(cache_dir(f"postgresql-{FETCHED_MAJOR}"))
+    )
+    template = template_path(Installation(version, home, cache=str(cache_dir("postgresql"))))
+    code = f"from {postgresql_instance.__name__} import *; ensure_template(*sys.argv[1:])"
+    argv = [sys.executable, "-c", f"import sys; {code}", home, template]
+    subprocess.run([*ORDINARY_USER, *argv], check=True)
+
+
+def lives(guest: Guest) -> dict[str, Any]:
+    answer = guest.share / "postgresql.json"
+    argv = [sys.executable, "-m", "tests.vm.inside.postgresql", str(answer), *POLICIES]
+    # Deployments of the tests here must not be met there.
+    folders = {"XDG_STATE_HOME": "/run/postgresql-state", "XDG_RUNTIME_DIR": "/run"}
+    done = guest.run(
+        [*ORDINARY_USER, *argv], timeout_s=PATIENCE_S, env={**os.environ, **folders}, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = json.loads(answer.read_text())
+    assert isinstance(seen, dict)
+    return seen
+
+
+@pytest.mark.usefixtures("_template")
+@pytest.mark.parametrize(
+    "guest", ["smt", pytest.param("milan4", marks=pytest.mark.long)], indirect=True
+)
+def test_servers_sit_on_their_nodes_and_chiplets(guest: Guest) -> None:
+    for policy, seen in lives(guest).items():
+        status, _, said = seen["up"]
+        assert status == 0, f"{policy}: {said}"
+        slots, instances = seen["slots"], seen["instances"]
+        expected = (
+            guest.topology.cpu_nodes
+            if policy == "win"
+            else guest.topology.packages * guest.topology.l3
+        )
+        assert len(slots) == len(instances) == expected
+        for slot, instance in zip(slots, instances, strict=True):
+            where = f"{policy}, slot {slot['index']}"
+            assert slot["memory_policy"] == "bind"
+            masks = [mask for masks in instance["processes"].values() for mask in masks]
+            assert all(mask == slot["cpus"] for mask in masks), where
+            assert len(instance["running"]) == slot["threads"] > 1, where
+            assert set(map(str, instance["running"])) <= set(instance["processes"]), where
+            for pages in (instance["shared"], *instance["private"].values()):
+                assert sum(pages.values()) > 100, where
+                assert set(map(int, pages)) <= set(slot["memory_nodes"]), (where, pages)
+            assert {int(pid) for pid in instance["processes"]} <= set(seen["looked at"]), where
+        assert seen["drift"] == []
+        if "verify" in seen:
+            assert seen["verify"][0] == 0, seen["verify"]
+        assert seen["down"][0] == 0, seen["down"]
+        assert seen["left"] == []
