@@ -56,6 +56,7 @@ def test_killed_anywhere_it_is_settled_by_show_and_undone_exactly(
     # It was killed with any number of switches turned.
     turned = {len(point["at_death"]) for point in points}
     assert turned == set(range((len(asked) // 2 if command == "settle" else len(asked)) + 1))
+    assert found["kills"]["after_all"]
 
 
 def test_an_interrupted_set_stands_only_if_it_was_whole(found: dict[str, Any]) -> None:

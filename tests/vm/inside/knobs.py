@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import io
 import json
 import os
@@ -63,9 +64,9 @@ def snapshot() -> dict[str, str]:
 
 
 def changed(fresh: dict[str, str]) -> list[str]:
-    """What reads otherwise than it did."""
-    now = snapshot()
-    return sorted(path for path in fresh if now.get(path) != fresh[path])
+    """Of these files, what reads otherwise than it did."""
+    host = LocalHost()
+    return sorted(path for path in fresh if host.read_text(path) != fresh[path])
 
 
 def action() -> str | None:
@@ -152,11 +153,12 @@ def kills() -> dict[str, Any]:
     all_set()
     asked = changed(fresh)
     assert atoll("undo", "--all")["status"] == 0
+    turned = {path: fresh[path] for path in asked}  # the others are looked at in the end
     found: dict[str, Any] = {
         "switches": {name: files(knob.patterns, LocalHost()) for name, knob in KNOBS.items()},
         "asked": asked,
-        "set": every_kill(["set", *ASKED], nothing, fresh),
-        "undo": every_kill(["undo", "--all"], all_set, fresh),
+        "set": every_kill(["set", *ASKED], nothing, turned),
+        "undo": every_kill(["undo", "--all"], all_set, turned),
     }
     half = [len(each["at_death"]) for each in found["set"]].index(len(asked) // 2)
 
@@ -164,7 +166,8 @@ def kills() -> dict[str, Any]:
         nothing()
         killed_at(half, ["set", *ASKED])
 
-    return found | {"settle": every_kill(["show"], half_set, fresh)}
+    found["settle"] = every_kill(["show"], half_set, turned)
+    return found | {"after_all": snapshot() == fresh}
 
 
 def refusals() -> dict[str, Any]:
@@ -289,7 +292,8 @@ def governors() -> Iterator[None]:
 def main(names: list[str]) -> None:
     scenarios = {"kills": kills, "refusals": refusals, "scripts": scripts}
     with governors():
-        cli.run(["knobs", "show", "--json"])  # load what commands load
+        atoll("show", "--json")  # load what commands load
+        gc.freeze()  # a fork copies fewer pages
         found = {}
         for name in names:
             shutil.rmtree(FOLDER, ignore_errors=True)
