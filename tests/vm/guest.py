@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BootFailed", "Guest", "GuestDied"]
 
-BOOT_TIMEOUT_S = 240.0  # idle it takes 6 s; a host with many busy processes, far more
+# Idle, 16 CPUs take 6 s; on a host with ten busy processes that was 40 s.
+BOOT_TIMEOUT_S_PER_CPU = 15.0
 ANSWER_TIMEOUT_S = 120.0  # for what the guest does itself: kill a command, list its CPUs
 
 
@@ -42,17 +43,11 @@ class Guest:
 
     share: Path  # the writable folder, from `boot` on
 
-    def __init__(
-        self,
-        topology: Topology,
-        *,
-        shares: Sequence[Path] = (),
-        boot_timeout_s: float = BOOT_TIMEOUT_S,
-    ) -> None:
+    def __init__(self, topology: Topology, *, shares: Sequence[Path] = ()) -> None:
         self.topology = topology
         self.boot_s = 0.0
         self._shares = [Path(os.path.abspath(path)) for path in shares]
-        self._boot_timeout_s = boot_timeout_s
+        self._boot_timeout_s = BOOT_TIMEOUT_S_PER_CPU * max(8, len(topology.numbering))
         self._running: Qemu | None = None
         self._commands = 0
         self._statuses: dict[int, int] = {}
