@@ -157,10 +157,10 @@ def _shape_faults(
             faults.append(f"{policy}: a slot leaves its node: {_sorted(groups)}")
         if len(inside) != len(islands):
             faults.append(f"{policy}: {len(inside)} slots on {len(islands)} islands")
-        for group in inside:
-            shares = [len({core_of[cpu] for cpu in group & island}) for island in islands]
-            if max(shares) - min(shares) > 1:
-                faults.append(f"{policy}: {sorted(group)} is spread unevenly: {shares}")
+        for island in islands:
+            shares = [len({core_of[cpu] for cpu in group & island}) for group in inside]
+            if shares and max(shares) - min(shares) > 1:
+                faults.append(f"{policy}: {sorted(island)} is dealt unevenly: {shares}")
     return faults
 
 

@@ -14,6 +14,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ POLICIES = ("wim", "win", "wicp", "wicp-mixed", "wic", "spmwin")
 MEMORY = ("first-touch", "local", "bind", "preferred", "interleave", "weighted-interleave")
 PAGES = 60  # of a mapping, per thread: whole cycles for 2, 4 and 5 shares
 PATIENCE_S = 300.0
+POLL_S = 0.1
 _WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
 
 Case = dict[str, Any]
@@ -109,13 +112,38 @@ def subject() -> Path:
     return built
 
 
+@dataclass
+class _Server:
+    """tests/vm/inside/steps.py as it runs in a guest."""
+
+    command: int
+    asked: int = 0
+
+
+_SERVERS: weakref.WeakKeyDictionary[Guest, _Server] = weakref.WeakKeyDictionary()
+
+
 def ask(guest: Guest, steps: Sequence[tuple[str, Any]], timeout_s: float = PATIENCE_S) -> list[Any]:
-    """The guest's answers to tests/vm/inside/steps.py."""
-    request, answer = guest.share / "request.json", guest.share / "answer.json"
-    request.write_text(json.dumps(steps))
-    argv = [sys.executable, "-m", "tests.vm.inside.steps", str(request), str(answer)]
-    done = guest.run(argv, timeout_s=timeout_s, cwd=ROOT)
-    assert done.returncode == 0, f"steps.py in the guest: {done.stderr}"
+    """The guest's answers to the steps. The first call in a guest starts what gives them."""
+    if guest not in _SERVERS:
+        argv = [sys.executable, "-m", "tests.vm.inside.steps", str(guest.share)]
+        _SERVERS[guest] = _Server(guest.start(argv, cwd=ROOT))
+    server = _SERVERS[guest]
+    answer = guest.share / f"answer-{server.asked}.json"
+    request = guest.share / f"request-{server.asked}.json"
+    fresh = request.with_suffix(".new")
+    fresh.write_text(json.dumps(steps))
+    fresh.rename(request)
+    deadline = time.monotonic() + timeout_s
+    ended = None
+    while not answer.exists() and ended is None and time.monotonic() < deadline:
+        ended = guest.wait(server.command, POLL_S)
+    if not answer.exists():
+        said = guest.output(server.command, "err").read_text()
+        del _SERVERS[guest]
+        guest.kill(server.command)
+        raise AssertionError(f"no answer from the guest, status {ended}; it said:\n{said}")
+    server.asked += 1
     answers = json.loads(answer.read_text())
     assert isinstance(answers, list)
     return answers

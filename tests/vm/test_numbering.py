@@ -30,7 +30,7 @@ def test_the_scrambled_machine_has_no_order() -> None:
     assert any(len(core) == 1 for core in layout.cores)  # a sibling is offline
 
 
-@pytest.mark.parametrize("guest", [SCRAMBLED], indirect=True)
+@pytest.mark.parametrize("guest", [SCRAMBLED], indirect=True, ids=["scrambled"])
 def test_scrambled_numbers_do_not_matter(guest: Guest) -> None:
     found = proof(guest)
     layout = found.layout

@@ -54,7 +54,7 @@ def test_autonuma_and_thp_are_read_right(guest: Guest) -> None:
 # 8 MiB of a fresh process that asks for nothing.
 _TOUCH = """
 import mmap, re
-block = mmap.mmap(-1, 8 << 20)
+block = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 for page in range(0, len(block), 4096):
     block[page] = 1
 print(re.search(r"AnonHugePages: +(\\d+)", open("/proc/self/smaps_rollup").read())[1])

@@ -1,20 +1,25 @@
-"""Inside the guest: several steps in one process, because a start of Python takes seconds there.
+"""Inside the guest: one process that takes steps from the host until the guest is switched off,
+because a start of Python takes seconds there.
 
-    python -m tests.vm.inside.steps REQUEST ANSWER
+    python -m tests.vm.inside.steps FOLDER
 
-The request is a JSON list of steps, `[verb, argument]`; the answer has one entry for each. The
-host decides what is done and judges what comes back; this only obeys. What a step turns in the
-machine it leaves turned: the request has the step that turns it back.
+FOLDER/request-N.json (N from 0 on) is a list of steps, `[verb, argument]`; FOLDER/answer-N.json
+has one entry for each. The host decides what is done and judges what comes back; this only
+obeys. What a step turns in the machine it leaves turned: the request has the step that turns it
+back. On stderr are the steps as they begin, and the traceback of one that fails, which ends it.
 """
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,12 +29,14 @@ from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from tests.vm.inside import landing
 
+POLL_S = 0.1
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = CGROUPS / "atoll-test"
 
 
 def atoll(arguments: list[str]) -> Any:
     """The command line in a fork of this process, its modules loaded already."""
+    importlib.import_module(f"atoll.cli.{arguments[0]}")
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
         if child == 0:
@@ -142,13 +149,19 @@ VERBS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def main(request: str, answer: str) -> None:
-    steps = json.loads(Path(request).read_text())
-    answers = []
-    for verb, argument in steps:
-        print(verb, file=sys.stderr, flush=True)  # where it stood, if it hangs
-        answers.append(VERBS[verb](argument))
-    Path(answer).write_text(json.dumps(answers))
+def main(folder: str) -> None:
+    for number in itertools.count():
+        request = Path(folder, f"request-{number}.json")
+        while not request.exists():
+            time.sleep(POLL_S)
+        answers = []
+        for verb, argument in json.loads(request.read_text()):
+            print(f"{time.monotonic():.1f} {verb}", file=sys.stderr, flush=True)
+            answers.append(VERBS[verb](argument))
+        answer = Path(folder, f"answer-{number}.json")
+        fresh = answer.with_suffix(".new")
+        fresh.write_text(json.dumps(answers))
+        fresh.rename(answer)
 
 
 if __name__ == "__main__":
