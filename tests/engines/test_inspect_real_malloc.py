@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atoll.host.local import LocalHost
-from atoll.inspect.malloc import look_at_malloc
+from atoll.inspect.malloc import MallocFiles, look_at_malloc
 from atoll.schema.inspection import MallocLook
 from atoll.store.paths import cache_dir
 from tests.engines.live_process import live
@@ -198,6 +198,39 @@ def test_a_library_that_was_replaced_on_disk(allocators: Path, tmp_path: Path) -
         for host in (LocalHost(), Unprivileged()):
             found = look_at_malloc(host, pid)
             assert (found.reached, found.preload_faults) == (library.name, {})
+
+
+class Counting(LocalHost):
+    """Counts the reads of files that are mapped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        self.reads += "/map_files/" in path or "/root/" in path
+        return super().read_bytes(path, offset=offset, size=size)
+
+
+def test_processes_that_share_files_have_them_read_once(allocators: Path, tmp_path: Path) -> None:
+    library = tmp_path / "libjemalloc.so.2"
+    shutil.copyfile(allocators / library.name, library)
+    env = {"LD_PRELOAD": str(library)}
+    host = Counting()
+    files = MallocFiles(host)
+    with live(PYTHON, tmp_path / "one", env=env) as one:
+        first = look_at_malloc(host, one, files)
+        assert host.reads > 0
+        host.reads = 0
+        with live(PYTHON, tmp_path / "two", env=env) as two:
+            assert look_at_malloc(host, two, files) == first
+            assert host.reads == 0
+        library.unlink()
+        shutil.copyfile(allocators / "libtbbmalloc.so.2", library)  # no malloc in it
+        with live(PYTHON, tmp_path / "three", env=env) as three:
+            assert look_at_malloc(host, three, files).reached == "libc.so.6"
+            assert host.reads > 0
+        assert look_at_malloc(host, one, files) == first
 
 
 class Damaged(LocalHost):

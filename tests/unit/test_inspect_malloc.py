@@ -17,7 +17,7 @@ from atoll.host.local import LocalHost
 from atoll.inspect.elf import (
     MAX_CHAIN,
     MAX_TABLE_BYTES,
-    SYMBOL,
+    Blocks,
     Elf,
     ElfFault,
     SymbolTable,
@@ -27,6 +27,7 @@ from atoll.inspect.link_map import parse_auxv, parse_file_mappings
 from atoll.inspect.malloc import (
     Definition,
     LoadedObject,
+    MallocFiles,
     asked_preloads,
     look_at_malloc,
     preload_faults,
@@ -190,7 +191,7 @@ def test_names_that_share_a_tail_are_told_apart() -> None:
     table = b"".join(
         struct.pack("<IBBHQQ", start, 0x12, 0, 1, 64 * start, 0) for start in (1, 8, 11, 18, 500)
     )
-    symbols = SymbolTable(np.frombuffer(table, SYMBOL), names)
+    symbols = SymbolTable(table, names)
     found = symbols.ending_in(b"malloc")
     assert [symbol.name for symbol in found] == ["duckdb_je_malloc", "je_malloc", "malloc"]
 
@@ -209,6 +210,79 @@ def test_this_process_as_the_linker_itself_sees_it() -> None:
     assert everything.dladdr(everything.malloc, ctypes.byref(info))
     look = look_at_malloc(LocalHost(), os.getpid())
     assert look.reached == Path(info.path.decode()).name
+
+
+# ---- few reads ---------------------------------------------------------------------------------
+
+
+@given(
+    content=st.binary(max_size=200),
+    looks=st.lists(st.tuples(st.integers(0, 250), st.integers(0, 60)), max_size=80),
+    block_bytes=st.integers(1, 40),
+)
+def test_blocks_are_what_was_asked_for(
+    content: bytes, looks: list[tuple[int, int]], block_bytes: int
+) -> None:
+    blocks = Blocks(lambda offset, size: content[offset : offset + size], block_bytes)
+    for offset, size in looks:
+        assert blocks(offset, size) == content[offset : offset + size]
+
+
+@given(there=st.sets(st.integers(0, 6)), offset=st.integers(0, 60), size=st.integers(0, 10))
+def test_blocks_do_not_reach_over_a_hole(there: set[int], offset: int, size: int) -> None:
+    """Of memory: pages that are not mapped are empty."""
+
+    def read(offset: int, size: int) -> bytes:
+        return bytes([offset // 10] * size) if offset // 10 in there else b""
+
+    found = Blocks(read, 10)(offset, size)
+    places = range(offset, offset + size)
+    mapped = next((i for i, at in enumerate(places) if at // 10 not in there), size)
+    assert found == bytes(at // 10 for at in places[:mapped])
+
+
+class Reading(LocalHost):
+    """Counts the reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        self.reads += 1
+        return super().read_bytes(path, offset=offset, size=size)
+
+
+def test_a_file_is_read_in_few_pieces_and_once(tmp_path: Path) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(LIBRARY)
+    host = Reading()
+    files = MallocFiles(host)
+    facts = files.facts(str(library))
+    assert (len(facts.slots), facts.wanted_version[:6]) == (1, "GLIBC_")
+    assert host.reads < 20
+    before = host.reads
+    other = tmp_path / "other.so"
+    other.hardlink_to(library)
+    assert files.facts(str(other)) is facts
+    assert host.reads == before
+
+
+def test_a_file_that_was_replaced_is_another(tmp_path: Path) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(LIBRARY)
+    files = MallocFiles(LocalHost())
+    facts = files.facts(str(library))
+    new = tmp_path / "new"
+    new.write_bytes(LIBRARY.replace(b"\0malloc\0", b"\0mallox\0"))
+    os.utime(new, ns=(0, library.stat().st_mtime_ns))
+    new.replace(library)  # the same size and time
+    assert files.facts(str(library)).slots == ()
+    with library.open("r+b") as file:  # written in place
+        file.write(b"none")
+    with pytest.raises(ElfFault):
+        files.facts(str(library))
+    assert facts.slots
 
 
 # ---- hostile bytes -----------------------------------------------------------------------------

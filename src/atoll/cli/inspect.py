@@ -10,6 +10,7 @@ import click
 from atoll.errors import AtollError, CheckFailed, NotPermitted
 from atoll.host.local import LocalHost
 from atoll.inspect.inspection import ProcessGone, inspect_process
+from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.surroundings import read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.inspection import Inspection
@@ -60,13 +61,13 @@ def _inspect(target: str, interval_s: float) -> list[Inspection]:
         deployment = living(target, host)
         if deployment is not None:
             return list(verify(host, deployment, deep=True, interval_s=interval_s).processes)
-    machine = read_machine(host)
+    machine, files = read_machine(host), MallocFiles(host)
     found: list[Inspection] = []
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=os.geteuid()):
         try:
             refuse_foreign(host, pid)
-            found.append(inspect_process(host, pid, machine, interval_s=interval_s))
+            found.append(inspect_process(host, pid, machine, interval_s=interval_s, files=files))
         except (ProcessGone, NotPermitted) as fault:
             faults.append(fault)
     if not found:

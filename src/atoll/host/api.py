@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from atoll.schema.deployment import ProcessId
 
@@ -36,6 +36,15 @@ class FilePages:
     nodes: npt.NDArray[np.int32]
 
 
+class FileId(NamedTuple):
+    """Which file it is, with which content: another if it is replaced or written."""
+
+    device: int
+    inode: int
+    modified_ns: int
+    size_bytes: int
+
+
 class Host(Protocol):
     def read_text(self, path: str) -> str:
         """The file's text, undecodable bytes replaced."""
@@ -52,6 +61,8 @@ class Host(Protocol):
         ...
 
     def read_link(self, path: str) -> str: ...
+
+    def file_id(self, path: str) -> FileId: ...
 
     def write_text(self, path: str, text: str) -> None:
         """Write a switch of the kernel (/sys, /proc) in one write(2); it must exist. Files of

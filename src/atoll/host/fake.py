@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from atoll.host.api import FilePages, Finished
+from atoll.host.api import FileId, FilePages, Finished
 from atoll.schema.deployment import ProcessId
 
 
@@ -69,6 +69,9 @@ class FakeHost:
 
     def read_link(self, path: str) -> str:
         return self.read_text(path)
+
+    def file_id(self, path: str) -> FileId:
+        return FileId(0, hash(path), 0, len(self.read_bytes(path)))
 
     def write_text(self, path: str, text: str) -> None:
         self.read_text(path)  # it must exist

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from atoll.host import jvm_attach, pages
-from atoll.host.api import FilePages, Finished
+from atoll.host.api import FileId, FilePages, Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
 
@@ -48,6 +48,9 @@ class LocalHost:
 
     def read_link(self, path: str) -> str:
         return os.readlink(path)
+
+    def file_id(self, path: str) -> FileId:
+        return pages.file_id(path)
 
     def write_text(self, path: str, text: str) -> None:
         descriptor = os.open(path, os.O_WRONLY)  # never makes a file

@@ -10,7 +10,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from atoll.host.api import FilePages
+from atoll.host.api import FileId, FilePages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,11 @@ def file_size(path: str) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return status.st_size
+
+
+def file_id(path: str) -> FileId:
+    status = os.stat(path)
+    return FileId(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def cached_nodes(path: str, *, most_pages: int) -> FilePages:

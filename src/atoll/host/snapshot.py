@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from atoll.errors import NotPermitted
-from atoll.host.api import FilePages, Finished
+from atoll.host import pages
+from atoll.host.api import FileId, FilePages, Finished
 from atoll.host.procfs import parse_stat, status_field
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import ProcessId
@@ -46,6 +47,9 @@ class SnapshotHost:
 
     def read_link(self, path: str) -> str:
         return os.readlink(os.path.join(self._root, path.lstrip("/")))
+
+    def file_id(self, path: str) -> FileId:
+        return pages.file_id(self._inside(path))
 
     def write_text(self, path: str, text: str) -> None:
         self._refuse(f"write {path}")

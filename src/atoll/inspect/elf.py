@@ -7,22 +7,22 @@ search for `malloc` needs: 64-bit little-endian files of the two machines that A
 A file comes as a function that reads bytes at an offset, so that tables are fetched and the rest
 of a large library is not. Whatever the bytes are, the only fault is ElfFault; no table is larger
 than `MAX_TABLE_BYTES`, no chain is followed for more than `MAX_CHAIN` steps, and at most
-`MAX_NAMES` names are looked at.
+`MAX_NAMES` names are looked at. Without numpy, whose import costs more than to
+read all libraries of most processes.
 """
 
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
 MAX_TABLE_BYTES = 64 << 20
 MAX_CHAIN = 4096
 MAX_NAMES = 1 << 16
+MAX_NAME_BYTES = 127  # before the end that is asked for; longer names are passed over
 
 X86_64, AARCH64 = 62, 183
 MACHINES = {X86_64: "x86-64", AARCH64: "aarch64", 3: "i386", 40: "arm", 243: "riscv", 21: "ppc64"}
@@ -37,16 +37,11 @@ DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
 _SHT_SYMTAB = 2
 
 Bytes = Callable[[int, int], bytes]  # (offset, size): fewer at the end of the file
-Records = npt.NDArray[np.void]
 
-SYMBOL = np.dtype(
-    {
-        "names": ["name", "info", "other", "section", "value", "size"],
-        "formats": ["<u4", "u1", "u1", "<u2", "<u8", "<u8"],
-    }
-)
-_RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
-_TAG = np.dtype([("tag", "<i8"), ("value", "<u8")])
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
+_SYMBOL_WORDS = _SYMBOL.size // 4
+_RELOCATION = struct.Struct("<QIIq")  # offset, type, symbol, addend
+_TAG = struct.Struct("<qQ")
 
 
 class ElfFault(Exception):
@@ -140,9 +135,9 @@ class Elf:
         if DT_SYMTAB not in tags or DT_STRTAB not in tags:
             return None
         count = self._symbol_count()
-        table = self.memory(tags[DT_SYMTAB], count * SYMBOL.itemsize)
+        table = self.memory(tags[DT_SYMTAB], count * _SYMBOL.size)
         names = self.memory(tags[DT_STRTAB], tags.get(DT_STRSZ, 0))
-        return SymbolTable(np.frombuffer(table, SYMBOL), names)
+        return SymbolTable(table, names)
 
     def static_symbols(self) -> SymbolTable | None:
         """.symtab, which `strip` removes; None too where it is larger than MAX_TABLE_BYTES."""
@@ -155,9 +150,9 @@ class Elf:
                 names = headers[header[6]]
                 if max(header[5], names[5]) > MAX_TABLE_BYTES:
                     return None
-                count = header[5] // SYMBOL.itemsize
-                table = self.bytes_at(header[4], count * SYMBOL.itemsize)
-                return SymbolTable(np.frombuffer(table, SYMBOL), self.bytes_at(names[4], names[5]))
+                count = header[5] // _SYMBOL.size
+                table = self.bytes_at(header[4], count * _SYMBOL.size)
+                return SymbolTable(table, self.bytes_at(names[4], names[5]))
         return None
 
     def _symbol_count(self) -> int:
@@ -170,8 +165,7 @@ class Elf:
         at = tags[DT_GNU_HASH]
         buckets, first, blooms, _ = struct.unpack("<IIII", self.memory(at, 16))
         chains = at + 16 + 8 * blooms + 4 * buckets
-        starts = np.frombuffer(self.memory(at + 16 + 8 * blooms, 4 * buckets), "<u4")
-        last = int(starts.max(initial=0))
+        last = max(array("I", self.memory(at + 16 + 8 * blooms, 4 * buckets)), default=0)
         if last < first:
             return int(first)  # only undefined symbols
         for index in range(last, last + MAX_CHAIN):
@@ -217,49 +211,56 @@ class Elf:
         """Addresses (before the base) where the linker leaves the address of a dynamic symbol."""
         tags = self.tags
         # The relative relocations come first and name no symbol: most of a large library's.
-        skip = min(tags.get(DT_RELACOUNT, 0) * _RELOCATION.itemsize, tags.get(DT_RELASZ, 0))
+        skip = min(tags.get(DT_RELACOUNT, 0) * _RELOCATION.size, tags.get(DT_RELASZ, 0))
         slots: list[int] = []
         for start, size in (
             (tags.get(DT_RELA, 0) + skip, tags.get(DT_RELASZ, 0) - skip),
             (tags.get(DT_JMPREL, 0), tags.get(DT_PLTRELSZ, 0)),
         ):
-            size -= size % _RELOCATION.itemsize
-            if size > 0:
-                table = np.frombuffer(self.memory(start, size), _RELOCATION)
-                kinds = table["info"] & np.uint64(0xFFFFFFFF)
-                ours = (table["info"] >> np.uint64(32)) == symbol.index
-                ours &= np.isin(kinds, _GOT_TYPES.get(self.machine, ()))
-                slots += (int(address) for address in table["offset"][ours])
+            size -= size % _RELOCATION.size
+            table = self.memory(start, size) if size > 0 else b""
+            entries = [
+                at - 8
+                for kind in _GOT_TYPES.get(self.machine, ())
+                for at in _places(table, struct.pack("<II", kind, symbol.index))
+                if at % _RELOCATION.size == 8
+            ]
+            slots += (_RELOCATION.unpack_from(table, entry)[0] for entry in sorted(entries))
         return tuple(dict.fromkeys(slots))
 
 
 class SymbolTable:
     """Symbols and their names; found by the end of the name, without decoding the others."""
 
-    def __init__(self, symbols: Records, names: bytes) -> None:
+    def __init__(self, symbols: bytes, names: bytes) -> None:
         self._symbols, self._names = symbols, names
 
     def ending_in(self, end: bytes) -> list[Symbol]:
         """The symbols whose names end so. Linkers share tails: 'malloc' may be that of another."""
-        ends = self._places_of(end + b"\0")
-        if not len(ends) or not len(self._symbols):
+        end += b"\0"
+        places = _places(self._names, end)
+        if not places:
             return []
-        starts = self._symbols["name"].astype(np.int64)
-        place = np.minimum(np.searchsorted(ends, starts), len(ends) - 1)
-        ahead = ends[place] - starts
-        found = []
-        for index in np.flatnonzero((ahead >= 0) & (ahead < 128))[:MAX_NAMES]:
-            symbol = self._symbols[index]
-            start = int(symbol["name"])
-            name = self._names[start : start + int(ahead[index]) + len(end)]
-            if b"\0" not in name:
+        begins = bytearray(len(self._names))  # 1 where a name that ends so may begin
+        for place in places:
+            first = self._names.rfind(b"\0", max(place - MAX_NAME_BYTES, 0), place) + 1
+            first = max(first, place - MAX_NAME_BYTES)
+            begins[first : place + 1] = b"\1" * (place + 1 - first)
+        found: list[Symbol] = []
+        starts = array("I", self._symbols)[::_SYMBOL_WORDS]
+        for index, start in enumerate(starts):
+            if start < len(begins) and begins[start] and len(found) < MAX_NAMES:
+                _, info, _, section, value, _ = _SYMBOL.unpack_from(
+                    self._symbols, index * _SYMBOL.size
+                )
+                name = self._names[start : self._names.index(end, start) + len(end) - 1]
                 found.append(
                     Symbol(
-                        index=int(index),
+                        index=index,
                         name=name.decode("utf-8", "replace"),
-                        value=int(symbol["value"]),
-                        defined=bool(symbol["section"]),
-                        visible=int(symbol["info"]) >> 4 in (1, 2, 10),  # GLOBAL, WEAK, UNIQUE
+                        value=value,
+                        defined=bool(section),
+                        visible=info >> 4 in (1, 2, 10),  # GLOBAL, WEAK, UNIQUE
                     )
                 )
         return found
@@ -268,20 +269,48 @@ class SymbolTable:
         end = self._names.find(b"\0", offset, offset + 4096)
         return self._names[offset : max(end, offset)].decode("utf-8", "replace")
 
-    def _places_of(self, text: bytes) -> npt.NDArray[np.int64]:
-        places: list[int] = []
-        at = self._names.find(text)
-        while at >= 0 and len(places) < MAX_NAMES:
-            places.append(at)
-            at = self._names.find(text, at + 1)
-        return np.array(places, dtype=np.int64)
+
+class Blocks:
+    """Reads whole blocks and keeps some, since tables are looked at in many small pieces."""
+
+    MOST_KEPT = 64
+
+    def __init__(self, read: Bytes, block_bytes: int) -> None:
+        self._read, self._block_bytes = read, block_bytes
+        self._kept: dict[int, bytes] = {}
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        if size > self._block_bytes:
+            return self._read(offset, size)
+        number, start = divmod(offset, self._block_bytes)
+        found = self._block(number)[start : start + size]
+        if start + size > self._block_bytes and start + len(found) == self._block_bytes:
+            found += self._block(number + 1)[: size - len(found)]
+        return found
+
+    def _block(self, number: int) -> bytes:
+        if number not in self._kept:
+            if len(self._kept) == self.MOST_KEPT:
+                self._kept.clear()
+            self._kept[number] = self._read(number * self._block_bytes, self._block_bytes)
+        return self._kept[number]
+
+
+def _places(content: bytes, text: bytes) -> list[int]:
+    """Where `text` is, at most MAX_NAMES times."""
+    places: list[int] = []
+    at = content.find(text)
+    while at >= 0 and len(places) < MAX_NAMES:
+        places.append(at)
+        at = content.find(text, at + 1)
+    return places
 
 
 def parse_tags(raw: bytes) -> dict[int, int]:
     """A dynamic section's tags up to DT_NULL; of a tag that comes twice the first."""
-    table = np.frombuffer(raw[: len(raw) // _TAG.itemsize * _TAG.itemsize], _TAG)
+    raw = raw[: min(len(raw) // _TAG.size, MAX_CHAIN) * _TAG.size]
     found: dict[int, int] = {}
-    for tag, value in table[:4096].tolist():
+    for tag, value in _TAG.iter_unpack(raw):
         if tag == 0:
             break
         found.setdefault(tag, value)

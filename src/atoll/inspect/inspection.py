@@ -20,7 +20,7 @@ from atoll.inspect.drift_memory import mapping_name
 from atoll.inspect.drift_threads import cpus_of
 from atoll.inspect.expectation import Expectation, as_given, pins_itself
 from atoll.inspect.jvm import look_at_jvm
-from atoll.inspect.malloc import look_at_malloc
+from atoll.inspect.malloc import MallocFiles, look_at_malloc
 from atoll.inspect.memory import cut_mappings, look_at_memory
 from atoll.inspect.pagecache import look_at_page_cache
 from atoll.inspect.policy import parse_policy, process_policy
@@ -62,18 +62,24 @@ def inspect_process(
     expectation: Expectation | None = None,
     *,
     interval_s: float = 1.0,
+    files: MallocFiles | None = None,
 ) -> Inspection:
     """Everything. Without an expectation it is what the process was given (see `as_given`).
 
-    `interval_s`: how long bandwidth is measured, where resctrl is mounted. Raises ProcessGone.
+    `interval_s`: how long bandwidth is measured, where resctrl is mounted. `files`: one for all
+    processes of a run. Raises ProcessGone.
     """
-    return _Look(host, pid, machine).inspection(expectation, deep=True, interval_s=interval_s)
+    return _Look(host, pid, machine, files).inspection(
+        expectation, deep=True, interval_s=interval_s
+    )
 
 
 class _Look:
     """The looks at one process, and what went wrong with them."""
 
-    def __init__(self, host: Host, pid: int, machine: Machine) -> None:
+    def __init__(
+        self, host: Host, pid: int, machine: Machine, files: MallocFiles | None = None
+    ) -> None:
         identity = host.identify(pid)
         if identity is None:
             raise ProcessGone(f"no process has the pid {pid}")
@@ -81,6 +87,7 @@ class _Look:
         self._id: ProcessId = identity
         self._pid = pid
         self._machine = machine
+        self._files = files
         self._unknown: list[str] = []
 
     def inspection(
@@ -132,7 +139,7 @@ class _Look:
             return Looks(threads, policy)
         page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, pid), _NO_FILES)
         self._unknown += [*unknown, *also]
-        malloc = self._try("malloc", lambda: look_at_malloc(host, pid), None)
+        malloc = self._try("malloc", lambda: look_at_malloc(host, pid, self._files), None)
         jvm = self._try("JVM", lambda: look_at_jvm(host, pid), None)
         return Looks(threads, policy, memory, page_cache, malloc, jvm)
 

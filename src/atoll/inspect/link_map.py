@@ -21,9 +21,8 @@ from atoll.inspect.elf import (
     DT_DEBUG,
     PT_DYNAMIC,
     PT_INTERP,
-    Bytes,
+    Blocks,
     Elf,
-    ElfFault,
     parse_tags,
 )
 
@@ -32,6 +31,7 @@ _MAX_OBJECTS = 4096
 _MAX_NAME_BYTES = 4096
 _MAX_TAGS_BYTES = 64 << 10
 _PAGE_BYTES = 4096
+_BLOCK_BYTES = 64 << 10  # the tables of most libraries lie in two or three
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ [0-9a-f]+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
@@ -57,7 +57,7 @@ class SharedObject:
     name: str  # path as the linker found it; of the program itself that of its file
     base: int  # what is added to the file's addresses
     end: int  # of its mappings
-    elf: Elf | None  # None: its file cannot be read
+    files: tuple[str, ...]  # paths to its file: the next where one may not be used
 
 
 def parse_auxv(raw: bytes) -> dict[int, int]:
@@ -81,7 +81,14 @@ def is_secure(host: Host, pid: int) -> bool:
 
 def program(host: Host, pid: int) -> Elf:
     """The file that the process executes. Raises OSError, ElfFault."""
-    return Elf(_reader(host, f"/proc/{pid}/exe"))
+    return open_elf(host, f"/proc/{pid}/exe")
+
+
+def open_elf(host: Host, path: str) -> Elf:
+    """Raises OSError, ElfFault."""
+    return Elf(
+        Blocks(lambda offset, size: host.read_bytes(path, offset=offset, size=size), _BLOCK_BYTES)
+    )
 
 
 def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[SharedObject]:
@@ -101,12 +108,12 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
                 continue  # the vDSO
             # The program's data was mapped anew.
             path = host.read_link(f"/proc/{pid}/exe")
-            elf: Elf | None = program(host, pid)
+            files: tuple[str, ...] = (f"/proc/{pid}/exe",)
         elif (path := mappings[at].path) not in found:
-            elf = _open(host, pid, mappings[at])
+            files = _files(pid, mappings[at])
         else:
             continue
-        found[path] = SharedObject(name or path, base, ends.get(path, base), elf)
+        found[path] = SharedObject(name or path, base, ends.get(path, base), files)
     return list(found.values())
 
 
@@ -151,30 +158,23 @@ def _walk(memory: _Memory, at: int) -> Iterator[tuple[str, int, int]]:
         at = following
 
 
-def _open(host: Host, pid: int, mapping: FileMapping) -> Elf | None:
+def _files(pid: int, mapping: FileMapping) -> tuple[str, ...]:
     exact = f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
     # map_files wants CAP_CHECKPOINT_RESTORE; the path does as long as the file is still there.
     by_path = f"/proc/{pid}/root{mapping.path}"
-    paths = [exact] if mapping.path.endswith(" (deleted)") else [exact, by_path]
-    for path in paths:
-        try:
-            return Elf(_reader(host, path))
-        except (OSError, ElfFault):
-            continue
-    return None
-
-
-def _reader(host: Host, path: str) -> Bytes:
-    return lambda offset, size: host.read_bytes(path, offset=offset, size=size)
+    return (exact,) if mapping.path.endswith(" (deleted)") else (exact, by_path)
 
 
 class _Memory:
     def __init__(self, host: Host, pid: int) -> None:
-        self._host, self._path = host, f"/proc/{pid}/mem"
+        path = f"/proc/{pid}/mem"
+        self._read = Blocks(
+            lambda address, size: read_memory(host, path, address, size), _PAGE_BYTES
+        )
 
     def read(self, address: int, size: int) -> bytes:
         """Exactly `size` bytes. Raises NoLinkMap for an address that is not there."""
-        found = read_memory(self._host, self._path, address, size)
+        found = self._read(address, size) if 0 < address < 1 << 62 else b""
         if len(found) != size:
             raise NoLinkMap("its list of libraries leads nowhere: it changes, or is damaged")
         return found

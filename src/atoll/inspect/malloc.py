@@ -18,10 +18,9 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from atoll.host.api import Host
+from atoll.host.api import FileId, Host
 from atoll.inspect.elf import Elf, ElfFault, Symbol, SymbolTable
 from atoll.inspect.link_map import (
     FileMapping,
@@ -29,6 +28,7 @@ from atoll.inspect.link_map import (
     SharedObject,
     StaticProgram,
     is_secure,
+    open_elf,
     parse_file_mappings,
     program,
     read_memory,
@@ -61,6 +61,37 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a file says of malloc, wherever it is loaded: addresses are before the base."""
+
+    start: int
+    end: int
+    definitions: tuple[Definition, ...]
+    wanted_version: str
+    slots: tuple[int, ...]
+    stub: int
+    bundled: str
+
+
+class MallocFiles:
+    """The facts of each file, read once for all processes of a run: most libraries are shared.
+
+    A file that is replaced or written meanwhile is another one.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[FileId, FileFacts] = {}
+
+    def facts(self, path: str) -> FileFacts:
+        """Raises OSError, ElfFault."""
+        file = self._host.file_id(path)
+        if file not in self._known:
+            self._known[file] = file_facts(open_elf(self._host, path))
+        return self._known[file]
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedObject:
     """One object of the link map, as far as malloc is concerned. Addresses as in memory."""
 
@@ -79,14 +110,20 @@ class LoadedObject:
         return _ALLOCATOR.match(self.name) is not None
 
 
-def look_at_malloc(host: Host, pid: int) -> MallocLook:
-    """Raises OSError if the process is gone or not ours to look into."""
+def look_at_malloc(host: Host, pid: int, files: MallocFiles | None = None) -> MallocLook:
+    """`files`: known from looks at other processes, and to be known to the next.
+
+    Raises OSError if the process is gone or not ours to look into.
+    """
+    files = files or MallocFiles(host)
     preload = asked_preloads(host, pid)
     mappings = parse_file_mappings(host.read_text(f"/proc/{pid}/maps"))
     try:
-        loaded = [_loaded(host, pid, shared) for shared in shared_objects(host, pid, mappings)]
+        loaded = [
+            _loaded(host, pid, shared, files) for shared in shared_objects(host, pid, mappings)
+        ]
     except StaticProgram:
-        return _static(host, pid, preload)
+        return _static(host, pid, preload, files)
     except PermissionError:
         unknown = f"/proc/{pid}/mem: not permitted (ptrace_scope?); run as root"
         return _unwalked(preload, mappings, unknown)
@@ -201,39 +238,52 @@ def preload_faults(
 # ---- reading -----------------------------------------------------------------------------------
 
 
-def _loaded(host: Host, pid: int, shared: SharedObject) -> LoadedObject:
+def _loaded(host: Host, pid: int, shared: SharedObject, files: MallocFiles) -> LoadedObject:
     name = _base_name(shared.name)
-    if shared.elf is not None:
-        with suppress(ElfFault, OSError):
-            return _symbols_of(host, pid, shared.elf, shared, name)
+    for path in shared.files:
+        try:
+            facts = files.facts(path)
+        except OSError:
+            continue
+        except ElfFault:
+            break
+        return _placed(host, pid, facts, shared, name)
     return LoadedObject(name, shared.name, shared.base, shared.end)  # others may lead there
 
 
-def _symbols_of(host: Host, pid: int, elf: Elf, shared: SharedObject, name: str) -> LoadedObject:
-    base = shared.base
-    low, high = elf.extent()
-    symbols = [s for s in _ending(elf.dynamic_symbols) if s.visible and s.name == "malloc"]
-    calls = [symbol for symbol in symbols if not symbol.defined]
-    memory = f"/proc/{pid}/mem"
-    slots = [
-        read_memory(host, memory, base + slot, 8)
-        for symbol in symbols
-        for slot in elf.got_slots(symbol)
-    ]
+def _placed(
+    host: Host, pid: int, facts: FileFacts, shared: SharedObject, name: str
+) -> LoadedObject:
+    base, memory = shared.base, f"/proc/{pid}/mem"
+    slots = [read_memory(host, memory, base + slot, 8) for slot in facts.slots]
     return LoadedObject(
         name=name,
         path=shared.name,
-        start=base + low,
-        end=base + high,
+        start=base + facts.start,
+        end=base + facts.end,
+        definitions=tuple(replace(d, address=base + d.address) for d in facts.definitions),
+        wanted_version=facts.wanted_version,
+        slots=tuple(struct.unpack("<Q", raw)[0] for raw in slots if len(raw) == 8),
+        stub=base + facts.stub if facts.stub else 0,
+        bundled="" if _ALLOCATOR.match(name) else facts.bundled,
+    )
+
+
+def file_facts(elf: Elf) -> FileFacts:
+    """Raises OSError, ElfFault."""
+    start, end = elf.extent()
+    symbols = [s for s in _ending(elf.dynamic_symbols) if s.visible and s.name == "malloc"]
+    calls = [symbol for symbol in symbols if not symbol.defined]
+    return FileFacts(
+        start=start,
+        end=end,
         definitions=tuple(
-            Definition(base + symbol.value, *elf.version(symbol))
-            for symbol in symbols
-            if symbol.defined
+            Definition(symbol.value, *elf.version(symbol)) for symbol in symbols if symbol.defined
         ),
         wanted_version=next((elf.version(symbol)[0] for symbol in calls), ""),
-        slots=tuple(struct.unpack("<Q", raw)[0] for raw in slots if len(raw) == 8),
-        stub=next((base + symbol.value for symbol in calls if symbol.value), 0),
-        bundled="" if _ALLOCATOR.match(name) else _bundled(elf),
+        slots=tuple(slot for symbol in symbols for slot in elf.got_slots(symbol)),
+        stub=next((symbol.value for symbol in calls if symbol.value), 0),
+        bundled=_bundled(elf),
     )
 
 
@@ -252,10 +302,10 @@ def _ending(table: SymbolTable | None) -> list[Symbol]:
     return table.ending_in(b"malloc") if table is not None else []
 
 
-def _static(host: Host, pid: int, preload: Sequence[str]) -> MallocLook:
+def _static(host: Host, pid: int, preload: Sequence[str], files: MallocFiles) -> MallocLook:
     name = _base_name(host.read_link(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
     try:
-        bundled = _bundled(program(host, pid))
+        bundled = files.facts(f"/proc/{pid}/exe").bundled
     except ElfFault:
         bundled = ""
     why = "the program is statically linked: it loads nothing"
@@ -287,7 +337,7 @@ def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
         return "the dynamic linker did not find it"
     path = f"/proc/{pid}/{'root' if entry.startswith('/') else 'cwd/'}{entry}"
     try:
-        elf = Elf(lambda offset, size: host.read_bytes(path, offset=offset, size=size))
+        elf = open_elf(host, path)
         mine = program(host, pid)
     except FileNotFoundError:
         return "no such file"

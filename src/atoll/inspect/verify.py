@@ -15,6 +15,7 @@ from atoll.host.api import Host
 from atoll.host.procfs import Stat
 from atoll.inspect.expectation import planned
 from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_process
+from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.surroundings import read_machine
 from atoll.schema.base import Record
@@ -62,6 +63,7 @@ def verify(
     except ProcessLookupError:
         raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
     machine = read_machine(host)
+    files = MallocFiles(host)
     inspections = []
     for pid, process in sorted(attribute(host, deployment, process_table(host)).items()):
         expectation = planned(
@@ -69,7 +71,7 @@ def verify(
         )
         try:
             inspections.append(
-                inspect_process(host, pid, machine, expectation, interval_s=interval_s)
+                inspect_process(host, pid, machine, expectation, interval_s=interval_s, files=files)
                 if deep
                 else glance_at_process(host, pid, machine, expectation)
             )
