@@ -6,7 +6,6 @@ Needs no set-up of the checkout: any Python from 3.11 on will do.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
 import sys
 import time
@@ -86,12 +85,12 @@ def main(argv: Sequence[str]) -> int:
 
 def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: float) -> int:
     """The command's exit status, its output passed on as it comes."""
-    with Guest(topology.load(wanted), shares=shares) as guest, contextlib.ExitStack() as files:
+    with Guest(topology.load(wanted), shares=shares) as guest:
         deadline = time.monotonic() + timeout_s
         number = guest.start(command)
         streams = [
-            (files.enter_context(guest.output(number, kind).open("rb")), stream.buffer)
-            for kind, stream in (("out", sys.stdout), ("err", sys.stderr))
+            (guest.output(number, "out"), sys.stdout.buffer),
+            (guest.output(number, "err"), sys.stderr.buffer),
         ]
         status = None
         while status is None:
@@ -101,8 +100,8 @@ def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: 
                 guest.kill(number)
                 print(f"guest: took longer than {timeout_s:g} s, killed", file=sys.stderr)
                 status = EXIT_TIMED_OUT
-            for file, stream in streams:
-                stream.write(file.read())
+            for output, stream in streams:
+                stream.write(output.read_new() if status is None else output.read_all())
                 stream.flush()
         return status
 

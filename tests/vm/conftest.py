@@ -6,12 +6,18 @@
 Tests are sorted by topology, so that each boots once. A boot is tried three times at most; each
 failure is printed, and the summary counts them. A boot that fails for good is an error at set-up
 that says BOOT FAILED, never a failed test.
+
+`--turns FOLDER` lets several pytest processes share the tests: each takes the next topology that
+no other has taken. A guest boots on little more than one core, so two processes use two cores.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,40 +25,74 @@ from tests.vm import topology
 from tests.vm.guest import BootFailed, Guest
 
 TRIES = 3
-_COUNTS = pytest.StashKey[dict[str, int]]()
+COUNTED = ("boots", "boots retried", "boots given up")
+_COUNTS = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--turns", metavar="FOLDER", help="share the tests with other processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_COUNTS] = {"boots": 0, "retries": 0, "failed": 0}
+    config.stash[_COUNTS] = Counter()
+
+
+def _topology(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("guest", "")) if callspec else ""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def wanted(item: pytest.Item) -> str:
-        callspec = getattr(item, "callspec", None)
-        return str(callspec.params.get("guest", "")) if callspec else ""
+    # The topology that most tests want goes first: what is left then evens out the processes.
+    tests = Counter(map(_topology, items))
+    items.sort(key=lambda item: (-tests[_topology(item)], _topology(item)))
 
-    items.sort(key=wanted)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> object:
+    turns = session.config.getoption("--turns", default=None)
+    if not turns or session.config.option.collectonly or session.testsfailed:
+        return None  # pytest's own loop
+    for wanted, group in itertools.groupby(session.items, _topology):
+        try:
+            Path(turns, wanted or "none").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        items = list(group)
+        for item, following in itertools.zip_longest(items, items[1:]):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+    return True
 
 
 @pytest.fixture(scope="session")
-def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
-    wanted = topology.load(request.param)
-    counts = request.config.stash[_COUNTS]
+def guest(
+    request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]
+) -> Iterator[Guest]:
+    def count(what: str) -> None:
+        request.config.stash[_COUNTS][what] += 1
+        record_testsuite_property(what, 1)  # one each; tools/test_summary.py adds them up
+
+    def say(what: str) -> None:
+        capture = request.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            print(f"\n{what}", flush=True)
+
+    running = Guest(topology.load(request.param))
     for left in reversed(range(TRIES)):
-        running = Guest(wanted)
         try:
             running.boot()
             break
         except BootFailed as fault:
-            counts["retries" if left else "failed"] += 1
-            with request.config.pluginmanager.getplugin(
-                "capturemanager"
-            ).global_and_fixture_disabled():
-                print(f"\nBOOT FAILED ({left} tries left): {fault}")
+            say(f"BOOT FAILED, {left} tries left: {fault}")
+            count("boots retried" if left else "boots given up")
             if not left:
                 raise BootFailed(f"BOOT FAILED {TRIES} times: {fault}") from None
-    counts["boots"] += 1
+    count("boots")
     with contextlib.closing(running):
         yield running
 
@@ -61,8 +101,6 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     counts = config.stash[_COUNTS]
-    if any(counts.values()):
-        terminalreporter.write_line(
-            f"guest: {counts['boots']} boots, {counts['retries']} retries, "
-            f"{counts['failed']} topologies that did not boot"
-        )
+    if counts:
+        said = ", ".join(f"{counts[what]} {what}" for what in COUNTED)
+        terminalreporter.write_line(f"guest: {said}")

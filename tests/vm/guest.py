@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tests.vm import image, seen
+from tests.vm.output import Output
 from tests.vm.qemu import GuestDied, Qemu
 from tests.vm.topology import Topology, TopologyRefused
 
@@ -107,7 +108,7 @@ class Guest:
         status = self.wait(number, timeout_s)
         if status is None:
             self.kill(number)
-        out, err = (self.output(number, kind).read_bytes() for kind in ("out", "err"))
+        out, err = (self.output(number, kind).read_all() for kind in ("out", "err"))
         if status is None:
             raise subprocess.TimeoutExpired(list(argv), timeout_s, out, err)
         return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"))
@@ -128,9 +129,6 @@ class Guest:
         command = shlex.join(["/run/guest/busybox", "env", "-i", *pairs, *argv])
         script = os.fsencode(f"cd {where} || exit 126\nexec {command}\n")
         (self._qemu().jobs / f"{number}.sh").write_bytes(script)
-        # The guest appends; so they are there, and to be read, from now on.
-        for kind in ("out", "err"):
-            self.output(number, kind).touch()
         self._qemu().send(f"run {number}")
         return number
 
@@ -151,9 +149,9 @@ class Guest:
         if self.wait(number, ANSWER_TIMEOUT_S) is None:
             raise GuestDied(f"guest {self.topology.name}: a killed command does not end")
 
-    def output(self, number: int, kind: str) -> Path:
-        """The file that grows with the command's stdout (`out`) or stderr (`err`)."""
-        return self._qemu().jobs / f"{number}.{kind}"
+    def output(self, number: int, kind: str) -> Output:
+        """The command's stdout (`out`) or stderr (`err`), from its beginning."""
+        return Output(self._qemu().jobs / f"{number}.{kind}")
 
     # ---- booting -----------------------------------------------------------------------------
 
@@ -184,9 +182,10 @@ class Guest:
         if self.wait(number, ANSWER_TIMEOUT_S) != 0:
             raise BootFailed(
                 f"guest {self.topology.name}: cannot be looked at: "
-                + self.output(number, "err").read_text(errors="replace")
+                + self.output(number, "err").read_all().decode(errors="replace")
             )
-        found = seen.differences(self.topology, self.output(number, "out").read_text())
+        said = self.output(number, "out").read_all().decode(errors="replace")
+        found = seen.differences(self.topology, said)
         if found:
             raise TopologyRefused(
                 f"{self.topology.name}: Linux does not show this machine with a CPU "

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from atoll.store.paths import cache_dir
 from tests.vm import initramfs
+from tests.vm.topology import TopologyRefused
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -104,12 +105,12 @@ def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
 
 
 def lacking(image: Image, model: str) -> list[str]:
-    """The features of a CPU model that QEMU's TCG does not have. Raises NoImage."""
+    """The features of a CPU model that QEMU's TCG does not have. Raises TopologyRefused."""
     argv = [*image.qemu_argv(), "-machine", "q35", "-accel", "tcg", "-cpu", model, "-S"]
     done = subprocess.run(
         [*argv, "-monitor", "stdio"], input="quit\n", capture_output=True, text=True, timeout=60
     )
     if done.returncode != 0:
         said = (done.stderr.splitlines() or ["no message"])[-1]
-        raise NoImage(f"cpu {model}: {said.rpartition('qemu-system-x86_64: ')[2]}")
+        raise TopologyRefused(f"cpu: QEMU: {said.rpartition('qemu-system-x86_64: ')[2]}")
     return re.findall(r"support requested feature: \S+?\.([\w.-]+) \[bit", done.stderr)

@@ -1,23 +1,175 @@
-"""The guest itself: commands, their output and status, time limits, what is left behind."""
+"""The guest itself: commands, what they see, time limits, and that nothing is left behind."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.vm.guest import Guest
 
-pytestmark = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
+in_milan2 = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
+TOOL = [sys.executable, "-m", "tests.vm"]
 
 
+@in_milan2
 def test_output_and_status_come_back_apart(guest: Guest) -> None:
     done = guest.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert guest.run(["no-such-command"]).returncode == 127
+    assert guest.run(["sh", "-c", "kill -SEGV $$"]).returncode == 128 + signal.SIGSEGV
 
 
+@in_milan2
+def test_arguments_environment_and_folder_are_passed_on(guest: Guest) -> None:
+    script = 'printf "%s|" "$@" "$GIVEN" "$PWD"; cat'
+    argv = ["sh", "-c", script, "sh", "two words", "it's $HOME", "", "a\nb", "*"]
+    done = guest.run(argv, env={"GIVEN": "x=1 'y'", "PATH": "/usr/bin:/bin"}, cwd="/usr/share")
+    assert done.stdout == "two words|it's $HOME||a\nb|*|x=1 'y'|/usr/share|"
+    assert guest.run(["pwd"], cwd="/no/such").returncode == 126
+
+
+@in_milan2
 def test_a_time_limit_kills_the_whole_process_group(guest: Guest) -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        guest.run(["sh", "-c", "sleep 1234 & sleep 1234"], timeout_s=1)
-    left = guest.run(["pgrep", "-x", "sleep", "-a"])
-    assert "1234" not in left.stdout
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        guest.run(["sh", "-c", "echo before; sleep 1234 & sleep 1234"], timeout_s=3)
+    assert raised.value.output == b"before\n"
+    assert guest.run(["pgrep", "-f", "sleep 1234"]).stdout == ""
+
+
+@in_milan2
+def test_a_daemon_outlives_its_command_and_is_reaped(guest: Guest) -> None:
+    """A zombie looks alive to kill(pid, 0), by which pg_ctl and others wait for an end."""
+    pid = guest.run(["sh", "-c", "setsid sleep 1000 & echo $!"]).stdout.strip()
+    script = f"kill -0 {pid} && kill {pid} && while kill -0 {pid}; do sleep 0.1; done 2>/dev/null"
+    assert guest.run(["sh", "-c", script], timeout_s=60).returncode == 0
+
+
+@in_milan2
+def test_the_host_is_read_only_and_the_share_is_not(guest: Guest, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("host")
+    inside, share = guest.share / "made inside", guest.share / "made outside"
+    share.write_text("outside")
+    script = 'cat "$1" "$3"; echo guest >"$1"; echo guest >/etc/atoll-test; cat "$1"; echo in >"$2"'
+    done = guest.run(["sh", "-c", script, "sh", str(file), str(inside), str(share)])
+    assert done.stdout == "hostoutsideguest\n"
+    assert file.read_text() == "host" and not Path("/etc/atoll-test").exists()
+    assert inside.read_text() == "in\n"
+
+
+@in_milan2
+def test_what_a_linux_system_has_is_there(guest: Guest) -> None:
+    script = """
+    cat /sys/fs/cgroup/cgroup.subtree_control
+    mkdir /sys/fs/cgroup/a && cat /sys/fs/cgroup/a/cpuset.mems.effective && rmdir /sys/fs/cgroup/a
+    hostname; id -u; stat -c %a /tmp /dev/shm /run
+    for where in /tmp /dev/shm /run; do touch $where/x && rm $where/x; done
+    ping -c 1 -W 5 localhost >/dev/null 2>&1 || bash -c 'echo >/dev/tcp/127.0.0.1/9' 2>&1 |
+        grep -c refused
+    echo once >/dev/stderr; echo twice >/dev/stderr; echo via-fd >/dev/stdout
+    """
+    done = guest.run(["bash", "-c", script])
+    lines = done.stdout.split("\n")
+    assert {"cpuset", "cpu", "memory"} <= set(lines[0].split())
+    assert lines[1:5] == ["0-1", "guest", "0", "1777"]
+    assert lines[-2] == "via-fd" and done.stderr == "once\ntwice\n"
+
+
+# ---- the tool ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tmpdir_of_its_own(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a tool whose temporary folder can be looked into."""
+    folder = tmp_path / "tmp, with a comma"
+    folder.mkdir()
+    yield os.environ | {"TMPDIR": str(folder)}
+    deadline = time.monotonic() + 60
+    while list(folder.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_tool_passes_on_output_and_status(
+    root: Path, tmp_path: Path, tmpdir_of_its_own: dict[str, str]
+) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text("packages = 1\ncores = 1\nmemory_mib = 1024\n")
+    shared = tmp_path / "shared, too"
+    shared.mkdir()
+    script = f"nproc; echo err >&2; echo kept >'{shared}/file'; exit 5"
+    done = subprocess.run(
+        [*TOOL, "--topology", str(file), "--share", str(shared), "--", "sh", "-c", script],
+        cwd=root,
+        env=tmpdir_of_its_own,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (5, "1\n", "err\n")
+    assert (shared / "file").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_however_the_tool_ends_nothing_stays(
+    root: Path, tmpdir_of_its_own: dict[str, str], number: signal.Signals
+) -> None:
+    """QEMU's only way to the outside is the folder; the fixture waits for that to be gone."""
+    argv = [*TOOL, "--topology", "hidden", "--", "sh", "-c", "echo up; sleep 1000"]
+    with subprocess.Popen(
+        argv, cwd=root, env=tmpdir_of_its_own, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as tool:
+        assert tool.stdout is not None and tool.stdout.readline() == b"up\n"
+        (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()
+        tool.send_signal(number)
+        assert tool.wait(60) == (-number if number == signal.SIGKILL else 130)
+    assert _processes_naming(str(folder)) == []
+
+
+def _processes_naming(text: str) -> list[str]:
+    """The processes with `text` in their arguments, once those that end have ended."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().decode(errors="replace")
+            except OSError:
+                continue  # it ended meanwhile
+            if text in line.replace(",,", ","):
+                found.append(line)
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "fault"),
+    [("Zen9", "QEMU: unable to find CPU model 'Zen9'"), ("host", "QEMU: "), ("n270", "64-bit")],
+)
+def test_a_cpu_that_cannot_be_is_refused(root: Path, tmp_path: Path, cpu: str, fault: str) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(f'cpu = "{cpu}"\npackages = 2\ncores = 2\n')
+    done = subprocess.run(
+        [*TOOL, "--topology", str(file), "--", "true"], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 2, done.stderr
+    assert fault in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_boot_that_fails_says_so_with_the_console(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "panics.toml"
+    file.write_text(
+        'packages = 1\ncores = 1\nmemory_mib = 1024\nkernel = "rdinit=/nowhere root="\n'
+    )
+    done = subprocess.run(
+        [*TOOL, "--topology", str(file), "--", "true"], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 97
+    assert "guest panics: the boot ended" in done.stderr and "Kernel panic" in done.stderr

@@ -21,6 +21,7 @@ MIN_MEMORY_MIB = 1024  # of the whole machine; with less, root's tmpfs and Pytho
 MAX_APIC_ID = 254
 # Linux shows no dies of an EPYC; with Icelake-Server and Skylake-Server QEMU 10.0 ends itself.
 WITH_DIES = ("SapphireRapids", "GraniteRapids")
+NOT_64_BIT = ("486", "athlon", "coreduo", "kvm32", "n270", "pentium", "qemu32")
 LOCAL_DISTANCE = 10  # ACPI 6.5, 5.2.17: the distance of a node from itself
 
 
@@ -267,6 +268,8 @@ def _checked(keys: _Keys, name: str) -> Topology:
 def _check_shape(model: str, dies: int, l3: int, cores: int, nodes: int) -> None:
     """What QEMU 10 can build and Linux 6.12 shows of it; tried, not read off a document."""
     epyc = model.startswith("EPYC")
+    if model.startswith(NOT_64_BIT):
+        raise TopologyRefused(f"cpu: {model} has no 64-bit mode")
     if (l3 * cores) % nodes:
         raise TopologyRefused("nodes: wants a number that shares out a package's cores evenly")
     if dies > 1 and not model.startswith(WITH_DIES):

@@ -2,9 +2,14 @@
 #
 # The host writes lines to the port `atoll`: `run N` starts FOLDER/N.sh with its output in
 # FOLDER/N.out and N.err, `kill N` ends its whole process group. Each ended command is answered
-# by `done N STATUS`. Output goes to files, so a daemon that keeps them open blocks nobody.
+# by `done N STATUS`.
+#
+# Output goes through pipes, because a file that is opened again as /dev/stdout is truncated. A
+# daemon may hold a pipe open for ever; so its end is no sign, but a mark that we write into it
+# when the command has ended: what stands before it is the command's output.
 folder=$1
 bb=/run/guest/busybox
+mark='\0atoll:end\0'
 
 # PID 1 must reap orphans, or a daemon that ended would look alive: its wait does, while the
 # loop that serves the port is a child.
@@ -27,11 +32,21 @@ port() {
 }
 
 run() {
+    pipe=/run/guest/$1
+    for kind in out err; do
+        $bb mkfifo -m 666 "$pipe.$kind"
+        $bb cat "$pipe.$kind" >>"$folder/$1.$kind" 3>&- &
+    done
+    exec 4>"$pipe.out" 5>"$pipe.err"
+    $bb rm "$pipe.out" "$pipe.err"
     # The leader of a new session is its process group too; it tells its pid before it starts.
-    $bb setsid $bb sh -c "echo \$\$ >/run/guest/$1.pid; exec $bb sh '$folder/$1.sh'" \
-        </dev/null >>"$folder/$1.out" 2>>"$folder/$1.err" 3>&- &
+    $bb setsid $bb sh -c "echo \$\$ >$pipe.pid; exec $bb sh '$folder/$1.sh'" \
+        </dev/null >&4 2>&5 3>&- 4>&- 5>&- &
     wait $!
-    echo "done $1 $?" >&3
+    status=$?
+    printf "$mark" >&4
+    printf "$mark" >&5
+    echo "done $1 $status" >&3
 }
 
 end() {
