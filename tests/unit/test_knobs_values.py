@@ -27,6 +27,8 @@ def test_of_a_choice_the_chosen_word_is_the_value() -> None:
     assert value_of(text) == "madvise"
     assert choices(text) == ("always", "defer", "defer+madvise", "madvise", "never")
     assert value_of("60\n") == "60"
+    # What a kill before the cut leaves in a plain file that stands in for a kernel's.
+    assert value_of("powersave\nce\n") == "powersave"
 
 
 @given(st.dictionaries(st.integers(0, 400), Cpus, min_size=1))

@@ -47,15 +47,20 @@ class LocalHost:
             return file.read(-1 if size is None else size)
 
     def read_link(self, path: str) -> str:
-        return os.readlink(path)
+        # As in read_text: what is no UTF-8 can be shown, and written as JSON.
+        return os.fsencode(os.readlink(path)).decode(errors="replace")
 
     def file_id(self, path: str) -> FileId:
         return pages.file_id(path)
 
     def write_text(self, path: str, text: str) -> None:
-        descriptor = os.open(path, os.O_WRONLY)  # never makes a file
+        # Never makes a file. Cut off after and not before: whoever is killed in between leaves a
+        # whole first line in a plain file, too, such as one that stands in for a kernel's.
+        data = text.encode()
+        descriptor = os.open(path, os.O_WRONLY)
         try:
-            os.write(descriptor, text.encode())
+            os.write(descriptor, data)
+            os.ftruncate(descriptor, len(data))
         finally:
             os.close(descriptor)
 

@@ -17,9 +17,10 @@ _CHOSEN = re.compile(r"\[([^\[\]\s]+)\]")
 
 
 def value_of(text: str) -> str:
-    """The value in what a file of /sys or /proc holds."""
-    chosen = _CHOSEN.search(text)
-    return chosen[1] if chosen else text.strip()
+    """The value in what a file of /sys or /proc holds: in its first line."""
+    line = text.partition("\n")[0]
+    chosen = _CHOSEN.search(line)
+    return chosen[1] if chosen else line.strip()
 
 
 def choices(text: str) -> tuple[str, ...]:

@@ -44,7 +44,8 @@ ASKED = [
     "weighted-interleave=0=3,1=7",
     "irq-affinity=8=0,24=1-3,5,26=4",
 ]
-CALLS = [(os, name) for name in ("open", "write", "close", "mkdir", "fchmod", "fsync", "replace")]
+NAMES = ("open", "write", "ftruncate", "close", "mkdir", "chmod", "fchmod", "fsync", "replace")
+CALLS = [(os, name) for name in NAMES]
 
 
 def atoll(*arguments: str) -> dict[str, Any]:
@@ -275,14 +276,13 @@ def _script_as_nobody(text: str) -> int:
 
 @contextlib.contextmanager
 def governors() -> Iterator[None]:
-    """Two CPU frequency policies. All governors' names have one length: a file of a tmpfs keeps
-    what a shorter text does not cover."""
+    """Two CPU frequency policies."""
     subprocess.run(["mount", "-t", "tmpfs", "governors", str(CPUFREQ)], check=True)
-    for policy, value in ((0, "schedutil"), (8, "powersavr")):
+    for policy, value in ((0, "schedutil"), (8, "performance")):
         folder = CPUFREQ / f"policy{policy}"
         folder.mkdir()
         (folder / "scaling_governor").write_text(f"{value}\n")
-        (folder / "scaling_available_governors").write_text("powersave powersavr schedutil \n")
+        (folder / "scaling_available_governors").write_text("performance powersave schedutil \n")
     try:
         yield
     finally:
