@@ -9,7 +9,6 @@ import errno
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -262,14 +261,6 @@ def test_an_interrupt_that_is_gone_is_told_and_kept(
     assert atoll("undo", "irq-affinity") == 1
     assert f"{irq(24)}: no such file" in capsys.readouterr().err
     assert len(on_disk(journal).switches) == 1
-
-
-def test_the_folder_can_be_read_by_all_and_written_by_one(
-    journal: JournalFolder, atoll: Atoll
-) -> None:
-    assert atoll("set", "swappiness=10") == 0
-    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (journal.path, journal.lock)}
-    assert modes == {"journal.json": 0o644, "lock": 0o600}
 
 
 def test_what_a_killed_command_half_wrote_is_removed(journal: JournalFolder, atoll: Atoll) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from atoll.errors import UsageError
 from atoll.knobs import wanted
-from atoll.knobs.files import key_of
+from atoll.knobs.files import is_match, key_of
 from atoll.knobs.values import format_keyed
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
@@ -164,6 +164,11 @@ def knob_named(name: str) -> Knob:
         return KNOBS[name]
     except KeyError:
         raise UsageError(f"no knob {name!r}; there are {', '.join(KNOBS)}") from None
+
+
+def has_file(name: str, path: str) -> bool:
+    """Whether there is such a knob, and this is one of its files."""
+    return name in KNOBS and any(is_match(pattern, path) for pattern in KNOBS[name].patterns)
 
 
 def shown(knob: Knob, values: Mapping[str, str]) -> str:

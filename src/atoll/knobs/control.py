@@ -22,7 +22,6 @@ from atoll.knobs.notes import Note
 from atoll.knobs.script import Printed, script
 from atoll.knobs.values import value_of
 from atoll.knobs.wanted import Here
-from atoll.schema.base import parse
 from atoll.schema.knobs import Journal, Switch
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -119,7 +118,7 @@ class Control:
         why: str,
     ) -> Outcome:
         text = self._folder.text() or ""
-        journal = parse(Journal, text, where=str(self._folder.path)) if text else None
+        journal = self._folder.parsed(text) if text else None
         paper = Paper(self._host)
         report = perform(keeper.settle(journal), paper)
         settled, notes = report.journal, report.notes

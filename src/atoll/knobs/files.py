@@ -22,6 +22,11 @@ def files(patterns: Sequence[str], host: Host) -> list[str]:
     return [path for pattern in patterns for path in _matches(pattern, host)]
 
 
+def is_match(pattern: str, path: str) -> bool:
+    head, star, tail = (re.escape(part) for part in pattern.partition("*"))
+    return re.fullmatch(head + (r"[0-9]+" if star else "") + tail, path) is not None
+
+
 def _matches(pattern: str, host: Host) -> list[str]:
     head, star, tail = pattern.partition("*")
     if not star:

@@ -4,8 +4,9 @@
     FOLDER/lock           flock, held by the one command that may write
 
 The folder is root's. Everybody may read it: the old values are no secret, and who is not root
-needs them to print a script. The lock file is never removed: two openers could hold locks on two
-files of the same name otherwise.
+needs them to print a script. Nobody else may write there, for undo writes what the journal says;
+nor does a journal reach a file that is no knob's. The lock file is never removed: two openers
+could hold locks on two files of the same name otherwise.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from atoll.errors import CheckFailed, DownloadFailed, NotPermitted
+from atoll.errors import AtollError, CheckFailed, DownloadFailed, NotPermitted, UsageError
 from atoll.host.api import Host
+from atoll.knobs.catalog import has_file
 from atoll.schema.base import parse
 from atoll.schema.knobs import Journal
 from atoll.store.files import write_atomic
@@ -45,10 +47,24 @@ class JournalFolder:
 
     def read(self) -> Journal | None:
         text = self.text()
-        return None if text is None else parse(Journal, text, where=str(self.path))
+        return None if text is None else self.parsed(text)
+
+    def parsed(self, text: str) -> Journal:
+        """What `text()` gave. Raises UsageError, also for a switch that is no knob's."""
+        journal = parse(Journal, text, where=str(self.path))
+        for switch in journal.switches:
+            if not has_file(switch.knob, switch.path):
+                raise UsageError(
+                    f"{self.path}: {switch.path} is no file of a knob {switch.knob!r} here; "
+                    "use the atoll that wrote it"
+                )
+        return journal
 
     def keep(self, journal: Journal) -> None:
-        write_atomic(self.path, dumped(journal))
+        try:
+            write_atomic(self.path, dumped(journal))
+        except AtollError as fault:
+            raise type(fault)(f"{fault}; the next 'atoll knobs' settles what was begun") from None
 
     @contextlib.contextmanager
     def locked(self, host: Host, *, wait_s: float = _WAIT_S) -> Iterator[None]:
@@ -68,12 +84,24 @@ class JournalFolder:
             os.close(descriptor)
 
     def _opened(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            for folder in reversed([self.folder, *self.folder.parents]):
+                if not folder.is_dir():
+                    folder.mkdir(exist_ok=True)
+                    folder.chmod(0o755)  # whatever the umask is
+            descriptor = os.open(self.lock, flags, 0o600)
+            found = [(folder, folder.stat()) for folder in (self.folder.parent, self.folder)]
         except OSError as fault:
             kind = NotPermitted if fault.errno in _FORBIDDEN else DownloadFailed
             raise kind(f"{self.folder}: cannot keep a journal ({fault.strerror})") from None
+        for folder, status in found:
+            if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+                os.close(descriptor)
+                raise UsageError(
+                    f"{folder}: others can write there, so no journal is kept in it; first "
+                    f"chown root and chmod go-w it"
+                )
         return descriptor
 
 

@@ -40,7 +40,7 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
         raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
     except OSError as fault:
         raise DownloadFailed(
-            f"{path}: cannot be written ({fault.strerror}); nothing was changed"
+            f"{path}: cannot be written ({fault.strerror}); it is as it was"
         ) from None
     finally:
         with contextlib.suppress(OSError):
