@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import click
 
@@ -23,6 +24,7 @@ def command(name: str | None, as_json: bool) -> None:
     the malloc that is reached, what a JVM made of its flags. Every drift is named with its
     likely cause and the remedy. Exit code 1 if there is one; notes are no drift.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
     host = LocalHost()
     deployments, _ = listing(host)
     if name is not None:
