@@ -34,6 +34,7 @@ def command(target: str, as_json: bool, interval: float) -> None:
     was given: its main thread's CPUs, its memory policy, its preloads, its JVM flags.
     Reads only. Exit code 1 if something is elsewhere than planned or asked.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
     found = _inspect(target, interval)
     if as_json:
         print("[" + ",\n".join(one.model_dump_json(indent=1) for one in found) + "]")
