@@ -209,3 +209,15 @@ def test_no_apt_is_one_line(root: Path, tmp_path: Path) -> None:
     assert done.returncode == 6
     assert done.stderr.count("\n") == 1
     assert "apt-config: not on this machine" in done.stderr
+
+
+def test_dependencies_can_be_held_to_a_pattern(
+    fetch_deb: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A meta package is followed to the kernel, and not to what an installed kernel needs."""
+    simulated = "Inst linux-base (4)\nInst linux-image-6.12 (6)\nConf linux-image-6.12 (6)\n"
+    monkeypatch.setattr(fetch_deb, "run", lambda argv, **options: simulated)
+    asked, config = ["linux-image-amd64", "busybox-static"], tmp_path / "apt.conf"
+    found = fetch_deb.depends(asked, "linux-image-*", [], config)
+    assert found == ["busybox-static", "linux-image-6.12", "linux-image-amd64"]
+    assert "linux-base" in fetch_deb.depends(asked, "*", [], config)

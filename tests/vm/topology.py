@@ -18,7 +18,6 @@ MAX_CPUS = 64
 MAX_NODES = 16
 MAX_MEMORY_MIB = 16384
 MIN_MEMORY_MIB = 1024  # of the whole machine; with less, root's tmpfs and Python do not fit
-MAX_APIC_ID = 254
 # Linux shows no dies of an EPYC; with Icelake-Server and Skylake-Server QEMU 10.0 ends itself.
 WITH_DIES = ("SapphireRapids", "GraniteRapids")
 NOT_64_BIT = ("486", "athlon", "coreduo", "kvm32", "n270", "pentium", "qemu32")
