@@ -101,6 +101,19 @@ TEST(Topology, DiesComeBeforeSubNumaNodes) {
   EXPECT_TRUE(machine["chiplets"][0]["node"].is_null()) << "a die over two nodes has no one node";
 }
 
+TEST(Topology, MemoryWithoutCpusHasNone) {
+  // hwloc gives both nodes of a package the package's CPUs, as it does with CXL and HBM.
+  const Json machine = synthetic("Package:2 [numa] [numa] L3:2(size=32MB) Core:2 PU:1");
+  EXPECT_EQ(machine["nodes"].size(), 4U);
+  std::size_t cpus = 0;
+  for (const Json& node : machine["nodes"]) cpus += node["pus"].size();
+  EXPECT_EQ(cpus, 8U) << "each CPU has one node";
+  EXPECT_EQ(machine["nodes"][0]["pus"], Json({0, 1, 2, 3}));
+  EXPECT_EQ(machine["nodes"][1]["pus"], Json::array());
+  EXPECT_EQ(machine["nodes"][1]["package"], 0) << "what it is near to";
+  EXPECT_EQ(machine["cores"][7]["node"], machine["nodes"][2]["os_index"]);
+}
+
 TEST(Topology, AnL3PerCoreIsNoChiplet) {
   const Json power8 = synthetic("Package:2 [numa(memory=64GB)] L3:10(size=8MB) Core:1 PU:8");
   EXPECT_EQ(summary(power8), (Counts{2, 2, 0, 20, 20, 160}));

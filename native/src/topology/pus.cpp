@@ -43,12 +43,18 @@ bool from_list(const std::string& text, Pus& pus) {
   return true;
 }
 
+namespace {
+
+// Of nodes that have a CPU, the one that ranks lowest serves it.
+auto rank(const NumaNode& node) {
+  const bool special = !node.subtype.empty() && node.subtype != "DRAM";
+  return std::tuple(node.pus.size(), special, node.os_index);
+}
+
+}  // namespace
+
 MaybeIndex local_node(const std::vector<NumaNode>& nodes, const Pus& pus) {
   const NumaNode* best = nullptr;
-  const auto rank = [](const NumaNode& node) {
-    const bool special = !node.subtype.empty() && node.subtype != "DRAM";
-    return std::tuple(node.pus.size(), special, node.os_index);
-  };
   for (const NumaNode& node : nodes) {
     if (!intersects(node.pus, pus)) continue;
     if (!contains(node.pus, pus)) return std::nullopt;
@@ -56,6 +62,19 @@ MaybeIndex local_node(const std::vector<NumaNode>& nodes, const Pus& pus) {
   }
   if (best == nullptr) return std::nullopt;
   return best->os_index;
+}
+
+void part_cpus(std::vector<NumaNode>& nodes) {
+  const std::vector<NumaNode> whole = nodes;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    for (const NumaNode& other : whole) {
+      if (!(rank(other) < rank(whole[node]))) continue;
+      Pus rest;
+      std::set_difference(nodes[node].pus.begin(), nodes[node].pus.end(), other.pus.begin(),
+                          other.pus.end(), std::back_inserter(rest));
+      nodes[node].pus = std::move(rest);
+    }
+  }
 }
 
 }  // namespace atl::topology

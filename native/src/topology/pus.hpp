@@ -47,4 +47,8 @@ bool from_list(const std::string& text, Pus& pus);
 // memory before special (HBM, NVM, CXL), then the lowest number. None where they span nodes.
 MaybeIndex local_node(const std::vector<NumaNode>& nodes, const Pus& pus);
 
+// Leave each CPU to its local node only. hwloc gives memory without CPUs those that it is near
+// to; to the kernel, and to numactl, a CPU has one node.
+void part_cpus(std::vector<NumaNode>& nodes);
+
 }  // namespace atl::topology

@@ -273,6 +273,7 @@ Machine read_machine(hwloc_topology_t topology, const std::string& subject) {
   for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.memory_bytes;
   read_distances(topology, machine);
   read_nics(topology, machine);
+  part_cpus(machine.nodes);
   hwloc_bitmap_t offline = hwloc_bitmap_alloc();
   hwloc_bitmap_andnot(offline, hwloc_topology_get_complete_cpuset(topology),
                       hwloc_topology_get_topology_cpuset(topology));
