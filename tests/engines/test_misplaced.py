@@ -126,6 +126,36 @@ def test_taskset_without_a_moves_the_main_thread_alone(tmp_path: Path) -> None:
 
 
 @two_cpus
+def test_a_process_whose_main_thread_has_ended(tmp_path: Path) -> None:
+    """The kernel shows its memory through another thread, and its mask still."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++ to build a program that leaves its main thread")
+    source, program = tmp_path / "leaves.cpp", tmp_path / "leaves"
+    source.write_text(
+        "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <pthread.h>\n"
+        "#include <sched.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
+        "void *run(void *cpu) {\n  cpu_set_t set;\n  CPU_ZERO(&set);\n"
+        "  CPU_SET(*(int *)cpu, &set);\n  sched_setaffinity(0, sizeof set, &set);\n"
+        '  while (!access("/proc/self/exe", F_OK)) usleep(1000);\n'
+        '  puts("ready"); fflush(stdout); for (;;) pause();\n}\n'
+        "int main(int, char **argv) {\n  static int cpu = atoi(argv[1]);\n"
+        "  memset(mmap(0, 32 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 32 << 20);\n"
+        "  pthread_t thread; pthread_create(&thread, 0, run, &cpu); pthread_exit(0);\n}\n"
+    )
+    subprocess.run(["g++", "-pthread", "-o", program, source], check=True)
+    command = ["taskset", "-c", str(CPUS[0]), str(program), str(CPUS[1])]
+    with live(command, tmp_path / "out") as pid:
+        assert Path(f"/proc/{pid}/maps").read_text() == ""
+        result = inspect(pid, "--json")
+        assert isinstance(result.exception, CheckFailed)
+        (found,) = json.loads(result.stdout)
+        assert [f["code"] for f in found["findings"]] == ["thread-outside"]
+        assert found["expected"]["cpus"] == str(CPUS[0])
+        assert found["memory"]["bytes_by_kind"]["anonymous"]["0"] >= 32 << 20
+        assert found["malloc"]["reached"] == "libc.so.6" and found["unknown"] == []
+
+
+@two_cpus
 def test_openmp_that_binds_its_threads_has_no_drift(tmp_path: Path) -> None:
     """Its main thread is bound too, so that its mask is not what the program was given."""
     if shutil.which("g++") is None:

@@ -30,7 +30,20 @@ def test_a_process_name_with_spaces_and_parentheses() -> None:
     stat = parse_stat(STAT)
     assert (stat.comm, stat.state, stat.parent) == ("a) R (b c)", "S", 17)
     assert (stat.start_ticks, stat.last_cpu) == (987654, 5)
-    assert stat.lives
+    assert stat.lives and not stat.ended
+
+
+def test_a_process_lives_as_long_as_one_of_its_threads() -> None:
+    zombie = STAT.replace(") S 17", ") Z 17")
+    leader = parse_stat(zombie)
+    assert (leader.threads, leader.ended, leader.lives) == (9, True, True)
+    assert not parse_stat(zombie.replace("20 0 9 0", "20 0 1 0")).lives
+
+
+def test_a_link_is_text_also_where_its_name_is_no_utf_8(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    os.symlink(b"/data/\xff", link)
+    assert LocalHost().read_link(str(link)) == "/data/\ufffd"
 
 
 def test_our_own_stat_says_what_the_system_calls_say() -> None:

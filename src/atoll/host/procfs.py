@@ -12,14 +12,21 @@ class Stat:
     comm: str
     state: str
     parent: int
+    threads: int  # of the process, an ended main thread included
     start_ticks: int  # clock ticks after boot
     last_cpu: int
     cpu_ticks: int  # user and system time
 
     @property
+    def ended(self) -> bool:
+        """Whether this very thread has."""
+        return self.state in "ZX"
+
+    @property
     def lives(self) -> bool:
-        """A zombie holds no CPU, no memory and no socket: it counts as gone."""
-        return self.state not in "ZX"
+        """A zombie holds no CPU, no memory and no socket: it counts as gone. But where the main
+        thread alone has ended, the others have all of that still."""
+        return not self.ended or self.threads > 1
 
 
 def parse_stat(text: str) -> Stat:
@@ -30,6 +37,7 @@ def parse_stat(text: str) -> Stat:
         comm=text[opening + 1 : closing],
         state=fields[0],
         parent=int(fields[1]),
+        threads=int(fields[17]),
         start_ticks=int(fields[19]),
         last_cpu=int(fields[36]),
         cpu_ticks=int(fields[11]) + int(fields[12]),

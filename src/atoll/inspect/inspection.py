@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from atoll.errors import UsageError
 from atoll.host.api import Host
-from atoll.host.procfs import parse_stat
+from atoll.host.procfs import parse_stat, status_field
 from atoll.inspect.drift import Looks, find
 from atoll.inspect.drift_memory import mapping_name
 from atoll.inspect.drift_threads import cpus_of
@@ -39,6 +39,7 @@ from atoll.schema.inspection import (
 )
 
 _T = TypeVar("_T")
+_MASK = "Cpus_allowed_list"
 _NO_L3: tuple[L3Look, ...] = ()
 _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
@@ -86,6 +87,7 @@ class _Look:
         self._host = host
         self._id: ProcessId = identity
         self._pid = pid
+        self._eye = pid  # the thread through which the kernel shows memory and files
         self._machine = machine
         self._files = files
         self._unknown: list[str] = []
@@ -97,7 +99,9 @@ class _Look:
         threads: Sequence[ThreadLook] = self._try("threads", lambda: look_at_threads(host, pid), [])
         if not threads:
             raise ProcessGone(f"process {pid} has ended while it was looked at")
-        policy = self._try("memory policy", lambda: process_policy(host, pid), "")
+        if all(thread.tid != pid for thread in threads):
+            self._eye = threads[0].tid  # an ended main thread has let go of them
+        policy = self._try("memory policy", lambda: process_policy(host, self._eye), "")
         if expectation is None:
             expectation = self._as_given(threads, policy)
         looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
@@ -122,13 +126,13 @@ class _Look:
         )
 
     def _deeper(self, threads: Sequence[ThreadLook], policy: str) -> Looks:
-        host, pid, node_cpus = self._host, self._pid, self._machine.node_cpus
+        host, eye, node_cpus = self._host, self._eye, self._machine.node_cpus
         usable = frozenset[int]().union(*(cpus_of(thread) for thread in threads))
         memory, unknown = self._try(
             "memory",
             lambda: look_at_memory(
                 host,
-                pid,
+                eye,
                 cpu_seconds_by_node=cpu_seconds_by_node(threads, node_cpus),
                 own_nodes=[node for node, cpus in node_cpus.items() if cpus & usable],
             ),
@@ -137,14 +141,16 @@ class _Look:
         if memory is None and self._is_kernel_thread():
             self._unknown += unknown
             return Looks(threads, policy)
-        page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, pid), _NO_FILES)
+        page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, eye), _NO_FILES)
         self._unknown += [*unknown, *also]
-        malloc = self._try("malloc", lambda: look_at_malloc(host, pid, self._files), None)
-        jvm = self._try("JVM", lambda: look_at_jvm(host, pid), None)
+        malloc = self._try("malloc", lambda: look_at_malloc(host, eye, self._files), None)
+        jvm = self._try("JVM", lambda: look_at_jvm(host, self._pid), None)
         return Looks(threads, policy, memory, page_cache, malloc, jvm)
 
     def _as_given(self, threads: Sequence[ThreadLook], policy: str) -> Expectation:
-        stat = self._try("name", lambda: parse_stat(self._text("stat")), None)
+        stat = self._try(
+            "name", lambda: parse_stat(self._host.read_text(f"/proc/{self._pid}/stat")), None
+        )
         if stat is None:
             raise ProcessGone(f"process {self._pid} has ended while it was looked at")
         try:
@@ -153,13 +159,26 @@ class _Look:
             parent = self._machine.online
         return as_given(
             stat.comm,
-            threads,
+            self._with_leader(threads),
             self._pid,
             policy=policy,
             parent_cpus=parent,
             node_cpus=self._machine.node_cpus,
             pins_itself=self._pins_itself(threads),
         )
+
+    def _with_leader(self, threads: Sequence[ThreadLook]) -> Sequence[ThreadLook]:
+        """An ended main thread has its mask still: what the process was given."""
+        if self._eye == self._pid:
+            return threads
+        cpus = self._try(
+            "main thread",
+            lambda: status_field(self._host.read_text(f"/proc/{self._pid}/status"), _MASK),
+            "",
+        )
+        if not cpus:
+            return threads
+        return [threads[0].model_copy(update={"tid": self._pid, "cpus": cpus}), *threads]
 
     def _pins_itself(self, threads: Sequence[ThreadLook]) -> bool:
         if len({thread.cpus for thread in threads}) == 1:
@@ -168,7 +187,7 @@ class _Look:
         return pins_itself(threads, openmp=bool(clues.openmp), duckdb=clues.duckdb)
 
     def _clues(self) -> Clues:
-        return read_clues(self._host, self._pid, self._machine)
+        return read_clues(self._host, self._eye, self._machine)
 
     def _findings(self, looks: Looks, expectation: Expectation) -> list[Finding]:
         host, machine = self._host, self._machine
@@ -191,7 +210,7 @@ class _Look:
             return False  # it cannot be told; the looks say why
 
     def _text(self, name: str) -> str:
-        return self._host.read_text(f"/proc/{self._pid}/{name}")
+        return self._host.read_text(f"/proc/{self._eye}/{name}")
 
     def _try(self, what: str, look: Callable[[], _T], without: _T) -> _T:
         """`look()`, or `without` and a line that says why."""

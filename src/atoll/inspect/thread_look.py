@@ -65,7 +65,7 @@ def look_at_threads(host: Host, pid: int) -> list[ThreadLook]:
 def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook | None:
     """One thread from the texts of its three files; None if it is dead. Pure."""
     values = parse_stat(stat)
-    if not values.lives:
+    if values.ended:
         return None
     migrations, runtime_ms = _MIGRATIONS.search(sched), _RUNTIME_MS.search(sched)
     return ThreadLook(
