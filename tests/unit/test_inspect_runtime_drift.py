@@ -93,12 +93,12 @@ OFF = JVM.model_copy(update={"use_numa": False})
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        ({"policy": "bind:0"}, "bound to node 0 alone, its CPUs are on 0-1"),
+        ({"policy": "bind:0"}, "bound to node 0 alone (its CPUs are on 0-1)"),
         ({"policy": "bind:0", "mask": "0-3"}, "bound to node 0 alone;"),
-        ({"nodes": "1"}, "bound to node 1 alone, its CPUs are on 0-1"),
-        ({"mask": "0-3"}, "its CPUs are on nodes 0, its memory on 0-1"),
+        ({"nodes": "1"}, "bound to node 1 alone (its CPUs are on 0-1)"),
+        ({"mask": "0-3"}, "its memory on 0-1, which JDK 17 takes"),
         ({"clues": Clues()}, "libnuma.so.1 is not installed"),
-        ({}, "its log says why"),
+        ({}, "the JVM turned it off as it started"),
     ],
 )
 def test_numa_off_has_its_reason(arguments: dict[str, object], cause: str) -> None:

@@ -2,8 +2,9 @@
 
 Whether a preload took effect is found out by `atoll.inspect.malloc`, with the reason.
 
-HotSpot turns UseNUMA off by itself (os_linux.cpp): without libnuma, on one node, when bound to
-one node, and where the nodes of its CPUs and of its memory differ.
+HotSpot turns UseNUMA off by itself (os_linux.cpp): without libnuma, on one node, and when its
+memory is bound to one node. JDK 17 keeps it on with memory of several nodes, also with all CPUs on
+one of them (tests/vm/test_jvm.py); of some versions it is told that they do not.
 """
 
 from __future__ import annotations
@@ -113,23 +114,23 @@ def _why_no_numa(
     cpus = cpus_of(main) if main is not None else scene.expectation.cpus
     beside = frozenset(node for node, own in scene.machine.node_cpus.items() if own & cpus)
     if len(allowed) == 1:
-        differ = "" if beside == allowed else f", its CPUs are on {format_cpulist(beside)}"
+        differ = "" if beside == allowed else f" (its CPUs are on {format_cpulist(beside)})"
         return (
             f"its memory is bound to node {format_cpulist(allowed)} alone{differ}; a JVM turns "
-            "UseNUMA off then",
-            "leave -XX:+UseNUMA out: all its memory is on that node"
-            if not differ
-            else "give it CPUs and memory of the same nodes",
+            "UseNUMA off then, whatever CPUs it has",
+            "leave -XX:+UseNUMA out: all its memory is on that node; or give it memory of "
+            "several (atoll-exec -N 0-1 -m 0-1)",
         )
-    if allowed and beside != allowed:
-        return (
-            f"its CPUs are on nodes {format_cpulist(beside)}, its memory on "
-            f"{format_cpulist(allowed)}; a JVM turns UseNUMA off when they differ",
-            "give it CPUs and memory of the same nodes (atoll-exec -N 0-1 -m 0-1)",
-        )
+    differ = (
+        f"; its CPUs are on nodes {format_cpulist(beside)}, its memory on "
+        f"{format_cpulist(allowed)}, which JDK 17 takes and others may not"
+        if allowed and beside != allowed
+        else ""
+    )
     return (
-        "the JVM turned it off as it started (its log says why: -Xlog:os+numa, or a warning)",
-        "read the first lines of the JVM's output",
+        f"the JVM turned it off as it started{differ}",
+        "start it with -Xlog:os+numa and read the first lines of its output"
+        + (", or give it CPUs and memory of the same nodes" if differ else ""),
     )
 
 

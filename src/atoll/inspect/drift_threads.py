@@ -111,8 +111,8 @@ def _one_of_several(
     )
     if main is not None and thread is not main and alone and cpus_of(main) < found:
         return (
-            "the main thread alone was moved after the others were made (taskset -p without -a), "
-            "or they widened their masks themselves",
+            "the main thread alone was moved (taskset -p without -a), or pinned itself, after the "
+            "others were made; or they widened their masks themselves",
             "move all of it: taskset -a -c -p {cpus} {pid}",
         )
     if clues_of_kin := sum(cpus_of(other) == found for other in threads) - 1:
