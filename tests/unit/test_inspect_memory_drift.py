@@ -25,6 +25,7 @@ from tests.unit.inspect_parts import (
     MACHINE,
     MIB,
     ONE_NODE,
+    PID,
     PLANNED,
     cached,
     mapping,
@@ -134,8 +135,13 @@ def test_a_policy_of_the_mapping_s_own() -> None:
 
 
 def test_a_sample_knows_no_policy_and_says_what_else_it_may_be() -> None:
-    (found,) = found_in(memory(mapping({1: 2000 * MIB, 0: 8000 * MIB}, policy=""), sampled=True))
-    assert "mbind" in found.cause
+    sampled = memory(mapping({1: 2000 * MIB, 0: 8000 * MIB}, policy=""), sampled=True)
+    for policy in ("bind:0", "default"):
+        (found,) = memory_findings(
+            sampled, policy, [thread()], scene(replace(GIVEN, policy=policy)), {}
+        )
+        assert "(mbind): a process this large is sampled" in found.cause
+        assert f"grep ^7f0000000000 /proc/{PID}/numa_maps; if" in found.remedy
 
 
 # ---- policies

@@ -180,6 +180,14 @@ def _why_outside(
 ) -> tuple[str, str]:
     own, clues = parse_policy(mapping.policy), scene.clues
     back = "move the pages back: migratepages {pid} {away} {nodes}"
+    perhaps_own = ""
+    if not mapping.policy:
+        perhaps_own = (
+            ", or the program gave them a policy of its own (mbind): a process this large is "
+            "sampled, and a sample does not tell"
+        )
+        policy_line = f"grep ^{mapping.start:08x} /proc/{{pid}}/numa_maps"
+        back = f"see its policy: {policy_line}; if it has none of its own, {back}"
     if closed := _closed(nodes, threads):
         return (
             f"cpuset.mems of its cgroup closes nodes {format_cpulist(closed)}",
@@ -203,8 +211,8 @@ def _why_outside(
                 if whole
                 else "these pages were moved after they were touched (move_pages, migrate_pages), "
                 "or were touched before the policy was set"
-                + ("" if mapping.policy else ", or the program bound them elsewhere (mbind)")
-            ),
+            )
+            + perhaps_own,
             back,
         )
     full = [node for node in nodes if node in clues.free and _is_full(*clues.free[node])]
@@ -221,7 +229,7 @@ def _why_outside(
     balanced = ", or AutoNUMA (numa_balancing is on)" if scene.machine.balancing else ""
     return (
         "they were touched by threads that ran there (before they were pinned, or elsewhere now), "
-        f"or moved since (migrate_pages{balanced})",
+        f"or moved since (migrate_pages{balanced}){perhaps_own}",
         back,
     )
 
