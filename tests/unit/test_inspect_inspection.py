@@ -131,6 +131,12 @@ def test_names_and_pids(proc: Proc) -> None:
         find_processes(proc, "70", uid=0)
 
 
+def test_no_name_is_nobody_s(proc: Proc) -> None:
+    proc.add(61, comm="kthreadd", argv="")
+    with pytest.raises(UsageError, match="name a process"):
+        find_processes(proc, "", uid=0)
+
+
 def test_we_are_not_among_those_of_our_name(proc: Proc) -> None:
     proc.files["/proc/self"] = "60"
     proc.add(61)
@@ -138,11 +144,13 @@ def test_we_are_not_among_those_of_our_name(proc: Proc) -> None:
 
 
 def test_a_process_that_the_kernel_hides(proc: Proc) -> None:
-    refuse_foreign(proc, 60)
-    refuse_foreign(proc, 61)  # gone: told by whoever looks
+    refuse_foreign(proc, 60, uid=7)
+    refuse_foreign(proc, 61, uid=7)  # gone: told by whoever looks
     proc.faults["/proc/60/exe"] = errno.EACCES
     with pytest.raises(NotPermitted, match="look as root"):
-        refuse_foreign(proc, 60)
+        refuse_foreign(proc, 60, uid=7)
+    with pytest.raises(NotPermitted, match="capabilities"):  # init, from inside a sandbox
+        refuse_foreign(proc, 60, uid=0)
 
 
 # ---- policies
@@ -187,6 +195,21 @@ def test_the_process_s_policy_is_that_of_its_program(
     assert process_policy(proc, 60) == policy
 
 
+def test_no_more_of_numa_maps_is_asked_for_than_needed(proc: Proc) -> None:
+    """The kernel counts the pages of every line that it hands out."""
+    asked = []
+
+    def read_bytes(path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        asked.append(size)
+        return FakeHost.read_bytes(proc, path, offset=offset, size=size)
+
+    proc.read_bytes = read_bytes  # type: ignore[method-assign]  # it takes notes
+    line = "00400000 bind:0 file=/usr/bin/server mapped=3 N0=3 kernelpagesize_kB=4\n"
+    proc.files["/proc/60/numa_maps"] = line * 5 + "01000000 bind:0 heap anon=9 N0=9\n"
+    assert process_policy(proc, 60) == "bind:0"
+    assert asked == [128]
+
+
 def test_a_kernel_without_numa_has_no_policy(proc: Proc) -> None:
     del proc.files["/proc/60/numa_maps"]
     assert process_policy(proc, 60) == ""
@@ -229,7 +252,7 @@ def test_page_cache_counts_as_free() -> None:
         ("1-2 r-xp 0 08:01 7 /site-packages/_duckdb.cpython-311-x86_64-linux-gnu.so", True),
         ("1-2 r-xp 0 08:01 7 /usr/lib/libduckdb.so", True),
         ("1-2 r-xp 0 08:01 7 /usr/bin/duckdb", True),
-        ("1-2 r-xp 0 08:01 7 /home/duckdb/bin/server", False),
+        ("1-2 r-xp 0 08:01 7 /srv/duckdb/bin/server", False),
         ("1-2 r-xp 0 08:01 7 /usr/lib/libother.so", False),
     ],
 )

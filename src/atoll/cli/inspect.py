@@ -67,7 +67,7 @@ def _inspect(target: str, interval_s: float) -> list[Inspection]:
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=os.geteuid()):
         try:
-            refuse_foreign(host, pid)
+            refuse_foreign(host, pid, uid=os.geteuid())
             found.append(inspect_process(host, pid, machine, interval_s=interval_s, files=files))
         except (ProcessGone, NotPermitted) as fault:
             faults.append(fault)

@@ -15,7 +15,7 @@ from atoll.host.api import Host
 from atoll.inspect.numa_maps import NumaLine, parse_numa_maps
 from atoll.schema.cpulist import parse_cpulist
 
-_PREFIX_BYTES = (512, 4096)
+_PREFIX_BYTES = (128, 512, 4096)
 
 
 class Policy(NamedTuple):
@@ -46,7 +46,7 @@ def process_policy(host: Host, pid: int) -> str:
 
     Read off a mapping that nobody gives a policy of its own: the program's file, which comes
     early, else the stack. Only the start of numa_maps is read if that is enough: the kernel
-    counts the pages of every line that it hands out. Raises OSError.
+    counts the pages of every line that it hands out, and a heap may be the sixth. Raises OSError.
     """
     path = f"/proc/{pid}/numa_maps"
     try:

@@ -16,6 +16,8 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
     processes, others their own. Raises UsageError where there is none, NotPermitted where there
     are only processes that this user may not look into.
     """
+    if not target:
+        raise UsageError("name a process: a pid, a deployment or a program")
     if target.isascii() and target.isdecimal():
         return [_by_pid(host, int(target))]
     found = [pid for pid in _by_name(host, target) if uid in (0, owner(host, pid))]
@@ -32,12 +34,17 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
     return found
 
 
-def refuse_foreign(host: Host, pid: int) -> None:
+def refuse_foreign(host: Host, pid: int, *, uid: int) -> None:
     """Raises NotPermitted where the kernel would hide most of the process (ptrace(2), access
     mode): another user's, or one of ours with raised or dropped rights."""
     try:
         host.read_link(f"/proc/{pid}/exe")
     except PermissionError:
+        if uid == 0:  # CAP_SYS_PTRACE or one of its capabilities is not ours
+            raise NotPermitted(
+                f"process {pid} has rights (capabilities) that this root lacks; look from outside "
+                "of the container or sandbox"
+            ) from None
         whose = "is another user's, or has protected itself"
         raise NotPermitted(f"process {pid} {whose}; look as root (sudo)") from None
     except OSError:

@@ -22,7 +22,12 @@ def cache_dir(*parts: str) -> Path:
 
 
 def state_dir(*parts: str) -> Path:
-    return _made(_base("XDG_STATE_HOME", ".local/state").joinpath("atoll", *parts))
+    return _made(state_path(*parts))
+
+
+def state_path(*parts: str) -> Path:
+    """As `state_dir`, but only looked for: nothing is made."""
+    return _base("XDG_STATE_HOME", ".local/state").joinpath("atoll", *parts)
 
 
 def run_dir(*parts: str) -> Path:

@@ -23,7 +23,7 @@ from atoll.host.api import Host
 from atoll.schema.base import parse
 from atoll.schema.deployment import Deployment
 from atoll.store.files import write_atomic
-from atoll.store.paths import state_dir
+from atoll.store.paths import state_dir, state_path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -48,7 +48,7 @@ def logs(name: str) -> Path:
 
 def names() -> list[str]:
     """Every name with a record, sorted."""
-    return sorted(path.parent.name for path in state_dir("deployments").glob("*/deployment.json"))
+    return sorted(path.parent.name for path in state_path("deployments").glob("*/deployment.json"))
 
 
 def read(name: str) -> Deployment | None:
