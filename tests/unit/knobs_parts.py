@@ -52,12 +52,24 @@ FILES = {
 
 
 class Kernel(FakeHost):
-    """`refused` holds errnos for a path, or for one value of it; `before` hears every write."""
+    """`refused` holds errnos for a path, or for one value of it; those of `unreadable` are met by
+    reading. `before` hears every write."""
 
     def __init__(self, files: Mapping[str, str] = FILES) -> None:
         super().__init__(files)
         self.refused: dict[str | tuple[str, str], int] = {}
+        self.unreadable: dict[str, int] = {}
         self.before: Callable[[str, str], None] = lambda path, value: None
+
+    def offline(self, policy: int) -> None:
+        """As the kernel shows a CPU frequency policy when its last CPU has gone."""
+        for name in ("scaling_governor", "scaling_available_governors"):
+            self.unreadable[f"{CPUFREQ}/policy{policy}/{name}"] = errno.EBUSY
+
+    def read_text(self, path: str) -> str:
+        if number := self.unreadable.get(path):
+            raise OSError(number, os.strerror(number), path)
+        return super().read_text(path)
 
     def write_text(self, path: str, text: str) -> None:
         value = text.strip()

@@ -188,6 +188,86 @@ def test_somebody_elses_value_is_reported_and_left_alone(
     assert kernel.files == FILES
 
 
+@pytest.mark.parametrize(
+    ("asked", "theirs", "takes_over"),
+    [
+        ("governor=performance", {governor(0): "schedutil"}, "governor=0=schedutil"),
+        (
+            "governor=performance",
+            {governor(1): "schedutil", governor(10): "powersave"},
+            "governor=1=schedutil,10=powersave",
+        ),
+        ("irq-affinity=24=0,25=0", {irq(24): "0-1,3"}, "irq-affinity=24=0-1,3"),
+        ("weighted-interleave=0=3", {f"{WEIGHTS}/node1": "9"}, "weighted-interleave=1=9"),
+    ],
+)
+def test_what_is_told_to_take_a_value_over_does(
+    asked: str,
+    theirs: dict[str, str],
+    takes_over: str,
+    kernel: Kernel,
+    atoll: Atoll,
+    capsys: Capture,
+) -> None:
+    assert atoll("set", asked) == 0
+    kernel.files |= {path: f"{value}\n" for path, value in theirs.items()}
+    before = dict(kernel.files)
+    for arguments in (["show"], ["set", asked]):
+        capsys.readouterr()
+        assert atoll(*arguments) == 1
+        assert f"'atoll knobs set {takes_over}' takes it over" in capsys.readouterr().err
+    assert kernel.files == before
+    assert atoll("set", takes_over) == 0
+    assert kernel.files == before
+    assert atoll("show") == 0
+    assert atoll("undo", "--all") == 0
+    assert kernel.files == FILES
+
+
+def test_nothing_is_told_where_nothing_takes_it_over(
+    kernel: Kernel, atoll: Atoll, capsys: Capture
+) -> None:
+    kernel.files[f"{WEIGHTS}/auto"] = "false\n"
+    assert atoll("set", "weighted-interleave=0=3") == 0
+    kernel.write_text(f"{WEIGHTS}/auto", "true")
+    capsys.readouterr()
+    assert atoll("undo", "--all") == 1
+    told = capsys.readouterr().err
+    assert "changed by somebody else" in told and "takes it over" not in told
+
+
+def test_policies_without_a_cpu_online_are_passed_over(
+    kernel: Kernel, atoll: Atoll, capsys: Capture
+) -> None:
+    kernel.offline(1)
+    assert atoll("set", "governor=performance") == 0
+    assert [kernel.files[governor(p)] for p in (0, 1, 10)] == [
+        "performance\n",
+        "powersave\n",
+        "performance\n",
+    ]
+    assert atoll("set", "governor=1=performance") == 2
+    assert "no CPU policy with CPUs online 1 here; there are 0,10" in capsys.readouterr().err
+    assert atoll("undo", "--all") == 0
+    assert kernel.files == FILES
+
+
+def test_what_went_offline_is_undone_when_it_is_back(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("set", "governor=performance") == 0
+    kernel.offline(1)
+    for arguments in (["show"], ["undo", "--all"]):
+        capsys.readouterr()
+        assert atoll(*arguments) == 1
+        told = capsys.readouterr().err
+        assert governor(1) in told and "somebody else" not in told
+    assert [switch.path for switch in on_disk(journal).switches] == [governor(1)]
+    kernel.unreadable = {}
+    assert atoll("undo", "--all") == 0
+    assert kernel.files == FILES
+
+
 def test_a_value_that_somebody_put_back_is_done_with(
     kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
 ) -> None:

@@ -37,7 +37,7 @@ Settings = st.dictionaries(
     st.sampled_from(VALUES),
     max_size=4,
 )
-Weights = st.none() | st.tuples(st.sampled_from(VALUES), st.sampled_from(VALUES))
+Weights = st.none() | st.tuples(st.sampled_from(VALUES), st.none() | st.sampled_from(VALUES))
 
 
 class Killed(BaseException):
@@ -131,18 +131,25 @@ class Commands(RuleBasedStateMachine):
         return report
 
     @rule(asked=Settings, weights=Weights, live=st.integers(0, 60))
-    def set_some(self, asked: dict[str, str], weights: tuple[str, str] | None, live: int) -> None:
+    def set_some(
+        self, asked: dict[str, str | None], weights: tuple[str, str | None] | None, live: int
+    ) -> None:
         if weights is not None:
             asked = asked | {AUTO: "false"} | dict(zip(NODES, weights, strict=True))
         wanted = [Wanted(KNOB[path], path, value) for path, value in asked.items()]
-        before = dict(self.world.values)
+        before, disk = dict(self.world.values), self.world.disk
+        settled = disk is not None and disk.boot_id == self.boot_id and disk.action is None
+        ours = {s.path: (s.ours, s.original) for s in disk.switches} if disk and settled else {}
         report = self.command(live, "turn", wanted)
         if report is None:
             return
         after = self.world.values
         kinds = {note.kind for note in report.notes}
         if kinds <= {Kind.TURNED, Kind.SAME}:
-            assert all(after[path] == value for path, value in asked.items())
+            assert all(after[path] == value for path, value in asked.items() if value is not None)
+            # What only stays does not take somebody else's value over.
+            stays = [path for path, value in asked.items() if value is None and path in ours]
+            assert all(before[path] in ours[path] for path in stays)
         elif not self.world.refused and Kind.REFUSED not in kinds and not live < 60:
             assert all(after[path] == before[path] for path in asked)
 

@@ -14,7 +14,7 @@ from atoll.cli import knobs as command
 from atoll.cli import run
 from atoll.errors import NotPermitted
 from atoll.host.local import LocalHost
-from atoll.knobs.control import Control
+from atoll.knobs.control import BOOT_ID, Control
 from atoll.knobs.journal import JournalFolder
 from tests.unit.knobs_parts import (
     BALANCING,
@@ -169,6 +169,32 @@ def test_without_root_undo_reads_the_journal(
     assert "swappiness: 30 now, changed by somebody else" in printed.err
     assert f"turn {BALANCING} 1 || fail" in printed.out
     assert f"turn {SWAPPINESS}" not in printed.out
+
+
+def test_without_root_the_journal_of_an_earlier_boot_means_nothing(
+    kernel: Kernel,
+    journal: JournalFolder,
+    atoll: Atoll,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert atoll("set", "swappiness=10") == 0
+    kernel.files |= {BOOT_ID: "boot-2\n", SWAPPINESS: "60\n"}
+    refuse_the_folder(monkeypatch, journal)
+    capsys.readouterr()
+    assert atoll("show") == 0
+    told = capsys.readouterr()
+    assert told.err == "" and "BEFORE" not in told.out
+
+
+def test_control_characters_do_not_reach_the_terminal(
+    kernel: Kernel, atoll: Atoll, capsys: Capture
+) -> None:
+    kernel.files[SWAPPINESS] = "\x1b[31m60\n"
+    assert atoll("show") == atoll("show", "swappiness") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert atoll("set", "swappiness=10") == 1
+    assert "holds no value that could be put back" in capsys.readouterr().err
 
 
 def test_without_root_an_interrupted_set_is_settled_first(

@@ -40,7 +40,7 @@ def show(names: tuple[str, ...], as_json: bool) -> None:
     """Show the knobs, and what they were where Atoll has set them.
 
     With NAMEs, all about these: what they take, do, who advises what, and what to do instead.
-    Exit code 1: somebody else has changed a knob since.
+    Exit code 1: somebody else has changed a knob since, or it cannot be read any more.
     """
     chosen = [knob_named(name) for name in names]
     states, outcome = _control().show()

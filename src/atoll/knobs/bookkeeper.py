@@ -54,7 +54,7 @@ class Report:
 class Wanted:
     knob: str
     path: str
-    value: str
+    value: str | None  # None: what it holds, which stays and is part of its knob's value
 
 
 Step = Read | Write | Keep
@@ -170,7 +170,7 @@ class Bookkeeper:
             return None
         for each in wanted:
             if known[each.path].next is None:
-                self._note(Kind.SAME, known[each.path], now=each.value)
+                self._note(Kind.SAME, known[each.path], now=self._values[each.path])
         running = {switch.knob for switch in known.values() if switch.next is not None}
         old = {switch.path for switch in journal.switches}
         switches = [

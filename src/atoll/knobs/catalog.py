@@ -28,7 +28,7 @@ class Knob:
     title: str
     patterns: tuple[str, ...]  # paths, at most one '*' each, in the order of writing
     takes: str  # what `set` takes, for people
-    wanted: Callable[[str, wanted.Here], dict[str, str]]  # raises UsageError, ValueError
+    wanted: Callable[[str, wanted.Here], Mapping[str, str | None]]  # UsageError, ValueError
     does: str
     advice: tuple[str, ...]
     instead: str  # what reaches one process only
@@ -113,9 +113,10 @@ KNOBS: dict[str, Knob] = {
             "governor",
             "how CPUs choose their frequency",
             ("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",),
-            "a governor that all CPUs have, such as performance",
+            "a governor that all CPUs have, such as performance, or POLICY=GOVERNOR,...",
             wanted.governor,
-            "One governor for every CPU frequency policy. Absent in most virtual machines.",
+            "One governor for every CPU frequency policy, or for those that are named. A policy "
+            "whose CPUs are all offline has none. Absent in most virtual machines.",
             (
                 "performance: TuneD's throughput-performance; whoever measures, so that runs are "
                 "alike",
@@ -172,7 +173,7 @@ def has_file(name: str, path: str) -> bool:
 
 
 def shown(knob: Knob, values: Mapping[str, str]) -> str:
-    """The values of a knob's files (path -> value) in one line, as `set` takes them."""
+    """The values of a knob's files (path -> value) in one line, for people."""
     if len(knob.patterns) == 1 and "*" not in knob.patterns[0]:
         return next(iter(values.values()), "")
     keyed = {key: value for path, value in values.items() if (key := key_of(path)) is not None}
@@ -181,3 +182,13 @@ def shown(knob: Knob, values: Mapping[str, str]) -> str:
     modes = [value for path, value in values.items() if key_of(path) is None]
     words = [format_keyed(keyed), *("(auto)" if mode == "true" else "(manual)" for mode in modes)]
     return " ".join(filter(None, words))
+
+
+def setting(knob: Knob, values: Mapping[str, str]) -> str:
+    """What `set` takes to give exactly these files (path -> value) their values; empty where it
+    takes nothing that does, as for the mode of the weights."""
+    keyed = {key_of(path): value for path, value in values.items()}
+    if len(keyed) == 1 and None in keyed and not knob.whole:
+        return keyed[None]
+    numbered = {key: value for key, value in keyed.items() if key is not None}
+    return format_keyed(numbered) if len(numbered) == len(values) else ""

@@ -49,8 +49,13 @@ class KnobState:
         return [
             switch
             for switch in self.switches
-            if self.values.get(switch.path) not in (switch.ours, switch.next)
+            if self.values.get(switch.path, switch.ours) not in (switch.ours, switch.next)
         ]
+
+    @property
+    def lost(self) -> list[Switch]:
+        """What cannot be read any more: the interrupt is gone, the CPUs are offline."""
+        return [switch for switch in self.switches if switch.path not in self.values]
 
 
 class Control:
@@ -65,10 +70,11 @@ class Control:
             with contextlib.suppress(CheckFailed):  # another command will settle it
                 outcome = self._carry_out("atoll knobs show", None, wait_s=0)
         journal = self._folder.read()
-        if journal is None or journal.boot_id != self._boot_id():
-            switches: tuple[Switch, ...] = ()
-        else:
+        switches: tuple[Switch, ...] = ()
+        if journal is not None and journal.boot_id == self._boot_id():
             switches = journal.switches
+        elif outcome.script:  # root's next command drops them; meanwhile they mean nothing
+            outcome = Outcome(())
         return [self._state(knob, switches) for knob in KNOBS.values()], outcome
 
     def set(self, asked: Sequence[tuple[str, str]]) -> Outcome:
@@ -77,12 +83,9 @@ class Control:
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"{name}: asked for twice")
-        self._wanted(asked)
+        wanted = self._wanted(asked)
         title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
-        # Asked again when the lock is held and all is settled: what stays is read anew then.
-        return self._carry_out(
-            title, lambda keeper, journal: keeper.turn(journal, self._wanted(asked))
-        )
+        return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
 
     def undo(self, names: Sequence[str]) -> Outcome:
         """Give the originals of these knobs back, or of all where there are no names."""

@@ -6,13 +6,14 @@ own. What the kernel would refuse is refused here, with a better word. ValueErro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.knobs.files import key_of
-from atoll.knobs.values import choices, parse_keyed, value_of
+from atoll.knobs.values import choices, parse_keyed
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -42,20 +43,36 @@ def choice(text: str, here: Here) -> dict[str, str]:
 
 
 def governor(text: str, here: Here) -> dict[str, str]:
-    for path in here.paths:
-        known = path.rpartition("/")[0] + "/scaling_available_governors"
-        allowed = here.host.read_text(known).split()
-        if text not in allowed:
-            raise UsageError(f"CPU policy {key_of(path)} has only {', '.join(allowed)}")
-    return dict.fromkeys(here.paths, text)
+    policies = {key: path for path in here.paths if (key := key_of(path)) is not None}
+    allowed = {key: found for key, path in policies.items() if (found := _governors(path, here))}
+    if "=" in text:
+        asked = _of_these(parse_keyed(text), allowed, "CPU policy with CPUs online")
+    else:
+        asked = dict.fromkeys(allowed, text)
+    for key, value in asked.items():
+        if value not in allowed[key]:
+            raise UsageError(f"CPU policy {key} has only {', '.join(allowed[key])}")
+    return {policies[key]: value for key, value in asked.items()}
 
 
-def weights(text: str, here: Here) -> dict[str, str]:
-    """All weights, also those that stay: the ratio is the value. `auto` goes off first."""
+def _governors(path: str, here: Here) -> list[str]:
+    """None where all CPUs of the policy are offline: the kernel keeps the folder and says EBUSY
+    (drivers/cpufreq/cpufreq.c, show)."""
+    known = path.rpartition("/")[0] + "/scaling_available_governors"
+    try:
+        return here.host.read_text(known).split()
+    except OSError as fault:
+        if fault.errno == errno.EBUSY:
+            return []
+        raise
+
+
+def weights(text: str, here: Here) -> dict[str, str | None]:
+    """All weights, also those that stay (None): the ratio is the value. `auto` goes off first."""
     nodes = {key: path for path in here.paths if (key := key_of(path)) is not None}
     asked = _of_these(parse_keyed(text), nodes, "node")
-    mode = {path: "false" for path in here.paths if key_of(path) is None}
-    kept = {path: value_of(here.host.read_text(path)) for path in nodes.values()}
+    mode: dict[str, str | None] = {path: "false" for path in here.paths if key_of(path) is None}
+    kept = dict.fromkeys(nodes.values())
     return mode | kept | {nodes[key]: _integer(value, 1, 255) for key, value in asked.items()}
 
 
@@ -73,7 +90,7 @@ def irqs(text: str, here: Here) -> dict[str, str]:
     return found
 
 
-def _of_these(asked: dict[int, str], there: dict[int, str], what: str) -> dict[int, str]:
+def _of_these(asked: dict[int, str], there: Collection[int], what: str) -> dict[int, str]:
     for key in asked:
         if key not in there:
             raise UsageError(f"no {what} {key} here; there are {format_cpulist(there)}")

@@ -10,7 +10,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from atoll.knobs.catalog import KNOBS, shown
+from atoll.knobs.catalog import KNOBS, setting, shown
 from atoll.knobs.control import KnobState
 from atoll.knobs.notes import Kind, Note
 
@@ -43,7 +43,8 @@ def table(states: Sequence[KnobState], *, width: int, colour: bool) -> str:
 
 
 def now(state: KnobState) -> str:
-    return shown(state.knob, state.values) if state.values else ""
+    text = shown(state.knob, state.values) if state.values else ""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def before(state: KnobState) -> str:
@@ -78,16 +79,22 @@ def page(state: KnobState, *, width: int) -> str:
 
 
 def foreign_lines(states: Iterable[KnobState]) -> list[str]:
-    return [
-        _foreign(
-            state.knob.name,
-            {switch.path: state.values.get(switch.path, "gone") for switch in state.foreign},
-            {switch.path: switch.ours for switch in state.foreign},
-            {switch.path: switch.original for switch in state.foreign},
-        )
-        for state in states
-        if state.foreign
-    ]
+    """What is not as we left it."""
+    lines = []
+    for state in states:
+        name = state.knob.name
+        if state.foreign:
+            here = {switch.path: state.values[switch.path] for switch in state.foreign}
+            ours = {switch.path: switch.ours for switch in state.foreign}
+            original = {switch.path: switch.original for switch in state.foreign}
+            lines.append(_foreign(name, here, ours, original))
+        if state.lost:
+            original = {switch.path: switch.original for switch in state.lost}
+            lines.append(
+                f"{name}: it cannot be read any more, so it cannot be undone "
+                f"(it was {_text(name, original)}): {', '.join(sorted(original))}"
+            )
+    return lines
 
 
 def done_lines(notes: Sequence[Note]) -> list[str]:
@@ -165,12 +172,11 @@ _DONE: dict[Kind, Callable[[str, list[Note]], str]] = {
 def _foreign(
     knob: str, here: dict[str, str], ours: dict[str, str], original: dict[str, str]
 ) -> str:
-    now = _text(knob, here)
+    takes_over = setting(KNOBS[knob], here)
     return (
-        f"{knob}: {now} now, changed by somebody else since it was set to {_text(knob, ours)} "
-        f"(before that {_text(knob, original)}); left alone. "
-        f"'atoll knobs set {knob}={now}' takes it over"
-    )
+        f"{knob}: {_text(knob, here)} now, changed by somebody else since it was set to "
+        f"{_text(knob, ours)} (before that {_text(knob, original)}); left alone"
+    ) + (f". 'atoll knobs set {knob}={takes_over}' takes it over" if takes_over else "")
 
 
 def _brief(text: str) -> str:
