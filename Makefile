@@ -112,18 +112,34 @@ test-wheel: setup  ## Build the wheel and use it outside the checkout
 	-$(BIN)/pytest tests/wheel --junit-xml=$(RESULTS)/test-wheel/wheel.xml
 	@$(BIN)/python -m tools.test_summary --want wheel $(RESULTS)/test-wheel
 
+# A guest boots on little more than one core, so two processes take the topologies in turns.
+.PHONY: test-vm
+test-vm: setup  ## Placement, inspect and knobs on emulated machines with nodes and chiplets
+	@rm -rf $(RESULTS)/test-vm && mkdir -p $(RESULTS)/test-vm/turns
+	-$(BIN)/python -m tools.ensure_guest
+	-@vm() { $(BIN)/pytest tests/vm --turns=$(RESULTS)/test-vm/turns \
+	        --junit-xml=$(RESULTS)/test-vm/vm-$$1.xml; }; \
+	    vm 2 >$(RESULTS)/test-vm/vm-2.log 2>&1 & vm 1 || true; wait; \
+	    echo "==== the other process"; cat $(RESULTS)/test-vm/vm-2.log
+	@$(BIN)/python -m tools.test_summary --want vm-1 --want vm-2 $(RESULTS)/test-vm
+
+.PHONY: test-vm-boots
+test-vm-boots: setup  ## 50 boots in a row, each with a smoke test
+	@$(BIN)/python -m tools.ensure_guest
+	$(BIN)/python -m tests.vm.boots 50
+
 # Also when one of them fails the others run: .ci/run and a reader want the whole picture.
 .PHONY: test-rest
 test-rest:
-	@failed=0; for target in test-san test-browser test-wheel; do \
+	@failed=0; for target in test-san test-browser test-wheel test-vm; do \
 	    $(MAKE) --no-print-directory $$target || failed=1; done; exit $$failed
 
 .PHONY: test-all
-test-all:  ## test, test-san, test-browser and test-wheel
+test-all:  ## test, test-san, test-browser, test-wheel and test-vm
 	@failed=0; for target in test test-rest; do \
 	    $(MAKE) --no-print-directory $$target || failed=1; done; \
 	$(BIN)/python -m tools.test_summary $(RESULTS)/test $(RESULTS)/test-san \
-	    $(RESULTS)/test-browser $(RESULTS)/test-wheel; exit $$failed
+	    $(RESULTS)/test-browser $(RESULTS)/test-wheel $(RESULTS)/test-vm; exit $$failed
 
 .PHONY: test-long
 test-long: setup jdk  ## Tests that take long: TPC-H answers at scale factor 1; never in CI

@@ -15,7 +15,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,6 +40,16 @@ class Expected:
 def read_cases(path: Path) -> list[Case]:
     """The test cases of one JUnit file. Raises ElementTree.ParseError on a cut-off file."""
     return [_case(path.stem, element) for element in ElementTree.parse(path).iter("testcase")]
+
+
+def read_counts(path: Path) -> Counter[str]:
+    """Whole numbers that the suite itself recorded (boots of guests), added up by their names."""
+    found: Counter[str] = Counter()
+    for element in ElementTree.parse(path).iterfind("./testsuite/properties/property"):
+        name, value = element.get("name", ""), element.get("value", "")
+        if value.isdecimal():
+            found[f"{path.parent.name}: {name}"] += int(value)
+    return found
 
 
 def _case(stem: str, element: ElementTree.Element) -> Case:
@@ -98,13 +108,16 @@ def unexpected(cases: Sequence[Case], expected: Sequence[Expected]) -> list[Case
     ]
 
 
-def render(cases: Sequence[Case], faults: Sequence[str]) -> str:
+def render(
+    cases: Sequence[Case], faults: Sequence[str], recorded: Mapping[str, int] | None = None
+) -> str:
     """The summary as text; its last line holds the totals."""
     lines = ["", "What ran"]
     counts = Counter((case.suite, case.outcome) for case in cases)
     for suite in sorted({case.suite for case in cases}):
         passed, failed, skipped = (counts[suite, kind] for kind in ("passed", "failed", "skipped"))
         lines.append(f"  {suite:<24} {passed:5} passed {failed:4} failed {skipped:4} skipped")
+    lines += [f"  {name}: {count}" for name, count in sorted((recorded or {}).items())]
     skips = Counter((case.suite, case.reason) for case in cases if case.outcome == "skipped")
     if skips:
         lines.append("What could not run")
@@ -129,6 +142,7 @@ def main(argv: Sequence[str]) -> int:
     cases: list[Case] = []
     faults: list[str] = []
     seen: set[str] = set()
+    recorded: Counter[str] = Counter()
     for folder in given.folders:
         files = sorted(folder.glob("*.xml"))
         if not files:
@@ -136,6 +150,7 @@ def main(argv: Sequence[str]) -> int:
         for path in files:
             try:
                 found = read_cases(path)
+                recorded += read_counts(path)
             except ElementTree.ParseError as fault:
                 faults.append(f"{path}: cut off ({fault})")
                 continue
@@ -152,7 +167,7 @@ def main(argv: Sequence[str]) -> int:
             f"{case.name}: skipped, and not on {given.expected_skips}: {case.reason}"
             for case in unexpected(cases, expected)
         ]
-    print(render(cases, faults))
+    print(render(cases, faults, recorded))
     return 1 if faults or any(case.outcome == "failed" for case in cases) else 0
 
 

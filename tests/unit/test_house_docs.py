@@ -30,6 +30,7 @@ def test_every_make_target_that_is_named_exists(root: Path) -> None:
 def test_the_targets_of_the_manual_are_described(root: Path) -> None:
     described = {name for name, line in makefile_targets(root).items() if line}
     assert described >= {"demo", "test", "test-all", "test-san", "test-browser", "test-long"}
+    assert described >= {"test-vm", "test-vm-boots"}
     assert described >= {"setup", "lint", "format", "docs", "perf", "lock", "clean"}
 
 

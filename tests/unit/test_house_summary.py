@@ -107,3 +107,16 @@ def test_an_expected_skip_wants_a_reason() -> None:
 
 def test_the_committed_list_can_be_read(root: Path) -> None:
     summary.read_expected((root / "tests/expected_skips.txt").read_text())
+
+
+def test_what_a_suite_counts_is_added_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, boots in (("vm-1", 2), ("vm-2", 1)):
+        properties = '<property name="boots" value="1"/>' * boots
+        text = PYTEST.replace(
+            'name="pytest">', f'name="pytest"><properties>{properties}</properties>'
+        )
+        (tmp_path / f"{name}.xml").write_text(text)
+    summary.main([str(tmp_path)])
+    assert f"  {tmp_path.name}: boots: 3\n" in capsys.readouterr().out
