@@ -16,7 +16,7 @@ import pytest
 from atoll.engines.postgresql_client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.schema.deployment import Deployment, State
-from atoll.supervise import records, segments
+from atoll.supervise import records
 from tests.engines.deployment_parts import left_over, until, until_gone
 from tests.engines.postgresql_parts import ORDINARY_USER, ask, at_work, busy, pids
 
@@ -59,12 +59,13 @@ def up(name: str, policy: str) -> Iterator[Deployment]:
 
 def traces(record: Deployment) -> list[str]:
     """What is left of a deployment: processes, folders, System V segments, shared memory files."""
-    made = segments.left_over(
-        Path("/proc/sysvipc/shm").read_text(),
-        makers=set(pids(record)),
-        uid=os.getuid(),
-        since_unix_s=record.created_unix_s,
-    )
+    title, *rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines())
+    table = [dict(zip(title, map(int, row), strict=False)) for row in rows]
+    made = [
+        entry["shmid"]
+        for entry in table
+        if entry["cpid"] in pids(record) and entry["ctime"] >= int(record.created_unix_s)
+    ]
     shared = [
         path
         for path in Path("/dev/shm").glob("PostgreSQL.*")

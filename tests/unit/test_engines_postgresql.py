@@ -20,7 +20,6 @@ from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
-from atoll.supervise.segments import left_over
 from tests.unit.machines import GIB, MIB, NodeShape, build, milan
 
 HOME = "/usr/lib/postgresql/15/bin"
@@ -270,29 +269,3 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = run_instance(tmp_path / "no-bin", tmp_path / "template", tmp_path / "data", "c")
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {tmp_path}/no-bin/initdb: No such file")
-
-
-# ---- what killed servers leave
-
-TABLE = """\
-       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid \
-     atime      dtime      ctime                   rss                  swap
-  10021230          4   600                    56   100   102      0  1000  1000  1000  1000 \
-1795237278 1795237279       2000                  4096                     0
-  10021231          5   600                    56   100   102      1  1000  1000  1000  1000 \
-1795237278 1795237279       2000                  4096                     0
-  10021232          6   600                    56   100   102      0  1001  1000  1000  1000 \
-1795237278 1795237279       2000                  4096                     0
-  10021233          7   600                    56   100   102      0  1000  1000  1000  1000 \
-1795237278 1795237279       1999                  4096                     0
-  10021234          8   600                    56   101   102      0  1000  1000  1000  1000 \
-1795237278 1795237279       2000                  4096                     0
-"""
-
-
-def test_only_what_the_deployments_own_processes_left_is_removed() -> None:
-    """Not what is attached, another user's, older than the deployment, or another process's."""
-    assert left_over(TABLE, makers={100}, uid=1000, since_unix_s=2000.7) == [4]
-    assert left_over(TABLE, makers={100, 101}, uid=1000, since_unix_s=2000.7) == [4, 8]
-    assert left_over(TABLE, makers=set(), uid=1000, since_unix_s=0) == []
-    assert left_over(TABLE.splitlines()[0], makers={100}, uid=1000, since_unix_s=0) == []

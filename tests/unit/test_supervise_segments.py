@@ -1,0 +1,104 @@
+"""System V segments: of a killed server's very own goes away, and no stranger's whatever it is."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from atoll.schema.deployment import Deployment
+from atoll.supervise import segments
+from atoll.supervise.segments import Segment, left_over, named_by
+
+# As PostgreSQL 15 writes it; the last line is its state.
+LOCK_FILE = """\
+4242
+/var/x/data-0
+1795237278
+5432
+/run/x
+
+ 10021230         4
+ready
+"""
+_IPC_PRIVATE = 0  # a key that every such segment has
+NAMED = Segment(id=4, key=10021230, creator_pid=4242)
+HEAD = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap"
+
+
+def row(key: int, shmid: int, cpid: int, nattch: int = 0, uid: int = 1000) -> str:
+    return f"{key} {shmid} 600 56 {cpid} 102 {nattch} {uid} 1000 1000 1000 1 2 3 4096 0"
+
+
+def test_the_lock_file_names_the_segment() -> None:
+    assert named_by(LOCK_FILE) == NAMED
+    # A negative key as an unsigned long, as C casts it.
+    assert named_by(LOCK_FILE.replace(" 10021230", str((1 << 64) - 5))) == Segment(
+        4, (1 << 32) - 5, 4242
+    )
+
+
+@given(st.text(max_size=200) | st.integers(0, len(LOCK_FILE)).map(lambda end: LOCK_FILE[:end]))
+def test_any_other_text_names_none_or_a_whole_one(text: str) -> None:
+    found = named_by(text)
+    assert found is None or all(isinstance(number, int) for number in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (row(10021230, 4, 4242), [4]),
+        (row(10021230, 4, 4242, nattch=1), []),
+        (row(10021230, 4, 4242, uid=1001), []),
+        (row(10021230, 5, 4242), []),  # a program that was given the same pid, and its key
+        (row(10021231, 4, 4242), []),
+        (row(10021230, 4, 4243), []),
+    ],
+)
+def test_only_the_named_one_of_this_user_and_unattached(line: str, found: list[int]) -> None:
+    table = f"{HEAD}\n{row(1, 2, 3)}\n{line}\n"
+    assert left_over(table, named={NAMED}, uid=1000) == found
+    assert left_over(table, named=set(), uid=1000) == []
+
+
+@pytest.mark.parametrize("table", ["", HEAD])
+def test_a_table_without_rows(table: str) -> None:
+    assert left_over(table, named={NAMED}, uid=1000) == []
+
+
+@pytest.fixture
+def made() -> Iterator[list[int]]:
+    """Two segments that this process has made and that nobody has attached."""
+    ids = [ctypes.CDLL(None).shmget(_IPC_PRIVATE, 56, 0o600) for _ in range(2)]
+    assert all(each >= 0 for each in ids)
+    yield ids
+    for each in ids:
+        ctypes.CDLL(None).shmctl(each, 0, None)
+
+
+def test_of_two_real_ones_of_one_process_the_named_one_goes(
+    made: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    deployment = Deployment.model_construct(
+        run_dir=str(tmp_path / "run"), scratch_dir=str(tmp_path / "scratch")
+    )
+
+    def there() -> set[int]:
+        rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+        return {int(each.split()[1]) for each in rows} & set(made)
+
+    segments.remove(deployment)  # its data is gone: it cannot be told, so nothing is touched
+    assert there() == set(made)
+    (tmp_path / "scratch/data-0").mkdir(parents=True)
+    text = LOCK_FILE.replace("4242", str(os.getpid())).replace("10021230         4", "{}")
+    (tmp_path / "scratch/data-0/postmaster.pid").write_text(
+        text.format(f"{_IPC_PRIVATE} {made[0]}")
+    )
+    segments.remove(deployment)
+    assert there() == {made[1]}
