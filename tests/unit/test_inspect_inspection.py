@@ -13,7 +13,7 @@ from atoll.inspect.policy import Policy, parse_policy, plain, process_policy
 from atoll.inspect.surroundings import NO_CLUES, parse_free, read_clues, read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.deployment import ProcessId
-from tests.unit.inspect_parts import MACHINE, MIB, NODE_CPUS, thread
+from tests.unit.inspect_parts import MACHINE, MIB, NODE_CPUS, ONE_NODE, thread
 from tests.unit.test_inspect import stat
 
 NUMA_MAPS = "5500 bind:0 file=/bin/server mapped=2 N0=2 kernelpagesize_kB=4\n"
@@ -272,6 +272,14 @@ def test_the_cpuset_of_either_version(proc: Proc, cgroup: str, file: str) -> Non
     proc.files |= {"/proc/60/cgroup": cgroup, file: "2-3\n"}
     clues = read_clues(proc, 60, MACHINE)
     assert (clues.cpuset, clues.cpuset_name) == (frozenset({2, 3}), "/box")
+
+
+def test_each_thread_s_own_policy_is_a_clue(proc: Proc) -> None:
+    proc.add(61)
+    proc.files["/proc/60/task/61/stat"] = ""  # the kernel shows a thread under its own number, too
+    proc.files["/proc/61/numa_maps"] = "5500 interleave:0-1 file=/bin/server mapped=2 N0=2\n"
+    assert read_clues(proc, 60, MACHINE).policies == {60: "bind:0", 61: "interleave:0-1"}
+    assert read_clues(proc, 60, ONE_NODE).policies == {}
 
 
 def test_what_cannot_be_read_gives_no_clue() -> None:

@@ -134,6 +134,22 @@ def test_a_policy_of_the_mapping_s_own() -> None:
     assert (found.expected, found.found) == ("nodes 1", "64 MiB on node 0")
 
 
+def test_a_thread_that_has_a_policy_of_its_own_is_named() -> None:
+    moved = memory(mapping({1: 64 * MIB}))
+    threads = [thread(), thread(PID + 1, comm="loader"), thread(PID + 2)]
+    clues = Clues(policies={PID: "bind:0", PID + 1: "bind:1", PID + 2: "bind:0"})
+    (found,) = memory_findings(moved, "bind:0", threads, scene(GIVEN, clues=clues), {})
+    assert found.cause == (
+        f"thread {PID + 1} (loader) has a policy of its own, bind:1 (set_mempolicy)"
+    )
+    both = Clues(policies={PID + 1: "bind:1", PID + 2: "interleave:0-1"})
+    (found,) = memory_findings(moved, "bind:0", threads, scene(GIVEN, clues=both), {})
+    assert "(loader) and 1 more have policies of their own" in found.cause
+    without = Clues(policies={PID + 1: "prefer:0"})  # not where the pages are
+    (found,) = memory_findings(moved, "bind:0", threads, scene(GIVEN, clues=without), {})
+    assert "has a policy of its own" not in found.cause
+
+
 def test_a_sample_knows_no_policy_and_says_what_else_it_may_be() -> None:
     sampled = memory(mapping({1: 2000 * MIB, 0: 8000 * MIB}, policy=""), sampled=True)
     for policy in ("bind:0", "default"):

@@ -61,6 +61,10 @@ def test_any_process_that_is_moved(guest: Guest) -> None:
     assert (thread["code"], thread["tid"]) == ("thread-outside", steps["thread"])
     assert (thread["expected"], thread["found"]) == ("CPUs 0-7", "CPUs 8")
 
+    assert largest(steps["own policy"])["found"] == "16 MiB on node 1"
+    assert f"thread {steps['binder']} (" in largest(steps["own policy"])["cause"]
+    assert "has a policy of its own, bind:1" in largest(steps["own policy"])["cause"]
+
     # Nothing bound, but kept to the CPUs of node 0: memory belongs beside them.
     assert steps["confined"]["expected"]["memory_nodes"] == "0"
     assert largest(steps["confined moved"])["code"] == "memory-outside"

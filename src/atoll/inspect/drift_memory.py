@@ -198,6 +198,8 @@ def _why_outside(
             f"the program gave this mapping a policy of its own, {mapping.policy} (mbind)",
             "turn the program's own NUMA setting off",
         )
+    if threads_own := _threads_with_own_policy(away, policy, threads, scene):
+        return threads_own, "turn the program's own NUMA setting off, then " + back
     if scene.expectation.planned and policy and plain(policy) != scene.expectation.policy:
         return (
             f"its memory policy is {policy} instead of {scene.expectation.policy}",
@@ -210,7 +212,7 @@ def _why_outside(
                 "of cpuset.mems), or was there before the policy was set"
                 if whole
                 else "these pages were moved after they were touched (move_pages, migrate_pages), "
-                "or were touched before the policy was set"
+                "or were touched before the policy was set, or by a thread that had another"
             )
             + perhaps_own,
             back,
@@ -232,6 +234,23 @@ def _why_outside(
         f"or moved since (migrate_pages{balanced}){perhaps_own}",
         back,
     )
+
+
+def _threads_with_own_policy(
+    away: Mapping[int, int], policy: str, threads: Sequence[ThreadLook], scene: Scene
+) -> str:
+    """Those of the threads whose policy may have put pages there, in words; empty: none."""
+    own = [
+        (thread, text)
+        for thread in threads
+        if (text := scene.clues.policies.get(thread.tid, policy)) != policy
+        and away.keys() & parse_policy(text).nodes
+    ]
+    if not own:
+        return ""
+    (first, text), more = own[0], len(own) - 1
+    others = f" and {more} more have policies of their own" if more else " has a policy of its own"
+    return f"thread {first.tid} ({first.comm}){others}, {text} (set_mempolicy)"
 
 
 def _wanted(mapping: MappingLook, policy: str, scene: Scene) -> tuple[frozenset[int], bool]:

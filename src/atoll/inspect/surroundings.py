@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from atoll.host.api import Host
+from atoll.inspect.policy import process_policy
 from atoll.inspect.processes import environment
 from atoll.schema.cpulist import parse_cpulist
 
@@ -47,6 +49,7 @@ class Clues:
     # Of nodes with memory, in bytes: (free, total).
     free: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     demotion: bool = False  # cold pages move to slower nodes
+    policies: Mapping[int, str] = field(default_factory=dict)  # memory policy by thread
 
 
 NO_CLUES = Clues()
@@ -81,6 +84,7 @@ def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
             if (free := parse_free(_text(host, f"{_NODES}/node{node}/meminfo")))
         },
         demotion=_text(host, "/sys/kernel/mm/numa/demotion_enabled").strip() in ("1", "true"),
+        policies=_policies(host, pid) if machine.several_nodes else {},
     )
 
 
@@ -102,6 +106,16 @@ def parse_free(meminfo: str) -> tuple[int, int] | None:
         return free << 10, int(found["MemTotal"]) << 10
     except KeyError:
         return None
+
+
+def _policies(host: Host, pid: int) -> dict[int, str]:
+    """Each thread's own: a thread's numa_maps shows it where a mapping has none."""
+    found = {}
+    with suppress(OSError):
+        for name in host.list_dir(f"/proc/{pid}/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found[int(name)] = process_policy(host, int(name))
+    return found
 
 
 def _cpuset(host: Host, pid: int) -> tuple[str, frozenset[int] | None]:

@@ -57,6 +57,22 @@ link.sendall(b"w")
 link.recv(1)
 """
 )
+# A thread binds itself to node 1 (set_mempolicy, MPOL_BIND) and touches memory then.
+_THREAD_POLICY = f"""
+import ctypes, mmap, threading
+touched = threading.Event()
+def run():
+    assert ctypes.CDLL(None).syscall(238, 2, ctypes.byref(ctypes.c_ulong(2)), 64) == 0
+    held = mmap.mmap(-1, {HELD_BYTES}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for start in range(0, {HELD_BYTES}, 4096):
+        held[start] = 1
+    touched.set()
+    threading.Event().wait()
+threading.Thread(target=run, daemon=True).start()
+touched.wait()
+print("ready", flush=True)
+threading.Event().wait()
+"""
 _MOVE_PAGES = 279  # x86-64
 
 
@@ -103,6 +119,9 @@ def placed() -> dict[str, Any]:
         steps["confined"] = inspected(pid)
         run("migratepages", str(pid), "0", "1")
         steps["confined moved"] = inspected(pid)
+    with holder("-m", "0", program=_THREAD_POLICY) as pid:
+        steps["own policy"] = inspected(pid)
+        steps["binder"] = max(int(name) for name in os.listdir(f"/proc/{pid}/task"))
     with holder("-i", "0-1") as pid:
         steps["interleaved"] = inspected(pid)
     with holder() as pid:
@@ -133,8 +152,8 @@ def deployed(policy: str) -> dict[str, Any]:
 
 
 @contextmanager
-def holder(*flags: str) -> Iterator[int]:
-    command = [find_launcher(), *flags, "--", sys.executable, "-I", "-S", "-c", _HOLDER]
+def holder(*flags: str, program: str = _HOLDER) -> Iterator[int]:
+    command = [find_launcher(), *flags, "--", sys.executable, "-I", "-S", "-c", program]
     with started(command) as pid:
         yield pid
 
