@@ -239,6 +239,7 @@ def test_a_healthy_jvm_has_no_finding(tmp_path: Path) -> None:
         pytest.skip(str(fault))
     with live([java, "-Xmx64m", *write_program(tmp_path)], tmp_path / "out") as pid:
         assert findings(pid) == []
+    Path(f"/tmp/.java_pid{pid}").unlink(missing_ok=True)  # a JVM that is killed leaves it
 
 
 # ---- whom a name means
