@@ -164,6 +164,24 @@ def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
         PostgreSQLClient(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PGHOSTADDR", "127.0.0.1"),
+        ("PGOPTIONS", "-c nonsense=1"),
+        ("PGTARGETSESSIONATTRS", "standby"),
+        ("PGGSSENCMODE", "require"),
+    ],
+)
+def test_what_the_environment_says_of_other_servers_does_not_count(
+    variable: str, value: str, server: PostgreSQLClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    other = PostgreSQLClient(server._path, timeout_s=10)
+    assert other.execute("select 1", timeout_s=10).rows == [(1,)]
+    other.close()
+
+
 # ---- the deployment
 
 

@@ -86,6 +86,16 @@ def test_one_thread_runs_no_parallel_query() -> None:
     assert settings(layout(plan), 0)["max_parallel_workers_per_gather"] == "0"
 
 
+def test_a_slot_of_more_threads_than_postgresql_takes_still_starts() -> None:
+    """It refuses to start with more than 1024 parallel workers."""
+    huge = build([[NodeShape(rest=1536, memory_gib=4096)]])
+    plan = make_plan(huge, ENGINE.traits, "wim")
+    assert plan.slots[0].threads > 1024
+    found = settings(layout(plan), 0)
+    for name in ("workers", "workers_per_gather", "maintenance_workers"):
+        assert int(found[f"max_parallel_{name}"]) <= 1024
+
+
 def test_a_small_slot_keeps_the_default_for_its_work() -> None:
     small = build([[NodeShape(rest=8, memory_gib=0.5)]])
     plan = make_plan(small, ENGINE.traits, "wim")
@@ -114,10 +124,10 @@ def test_nothing_is_open_to_others() -> None:
     assert found["hba_file"] == "/run/x/pg_hba.conf"
 
 
-def test_a_quote_in_a_path_stays_in_its_string() -> None:
+def test_quotes_and_backslashes_in_a_path_stay_in_its_string() -> None:
     plan = make_plan(milan(1), ENGINE.traits, "wim")
-    made = ENGINE.layout(plan, INSTALLED, run_dir="/run/it's", ports=(), scratch_dir="/var/it's")
-    assert "data_directory = '/var/it''s/data-0'\n" in made.files["postgresql-0.conf"]
+    made = ENGINE.layout(plan, INSTALLED, run_dir="/run/x", ports=(), scratch_dir=r"/var/it's\now")
+    assert r"data_directory = '/var/it''s\\now/data-0'" in made.files["postgresql-0.conf"]
 
 
 def test_a_template_is_shared_by_slots_but_not_by_builds() -> None:

@@ -36,6 +36,7 @@ _KIB = 1 << 10
 _MIB = 1 << 20
 _FIRST_PORT = 5432  # only part of a socket's name
 _DEFAULT_WORK_MEM_BYTES = 4 * _MIB
+_MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 # Sorts and hash tables that one process of a query is given room for at the same time.
 _OPERATIONS = 4
 _VERSION = re.compile(r"\(PostgreSQL\) ((\d+)[.\w]*)")
@@ -199,6 +200,7 @@ def _settings(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
     # As much as shared_buffers again for the work of all processes of a query. Linear in what
     # plans hold equal (heap and threads), so that it is equal between policies too.
     work_mem = max(buffers // (slot.threads * _OPERATIONS), _DEFAULT_WORK_MEM_BYTES)
+    workers = min(slot.threads, _MOST_PARALLEL)
     return {
         "data_directory": data,
         "hba_file": f"{run_dir}/pg_hba.conf",
@@ -214,10 +216,10 @@ def _settings(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
         # slot's memory, less the work.
         "effective_cache_size": _kib(max(slot.memory_bytes - buffers, buffers)),
         # The session's own process runs its share of a query too.
-        "max_parallel_workers_per_gather": str(slot.threads - 1),
-        "max_parallel_maintenance_workers": str(slot.threads - 1),
-        "max_parallel_workers": str(slot.threads),
-        "max_worker_processes": str(slot.threads),
+        "max_parallel_workers_per_gather": str(workers - 1),
+        "max_parallel_maintenance_workers": str(workers - 1),
+        "max_parallel_workers": str(workers),
+        "max_worker_processes": str(workers),
         "max_logical_replication_workers": "0",  # it would keep a process of its own
         # Parallel queries share memory that is a file in /dev/shm by default, which stays there
         # if the server is killed. So it is made at the start, within the main region, and large
@@ -243,5 +245,7 @@ def _kib(size_bytes: int) -> str:
 
 
 def _text(settings: dict[str, str]) -> str:
-    quoted = ((key, value.replace("'", "''")) for key, value in settings.items())
+    quoted = (
+        (key, value.replace("\\", "\\\\").replace("'", "''")) for key, value in settings.items()
+    )
     return "".join(f"{key} = '{value}'\n" for key, value in quoted)

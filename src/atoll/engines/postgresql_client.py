@@ -39,7 +39,11 @@ class PostgreSQLClient:
                 port=name.removeprefix(_SOCKET_NAME),
                 user=SUPERUSER,
                 dbname="postgres",
-                options="",  # what PGOPTIONS says is meant for other servers
+                # What these say in the environment (PGHOSTADDR, ...) is meant for other servers.
+                hostaddr="",
+                options="",
+                target_session_attrs="any",
+                gssencmode="disable",
                 connect_timeout=max(2, round(timeout_s)),  # libpq knows no less than 2 s
                 autocommit=True,
             )
