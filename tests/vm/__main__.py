@@ -85,7 +85,10 @@ def main(argv: Sequence[str]) -> int:
 
 def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: float) -> int:
     """The command's exit status, its output passed on as it comes."""
-    with Guest(topology.load(wanted), shares=shares) as guest:
+    machine = topology.load(wanted)
+    if sys.stderr.isatty():
+        print(f"guest: booting {machine.name}", file=sys.stderr)
+    with Guest(machine, shares=shares) as guest:
         deadline = time.monotonic() + timeout_s
         number = guest.start(command)
         streams = [

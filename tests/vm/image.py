@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import lzma
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,8 @@ from tests.vm.topology import TopologyRefused
 ROOT = Path(__file__).resolve().parent.parent.parent
 INSIDE = Path(__file__).resolve().parent / "inside"
 SUITE = "bookworm-backports"
+DAY_S = 86400
+QEMU_TIMEOUT_S = 300
 
 
 class NoImage(Exception):
@@ -72,7 +76,11 @@ def ensure() -> Image:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("guest: waiting for another one's fetch", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
@@ -96,8 +104,13 @@ def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
     path = cache / f"initrd-{version}-{key}.img"
     if not path.is_file():
         for old in cache.glob("initrd-*.img"):
-            old.unlink()
-        modules = initramfs.read_modules(debian / "lib/modules" / version)
+            # A guest of another checkout may be about to read a young one.
+            if time.time() - old.stat().st_mtime > DAY_S:
+                old.unlink()
+        try:
+            modules = initramfs.read_modules(debian / "lib/modules" / version)
+        except (KeyError, lzma.LZMAError) as fault:
+            raise NoImage(f"{debian}: module {fault}; remove it and try again") from None
         with tempfile.NamedTemporaryFile(dir=cache, prefix=".initrd.", delete=False) as file:
             file.write(initramfs.build(busybox, init, modules))
         os.replace(file.name, path)
@@ -105,12 +118,26 @@ def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
 
 
 def lacking(image: Image, model: str) -> list[str]:
-    """The features of a CPU model that QEMU's TCG does not have. Raises TopologyRefused."""
+    """The features of a CPU model that QEMU's TCG does not have.
+
+    Raises TopologyRefused and NoImage.
+    """
     argv = [*image.qemu_argv(), "-machine", "q35", "-accel", "tcg", "-cpu", model, "-S"]
-    done = subprocess.run(
-        [*argv, "-monitor", "stdio"], input="quit\n", capture_output=True, text=True, timeout=60
-    )
+    try:
+        done = subprocess.run(
+            [*argv, "-monitor", "stdio"],
+            input="quit\n",
+            capture_output=True,
+            text=True,
+            timeout=QEMU_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise NoImage(
+            f"QEMU: no answer in {QEMU_TIMEOUT_S} s; try again on a quieter host"
+        ) from None
     if done.returncode != 0:
         said = (done.stderr.splitlines() or ["no message"])[-1]
+        if "loading shared libraries" in said:  # packages that it relied on are gone
+            raise NoImage(f"QEMU: {said}; remove {image.qemu} and try again")
         raise TopologyRefused(f"cpu: QEMU: {said.rpartition('qemu-system-x86_64: ')[2]}")
     return re.findall(r"support requested feature: \S+?\.([\w.-]+) \[bit", done.stderr)
