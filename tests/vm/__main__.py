@@ -31,19 +31,21 @@ EPILOG = """\
 example:
   python -m tests.vm --topology milan2 -- numactl --hardware
 
-The command runs as root in the caller's folder and with the caller's environment. It sees the
-host's files; what it writes goes to memory and is gone afterwards, except in a --share.
+The command runs as root, in the caller's folder and with the caller's
+environment. It sees the host's files; what it writes goes to memory and is gone
+afterwards, except in a --share. docs/guest.md describes topology files.
 
-exit status: the command's own; 2 usage, 6 no QEMU or kernel to be had, 97 the guest did not boot
-or died, 124 the command took longer than --timeout, 130 interrupted
+exit status: the command's own; 2 usage; 6 no QEMU or kernel to be had; 97 the
+guest did not boot, or died; 124 the command took longer than --timeout; 130
+interrupted
 """
 
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.vm",
-        description="Boot an emulated machine, run a command in it, give back its output and exit "
-        "status, and leave nothing behind.",
+        description="Boot an emulated machine, run a command in it, give back its output\n"
+        "and exit status, and leave nothing behind.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -110,9 +112,12 @@ def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: 
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
     if not 0 < value < 1e9:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text}: no number of seconds")
     return value
 
 
