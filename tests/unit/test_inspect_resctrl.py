@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.host.fake import FakeHost
-from atoll.inspect.resctrl import find_mount, groups_of, look_at_l3
+from atoll.inspect.resctrl import L3Monitor, find_mount, groups_of
 from atoll.schema.inspection import L3Look
 
 MOUNTINFO = (
@@ -45,6 +45,10 @@ class Resctrl(FakeHost):
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
         self.files.update(self.next)
+
+
+def look_at_l3(host: FakeHost, pid: int, interval_s: float) -> tuple[L3Look, ...]:
+    return L3Monitor(host, interval_s).look(pid)
 
 
 def test_not_mounted_is_nothing_to_see() -> None:
@@ -120,6 +124,16 @@ def test_the_groups_of_a_process(tasks: dict[str, str], expected: list[str]) -> 
     assert len(groups) == len(expected)
     assert all(path.endswith(end) for path, end in zip(groups, expected, strict=True))
     assert bool(look_at_l3(host, 7, 1.0)) is bool(expected)
+
+
+def test_it_is_waited_once_for_all_processes() -> None:
+    host = Resctrl()
+    host.files["/proc/5/task/5/stat"] = ""
+    host.group(ROOT, "7 8 9", L3_00=(1, "0>10", "0>1"))
+    host.group(f"{ROOT}/mon_groups/mine", "5", L3_00=(2, "0>4", "0>2"))
+    monitor = L3Monitor(host, 2.0)
+    rates = [monitor.look(pid)[0].total_bytes_per_s for pid in (7, 5, 7)]
+    assert (rates, host.now_s) == ([5, 2, 5], 2.0)
 
 
 def test_threads_in_two_groups_are_added() -> None:

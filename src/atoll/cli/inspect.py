@@ -11,6 +11,7 @@ from atoll.errors import AtollError, CheckFailed, NotPermitted
 from atoll.host.local import LocalHost
 from atoll.inspect.inspection import ProcessGone, inspect_process
 from atoll.inspect.malloc import MallocFiles
+from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.surroundings import read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.inspection import Inspection
@@ -62,13 +63,13 @@ def _inspect(target: str, interval_s: float) -> list[Inspection]:
         deployment = living(target, host)
         if deployment is not None:
             return list(verify(host, deployment, deep=True, interval_s=interval_s).processes)
-    machine, files = read_machine(host), MallocFiles(host)
+    machine, files, l3 = read_machine(host), MallocFiles(host), L3Monitor(host, interval_s)
     found: list[Inspection] = []
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=os.geteuid()):
         try:
             refuse_foreign(host, pid, uid=os.geteuid())
-            found.append(inspect_process(host, pid, machine, interval_s=interval_s, files=files))
+            found.append(inspect_process(host, pid, machine, l3=l3, files=files))
         except (ProcessGone, NotPermitted) as fault:
             faults.append(fault)
     if not found:

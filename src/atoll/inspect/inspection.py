@@ -24,7 +24,7 @@ from atoll.inspect.malloc import MallocFiles, look_at_malloc
 from atoll.inspect.memory import cut_mappings, look_at_memory
 from atoll.inspect.pagecache import look_at_page_cache
 from atoll.inspect.policy import parse_policy, process_policy
-from atoll.inspect.resctrl import look_at_l3
+from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.scene import Scene
 from atoll.inspect.surroundings import NO_CLUES, Clues, Machine, read_clues, weights
 from atoll.inspect.thread_look import look_at_threads
@@ -40,6 +40,7 @@ from atoll.schema.inspection import (
 
 _T = TypeVar("_T")
 _MASK = "Cpus_allowed_list"
+_INTERVAL_S = 1.0  # of measuring bandwidth
 _NO_L3: tuple[L3Look, ...] = ()
 _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
@@ -53,7 +54,7 @@ def glance_at_process(
     host: Host, pid: int, machine: Machine, expectation: Expectation
 ) -> Inspection:
     """Its threads and its memory policy: milliseconds, also where memory is large."""
-    return _Look(host, pid, machine).inspection(expectation, deep=False, interval_s=0.0)
+    return _Look(host, pid, machine).inspection(expectation, deep=False)
 
 
 def inspect_process(
@@ -62,24 +63,26 @@ def inspect_process(
     machine: Machine,
     expectation: Expectation | None = None,
     *,
-    interval_s: float = 1.0,
+    l3: L3Monitor | None = None,
     files: MallocFiles | None = None,
 ) -> Inspection:
     """Everything. Without an expectation it is what the process was given (see `as_given`).
 
-    `interval_s`: how long bandwidth is measured, where resctrl is mounted. `files`: one for all
-    processes of a run. Raises ProcessGone.
+    `l3`, `files`: one of each for all processes of a run. Raises ProcessGone.
     """
-    return _Look(host, pid, machine, files).inspection(
-        expectation, deep=True, interval_s=interval_s
-    )
+    return _Look(host, pid, machine, files, l3).inspection(expectation, deep=True)
 
 
 class _Look:
     """The looks at one process, and what went wrong with them."""
 
     def __init__(
-        self, host: Host, pid: int, machine: Machine, files: MallocFiles | None = None
+        self,
+        host: Host,
+        pid: int,
+        machine: Machine,
+        files: MallocFiles | None = None,
+        l3: L3Monitor | None = None,
     ) -> None:
         identity = host.identify(pid)
         if identity is None:
@@ -90,11 +93,10 @@ class _Look:
         self._eye = pid  # the thread through which the kernel shows memory and files
         self._machine = machine
         self._files = files
+        self._l3 = l3 or L3Monitor(host, _INTERVAL_S)
         self._unknown: list[str] = []
 
-    def inspection(
-        self, expectation: Expectation | None, *, deep: bool, interval_s: float
-    ) -> Inspection:
+    def inspection(self, expectation: Expectation | None, *, deep: bool) -> Inspection:
         host, pid = self._host, self._pid
         threads: Sequence[ThreadLook] = self._try("threads", lambda: look_at_threads(host, pid), [])
         if not threads:
@@ -105,7 +107,7 @@ class _Look:
         if expectation is None:
             expectation = self._as_given(threads, policy)
         looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
-        l3 = self._try("L3", lambda: look_at_l3(host, pid, interval_s), _NO_L3) if deep else ()
+        l3 = self._try("L3", lambda: self._l3.look(pid), _NO_L3) if deep else ()
         findings = self._findings(looks, expectation)
         self._still_there()
         return Inspection(

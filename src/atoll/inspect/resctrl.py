@@ -13,7 +13,8 @@ unknown. Proved on trees in memory after that document only; no machine of ours 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from atoll.host.api import Host
 from atoll.schema.inspection import L3Look
@@ -22,36 +23,55 @@ _OCCUPANCY, _TOTAL, _LOCAL = "llc_occupancy", "mbm_total_bytes", "mbm_local_byte
 _DOMAIN = re.compile(r"mon_L3_(\d+)")
 _NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
 
-# domain -> monitor -> value
-Counts = dict[int, dict[str, int]]
+# domain -> monitor -> value; None: the kernel does not tell
+Counts = dict[int, dict[str, int | None]]
 
 
-def look_at_l3(host: Host, pid: int, interval_s: float) -> tuple[L3Look, ...]:
-    """By domain; empty where resctrl is not mounted, monitors nothing, or has no such process.
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The counts of every group at one time."""
 
-    Raises PermissionError.
-    """
-    try:
-        mount = find_mount(host.read_text("/proc/self/mountinfo"))
-    except FileNotFoundError:
-        return ()
-    if mount is None:
-        return ()
-    groups = groups_of(host, mount, pid)
-    before, began = _counts(host, groups), host.monotonic()
-    if not before:
-        return ()
-    host.sleep(interval_s)
-    after, ended = _counts(host, groups), host.monotonic()
-    return tuple(
-        L3Look(
-            l3=domain,
-            occupancy_bytes=after[domain].get(_OCCUPANCY),
-            total_bytes_per_s=_rate(before, after, domain, _TOTAL, ended - began),
-            local_bytes_per_s=_rate(before, after, domain, _LOCAL, ended - began),
+    at_s: float
+    by_group: Mapping[str, Counts]
+
+
+class L3Monitor:
+    """Measures all groups at once, over `interval_s`, when the first process is looked at: however
+    many processes a run looks at, it waits once."""
+
+    def __init__(self, host: Host, interval_s: float) -> None:
+        self._host = host
+        self._interval_s = interval_s
+        self._readings: tuple[_Reading, _Reading] | None = None
+
+    def look(self, pid: int) -> tuple[L3Look, ...]:
+        """By domain; empty where resctrl is not mounted, monitors nothing, or has no such process.
+
+        Raises PermissionError.
+        """
+        host = self._host
+        try:
+            mount = find_mount(host.read_text("/proc/self/mountinfo"))
+        except FileNotFoundError:
+            return ()
+        groups = groups_of(host, mount, pid) if mount is not None else []
+        if mount is None or not any(_counts(host, group) for group in groups):
+            return ()
+        if self._readings is None:
+            first = _read(host, mount)
+            host.sleep(self._interval_s)
+            self._readings = (first, _read(host, mount))
+        before, after = (_sum(reading, groups) for reading in self._readings)
+        seconds = self._readings[1].at_s - self._readings[0].at_s
+        return tuple(
+            L3Look(
+                l3=domain,
+                occupancy_bytes=after[domain].get(_OCCUPANCY),
+                total_bytes_per_s=_rate(before, after, domain, _TOTAL, seconds),
+                local_bytes_per_s=_rate(before, after, domain, _LOCAL, seconds),
+            )
+            for domain in sorted(after)
         )
-        for domain in sorted(after)
-    )
 
 
 def find_mount(mountinfo: str) -> str | None:
@@ -72,8 +92,7 @@ def groups_of(host: Host, mount: str, pid: int) -> list[str]:
     """
     threads = _names(host, f"/proc/{pid}/task")
     found = []
-    controls = sorted(_names(host, mount) - _NO_GROUPS)
-    for control in (mount, *(f"{mount}/{name}" for name in controls)):
+    for control in _controls(host, mount):
         left = threads & _tasks(host, control)
         inner = []
         for name in sorted(_names(host, f"{control}/mon_groups")):
@@ -85,24 +104,38 @@ def groups_of(host: Host, mount: str, pid: int) -> list[str]:
     return found
 
 
-def _counts(host: Host, groups: Iterable[str]) -> Counts:
-    """The sums over the groups. A monitor that one of them does not tell is left out."""
+def _controls(host: Host, mount: str) -> list[str]:
+    return [mount, *(f"{mount}/{name}" for name in sorted(_names(host, mount) - _NO_GROUPS))]
+
+
+def _read(host: Host, mount: str) -> _Reading:
+    groups = []
+    for control in _controls(host, mount):
+        inner = sorted(_names(host, f"{control}/mon_groups"))
+        groups += [control, *(f"{control}/mon_groups/{name}" for name in inner)]
+    return _Reading(host.monotonic(), {group: _counts(host, group) for group in groups})
+
+
+def _counts(host: Host, group: str) -> Counts:
+    return {
+        int(match[1]): {
+            monitor: _value(host, f"{group}/mon_data/{name}/{monitor}")
+            for monitor in (_OCCUPANCY, _TOTAL, _LOCAL)
+        }
+        for name in _names(host, f"{group}/mon_data")
+        if (match := _DOMAIN.fullmatch(name))
+    }
+
+
+def _sum(reading: _Reading, groups: Iterable[str]) -> Counts:
+    """Over the groups. What one of them does not tell is not told."""
     sums: Counts = {}
-    untold: set[tuple[int, str]] = set()
     for group in groups:
-        for name in _names(host, f"{group}/mon_data"):
-            match = _DOMAIN.fullmatch(name)
-            if match is None:
-                continue
-            domain = sums.setdefault(int(match[1]), {})
-            for monitor in (_OCCUPANCY, _TOTAL, _LOCAL):
-                value = _value(host, f"{group}/mon_data/{name}/{monitor}")
-                if value is None:
-                    untold.add((int(match[1]), monitor))
-                else:
-                    domain[monitor] = domain.get(monitor, 0) + value
-    for number, monitor in untold:
-        sums[number].pop(monitor, None)
+        for domain, values in reading.by_group.get(group, {}).items():
+            mine = sums.setdefault(domain, dict.fromkeys(values, 0))
+            for monitor, value in values.items():
+                so_far = mine[monitor]
+                mine[monitor] = None if value is None or so_far is None else so_far + value
     return sums
 
 
