@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -251,6 +252,25 @@ def test_a_deployment_by_its_name_is_held_against_its_plan() -> None:
         assert {one["process"] for one in documents} == {"coordinator", "worker-0", "worker-1"}
         assert all(one["expected"]["source"] == "plan" for one in documents)
         assert all(one["findings"] == [] for one in documents)
+
+
+def test_a_process_of_a_deployment_that_is_gone_is_drift() -> None:
+    with start("islets") as running:
+        ids = {each.spec.name: each.id for each in running.deployment.processes}
+        supervisor, worker = running.deployment.supervisor, ids["worker-1"]
+        assert supervisor is not None and worker is not None
+        os.kill(supervisor.pid, signal.SIGSTOP)  # else it would end the others as well
+        try:
+            os.kill(worker.pid, signal.SIGKILL)
+            deadline = time.monotonic() + 30
+            while HOST.identify(worker.pid) == worker:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            result = inspect("islets")
+        finally:
+            os.kill(supervisor.pid, signal.SIGCONT)
+    assert isinstance(result.exception, CheckFailed)
+    assert "worker-1" in result.output and "process-missing: gone" in result.output
 
 
 def test_all_processes_of_a_name(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def command(target: str, as_json: bool, interval: float) -> None:
     Reads only. Exit code 1 if something is elsewhere than planned or asked.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
-    found = _inspect(target, interval)
+    found, missing = _inspect(target, interval)
     if as_json:
         print("[" + ",\n".join(one.model_dump_json(indent=1) for one in found) + "]")
     else:
@@ -49,20 +49,24 @@ def command(target: str, as_json: bool, interval: float) -> None:
             if number:
                 console.print()
             console.print(inspection_text(one))
-    drifted = sum(one.drifted for one in found)
+    drifted = sum(one.drifted for one in found) + missing
     if drifted:
         raise CheckFailed(f"{drifted} found elsewhere than planned or asked")
 
 
-def _inspect(target: str, interval_s: float) -> list[Inspection]:
+def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
+    """The inspections, and how many processes of a deployment are gone, which is drift."""
     host = LocalHost()
     if not target.isdecimal():
-        from atoll.inspect.verify import verify
+        from atoll.inspect.verify import brief, verify
         from atoll.supervise.stop import living
 
         deployment = living(target, host)
         if deployment is not None:
-            return list(verify(host, deployment, deep=True, interval_s=interval_s).processes)
+            verified = verify(host, deployment, deep=True, interval_s=interval_s)
+            for gone in verified.missing:
+                print(f"atoll: {brief(gone)}", file=sys.stderr)
+            return list(verified.processes), len(verified.missing)
     machine, files, l3 = read_machine(host), MallocFiles(host), L3Monitor(host, interval_s)
     found: list[Inspection] = []
     faults: list[AtollError] = []
@@ -76,4 +80,4 @@ def _inspect(target: str, interval_s: float) -> list[Inspection]:
         raise faults[0]
     for left_out in faults:
         print(f"atoll: {left_out}", file=sys.stderr)
-    return found
+    return found, 0
