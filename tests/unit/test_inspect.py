@@ -140,6 +140,14 @@ def test_a_child_and_an_orphan_belong_to_their_worker() -> None:
     )
 
 
+def test_a_thread_s_name_cannot_steer_a_terminal_or_end_a_line() -> None:
+    host = proc()
+    host.add(72, 70, {72: "4"})
+    (found,) = verify(host, deployment(60, 70)).drift
+    named = found.model_copy(update={"tid": 7, "comm": "\x1b[2J\n\u202ex"})
+    assert " tid 7 (\ufffd[2J\ufffd\ufffdx): " in brief(named)
+
+
 def test_a_process_that_is_gone_counts() -> None:
     host = proc()
     host.end(70, 1)

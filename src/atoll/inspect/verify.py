@@ -133,7 +133,12 @@ def brief(finding: Finding) -> str:
     thread = "" if finding.tid is None else f" tid {finding.tid} ({finding.comm})"
     mapping = f" {finding.mapping}" if finding.mapping else ""
     where = f"{finding.process} pid {finding.pid}{thread}{mapping}"
-    return f"{where}: {finding.code}: {finding.found} instead of {finding.expected}"
+    return printable(f"{where}: {finding.code}: {finding.found} instead of {finding.expected}")
+
+
+def printable(text: str) -> str:
+    """Names come from foreign processes: nothing of them may end a line or steer a terminal."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def attribute(

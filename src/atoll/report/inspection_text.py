@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from atoll.inspect.verify import Verification
+from atoll.inspect.verify import Verification, printable
 from atoll.report.words import plural
 from atoll.schema.cpulist import brief_cpulist, parse_cpulist
 from atoll.schema.inspection import (
@@ -47,7 +47,7 @@ def inspection_text(found: Inspection) -> RenderableType:
     """One process, with its findings."""
     parts: list[RenderableType] = [
         _title(found),
-        Text(_clean(found.command), style="dim", no_wrap=True, overflow="ellipsis"),
+        Text(printable(found.command), style="dim", no_wrap=True, overflow="ellipsis"),
         Text(_expected(found)),
         Text(),
         *_threads(found.threads),
@@ -61,7 +61,7 @@ def inspection_text(found: Inspection) -> RenderableType:
     if found.jvm is not None:
         parts.append(_line("JVM", _jvm(found.jvm)))
     parts += [_line("L3", _l3(look)) for look in found.l3]
-    parts += [_line("Unknown", _clean(line), style="yellow") for line in found.unknown]
+    parts += [_line("Unknown", printable(line), style="yellow") for line in found.unknown]
     parts += findings_text(found.findings, several_processes=False)
     return Group(*parts)
 
@@ -76,7 +76,7 @@ def verification_text(found: Verification) -> RenderableType:
     for process in sorted(found.processes, key=lambda one: (one.process, one.pid)):
         memory = process.memory
         table.add_row(
-            _clean(process.process),
+            printable(process.process),
             "-" if process.slot is None else str(process.slot),
             str(process.pid),
             brief_cpulist(parse_cpulist(process.expected.cpus)),
@@ -101,15 +101,15 @@ def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> li
         count = f" × {len(group)}" if len(group) > 1 else ""
         head = Text.assemble(
             (f"{first.severity}: {first.code}{count}", _STYLES[first.severity]),
-            f"  expected {_clean(first.expected)}",
+            f"  expected {printable(first.expected)}",
         )
         lines = [Text(line) for line in _whom(group, several_processes=several_processes)]
         remedies = list(dict.fromkeys(finding.remedy for finding in group))
         others = " (likewise the others)" if len(remedies) > 1 else ""
         body = Group(
             *lines,
-            _line("cause", _clean(first.cause), width=7),
-            _line("remedy", _clean(remedies[0]) + others, width=7),
+            _line("cause", printable(first.cause), width=7),
+            _line("remedy", printable(remedies[0]) + others, width=7),
         )
         parts += [Text(), head, Padding(body, (0, 0, 0, 2))]
     return parts
@@ -127,7 +127,7 @@ def _whom(group: Sequence[Finding], *, several_processes: bool) -> list[str]:
         shown = ", ".join(who[:MOST_NAMED])
         more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
         where = " ".join(filter(None, (process, shown + more)))
-        lines.append(_clean(f"{where}: found {found}" if where else f"found {found}"))
+        lines.append(printable(f"{where}: found {found}" if where else f"found {found}"))
     if len(lines) > 2 * MOST_NAMED:
         rest = len(lines) - MOST_NAMED
         lines = [*lines[:MOST_NAMED], f"and {rest} more (all are in --json)"]
@@ -145,7 +145,7 @@ def _title(found: Inspection) -> Text:
     notes = len(found.findings) - found.drifted
     state = f"{found.drifted} drifted" if found.drifted else "no drift"
     return Text.assemble(
-        (f"{_clean(found.process)}  pid {found.pid}{slot}  ", "bold"),
+        (f"{printable(found.process)}  pid {found.pid}{slot}  ", "bold"),
         (state, "bold red" if found.drifted else "green"),
         f", {plural(notes, 'note')}" if notes else "",
     )
@@ -282,14 +282,14 @@ def _page_cache(files: Sequence[PageCacheLook]) -> str:
 def _malloc(malloc: MallocLook) -> str:
     text = f"{malloc.reached or 'unknown'}"
     if malloc.unknown:
-        text += f" ({_clean(malloc.unknown)})"
+        text += f" ({printable(malloc.unknown)})"
     if malloc.preload:
         text += f"; asked for {', '.join(malloc.preload)}"
     brings = [f"{name}: {other}" for name, other in malloc.exceptions.items()]
     if brings:
         more = f" and {len(brings) - MOST_FILES} more" if len(brings) > MOST_FILES else ""
         text += f"; but {', '.join(brings[:MOST_FILES])}{more}"
-    return _clean(text)
+    return printable(text)
 
 
 def _jvm(jvm: JvmLook) -> str:
@@ -302,7 +302,7 @@ def _jvm(jvm: JvmLook) -> str:
     if jvm.large_pages:
         thp = jvm.transparent_huge_pages
         parts.append("transparent huge pages" if thp else "large pages")
-    return _clean(", ".join(parts))
+    return printable(", ".join(parts))
 
 
 def _l3(look: L3Look) -> str:
@@ -339,7 +339,3 @@ def _percent(share: float | None) -> str:
     if (whole == 100 and share < 1) or (whole == 0 and share > 0):
         return f"{share:.1%}".replace("100.0%", ">99.9%").replace("0.0%", "<0.1%")
     return f"{whole}%"
-
-
-def _clean(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
