@@ -15,7 +15,7 @@ import json
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -74,13 +74,11 @@ def test_every_policys_plan_is_valid(guest: Guest) -> None:
 
 
 @every_topology
-def test_every_policy_lands(guest: Guest, record_property: Callable[[str, object], None]) -> None:
-    _assert_landed(proof(guest).landed, record_property)
+def test_every_policy_lands(guest: Guest, request: pytest.FixtureRequest) -> None:
+    _assert_landed(proof(guest).landed, request)
 
 
-def _assert_landed(
-    landed: Sequence[Landed], record_property: Callable[[str, object], None]
-) -> None:
+def _assert_landed(landed: Sequence[Landed], request: pytest.FixtureRequest) -> None:
     total = Verdict()
     for one in landed:
         assert not one.plan_faults, one.case
@@ -91,8 +89,7 @@ def _assert_landed(
         assert one.verdict.outside_pages >= one.verdict.pages, one.case
         assert one.verdict.uncertain <= one.verdict.pages // 10, one.case
         total += one.verdict
-    record_property("threads", total.threads)
-    record_property("pages", total.pages)
+    request.node.user_properties += [("threads", total.threads), ("pages", total.pages)]
 
 
 @every_topology
@@ -214,9 +211,7 @@ def test_a_full_node_spills_where_preferred_and_kills_where_bound(guest: Guest) 
 
 @pytest.mark.long
 @every_topology
-def test_the_full_product_lands(
-    guest: Guest, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_full_product_lands(guest: Guest, request: pytest.FixtureRequest) -> None:
     layout = expected.layout(guest.topology)
     shares = weights(layout)
     landed = []
@@ -225,4 +220,4 @@ def test_the_full_product_lands(
         answers = ask(guest, landing_steps(cases, shares), timeout_s=1800)
         landed += judge(answers[-1], layout, shares)
     assert len(landed) == len(product(layout))
-    _assert_landed(landed, record_property)
+    _assert_landed(landed, request)
