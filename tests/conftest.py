@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 _PRIVATE = pytest.StashKey[str]()
@@ -29,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for variable in ("ATOLL_DEBUG", "FORCE_COLOR", "CLICOLOR_FORCE"):
         os.environ.pop(variable, None)
     os.environ["COLUMNS"] = "80"
+    # Hypothesis fails an example that takes 200 ms; on a busy machine any may.
+    settings.register_profile("atoll", deadline=None)
+    settings.load_profile("atoll")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -257,7 +257,7 @@ def sleeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield pid
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(step=st.integers(1, 5000), mask=st.integers(1, 255))
 def test_memory_that_makes_no_sense(sleeper: int, step: int, mask: int) -> None:
     host = Damaged(step, mask)

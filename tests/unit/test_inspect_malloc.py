@@ -359,7 +359,7 @@ def test_the_other_machine_has_other_relocations() -> None:
     assert Elf(Counted(content)).got_slots(malloc) == slots
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(places()), st.integers(0, 255)), min_size=1, max_size=12))
 def test_mutated_files_have_one_fault_only(changes: list[tuple[int, int]]) -> None:
     content = bytearray(LIBRARY)
@@ -368,7 +368,6 @@ def test_mutated_files_have_one_fault_only(changes: list[tuple[int, int]]) -> No
     read_all(bytes(content))
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(LIBRARY)))
 def test_truncated_files_have_one_fault_only(size: int) -> None:
     read_all(LIBRARY[:size])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.inspect.drift_memory import (
@@ -202,7 +202,6 @@ def test_interleaving_is_even(expectation: Expectation, sizes: dict[int, int], d
     assert [one.code for one in found] == ["interleave-uneven"] * drift
 
 
-@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(2, 8))
 def test_pages_that_take_turns_are_even(huge_pages: int, nodes: int) -> None:
     """Whatever the number of huge pages: turns differ by one at most."""

@@ -48,7 +48,7 @@ def layout(size: int, resident: float, away: float, seed: int) -> npt.NDArray[np
     return nodes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 400), max_size=8), st.integers(0, 99))
 def test_small_mappings_are_counted(sizes: list[int], seed: int) -> None:
     space = Space(*(layout(size, 0.5, 0.3, seed + i) for i, size in enumerate(sizes)))

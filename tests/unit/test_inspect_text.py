@@ -167,7 +167,7 @@ def test_a_deployment_is_a_line_for_each_process_and_the_drift_before_the_notes(
     assert "worker-1 pid 100: found b" in text
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.sets(st.integers(0, 300), min_size=1, max_size=9), min_size=1, max_size=40),
     st.text(max_size=15),

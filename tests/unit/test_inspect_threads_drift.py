@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.inspect.drift_threads import thread_findings
@@ -143,7 +143,6 @@ def test_a_dead_main_thread_leaves_the_others_to_go_by() -> None:
     assert expected_of([thread(PID + 1, "2"), thread(PID + 2, "2")]).cpus == {2}
 
 
-@settings(deadline=None)
 @given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=6))
 def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> None:
     """Whatever threads do among themselves, a main thread that may run everywhere has no drift."""
@@ -153,7 +152,6 @@ def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> No
     assert all(finding.severity is Severity.NOTE for finding in found)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=6))
 def test_every_thread_that_may_leave_is_named_unless_they_are_a_team(masks: list[set[int]]) -> None:
     threads = team(*map(format_cpulist, masks))

@@ -215,7 +215,7 @@ class Commands(RuleBasedStateMachine):
 
 
 TestCommands = Commands.TestCase
-TestCommands.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestCommands.settings = settings(max_examples=150, stateful_step_count=25)
 
 
 def all_ways_to_die(

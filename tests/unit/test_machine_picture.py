@@ -85,7 +85,7 @@ def test_degrades_to_ascii(name: str) -> None:
 
 
 @given(shapes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_draws_every_core_once(shape: list[list[NodeShape]]) -> None:
     machine = build(shape)
     lines = machine_picture(machine)

@@ -66,7 +66,7 @@ def check_division(machine: Machine, groups: tuple[Group, ...], count: int) -> N
 
 
 @given(small_machines, st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_division_crosses_fewer_borders(
     shape: list[list[NodeShape]], data: st.DataObject
 ) -> None:
@@ -91,7 +91,7 @@ def test_no_division_crosses_fewer_borders(
     ),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_divides_large_machines(nodes: list[NodeShape], data: st.DataObject) -> None:
     machine = build([nodes])
     count = data.draw(st.integers(1, len(machine.cores)))

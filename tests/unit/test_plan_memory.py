@@ -111,7 +111,7 @@ def test_weighted_interleave_takes_slower_memory_too_but_not_a_gpus() -> None:
 
 
 @given(shapes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_heap_and_threads_do_not_depend_on_the_policy(shape: list[list[NodeShape]]) -> None:
     machine = build(shape)
     plans = [make_plan(machine, NATIVE, policy) for policy in Policy]

@@ -34,7 +34,7 @@ def reasons(plan: Plan) -> set[str]:
 
 
 @given(shapes, st.sampled_from(Policy), st.integers(1, 2), st.booleans(), st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_slots_are_disjoint_and_all_of_the_machine(
     shape: list[list[NodeShape]], policy: Policy, threads: int, smt: bool, data: st.DataObject
 ) -> None:
@@ -85,7 +85,7 @@ def test_wicp_mixed_spreads_each_slot_over_its_nodes_chiplets() -> None:
 
 
 @given(shapes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_wicp_mixed_takes_an_even_share_of_every_chiplet(shape: list[list[NodeShape]]) -> None:
     machine = build(shape)
     mixed = make_plan(machine, DISTRIBUTED, "wicp-mixed")
@@ -224,7 +224,7 @@ def test_thread_placement_orders_a_slots_cpus() -> None:
 
 
 @given(shapes, st.sampled_from([Placement.DENSE, Placement.SPARSE]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_thread_placement_is_a_permutation(
     shape: list[list[NodeShape]], placement: Placement
 ) -> None:

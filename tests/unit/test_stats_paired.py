@@ -94,7 +94,7 @@ def test_below_five_blocks_there_is_no_interval(blocks: int) -> None:
 
 
 @given(st.lists(st.tuples(seconds, seconds), min_size=5, max_size=12), st.floats(0.001, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_clocks_unit_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
     base = {block: pair[0] for block, pair in enumerate(pairs)}
     entrant = {block: pair[1] for block, pair in enumerate(pairs)}
@@ -109,7 +109,7 @@ def test_the_clocks_unit_does_not_matter(pairs: list[tuple[float, float]], scale
 
 
 @given(st.lists(st.tuples(seconds, seconds), min_size=5, max_size=12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_shared_slow_minute_cancels(pairs: list[tuple[float, float]]) -> None:
     """Pairing: slowing both sides of a block by any factor changes nothing."""
     slow = [1.0 + 3.0 * (index % 3) for index in range(len(pairs))]
@@ -124,7 +124,7 @@ def test_a_shared_slow_minute_cancels(pairs: list[tuple[float, float]]) -> None:
 
 
 @given(st.lists(seconds, min_size=1, max_size=12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_swapping_sides_mirrors(values: list[float]) -> None:
     ones = dict.fromkeys(range(len(values)), 1.0)
     times = dict(enumerate(values))

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("damaged")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=damaged())
 def test_damaged_xml(folder: Path, text: str) -> None:
     path = folder / "machine.xml"
@@ -67,7 +67,7 @@ def test_damaged_xml(folder: Path, text: str) -> None:
         assert "\n" not in outcome
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=st.text(alphabet="PackgeCorNUMLie:0123456789()[] =,B\n", max_size=40))
 def test_any_synthetic_string(text: str) -> None:
     outcome = read_or_refusal(synthetic=text)
