@@ -3,11 +3,12 @@
     @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
     def test_something(guest: Guest) -> None: ...
 
-Tests are sorted by topology, so that each boots once. A boot is tried three times at most; each
-failure is printed, and the summary counts them. A boot that fails for good is an error at set-up
-that says BOOT FAILED, never a failed test.
+Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
+another guest of that topology: for tests that leave traces, or that traces of others disturb. A
+boot is tried three times at most; each failure is printed, and the summary counts them. A boot
+that fails for good is an error at set-up that says BOOT FAILED, never a failed test.
 
-`--turns FOLDER` lets several pytest processes share the tests: each takes the next topology that
+`--turns FOLDER` lets several pytest processes share the tests: each takes the next guest's that
 no other has taken. A guest boots on little more than one core, so two processes use two cores.
 """
 
@@ -37,16 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_COUNTS] = Counter()
 
 
-def _topology(item: pytest.Item) -> str:
+def _wanted(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     return str(callspec.params.get("guest", "")) if callspec else ""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The topology that most tests want goes first: what is left then evens out the processes.
-    tests = Counter(map(_topology, items))
-    items.sort(key=lambda item: (-tests[_topology(item)], _topology(item)))
+    # The guest that most tests want goes first: what is left then evens out the processes.
+    tests = Counter(map(_wanted, items))
+    items.sort(key=lambda item: (-tests[_wanted(item)], _wanted(item)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,7 +55,7 @@ def pytest_runtestloop(session: pytest.Session) -> object:
     turns = session.config.getoption("--turns", default=None)
     if not turns or session.config.option.collectonly or session.testsfailed:
         return None  # pytest's own loop
-    for wanted, group in itertools.groupby(session.items, _topology):
+    for wanted, group in itertools.groupby(session.items, _wanted):
         try:
             Path(turns, wanted or "none").touch(exist_ok=False)
         except FileExistsError:
@@ -82,7 +83,7 @@ def guest(
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             print(f"\n{what}", flush=True)
 
-    running = Guest(topology.load(request.param))
+    running = Guest(topology.load(request.param.partition(":")[0]))
     for left in reversed(range(TRIES)):
         try:
             running.boot()
@@ -94,7 +95,29 @@ def guest(
                 raise BootFailed(f"BOOT FAILED {TRIES} times: {fault}") from None
     count("boots")
     with contextlib.closing(running):
+        running.run(["sh", "-c", _SAVE])
         yield running
+
+
+# The chosen word of a list such as 'always [madvise] never'; else the whole value. In /run, which
+# is the guest's own.
+_SAVE = """
+for file in /proc/sys/kernel/numa_balancing /sys/kernel/mm/transparent_hugepage/enabled \\
+    /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/mm/mempolicy/weighted_interleave/node*
+do
+    echo "$(sed 's/.*\\[\\(.*\\)\\].*/\\1/' $file) $file"
+done >/run/switches
+"""
+_RESTORE = "while read -r value file; do echo $value >$file; done </run/switches"
+
+
+@pytest.fixture(autouse=True)
+def switches_as_found(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test turns in its guest is turned back for the next one that shares the boot."""
+    running = request.getfixturevalue("guest") if "guest" in request.fixturenames else None
+    yield
+    if running is not None:
+        running.run(["sh", "-c", _RESTORE])
 
 
 def pytest_terminal_summary(

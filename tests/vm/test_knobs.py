@@ -18,7 +18,7 @@ import pytest
 from tests.vm import topology
 from tests.vm.guest import Guest
 
-pytestmark = pytest.mark.parametrize("guest", ["milan2"], indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("guest", ["milan2:knobs"], indirect=True, scope="session")
 
 KILLED = -9
 Points = list[dict[str, Any]]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.vm.guest import Guest
 
-pytestmark = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
+pytestmark = pytest.mark.parametrize("guest", ["milan2:misplaced"], indirect=True)
 
 
 def inside(guest: Guest, *arguments: str, timeout_s: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.vm.guest import Guest
 
-pytestmark = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
+pytestmark = pytest.mark.parametrize("guest", ["milan2:pages"], indirect=True)
 MIB = 1 << 20
 FILE_BYTES = 16 * MIB
 

@@ -99,6 +99,8 @@ def run(argv: list[str]) -> Any:
 
 def fill(wanted: dict[str, int]) -> Any:
     """Take a node's free memory away, but for some MiB, by reserving huge pages of it."""
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3")  # the kernel would, for whoever wants memory
     node = Path(f"/sys/devices/system/node/node{wanted['node']}")
     meminfo = dict(re.findall(r"(\w+): +(\d+) kB", (node / "meminfo").read_text()))
     pages = (int(meminfo["MemFree"]) // 1024 - wanted["leave_mib"]) // 2
