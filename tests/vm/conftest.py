@@ -45,9 +45,15 @@ def _wanted(item: pytest.Item) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The guest that most tests want goes first: what is left then evens out the processes.
+    # What takes longest goes first, so that the rest evens out the processes: the tests with a
+    # guest of their own, then the guests that most tests want.
     tests = Counter(map(_wanted, items))
-    items.sort(key=lambda item: (-tests[_wanted(item)], _wanted(item)))
+
+    def turn(item: pytest.Item) -> tuple[bool, int, str]:
+        wanted = _wanted(item)
+        return ":" not in wanted, -tests[wanted], wanted
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(tryfirst=True)
