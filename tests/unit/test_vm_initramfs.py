@@ -95,6 +95,15 @@ def test_output_is_whole_wherever_it_is_cut(data: bytes, cuts: list[int], after:
     assert ended and found == data.partition(MARK)[0]
 
 
+def test_output_that_is_cut_off_is_not_taken_for_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "PATIENCE_S", 0)
+    (tmp_path / "1.out").write_bytes(b"a part" + MARK[:4])
+    with pytest.raises(qemu.GuestDied, match=r"1\.out: a command's output is cut off"):
+        Output(tmp_path / "1.out").read_all()
+
+
 def test_output_is_read_once_and_to_the_end(tmp_path: Path) -> None:
     path = tmp_path / "1.out"
     stream = Output(path)

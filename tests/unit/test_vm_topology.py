@@ -169,6 +169,10 @@ def test_any_table_is_a_machine_or_refused_in_one_line(table: dict[str, Any]) ->
     _machine_or_one_line("".join(f"{key} = {as_toml(value)}\n" for key, value in keys.items()))
 
 
+def test_a_key_cannot_steer_a_terminal() -> None:
+    _machine_or_one_line('packages = 1\ncores = 1\nmemory_mib = 1024\n"a\\u001b[31m" = 1\n')
+
+
 @given(st.text())
 def test_any_text_is_refused_in_one_line_or_a_machine(text: str) -> None:
     _machine_or_one_line(text)

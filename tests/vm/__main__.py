@@ -6,8 +6,10 @@ Needs no set-up of the checkout: any Python from 3.11 on will do.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +27,7 @@ EXIT_BOOT_FAILED = 97
 EXIT_NO_IMAGE = 6
 EXIT_TIMED_OUT = 124  # as timeout(1)
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141  # as of a command that dies of SIGPIPE
 POLL_S = 0.1
 
 EPILOG = """\
@@ -36,8 +39,8 @@ environment. It sees the host's files; what it writes goes to memory and is gone
 afterwards, except in a --share. docs/guest.md describes topology files.
 
 exit status: the command's own; 2 usage; 6 no QEMU or kernel to be had; 97 the
-guest did not boot, or died; 124 the command took longer than --timeout; 130
-interrupted
+guest did not boot, or died, or the host has no room for its files; 124 the
+command took longer than --timeout; 130 interrupted; 141 nobody reads the output
 """
 
 
@@ -80,6 +83,13 @@ def main(argv: Sequence[str]) -> int:
         if isinstance(fault, AtollError):
             return fault.exit_code
         return codes.get(type(fault), EXIT_BOOT_FAILED)
+    except BrokenPipeError:  # the reader (head, less) went away, as it may
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_READER_GONE
+    except OSError as fault:
+        where = fault.filename or f"output, or {tempfile.gettempdir()}"
+        print(f"guest: {where}: {fault.strerror}; make room, or set TMPDIR", file=sys.stderr)
+        return EXIT_BOOT_FAILED
     except KeyboardInterrupt:
         print("guest: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -126,7 +126,9 @@ class Guest:
         environment = os.environ if env is None else env
         pairs = [f"{name}={value}" for name, value in environment.items()]
         where = shlex.quote(os.fspath(cwd if cwd is not None else Path.cwd()))
-        command = shlex.join(["/run/guest/busybox", "env", "-i", *pairs, *argv])
+        # A shell's background process, which the command descends from, ignores these two.
+        clean = ["/usr/bin/env", "--default-signal=INT,QUIT", "-i", "--", *pairs]
+        command = shlex.join([*clean, *argv])
         script = os.fsencode(f"cd {where} || exit 126\nexec {command}\n")
         (self._qemu().jobs / f"{number}.sh").write_bytes(script)
         self._qemu().send(f"run {number}")

@@ -9,12 +9,17 @@ keeper itself is killed, the kernel kills QEMU (PR_SET_PDEATHSIG).
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
 
 def main() -> int:
     socket, folder, qemu = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    # A TERM to all processes, as when a service is stopped, ends the other one too. Handled, not
+    # ignored: QEMU would inherit that.
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     child = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "--", *qemu],
         stdin=subprocess.DEVNULL,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from tests.vm.qemu import GuestDied
+
 MARK = b"\0atoll:end\0"
 PATIENCE_S = 30.0  # from the command's end to its mark; it only has to pass through a pipe
 POLL_S = 0.01
@@ -50,10 +52,13 @@ class Output:
         return self.read_new().decode(errors="replace")
 
     def read_all(self) -> bytes:
-        """What has not been read yet, of a command that has ended."""
+        """What has not been read yet, of a command that has ended. Raises GuestDied where the
+        end of it does not come, because the host has no room for it."""
         deadline = time.monotonic() + PATIENCE_S
         found = self.read_new()
         while not self._ended and time.monotonic() < deadline:
             time.sleep(POLL_S)
             found += self.read_new()
-        return found + self._held
+        if not self._ended:
+            raise GuestDied(f"{self._path}: a command's output is cut off; is there no room left?")
+        return found

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.vm import image, initramfs, machine
-from tests.vm.topology import Topology
+from tests.vm.topology import Topology, TopologyRefused
 
 KEEPER = Path(__file__).resolve().parent / "keeper.py"
 CONSOLE_LINES = 30
@@ -36,7 +36,10 @@ class Qemu:
     def __init__(self, topology: Topology, booted: image.Image, shares: Sequence[Path]) -> None:
         self._name = topology.name
         self._buffer = b""
-        lacking = image.lacking(booted, topology.cpu)
+        try:
+            lacking = image.lacking(booted, topology.cpu)
+        except TopologyRefused as fault:
+            raise TopologyRefused(f"{topology.name}: {fault}") from None
         table = machine.madt(topology)
         # 0700: what root in the guest writes is the caller's own business.
         self._folder = Path(tempfile.mkdtemp(prefix="atoll-guest-"))

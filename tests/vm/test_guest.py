@@ -23,7 +23,9 @@ def test_output_and_status_come_back_apart(guest: Guest) -> None:
     done = guest.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert guest.run(["no-such-command"]).returncode == 127
-    assert guest.run(["sh", "-c", "kill -SEGV $$"]).returncode == 128 + signal.SIGSEGV
+    for number in (signal.SIGSEGV, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        script = f"ulimit -c 0; kill -{number:d} $$"
+        assert guest.run(["sh", "-c", script]).returncode == 128 + number
 
 
 @in_milan2
@@ -97,16 +99,20 @@ def tmpdir_of_its_own(tmp_path: Path) -> Iterator[dict[str, str]]:
     assert list(folder.iterdir()) == []
 
 
+def _one_cpu(folder: Path) -> str:
+    file = folder / "one.toml"
+    file.write_text("packages = 1\ncores = 1\nmemory_mib = 1024\n")
+    return str(file)
+
+
 def test_the_tool_passes_on_output_and_status(
     root: Path, tmp_path: Path, tmpdir_of_its_own: dict[str, str]
 ) -> None:
-    file = tmp_path / "one.toml"
-    file.write_text("packages = 1\ncores = 1\nmemory_mib = 1024\n")
     shared = tmp_path / "shared, too"
     shared.mkdir()
     script = f"nproc; echo err >&2; echo kept >'{shared}/file'; exit 5"
     done = subprocess.run(
-        [*TOOL, "--topology", str(file), "--share", str(shared), "--", "sh", "-c", script],
+        [*TOOL, "--topology", _one_cpu(tmp_path), "--share", str(shared), "--", "sh", "-c", script],
         cwd=root,
         env=tmpdir_of_its_own,
         capture_output=True,
@@ -120,13 +126,16 @@ def test_the_tool_passes_on_output_and_status(
 def test_however_the_tool_ends_nothing_stays(
     root: Path, tmpdir_of_its_own: dict[str, str], number: signal.Signals
 ) -> None:
-    """QEMU's only way to the outside is the folder; the fixture waits for that to be gone."""
+    """QEMU's only way to the outside is the folder; the fixture waits for that to be gone. Its
+    keeper gets a TERM first, as when all processes of a service do."""
     argv = [*TOOL, "--topology", "hidden", "--", "sh", "-c", "echo up; sleep 1000"]
     with subprocess.Popen(
         argv, cwd=root, env=tmpdir_of_its_own, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as tool:
         assert tool.stdout is not None and tool.stdout.readline() == b"up\n"
         (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()
+        keeper = subprocess.check_output(["pgrep", "-f", "-P", str(tool.pid), "keeper.py"])
+        os.kill(int(keeper), signal.SIGTERM)
         tool.send_signal(number)
         assert tool.wait(60) == (-number if number == signal.SIGKILL else 130)
     assert _processes_naming(str(folder)) == []
@@ -161,6 +170,27 @@ def test_a_cpu_that_cannot_be_is_refused(root: Path, tmp_path: Path, cpu: str, f
     )
     assert done.returncode == 2, done.stderr
     assert fault in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_ends_it(root: Path, tmp_path: Path) -> None:
+    argv = [*TOOL, "--topology", _one_cpu(tmp_path), "--", "yes"]
+    with subprocess.Popen(
+        argv, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tool:
+        assert tool.stdout is not None and tool.stderr is not None
+        assert tool.stdout.readline() == "y\n"
+        tool.stdout.close()
+        assert (tool.wait(60), tool.stderr.read()) == (141, "")
+
+
+def test_a_host_without_room_is_told_in_one_line(root: Path, tmp_path: Path) -> None:
+    """As a file-size limit, which a host has for everybody: the initramfs does not fit."""
+    argv = [*TOOL, "--topology", _one_cpu(tmp_path), "--", "true"]
+    done = subprocess.run(
+        ["prlimit", f"--fsize={2**20}", "--", *argv], cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 97 and "File too large" in done.stderr
+    assert done.stderr.startswith("guest: ") and done.stderr.count("\n") == 1
 
 
 def test_a_boot_that_fails_says_so_with_the_console(root: Path, tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ def parse(text: str, name: str, where: str = "") -> Topology:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    """Foreign text, in one line that cannot steer a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
 
 
 class _Keys:
