@@ -13,12 +13,7 @@ from tests.vm.topology import Place, Topology
 
 def layout(topology: Topology) -> Layout:
     """The CPUs that are online, and what they belong to."""
-    places = topology.places()
-    online = {
-        cpu: places[position]
-        for cpu, position in enumerate(topology.numbering)
-        if cpu not in topology.offline
-    }
+    online = topology.online()
 
     def split(
         by: Callable[[Place], Hashable], within: Callable[[Place], bool]

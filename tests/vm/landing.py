@@ -18,6 +18,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.vm.seen import cpu_list
+
 _POLICY_WORD = {  # in numa_maps
     "first-touch": "default",
     "local": "local",
@@ -228,13 +230,13 @@ def judge_slot(
         if not cpus.issuperset(thread["ran_on"]):
             verdict.faults.append(f"{who}: ran on {thread['ran_on']}, planned {sorted(cpus)}")
     for task in seen["tasks"]:
-        mask = _cpulist(_status(task["status"], "Cpus_allowed_list"))
+        mask = cpu_list(_status(task["status"], "Cpus_allowed_list"))
         last_cpu = int(task["stat"].rpartition(")")[2].split()[36])
         if slot["cpus"] is None:  # the kernel names CPUs too that are offline
-            mask = sorted(set(mask) & set(layout.cpus))
-        if frozenset(mask) != cpus or last_cpu not in cpus:
+            mask &= frozenset(layout.cpus)
+        if mask != cpus or last_cpu not in cpus:
             verdict.faults.append(
-                f"{where} task {task['tid']}: from outside mask {mask}, last on {last_cpu}"
+                f"{where} task {task['tid']}: from outside mask {sorted(mask)}, last on {last_cpu}"
             )
     verdict += _judge_pages(where, slot, said, layout, weights)
     verdict += _judge_numa_maps(where, slot, said, seen["numa_maps"])
@@ -295,7 +297,7 @@ def _judge_numa_maps(
         word, _, listed = words[1].partition(":")
         if word == "weighted":
             listed = words[2].partition(":")[2]
-        if word != _POLICY_WORD[policy] or set(_cpulist(listed)) != nodes:
+        if word != _POLICY_WORD[policy] or cpu_list(listed) != nodes:
             verdict.faults.append(f"{where}: numa_maps: not {policy} {sorted(nodes)}: {line}")
         if any(w.startswith("file=") and not w.startswith("file=/dev/zero") for w in words):
             continue  # pages of files lie where whoever read them first had them
@@ -319,11 +321,3 @@ def _judge_numa_maps(
 
 def _status(text: str, name: str) -> str:
     return next(line.split(":")[1] for line in text.splitlines() if line.startswith(name + ":"))
-
-
-def _cpulist(text: str) -> list[int]:
-    numbers: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        low, _, high = part.partition("-")
-        numbers += range(int(low), int(high or low) + 1)
-    return numbers

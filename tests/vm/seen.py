@@ -27,7 +27,7 @@ SCRIPT = f"/run/guest/busybox grep -H ^ {' '.join(FILES)} 2>/dev/null; true"
 def cpu_list(text: str) -> frozenset[int]:
     """The kernel's list format: 0-3,8."""
     found: set[int] = set()
-    for part in filter(None, text.split(",")):
+    for part in filter(None, text.strip().split(",")):
         low, _, high = part.partition("-")
         found.update(range(int(low), int(high or low) + 1))
     return frozenset(found)

@@ -17,6 +17,7 @@ import pytest
 from tests.vm import expected, topology
 from tests.vm.guest import Guest
 from tests.vm.proof import TOPOLOGIES, proof
+from tests.vm.seen import cpu_list
 
 # (packages, nodes, chiplets, L3, cores, PUs), where the chiplets are known from
 COUNTS = {
@@ -159,16 +160,11 @@ def test_sysfs_shows_the_same_l3_domains(guest: Guest) -> None:
         folder, _, name = path.rpartition("/")
         files[folder][name] = text
     domains = {
-        frozenset(_cpulist(entry["shared_cpu_list"]))
+        cpu_list(entry["shared_cpu_list"])
         for folder, entry in files.items()
         if "/cache/index" in folder and entry.get("level") == "3"
     }
     assert domains == {frozenset(l3["pus"]) for l3 in found.topo["l3"]}
-
-
-def _cpulist(text: str) -> list[int]:
-    ends = [part.split("-") for part in text.split(",")]
-    return [cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)]
 
 
 def test_what_is_expected_of_a_topology_file() -> None:
