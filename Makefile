@@ -113,13 +113,15 @@ test-wheel: setup  ## Build the wheel and use it outside the checkout
 	@$(BIN)/python -m tools.test_summary --want wheel $(RESULTS)/test-wheel
 
 # A guest boots on little more than one core, so two processes take the topologies in turns.
+# A shell's background processes ignore Ctrl-C; so it is passed on.
 .PHONY: test-vm
 test-vm: setup  ## Placement, inspect and knobs on emulated machines with nodes and chiplets
 	@rm -rf $(RESULTS)/test-vm && mkdir -p $(RESULTS)/test-vm/turns
 	-$(BIN)/python -m tools.ensure_guest
-	-@vm() { $(BIN)/pytest tests/vm --turns=$(RESULTS)/test-vm/turns \
-	        --junit-xml=$(RESULTS)/test-vm/vm-$$1.xml; }; \
-	    vm 2 >$(RESULTS)/test-vm/vm-2.log 2>&1 & vm 1 || true; wait; \
+	-@vm="$(BIN)/pytest tests/vm --turns=$(RESULTS)/test-vm/turns"; \
+	    xml=--junit-xml=$(RESULTS)/test-vm/vm; \
+	    trap 'kill $$(jobs -p)' INT TERM HUP; \
+	    $$vm $$xml-2.xml >$(RESULTS)/test-vm/vm-2.log 2>&1 & $$vm $$xml-1.xml & wait; \
 	    echo "==== the other process"; cat $(RESULTS)/test-vm/vm-2.log
 	@$(BIN)/python -m tools.test_summary --want vm-1 --want vm-2 $(RESULTS)/test-vm
 
