@@ -38,7 +38,7 @@ The command runs as root, in the caller's folder and with the caller's
 environment. It sees the host's files; what it writes goes to memory and is gone
 afterwards, except in a --share. docs/guest.md describes topology files.
 
-exit status: the command's own; 2 usage; 6 no QEMU or kernel to be had; 97 the
+exit status: the command's own; 2 usage; 4 no cache folder; 6 no QEMU or kernel; 97 the
 guest did not boot, or died, or the host has no room for its files; 124 the
 command took longer than --timeout; 130 interrupted; 141 nobody reads the output
 """
