@@ -129,8 +129,13 @@ def test_however_the_tool_ends_nothing_stays(
     """QEMU's only way to the outside is the folder; the fixture waits for that to be gone. Its
     keeper gets a TERM first, as when all processes of a service do."""
     argv = [*TOOL, "--topology", "hidden", "--", "sh", "-c", "echo up; sleep 1000"]
+    # What a shell starts in its background ignores SIGINT, these tests and then the tool too.
     with subprocess.Popen(
-        argv, cwd=root, env=tmpdir_of_its_own, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ["env", "--default-signal=INT", *argv],
+        cwd=root,
+        env=tmpdir_of_its_own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as tool:
         assert tool.stdout is not None and tool.stdout.readline() == b"up\n"
         (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()

@@ -14,7 +14,9 @@ mark='\0atoll:end\0'
 # PID 1 must reap orphans, or a daemon that ended would look alive: its wait does, while the
 # loop that serves the port is a child.
 serve() {
-    exec 3<>"/dev/$(port)"
+    # The kernel finds the port in its own time, on a busy host after this has started.
+    until port=$(port) && [ -c "/dev/$port" ]; do $bb sleep 0.1; done
+    exec 3<>"/dev/$port"
     echo ready >&3
     while read -r verb number <&3; do
         case $verb in
@@ -26,8 +28,9 @@ serve() {
 
 port() {
     for named in /sys/class/virtio-ports/*; do
+        [ -e "$named/name" ] || continue
         read -r name <"$named/name"
-        [ "$name" = atoll ] && echo "${named##*/}"
+        [ "$name" != atoll ] || echo "${named##*/}"
     done
 }
 
