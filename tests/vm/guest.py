@@ -167,7 +167,10 @@ class Guest:
             line = running.line(deadline)
         except GuestDied:
             console = running.console_tail()
-            if not console and (said := running.complaint()):
+            said = running.complaint()
+            if "Assertion" in said:  # a race of QEMU's own (iotlb_to_section), rare
+                raise BootFailed(f"guest {self.topology.name}: QEMU: {said}") from None
+            if not console and said:
                 raise TopologyRefused(f"{self.topology.name}: QEMU: {said}") from None
             raise BootFailed(f"guest {self.topology.name}: the boot ended\n{console}") from None
         if line != "ready":
