@@ -137,12 +137,15 @@ def test_however_the_tool_ends_nothing_stays(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as tool:
-        assert tool.stdout is not None and tool.stdout.readline() == b"up\n"
-        (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()
-        keeper = subprocess.check_output(["pgrep", "-f", "-P", str(tool.pid), "keeper.py"])
-        os.kill(int(keeper), signal.SIGTERM)
-        tool.send_signal(number)
-        assert tool.wait(60) == (-number if number == signal.SIGKILL else 130)
+        try:
+            assert tool.stdout is not None and tool.stdout.readline() == b"up\n"
+            (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()
+            keeper = subprocess.check_output(["pgrep", "-f", "-P", str(tool.pid), "keeper.py"])
+            os.kill(int(keeper), signal.SIGTERM)
+            tool.send_signal(number)
+            assert tool.wait(60) == (-number if number == signal.SIGKILL else 130)
+        finally:
+            tool.kill()  # leaving the block waits for it
     assert _processes_naming(str(folder)) == []
 
 
