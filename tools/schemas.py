@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from atoll.schema import deployment, inspection, knobs, machine, plan, results, summary
+from atoll.schema import deployment, inspection, knobs, machine, plan, profile, results, summary
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -25,6 +25,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # of results.jsonl), the version.
 FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
     "machine": (machine, machine.Machine, machine.Machine.VERSION),
+    "profile": (profile, profile.Profile, profile.Profile.VERSION),
     "plan": (plan, plan.Plan, plan.Plan.VERSION),
     "deployment": (deployment, deployment.Deployment, deployment.Deployment.VERSION),
     "inspection": (inspection, inspection.Inspection, inspection.Inspection.VERSION),

@@ -1,0 +1,287 @@
+"""What a machine really does, as measured. Format `atoll/profile` 1.
+
+Made by `atoll measure` (atoll.probing), read by topo, plan, `atoll profile` and predictions.
+CPUs and nodes are the kernel's numbers (OS indices). Latencies are nanoseconds one way,
+bandwidths are 1e9 bytes a second, intervals are 95 % intervals of the median.
+A figure that was not measured is None and has a line in `left_out` that says why; a figure
+that would not settle is kept as it came, with `settled` false: nothing is smoothed.
+Arrays for computing: the `*_array` methods give NumPy arrays with NaN for None.
+
+Kinds follow olap-on-chiplets 2.3 to 2.5 and 4.4, arcas-runtime 2.1 to 2.3 and
+numa-query-tuning III-A8; docs/measure.md tells how each is measured.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from atoll.schema.base import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class Kind(StrEnum):
+    """What `--only` takes, in the order in which they are measured."""
+
+    LATENCY = "latency"  # core to core
+    BANDWIDTH = "bandwidth"  # core to core
+    NODES = "nodes"  # node matrix and loaded latency
+    CACHE = "cache"  # latency and bandwidth over the working set
+    STREAM = "stream"
+    SHARING = "sharing"  # local against distributed cache
+    CHURN = "churn"  # allocators
+
+
+class Mode(StrEnum):
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Figure(Record):
+    """A median with its interval."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+    settled: bool  # the interval is as narrow as was asked for, and nobody disturbed it
+
+    @property
+    def spread(self) -> float:
+        """Half the interval's width over the median."""
+        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+
+
+class PairMatrix(Record):
+    """One figure for every ordered pair of PUs.
+
+    Latency: `values[i][j]` is one way between pus[i] and pus[j] with the line homed at pus[i]
+    (it first touched the line), so [i][j] and [j][i] differ by the home alone.
+    Bandwidth: pus[i] produces, pus[j] consumes, the buffer is homed at pus[i].
+    The diagonal is None.
+    """
+
+    pus: tuple[int, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    spreads: tuple[tuple[float | None, ...], ...]  # Figure.spread of each value
+    unsettled: tuple[tuple[int, int], ...]  # pairs of PUs, (i, j) as in values
+    samples: int  # per pair and home, the median over the pairs
+    pair_ms: float  # time per pair and home, the median over the pairs
+
+    def array(self) -> npt.NDArray[np.float64]:
+        """`values` with NaN for None, shape (n, n)."""
+        import numpy as np
+
+        return np.array(self.values, dtype=np.float64).reshape(len(self.pus), len(self.pus))
+
+
+class NodeMatrix(Record):
+    """Idle latency and bandwidth from the CPUs of a node to the memory of a node.
+
+    `latency_ns[i][j]` is from cpu_nodes[i] to memory_nodes[j]: a pointer chase of dependent
+    loads by one PU. `bandwidth_gbs[i][j]` is reading by one PU of each core of that node.
+    """
+
+    cpu_nodes: tuple[int, ...]
+    memory_nodes: tuple[int, ...]
+    working_set_bytes: int
+    huge_pages: bool
+    latency_ns: tuple[tuple[Figure | None, ...], ...]
+    bandwidth_gbs: tuple[tuple[Figure | None, ...], ...]
+
+
+class LoadedPoint(Record):
+    """Latency that one PU sees while the others of its node load the memory."""
+
+    bandwidth_gbs: float  # what the others moved
+    latency_ns: Figure
+
+
+class LoadedCurve(Record):
+    cpu_node: int
+    memory_node: int
+    loaders: int  # threads that load
+    points: tuple[LoadedPoint, ...]  # by rising load; the first is idle
+
+
+class CachePoint(Record):
+    working_set_bytes: int
+    latency_ns: Figure
+    bandwidth_gbs: Figure | None
+
+
+class CacheLevel(Record):
+    """A level as it shows in the latency curve, without sysfs."""
+
+    level: int  # 1: the fastest
+    capacity_bytes: int  # effective: as far as the latency stays this level's
+    latency_ns: float
+    sysfs_bytes: int | None  # what the system claims; None: it says nothing
+
+
+class CacheCurve(Record):
+    cpu: int
+    huge_pages: bool
+    points: tuple[CachePoint, ...]
+    levels: tuple[CacheLevel, ...]
+    memory_latency_ns: float | None  # past the last level; None: the curve did not get there
+
+
+class StreamKernel(StrEnum):
+    """STREAM's four, and how many bytes an element costs (as STREAM counts: no write-allocate)."""
+
+    COPY = "copy"  # 16 B
+    SCALE = "scale"  # 16 B
+    ADD = "add"  # 24 B
+    TRIAD = "triad"  # 24 B
+
+
+class StreamRun(Record):
+    kernel: StreamKernel
+    processes: int
+    per: Literal["machine", "node", "chiplet", "core", "n"]  # one process per
+    threads: int  # all processes together
+    working_set_bytes: int  # all arrays of all processes together
+    level: str  # where it sits: 'L1', 'L2', 'L3' or 'memory', by each thread's share
+    bandwidth_gbs: Figure
+
+
+class SharingPoint(Record):
+    vector_bytes: int
+    local_gbs: Figure
+    distributed_gbs: Figure
+
+
+class Sharing(Record):
+    """The same number of threads on as few chiplets as hold them, and spread evenly.
+
+    `crossing_bytes` is where the spread ones become the faster for good; None: they never do,
+    or always are (`points` tells). It decides between WICP-local and WICP-mixed.
+    """
+
+    operation: Literal["write", "read"]
+    threads: int
+    local_pus: tuple[int, ...]
+    distributed_pus: tuple[int, ...]
+    points: tuple[SharingPoint, ...]
+    crossing_bytes: int | None
+
+
+class ChurnRun(Record):
+    """Allocations and frees of mixed sizes by so many threads (numa-query-tuning III-A8)."""
+
+    allocator: str
+    library: str  # what was preloaded; empty: the C library's own
+    threads: int
+    operations: int  # all threads together
+    seconds: Figure  # wall time
+    overhead: float  # peak resident bytes over peak requested bytes
+
+
+class Level(Record):
+    """Groups of PUs that are nearer to each other than to the rest."""
+
+    median: float  # of the pairs whose nearest common group is of this level; ns, or GB/s
+    groups: tuple[tuple[int, ...], ...]
+
+
+class Inference(Record):
+    """Where the islands are, by measurement alone (atoll.infer). Lists are empty where there are
+    none; `levels` runs from the nearest pairs to the farthest."""
+
+    chiplets: tuple[tuple[int, ...], ...]
+    packages: tuple[tuple[int, ...], ...]
+    smt: tuple[tuple[int, ...], ...]
+    levels: tuple[Level, ...]
+    confidence: float = Field(ge=0, le=1)
+    source: Literal["latency", "bandwidth", "both", "none"]  # what the chiplets show in
+    reasons: tuple[str, ...] = ()  # for people: what spoke for and against
+
+
+class Expectation(Record):
+    """The catalog's word on this CPU model, against what was measured."""
+
+    model: str  # the catalog's entry
+    figure: str  # what is compared, in words
+    expected: float
+    measured: float
+    unit: str
+    verdict: Literal["as expected", "misconfigured?", "not comparable"]
+    reason: str
+    source: str  # where the expected value comes from
+
+
+class Watch(Record):
+    """Who disturbed the measuring of one kind."""
+
+    kind: Kind
+    seconds: float
+    steal_share: float | None  # CPU time that the hypervisor took; None: not told
+    others_share: float | None  # CPU time that other processes took
+    frequency_drift: float | None  # widest change of a core's speed, over its median
+    involuntary_switches: int  # of the probe's threads
+    misplaced_threads: int  # samples taken on another CPU than asked for
+    misplaced_pages: int  # pages that lay on another node than asked for
+
+
+class Notice(Record):
+    """`code` is stable and documented in docs/measure.md."""
+
+    code: str
+    message: str
+
+
+class Environment(Record):
+    """What figures hold for. Unknown is the empty string."""
+
+    hostname_hash: str
+    cpu_model: str
+    kernel: str
+    kernel_cmdline: str
+    microcode: str
+    virtualization: str
+    thp_enabled: str
+    thp_defrag: str
+    numa_balancing: str
+    governor: str
+    affinity: str
+    cgroup: str
+    memory_bytes: int
+    atoll_version: str
+
+
+class Profile(Record):
+    FORMAT: ClassVar[str] = "atoll/profile"
+    VERSION: ClassVar[int] = 1
+
+    format: Literal["atoll/profile"] = "atoll/profile"
+    version: Literal[1] = 1
+    created: str  # ISO 8601, UTC
+    machine_id: str  # schema.machine: Machine.machine_id, before a profile was applied
+    machine_title: str
+    environment: Environment
+    mode: Mode
+    emulated: bool  # an emulated CPU: the figures mean nothing
+    cpus: tuple[int, ...]  # the PUs that were measured
+    seconds: float
+    settle: float  # the spread that was asked for
+    clock: str  # what time was taken with
+    core_latency_cas_ns: PairMatrix | None = None
+    core_latency_store_ns: PairMatrix | None = None
+    core_bandwidth_gbs: PairMatrix | None = None
+    nodes: NodeMatrix | None = None
+    loaded: tuple[LoadedCurve, ...] = ()
+    caches: tuple[CacheCurve, ...] = ()
+    stream: tuple[StreamRun, ...] = ()
+    sharing: tuple[Sharing, ...] = ()
+    churn: tuple[ChurnRun, ...] = ()
+    inference: Inference | None = None
+    expectations: tuple[Expectation, ...] = ()
+    watch: tuple[Watch, ...] = ()
+    left_out: tuple[Notice, ...] = ()
+    notices: tuple[Notice, ...] = ()
