@@ -10,12 +10,9 @@ import fcntl
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from atoll.cli import knobs as command
-from atoll.cli import run
 from atoll.errors import CheckFailed, UsageError
 from atoll.knobs.control import BOOT_ID, Control
 from atoll.knobs.journal import JournalFolder
@@ -34,23 +31,6 @@ from tests.unit.knobs_parts import (
 
 Capture = pytest.CaptureFixture[str]
 Atoll = Callable[..., int]
-
-
-@pytest.fixture
-def kernel() -> Kernel:
-    return Kernel()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> JournalFolder:
-    return JournalFolder(tmp_path / "var" / "knobs")
-
-
-@pytest.fixture
-def atoll(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, journal: JournalFolder) -> Atoll:
-    """`atoll knobs ARGUMENTS` on that kernel, with that journal; gives the exit code."""
-    monkeypatch.setattr(command, "_control", lambda: Control(kernel, journal))
-    return lambda *arguments: run(["knobs", *arguments])
 
 
 def on_disk(journal: JournalFolder) -> Journal:

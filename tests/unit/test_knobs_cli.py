@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from atoll.cli import knobs as command
-from atoll.cli import run
 from atoll.errors import NotPermitted
 from atoll.host.local import LocalHost
 from atoll.knobs.control import BOOT_ID, Control
@@ -27,23 +25,6 @@ from tests.unit.knobs_parts import (
 
 Capture = pytest.CaptureFixture[str]
 Atoll = Callable[..., int]
-
-
-@pytest.fixture
-def kernel() -> Kernel:
-    return Kernel()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> JournalFolder:
-    return JournalFolder(tmp_path / "var" / "knobs")
-
-
-@pytest.fixture
-def atoll(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, journal: JournalFolder) -> Atoll:
-    """`atoll knobs ARGUMENTS` on that kernel, with that journal; gives the exit code."""
-    monkeypatch.setattr(command, "_control", lambda: Control(kernel, journal))
-    return lambda *arguments: run(["knobs", *arguments])
 
 
 def refuse_the_folder(monkeypatch: pytest.MonkeyPatch, journal: JournalFolder) -> None:

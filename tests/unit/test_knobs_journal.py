@@ -18,16 +18,6 @@ from atoll.schema.knobs import Journal
 from tests.unit.knobs_parts import BALANCING, FILES, SWAPPINESS, Kernel, governor
 
 
-@pytest.fixture
-def kernel() -> Kernel:
-    return Kernel()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> JournalFolder:
-    return JournalFolder(tmp_path / "atoll" / "knobs")
-
-
 @pytest.fixture(params=[0o077, 0o000])
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     before = os.umask(request.param)

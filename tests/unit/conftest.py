@@ -1,0 +1,33 @@
+"""Fixtures that several files of unit tests share: `atoll knobs` on a kernel in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import knobs as command
+from atoll.cli import run
+from atoll.knobs.control import Control
+from atoll.knobs.journal import JournalFolder
+from tests.unit.knobs_parts import Kernel
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    return Kernel()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> JournalFolder:
+    return JournalFolder(tmp_path / "var" / "knobs")
+
+
+@pytest.fixture
+def atoll(
+    monkeypatch: pytest.MonkeyPatch, kernel: Kernel, journal: JournalFolder
+) -> Callable[..., int]:
+    """`atoll knobs ARGUMENTS` on that kernel, with that journal; gives the exit code."""
+    monkeypatch.setattr(command, "_control", lambda: Control(kernel, journal))
+    return lambda *arguments: run(["knobs", *arguments])
