@@ -1,0 +1,17 @@
+#include "kernels.hpp"
+
+#include <map>
+
+#include "hello.hpp"
+
+namespace atl::probe {
+
+Kernel find_kernel(const std::string& name) {
+  static const std::map<std::string, Kernel> kernels{
+      {"hello", hello},
+  };
+  const auto found = kernels.find(name);
+  return found == kernels.end() ? nullptr : found->second;
+}
+
+}  // namespace atl::probe
