@@ -4,8 +4,8 @@
 // outside of its two readings (Intel SDM, RDTSC: LFENCE before; after it likewise).
 #pragma once
 
-#include <ctime>
 #include <cstdint>
+#include <ctime>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>

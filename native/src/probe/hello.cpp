@@ -18,12 +18,9 @@ const char* widest_isa() {
 }
 
 Json hello(const Request&) {
-  return {{"version", 1},
-          {"clock", clock_name()},
-          {"tick_ns", tick_ns()},
-          {"isa", widest_isa()},
-          {"page_bytes", page_bytes()},
-          {"huge_page_bytes", huge_page_bytes()}};
+  return {
+      {"version", 1},        {"clock", clock_name()},      {"tick_ns", tick_ns()},
+      {"isa", widest_isa()}, {"page_bytes", page_bytes()}, {"huge_page_bytes", huge_page_bytes()}};
 }
 
 }  // namespace atl::probe

@@ -41,7 +41,8 @@ class Request {
  public:
   explicit Request(Json fields);
 
-  [[nodiscard]] std::int64_t integer(const char* field, std::int64_t least, std::int64_t most) const;
+  [[nodiscard]] std::int64_t integer(const char* field, std::int64_t least,
+                                     std::int64_t most) const;
   [[nodiscard]] std::int64_t integer(const char* field, std::int64_t least, std::int64_t most,
                                      std::int64_t fallback) const;
   [[nodiscard]] std::optional<std::int64_t> integer_or_null(const char* field, std::int64_t least,
@@ -59,9 +60,10 @@ class Request {
   [[nodiscard]] std::optional<int> node() const;
   [[nodiscard]] bool null_run() const { return flag("null", false); }
   [[nodiscard]] Limits limits() const;
+  // nullptr: missing, or null.
+  [[nodiscard]] const Json* find(const char* field) const;
 
  private:
-  [[nodiscard]] const Json* find(const char* field) const;
   Json fields_;
 };
 

@@ -62,7 +62,7 @@ class Team {
   static void* enter(void* start);
   void live(std::size_t rank, const std::function<void(std::size_t)>& body);
   void fail(std::exception_ptr fault);
-  void await(std::size_t started, std::int64_t limit_ns);
+  void await(int ended_event);
 
   std::vector<int> cpus_;
   std::vector<ThreadRecord> records_;
