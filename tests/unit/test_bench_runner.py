@@ -13,6 +13,7 @@ from atoll.bench.idle import idle_between, settled_idle_share
 from atoll.bench.runner import Bench, Tick, WrongAnswer
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
 from atoll.errors import EngineFailed
+from atoll.host.cpu_times import CpuTimes
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
@@ -280,8 +281,8 @@ def test_ticks_tell_what_is_done() -> None:
 
 
 def test_idle_share() -> None:
-    assert idle_between((100, 200), (180, 300)) == pytest.approx(0.8)
-    assert idle_between((100, 200), (100, 200)) == 1.0
+    assert idle_between(CpuTimes(100, 0, 200), CpuTimes(180, 0, 300)) == pytest.approx(0.8)
+    assert idle_between(CpuTimes(100, 0, 200), CpuTimes(100, 0, 200)) == 1.0
     busy = FakeHost(IDLE)
     calls = 0
     read = busy.read_text

@@ -45,6 +45,32 @@ class FileId(NamedTuple):
     size_bytes: int
 
 
+class Conversation(Protocol):
+    """A child that answers a line for a line. It never outlives `close`, nor this process: it
+    gets the end of its stdin."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def send(self, line: str) -> None:
+        """Raises BrokenPipeError where the child has ended."""
+        ...
+
+    def receive(self, *, timeout_s: float) -> str:
+        """The next line, without its end. Raises TimeoutError, and EOFError where the child has
+        ended."""
+        ...
+
+    def last_words(self) -> str:
+        """What it said on stderr so far, at most its last 4 KiB."""
+        ...
+
+    def close(self) -> int:
+        """End it if it runs: at the end of its stdin, else by SIGKILL. How it ended (negative:
+        the signal). May be called again."""
+        ...
+
+
 class Host(Protocol):
     def read_text(self, path: str) -> str:
         """The file's text, undecodable bytes replaced."""
@@ -109,6 +135,10 @@ class Host(Protocol):
 
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         """Start a child in a session of its own, output appended to `log`; returns its pid."""
+        ...
+
+    def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
+        """Start a child to talk to, in a session of its own. Raises OSError."""
         ...
 
     def exit_status(self, pid: int) -> int | None:

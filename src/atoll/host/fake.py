@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from atoll.host.api import FileId, FilePages, Finished
+from atoll.host.api import Conversation, FileId, FilePages, Finished
 from atoll.schema.deployment import ProcessId
 
 
@@ -32,6 +32,7 @@ class FakeHost:
         *,
         affinity: frozenset[int] = frozenset({0}),
         on_run: Callable[[Sequence[str]], Finished] | None = None,
+        on_converse: Callable[[Sequence[str], Mapping[str, str]], Conversation] | None = None,
     ) -> None:
         self.files = dict(files or {})
         self.blobs: dict[str, bytes] = {}  # path -> content, where it is no text
@@ -43,6 +44,7 @@ class FakeHost:
         self.now_s = 0.0
         self._affinity = affinity
         self._on_run = on_run
+        self._on_converse = on_converse
         self._pids = itertools.count(1000)
 
     def read_text(self, path: str) -> str:
@@ -120,6 +122,11 @@ class FakeHost:
         identity = ProcessId(pid=pid, start_ticks=pid * 10)
         self.processes[pid] = FakeProcess(identity, tuple(argv), dict(env))
         return pid
+
+    def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
+        if self._on_converse is None:
+            raise FileNotFoundError(2, "no such program", argv[0])
+        return self._on_converse(argv, env)
 
     def exit_status(self, pid: int) -> int | None:
         process = self.processes.get(pid)

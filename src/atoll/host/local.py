@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from atoll.host import jvm_attach, pages
-from atoll.host.api import FileId, FilePages, Finished
+from atoll.host.api import Conversation, FileId, FilePages, Finished
+from atoll.host.conversation import LocalConversation
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
 
@@ -116,6 +117,9 @@ class LocalHost:
             )
         self._children[child.pid] = child
         return child.pid
+
+    def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
+        return LocalConversation(argv, env)
 
     def exit_status(self, pid: int) -> int | None:
         child = self._children.get(pid)

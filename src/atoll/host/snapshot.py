@@ -87,6 +87,9 @@ class SnapshotHost:
     def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
         self._refuse(f"start {argv[0]}")
 
+    def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:
+        self._refuse(f"start {argv[0]}")
+
     def exit_status(self, pid: int) -> int | None:
         return None
 

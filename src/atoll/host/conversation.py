@@ -1,0 +1,102 @@
+"""A child process that is talked to line by line, with a limit on every wait.
+
+Promises: the child has its own session, so Ctrl-C at the terminal reaches it through us alone;
+whatever it does, `close` ends and buries it; and it gets the end of its stdin when this process
+goes, however that happens, because no other process holds the pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+
+_MOST_LINE_BYTES = 64 << 20
+_LAST_WORDS_BYTES = 4096
+# Past the end of its stdin, a child that only has to leave its loop.
+_FAREWELL_S = 0.2
+
+
+class LocalConversation:
+    """See `atoll.host.api.Conversation`."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        # A file and not a pipe: whoever fills it cannot be blocked by us, who only look at the end.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in close()
+        try:
+            self._child = subprocess.Popen(
+                list(argv),
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._stderr.close()
+            raise
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._to = self._child.stdin
+        self._from = self._child.stdout
+        self._rest = b""
+        self._words = ""
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def send(self, line: str) -> None:
+        data = line.encode() + b"\n"
+        try:
+            while data:
+                data = data[self._to.write(data) or 0 :]
+        except ValueError:
+            raise BrokenPipeError(32, "the conversation is closed") from None
+
+    def receive(self, *, timeout_s: float) -> str:
+        deadline = time.monotonic() + timeout_s
+        pieces = [self._rest]
+        size = len(self._rest)
+        if self._from.closed:
+            raise EOFError
+        poll = select.poll()
+        poll.register(self._from, select.POLLIN)
+        while b"\n" not in pieces[-1]:
+            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+            if not poll.poll(left_ms):
+                self._rest = b"".join(pieces)
+                raise TimeoutError(f"no answer within {timeout_s:.1f} s")
+            piece = os.read(self._from.fileno(), 1 << 16)
+            size += len(piece)
+            if not piece or size > _MOST_LINE_BYTES:
+                raise EOFError
+            pieces.append(piece)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        return line.decode(errors="replace")
+
+    def last_words(self) -> str:
+        if not self._stderr.closed:
+            size = os.fstat(self._stderr.fileno()).st_size
+            start = max(0, size - _LAST_WORDS_BYTES)
+            words = os.pread(self._stderr.fileno(), _LAST_WORDS_BYTES, start)
+            self._words = words.decode(errors="replace")
+        return self._words
+
+    def close(self) -> int:
+        if not self._to.closed:
+            self._to.close()
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(_FAREWELL_S)
+        finally:  # also where Ctrl-C came in between
+            self._child.kill()  # nothing, where it has been waited for
+            status = self._child.wait()
+        self._from.close()
+        self.last_words()
+        self._stderr.close()
+        return status

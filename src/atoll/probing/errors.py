@@ -1,0 +1,39 @@
+"""What can go wrong between Atoll and atoll-probe; each is one line.
+
+A kind of figure survives all of them but the first: what was not measured goes into the
+profile's `left_out`, with the message as its reason.
+"""
+
+from __future__ import annotations
+
+from atoll.errors import AtollError, EngineFailed
+
+
+class ProbeMissing(EngineFailed):
+    """atoll-probe is not installed, cannot be started, or speaks another version."""
+
+
+class ProbeFault(AtollError):
+    """A request that brought no figures."""
+
+    exit_code = EngineFailed.exit_code
+
+
+class ProbeRefused(ProbeFault):
+    """The probe's answer is no; `code` is the protocol's: argument, cpu, memory, kernel."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ProbeHung(ProbeFault):
+    """No answer in time; the probe has been killed."""
+
+    code = "hung"
+
+
+class ProbeDied(ProbeFault):
+    """The probe ended before it answered, or answered with what is no answer."""
+
+    code = "died"

@@ -1,0 +1,154 @@
+"""One `atoll-probe` process: typed requests in, typed answers out, a limit on every wait.
+
+Promises: no call outlasts its timeout by more than the time to kill a process; a probe that
+hung, died or answered nonsense is ended at once and refuses further requests; `close` leaves
+no process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from atoll.host.api import Host
+from atoll.probing.errors import ProbeDied, ProbeHung, ProbeMissing, ProbeRefused
+from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
+
+PROTOCOL_VERSION = 1
+_HELLO_TIMEOUT_S = 5.0
+
+
+def find_probe() -> str:
+    """atoll-probe: beside this interpreter, where it is installed, else on the PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "atoll-probe")
+    found = beside if os.access(beside, os.X_OK) else shutil.which("atoll-probe")
+    if found is None:
+        raise ProbeMissing("atoll-probe is not installed; run 'make setup' or reinstall atoll")
+    return found
+
+
+class Probe:
+    """Started and greeted. Raises ProbeMissing."""
+
+    def __init__(self, host: Host, program: str, env: Mapping[str, str] | None = None) -> None:
+        # A clean locale and no preload of the user's: what is measured is said in `env` alone.
+        environment = {"LC_ALL": "C", **(env or {})}
+        try:
+            self._conversation = host.converse([program], env=environment)
+        except OSError as fault:
+            reason = fault.strerror or fault
+            raise ProbeMissing(
+                f"{program}: cannot be started ({reason}); reinstall atoll"
+            ) from None
+        self._failed = False
+        try:
+            self.hello: HelloAnswer = self.ask(
+                Hello(), Sampling(settle=1.0, samples=3), most_s=0, timeout_s=_HELLO_TIMEOUT_S
+            )
+            if self.hello.version != PROTOCOL_VERSION:
+                raise ProbeMissing(
+                    f"{program}: speaks version {self.hello.version} of the protocol, this atoll "
+                    f"version {PROTOCOL_VERSION}; reinstall atoll"
+                )
+        except (ProbeHung, ProbeDied, ProbeRefused) as fault:
+            self.close()
+            raise ProbeMissing(f"{program}: does not work ({fault}); reinstall atoll") from None
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._conversation.pid
+
+    @property
+    def usable(self) -> bool:
+        return not self._failed
+
+    def ask(
+        self, request: Request[A_co], sampling: Sampling, *, most_s: float, timeout_s: float
+    ) -> A_co:
+        """Raises ProbeRefused, ProbeHung, ProbeDied; after the last two the probe is gone."""
+        self.post(request, sampling, most_s=most_s)
+        return self.collect(request, timeout_s=timeout_s)
+
+    def post(self, request: Request[A_co], sampling: Sampling, *, most_s: float) -> None:
+        """Send only; `collect` must follow."""
+        if self._failed:
+            raise ProbeDied(f"{request.do}: the probe has ended before")
+        try:
+            self._conversation.send(json.dumps(request.fields(sampling, most_s=most_s)))
+        except BrokenPipeError:
+            raise self._died(request.do) from None
+
+    def collect(self, request: Request[A_co], *, timeout_s: float) -> A_co:
+        try:
+            line = self._conversation.receive(timeout_s=timeout_s)
+        except TimeoutError:
+            self._give_up()
+            raise ProbeHung(
+                f"{request.do}: no answer within {timeout_s:.1f} s, the probe was killed"
+            ) from None
+        except EOFError:
+            raise self._died(request.do) from None
+        return self._read(request, line)
+
+    def close(self) -> None:
+        self._failed = True
+        self._conversation.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self, request: Request[A_co], line: str) -> A_co:
+        try:
+            raw = json.loads(line)
+            if raw["ok"] is True:
+                return request.answer_type().model_validate(raw)
+            if raw["ok"] is False:
+                message = " ".join(str(raw["error"]).split())
+                raise ProbeRefused(str(raw["code"]), f"{request.do}: {message}")
+        except ValidationError as fault:
+            first = fault.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            reason = f"field {place}: {first['msg']}"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            reason = "not an answer of its protocol"
+        else:
+            reason = "neither yes nor no"
+        self._give_up()
+        raise ProbeDied(f"{request.do}: the probe's answer cannot be read ({reason})")
+
+    def _died(self, do: str) -> ProbeDied:
+        status = self._give_up()
+        words = " ".join(self._conversation.last_words().split())[-200:]
+        return ProbeDied(f"{do}: the probe ended ({_ending(status)})" + (words and f": {words}"))
+
+    def _give_up(self) -> int:
+        self._failed = True
+        return self._conversation.close()
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,263 @@
+"""Requests to atoll-probe and what they are answered, as types (native/src/probe/PROTOCOL.md).
+
+A request says what to measure and for how long; how narrow and how often is the run's to say
+(`Sampling`). An answer says besides its samples who disturbed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import ClassVar, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """When sampling stops."""
+
+    settle: float
+    samples: int
+
+
+class ThreadSeen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    tid: int
+    cpu: int
+    seen: tuple[int, ...]  # at the begin and at the end
+    involuntary: int
+
+    @property
+    def misplaced(self) -> bool:
+        return any(cpu != self.cpu for cpu in self.seen)
+
+
+class Answer(BaseModel):
+    """What every answer has. A newer probe may say more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    threads: tuple[ThreadSeen, ...] = ()
+    pages: dict[int, int] = {}  # node -> pages; negative: an errno
+    huge: bool = False
+    wall_ns: int = 0
+
+    @property
+    def involuntary(self) -> int:
+        return sum(thread.involuntary for thread in self.threads)
+
+    @property
+    def misplaced_threads(self) -> int:
+        return sum(thread.misplaced for thread in self.threads)
+
+    def misplaced_pages(self, node: int | None) -> int:
+        """Pages on another node than `node`; 0 where none was asked for."""
+        if node is None:
+            return 0
+        return sum(count for where, count in self.pages.items() if 0 <= where != node)
+
+
+class HelloAnswer(Answer):
+    version: int
+    clock: str
+    tick_ns: float
+    isa: str
+    page_bytes: int
+    huge_page_bytes: int
+    hypervisor: str = ""  # the signature of CPUID leaf 0x40000000
+
+
+class CpuSpeed(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    cpu: int
+    op_ns: tuple[float, ...] = Field(min_length=1)
+
+
+class SpinAnswer(Answer):
+    cpus: tuple[CpuSpeed, ...]
+
+
+class PingAnswer(Answer):
+    one_way_ns: tuple[float, ...] = Field(min_length=1)
+
+
+class PipeAnswer(Answer):
+    gbs: tuple[float, ...] = Field(min_length=1)
+
+
+class ChaseAnswer(Answer):
+    load_ns: tuple[float, ...] = Field(min_length=1)
+
+
+class MoveAnswer(Answer):
+    gbs: tuple[float, ...] = Field(min_length=1)
+    begin_ns: int
+    end_ns: int
+    moved_bytes: int
+    verified: bool
+
+
+class LoadAnswer(Answer):
+    load_ns: tuple[float, ...] = Field(min_length=1)
+    gbs: float
+
+
+class VectorAnswer(Answer):
+    gbs: tuple[float, ...] = Field(min_length=1)
+    verified: bool
+
+
+class ChurnAnswer(Answer):
+    wall_ns_samples: tuple[float, ...] = Field(min_length=1)
+    requested_bytes: int
+    resident_bytes: int
+    allocator_reached: str
+
+
+A_co = TypeVar("A_co", bound=Answer, covariant=True)
+PairOp = Literal["cas", "store"]
+MoveOp = Literal["read", "write", "copy", "scale", "add", "triad"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Generic[A_co]):
+    """`budget_s` is time for sampling; at least 3 samples are taken whatever it says."""
+
+    do: ClassVar[str]
+
+    null: bool = False
+    budget_s: float = 0.1
+
+    def answer_type(self) -> type[A_co]:
+        raise NotImplementedError
+
+    @property
+    def expected_node(self) -> int | None:
+        """Where the data should lie."""
+        return None
+
+    def fields(self, sampling: Sampling, *, most_s: float) -> dict[str, object]:
+        """The JSON object of it. `most_s` is the time that is left for sampling."""
+        own = asdict(self)
+        budget_s = min(float(own.pop("budget_s")), most_s)
+        if not own["null"]:
+            del own["null"]
+        return {
+            "do": self.do,
+            **own,
+            "budget_ns": max(0, int(budget_s * 1e9)),
+            "settle": sampling.settle,
+            "samples": sampling.samples,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello(Request[HelloAnswer]):
+    do: ClassVar[str] = "hello"
+
+    def answer_type(self) -> type[HelloAnswer]:
+        return HelloAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spin(Request[SpinAnswer]):
+    do: ClassVar[str] = "spin"
+    cpus: tuple[int, ...]
+
+    def answer_type(self) -> type[SpinAnswer]:
+        return SpinAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ping(Request[PingAnswer]):
+    do: ClassVar[str] = "ping"
+    cpus: tuple[int, int]
+    home: Literal[0, 1]
+    op: PairOp
+
+    def answer_type(self) -> type[PingAnswer]:
+        return PingAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipe(Request[PipeAnswer]):
+    do: ClassVar[str] = "pipe"
+    cpus: tuple[int, int]  # producer, consumer
+    home: Literal[0, 1]
+    bytes: int
+
+    def answer_type(self) -> type[PipeAnswer]:
+        return PipeAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OnNode(Request[A_co]):
+    node: int | None  # None: first touch by the thread that uses it
+
+    @property
+    def expected_node(self) -> int | None:
+        return self.node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chase(_OnNode[ChaseAnswer]):
+    do: ClassVar[str] = "chase"
+    cpu: int
+    bytes: int
+    huge: bool
+
+    def answer_type(self) -> type[ChaseAnswer]:
+        return ChaseAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move(_OnNode[MoveAnswer]):
+    do: ClassVar[str] = "move"
+    cpus: tuple[int, ...]
+    bytes: int  # all arrays together
+    op: MoveOp
+    store: Literal["temporal", "streaming"] = "temporal"
+    isa: str | None = None  # None: the widest
+    huge: bool = False
+    start_ns: int | None = None  # CLOCK_MONOTONIC
+    run_ns: int | None = None
+
+    def answer_type(self) -> type[MoveAnswer]:
+        return MoveAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(_OnNode[LoadAnswer]):
+    do: ClassVar[str] = "load"
+    cpu: int
+    bytes: int
+    loaders: tuple[int, ...]
+    gap: int | None  # None: idle
+
+    def answer_type(self) -> type[LoadAnswer]:
+        return LoadAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector(Request[VectorAnswer]):
+    do: ClassVar[str] = "vector"
+    cpus: tuple[int, ...]
+    bytes: int
+    op: Literal["write", "read"]
+    iterations: int
+
+    def answer_type(self) -> type[VectorAnswer]:
+        return VectorAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Churn(Request[ChurnAnswer]):
+    do: ClassVar[str] = "churn"
+    cpus: tuple[int, ...]
+    operations: int  # a thread
+    seed: int = 1
+
+    def answer_type(self) -> type[ChurnAnswer]:
+        return ChurnAnswer

@@ -1,0 +1,275 @@
+"""One run of `atoll measure`: what every kind of figure needs while it is measured.
+
+    with Run(...) as run:
+        for kind in run.budget.kinds:
+            with run.measuring(kind):
+                ... run.ask(Chase(cpu=0, node=None, bytes=4096, huge=True, budget_s=0.05)) ...
+
+A kind asks the probe, makes figures of the answers, and says what it leaves out. The run keeps
+the time (`seconds_left`; a request gets no more than is left, and is killed soon after), starts
+the probe anew when it hung or died, counts who disturbed whom, and ends all processes at its
+own end. Nothing here decides what is measured.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from atoll.host.api import Host
+from atoll.probing.budget import Budget
+from atoll.probing.errors import ProbeFault
+from atoll.probing.memory import free_bytes, node_free_bytes
+from atoll.probing.probe import Probe
+from atoll.probing.requests import A_co, Answer, HelloAnswer, Request, Sampling, Spin
+from atoll.probing.settle import (
+    MOST_SAMPLES,
+    MOST_SAMPLES_EMULATED,
+    SETTLE,
+    disturbed,
+    figure,
+)
+from atoll.probing.watch import Watcher
+from atoll.schema.machine import Machine
+from atoll.schema.profile import Figure, Kind, Mode, Notice, Watch
+
+# kind, how much of it is done (0 to 1), what is being measured
+Progress = Callable[[Kind, float, str], None]
+
+# A request may take this many times its budget before the probe counts as hung: a busy
+# hypervisor can take a CPU away for a while.
+_PATIENCE = 5
+_PATIENCE_S = 2.0
+# Before and after each kind.
+_SPIN_S = 0.01
+
+
+class Run:
+    """Raises ProbeMissing where there is no probe. Close it, or use it as a context."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine,
+        *,
+        program: str,
+        cpus: Sequence[int],
+        budget: Budget,
+        started_s: float,
+        emulated: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.host = host
+        self.machine = machine
+        self.cpus = tuple(cpus)  # allowed and asked for, sorted
+        self.budget = budget
+        self.mode: Mode = budget.mode
+        self.settle = SETTLE
+        self.emulated = emulated
+        # The machine's chiplets, else those inferred from what was measured before.
+        self.chiplets: tuple[tuple[int, ...], ...] = ()
+        self.left_out: list[Notice] = []
+        self.notices: list[Notice] = []
+        self.watches: list[Watch] = []
+        self._program = program
+        self._progress = progress
+        self._started_s = started_s
+        self._sampling = Sampling(SETTLE, MOST_SAMPLES_EMULATED if emulated else MOST_SAMPLES)
+        # PU -> memory node
+        self._node_of = {pu: core.node for core in machine.cores for pu in core.pus}
+        self._kind = Kind.LATENCY
+        self._kind_ends_s = started_s
+        self._watcher: Watcher | None = None
+        self._others: list[Probe] = []
+        self._main = Probe(host, program)
+        self.hello: HelloAnswer = self._main.hello
+
+    # -- asking ---------------------------------------------------------------------------------
+
+    def ask(self, request: Request[A_co], *, probe: Probe | None = None) -> A_co:
+        """The answer, taken into account by the watch. Raises ProbeFault (refused, hung, died);
+        the run's own probe is there again at the next request."""
+        chosen = probe or self._main_probe()
+        answer = chosen.ask(
+            request, self._sampling, most_s=self.seconds_left(), timeout_s=self._timeout_s(request)
+        )
+        self._seen(request, answer)
+        return answer
+
+    def attempt(
+        self, request: Request[A_co], what: str, *, probe: Probe | None = None
+    ) -> A_co | None:
+        """As `ask`, but where there is no answer, or no time, `what` is left out with the reason
+        and None returned. `what` is a noun for people: 'STREAM copy over 1.5 GB'."""
+        if self.out_of_time(what):
+            return None
+        try:
+            return self.ask(request, probe=probe)
+        except ProbeFault as fault:
+            self.leave_out(str(getattr(fault, "code", "died")), f"{what}: {fault}")
+            return None
+
+    def together(self, requests: Sequence[tuple[Probe, Request[A_co]]]) -> list[A_co]:
+        """Ask several probes at once, for one process per chiplet. All answer, or it raises
+        ProbeFault; then those that were still at work are gone."""
+        most_s = self.seconds_left()
+        posted: list[tuple[Probe, Request[A_co]]] = []
+        answers: list[A_co] = []
+        try:
+            for probe, request in requests:
+                probe.post(request, self._sampling, most_s=most_s)
+                posted.append((probe, request))
+            for probe, request in requests:
+                answers.append(probe.collect(request, timeout_s=self._timeout_s(request)))
+        except ProbeFault:
+            for probe, _ in posted[len(answers) :]:
+                probe.close()
+            raise
+        for (_, request), answer in zip(requests, answers, strict=True):
+            self._seen(request, answer)
+        return answers
+
+    @contextmanager
+    def another_probe(self, env: Mapping[str, str] | None = None) -> Iterator[Probe]:
+        """A probe of one's own, ended at the end of the block; `env` is for LD_PRELOAD and the
+        like. Raises ProbeMissing."""
+        probe = Probe(self.host, self._program, env)
+        self._others.append(probe)
+        try:
+            yield probe
+        finally:
+            self._others.remove(probe)
+            self._end(probe)
+
+    # -- figures --------------------------------------------------------------------------------
+
+    def figure(self, samples: Sequence[float], *answers: Answer, node: int | None = None) -> Figure:
+        """The median with its interval; not settled if its answers show a disturbance. `node` is
+        where the data should have been."""
+        hit = any(
+            disturbed(
+                samples=len(samples),
+                involuntary=answer.involuntary,
+                misplaced_threads=answer.misplaced_threads,
+                misplaced=answer.misplaced_pages(node),
+            )
+            for answer in answers
+        )
+        return figure(samples, settle=self.settle, disturbed=hit)
+
+    def leave_out(self, code: str, message: str) -> None:
+        """Say what was not measured, and why. Once for each message."""
+        self._add(self.left_out, code, message)
+
+    def notice(self, code: str, message: str) -> None:
+        self._add(self.notices, code, message)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def seconds_left(self) -> float:
+        """Of the present kind's time."""
+        return max(0.0, self._kind_ends_s - self.host.monotonic())
+
+    def out_of_time(self, what: str) -> bool:
+        """Whether the present kind's time is over; then `what` is left out."""
+        if self.seconds_left() > 0:
+            return False
+        self.leave_out("no-time", f"{self._kind}: no time was left for {what}")
+        return True
+
+    def elapsed_s(self) -> float:
+        return self.host.monotonic() - self._started_s
+
+    def report(self, share: float, text: str) -> None:
+        """Tell how much of the present kind is done (0 to 1)."""
+        if self._progress is not None:
+            self._progress(self._kind, min(1.0, max(0.0, share)), text)
+
+    @contextmanager
+    def measuring(self, kind: Kind) -> Iterator[None]:
+        """One kind's turn: its share of the time, and a watch over it."""
+        self._kind = kind
+        begin_s = self.host.monotonic()
+        self._kind_ends_s = begin_s + self.budget.share_s(kind, elapsed_s=self.elapsed_s())
+        self._watcher = Watcher(self.host, kind)
+        self._watcher.begin(self._pids(), self._speeds())
+        self.report(0.0, "")
+        try:
+            yield
+        finally:
+            seconds = self.host.monotonic() - begin_s
+            self.watches.append(self._watcher.end(self._pids(), self._speeds(), seconds))
+            self._watcher = None
+
+    # -- the machine ----------------------------------------------------------------------------
+
+    def node_of(self, cpu: int) -> int | None:
+        """The memory node of a CPU; None where the system has none or does not say."""
+        return self._node_of.get(cpu)
+
+    def free_bytes(self) -> int:
+        """What all kernels together may use now."""
+        return free_bytes(self.host, self.machine)
+
+    def node_free_bytes(self, node: int) -> int:
+        """What kernels may use on a memory node now."""
+        return min(self.free_bytes(), node_free_bytes(self.host, node))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        for probe in (*self._others, self._main):
+            probe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _main_probe(self) -> Probe:
+        if not self._main.usable:
+            self._main = Probe(self.host, self._program)
+        return self._main
+
+    def _timeout_s(self, request: Request[A_co]) -> float:
+        left_s = self.seconds_left()
+        patience_s = _PATIENCE_S + _PATIENCE * min(request.budget_s, left_s)
+        return min(patience_s, left_s + self.budget.grace_s)
+
+    def _seen(self, request: Request[A_co], answer: Answer) -> None:
+        if self._watcher is not None:
+            self._watcher.saw(answer, request.expected_node)
+
+    def _end(self, probe: Probe) -> None:
+        if self._watcher is not None:
+            self._watcher.leaves(probe.pid)
+        probe.close()
+
+    def _pids(self) -> list[int]:
+        return [probe.pid for probe in (*self._others, self._main) if probe.usable]
+
+    def _speeds(self) -> dict[int, float]:
+        """Of the CPUs that are measured, by a loop that knows no memory; empty: not to be had."""
+        request = Spin(cpus=self.cpus, budget_s=_SPIN_S)
+        try:
+            answer = self._main_probe().ask(
+                request, self._sampling, most_s=_SPIN_S, timeout_s=_PATIENCE_S
+            )
+        except ProbeFault:
+            return {}
+        return {found.cpu: statistics.median(found.op_ns) for found in answer.cpus}
+
+    @staticmethod
+    def _add(notices: list[Notice], code: str, message: str) -> None:
+        notice = Notice(code=code, message=message)
+        if notice not in notices:
+            notices.append(notice)
