@@ -8,7 +8,15 @@
 A kind asks the probe, makes figures of the answers, and says what it leaves out. The run keeps
 the time (`seconds_left`; a request gets no more than is left, and is killed soon after), starts
 the probe anew when it hung or died, counts who disturbed whom, and ends all processes at its
-own end. Nothing here decides what is measured.
+own end. Nothing here decides what is measured. Each other kind is one function of a run:
+
+    pairs.measure_latency(run)      core latency, compare-and-swap and store
+    pairs.measure_bandwidth(run)    core bandwidth
+    nodes.measure_nodes(run)        (NodeMatrix | None, tuple of LoadedCurve)
+    caches.measure_caches(run)      tuple of CacheCurve
+    streams.measure_stream(run)     tuple of StreamRun
+    sharing.measure_sharing(run)    tuple of Sharing
+    churn.measure_churn(run)        tuple of ChurnRun
 """
 
 from __future__ import annotations
@@ -45,6 +53,7 @@ _PATIENCE = 5
 _PATIENCE_S = 2.0
 # Before and after each kind.
 _SPIN_S = 0.01
+_TELL_EVERY_S = 0.1
 
 
 class Run:
@@ -82,6 +91,7 @@ class Run:
         self._node_of = {pu: core.node for core in machine.cores for pu in core.pus}
         self._kind = Kind.LATENCY
         self._kind_ends_s = started_s
+        self._told_s = started_s
         self._watcher: Watcher | None = None
         self._others: list[Probe] = []
         self._main = Probe(host, program)
@@ -89,25 +99,33 @@ class Run:
 
     # -- asking ---------------------------------------------------------------------------------
 
-    def ask(self, request: Request[A_co], *, probe: Probe | None = None) -> A_co:
-        """The answer, taken into account by the watch. Raises ProbeFault (refused, hung, died);
-        the run's own probe is there again at the next request."""
+    def ask(
+        self, request: Request[A_co], *, probe: Probe | None = None, node: int | None = None
+    ) -> A_co:
+        """The answer, taken into account by the watch. `node` is where its data should lie, where
+        the request does not say so. Raises ProbeFault (refused, hung, died); the run's own
+        probe is there again at the next request."""
         chosen = probe or self._main_probe()
         answer = chosen.ask(
             request, self._sampling, most_s=self.seconds_left(), timeout_s=self._timeout_s(request)
         )
-        self._seen(request, answer)
+        self._seen(request, answer, node)
         return answer
 
     def attempt(
-        self, request: Request[A_co], what: str, *, probe: Probe | None = None
+        self,
+        request: Request[A_co],
+        what: str,
+        *,
+        probe: Probe | None = None,
+        node: int | None = None,
     ) -> A_co | None:
         """As `ask`, but where there is no answer, or no time, `what` is left out with the reason
         and None returned. `what` is a noun for people: 'STREAM copy over 1.5 GB'."""
         if self.out_of_time(what):
             return None
         try:
-            return self.ask(request, probe=probe)
+            return self.ask(request, probe=probe, node=node)
         except ProbeFault as fault:
             self.leave_out(str(getattr(fault, "code", "died")), f"{what}: {fault}")
             return None
@@ -184,8 +202,10 @@ class Run:
         return self.host.monotonic() - self._started_s
 
     def report(self, share: float, text: str) -> None:
-        """Tell how much of the present kind is done (0 to 1)."""
-        if self._progress is not None:
+        """Tell how much of the present kind is done (0 to 1); call it as often as you like."""
+        now_s = self.host.monotonic()
+        if self._progress is not None and (share <= 0 or now_s - self._told_s >= _TELL_EVERY_S):
+            self._told_s = now_s
             self._progress(self._kind, min(1.0, max(0.0, share)), text)
 
     @contextmanager
@@ -209,6 +229,11 @@ class Run:
     def node_of(self, cpu: int) -> int | None:
         """The memory node of a CPU; None where the system has none or does not say."""
         return self._node_of.get(cpu)
+
+    def home_node(self, cpu: int) -> int | None:
+        """Where the pages lie that a CPU touches first; None: not known, its node has none."""
+        node = self.machine.node_by_os_index.get(-1 if (own := self.node_of(cpu)) is None else own)
+        return node.os_index if node is not None and node.memory_bytes > 0 else None
 
     def free_bytes(self) -> int:
         """What all kernels together may use now."""
@@ -245,9 +270,9 @@ class Run:
         patience_s = _PATIENCE_S + _PATIENCE * min(request.budget_s, left_s)
         return min(patience_s, left_s + self.budget.grace_s)
 
-    def _seen(self, request: Request[A_co], answer: Answer) -> None:
+    def _seen(self, request: Request[A_co], answer: Answer, node: int | None = None) -> None:
         if self._watcher is not None:
-            self._watcher.saw(answer, request.expected_node)
+            self._watcher.saw(answer, request.expected_node if node is None else node)
 
     def _end(self, probe: Probe) -> None:
         if self._watcher is not None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.environment import Environment as Environment  # part of the format
 
 if TYPE_CHECKING:
     import numpy as np
@@ -234,25 +235,6 @@ class Notice(Record):
 
     code: str
     message: str
-
-
-class Environment(Record):
-    """What figures hold for. Unknown is the empty string."""
-
-    hostname_hash: str
-    cpu_model: str
-    kernel: str
-    kernel_cmdline: str
-    microcode: str
-    virtualization: str
-    thp_enabled: str
-    thp_defrag: str
-    numa_balancing: str
-    governor: str
-    affinity: str
-    cgroup: str
-    memory_bytes: int
-    atoll_version: str
 
 
 class Profile(Record):

@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.environment import Environment
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 
@@ -23,23 +24,9 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Fingerprint(Record):
-    """The environment that the figures hold for. Unknown is the empty string."""
+class Fingerprint(Environment):
+    """The environment, the engines and the data that the figures hold for."""
 
-    hostname_hash: str  # tells two machines apart without naming them
-    cpu_model: str
-    kernel: str
-    kernel_cmdline: str
-    microcode: str
-    virtualization: str
-    thp_enabled: str
-    thp_defrag: str
-    numa_balancing: str
-    governor: str
-    affinity: str  # cpulist
-    cgroup: str
-    memory_bytes: int
-    atoll_version: str
     engine_versions: dict[str, str]
     java_version: str
     data_checksum: str
