@@ -1,107 +1,252 @@
 #include "move.hpp"
 
-#include "move_isa.hpp"
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "clock.hpp"
+#include "memory.hpp"
+#include "move_kernels.hpp"
+#include "parts.hpp"
+#include "samples.hpp"
+#include "threads.hpp"
 
 namespace atl::probe {
 namespace {
 
-double expected(MoveOp op, std::size_t index) {
-  switch (op) {
-    case MoveOp::read: return first_source(index);
-    case MoveOp::write: return kWritten;
-    case MoveOp::copy: return first_source(index);
-    case MoveOp::scale: return kScalar * first_source(index);
-    case MoveOp::add: return first_source(index) + second_source(index);
-    case MoveOp::triad: return first_source(index) + kScalar * second_source(index);
-  }
-  return kPoison;
+// The two readings of the clock and the spread of the threads' begins (under a microsecond) are
+// then under half a percent.
+constexpr std::int64_t kSampleNs = 200'000;
+
+MoveOp op_named(const std::string& name) {
+  static const std::map<std::string, MoveOp> ops{{"read", MoveOp::read}, {"write", MoveOp::write},
+                                                 {"copy", MoveOp::copy}, {"scale", MoveOp::scale},
+                                                 {"add", MoveOp::add},   {"triad", MoveOp::triad}};
+  return ops.at(name);
 }
 
-constexpr std::size_t round_up(std::size_t value, std::size_t to) {
-  return (value + to - 1) / to * to;
-}
-
-}  // namespace
-
-MoveKernel move_kernel(MoveOp op, Store store, Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return move_kernel_scalar(op, store);
-    case Isa::avx2: return move_kernel_avx2(op, store);
-    case Isa::avx512: return move_kernel_avx512(op, store);
-    case Isa::neon: return move_kernel_neon(op, store);
-  }
-  return nullptr;
-}
-
-MoveKernel move_null_kernel(MoveOp op, Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return move_null_scalar(op);
-    case Isa::avx2: return move_null_avx2(op);
-    case Isa::avx512: return move_null_avx512(op);
-    case Isa::neon: return move_null_neon(op);
-  }
-  return nullptr;
-}
-
-// libgcc asks cpuid and, by xgetbv, whether the system saves the registers.
-bool isa_runs_here(Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return true;
-#if defined(__x86_64__)
-    case Isa::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case Isa::avx512: return __builtin_cpu_supports("avx512f") != 0;
-    case Isa::neon: return false;
-#else
-    case Isa::avx2:
-    case Isa::avx512: return false;
-    case Isa::neon: return move_null_neon(MoveOp::read) != nullptr;
-#endif
-  }
-  return false;
-}
-
-Isa widest_isa() {
-  for (const Isa isa : {Isa::avx512, Isa::avx2, Isa::neon}) {
-    if (isa_runs_here(isa)) return isa;
+Isa isa_named(const std::string& name) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::neon}) {
+    if (name == name_of(isa)) return isa;
   }
   return Isa::scalar;
 }
 
-std::string_view name_of(Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return "scalar";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    case Isa::neon: return "neon";
+struct Plan {
+  std::vector<int> cpus;
+  MoveOp op;
+  Store store;
+  Isa isa;
+  MoveKernel kernel;
+  MoveLayout layout;
+  bool null_run;
+  std::optional<std::int64_t> start_ns;
+  std::optional<std::int64_t> run_ns;
+  Limits limits;
+};
+
+Plan read_plan(const Request& request) {
+  const auto cpus = request.cpus("cpus");
+  const MoveOp op =
+      op_named(request.word("op", {"read", "write", "copy", "scale", "add", "triad"}));
+  const Store store = request.word("store", {"temporal", "streaming"}, false) == "streaming"
+                          ? Store::streaming
+                          : Store::temporal;
+  const std::string wanted =
+      request.word("isa", {"widest", "scalar", "avx2", "avx512", "neon"}, false);
+  const Isa isa = wanted == "widest" ? best_isa() : isa_named(wanted);
+  if (!isa_runs_here(isa)) {
+    throw Fault(Code::kArgument, "isa: this CPU has no " + wanted + "; its widest is " +
+                                     std::string(name_of(best_isa())));
   }
-  return "";
+  const bool null_run = request.null_run();
+  const MoveKernel kernel = null_run ? move_null_kernel(op, isa) : move_kernel(op, store, isa);
+  if (kernel == nullptr) {
+    throw Fault(Code::kArgument,
+                "store: " + std::string(name_of(isa)) + " has no streaming store on this machine");
+  }
+  const std::size_t bytes = request.bytes("bytes");
+  const std::size_t least = arrays_of(op) * kChunkBytes * cpus.size();
+  if (bytes < least) {
+    throw Fault(Code::kArgument, "bytes: " + std::to_string(bytes) + " is less than a cache line " +
+                                     "of each array for each thread; ask for at least " +
+                                     std::to_string(least));
+  }
+  return {cpus,
+          op,
+          store,
+          isa,
+          kernel,
+          move_layout(op, bytes),
+          null_run,
+          request.integer_or_null("start_ns", 0, INT64_MAX),
+          request.integer_or_null("run_ns", 1, kMostNs),
+          request.limits()};
 }
 
-void move_fill(MoveOp op, double* a, double* b, double* c, std::size_t first,
-               std::size_t elements) {
-  for (std::size_t i = 0; i < elements; ++i) {
-    a[i] = op == MoveOp::read ? first_source(first + i) : kPoison;
-    if (arrays_of(op) > 1) b[i] = first_source(first + i);
-    if (arrays_of(op) > 2) c[i] = second_source(first + i);
+// Sleeps, then spins, until CLOCK_MONOTONIC shows `at_ns`.
+void wait_until(std::int64_t at_ns, const Team& team) {
+  constexpr std::int64_t kSpinNs = 200'000;  // a sleep may end that late
+  while (now_ns() < at_ns) {
+    team.check();
+    const std::int64_t left = at_ns - now_ns() - kSpinNs;
+    if (left > 0) {
+      const std::int64_t nap = std::min<std::int64_t>(left, 50'000'000);
+      const timespec pause{.tv_sec = 0, .tv_nsec = nap};
+      nanosleep(&pause, nullptr);
+    } else {
+      relax();
+    }
   }
 }
 
-bool move_verify(MoveOp op, const double* a, std::size_t first, std::size_t elements) {
+// A line of its own for each thread's readings.
+struct alignas(kApartBytes) Stretch {
+  std::uint64_t begin_ticks = 0;
+  std::uint64_t end_ticks = 0;
   bool right = true;
-  for (std::size_t i = 0; i < elements; ++i) right &= a[i] == expected(op, first + i);
-  return right;
-}
+};
 
-double expected_sum(std::size_t first, std::size_t elements) {
-  double sum = 0.0;
-  for (std::size_t i = first; i < first + elements; ++i) sum += first_source(i);
-  return sum;
-}
+class Mover {
+ public:
+  Mover(const Plan& plan, const Memory& memory, Team& team)
+      : plan_(plan), memory_(memory), team_(team), samples_(plan.limits), stretches_(team.size()) {}
 
-MoveLayout move_layout(MoveOp op, std::size_t bytes) {
-  const std::size_t elements = bytes / bytes_per_element(op);
-  const std::size_t stride = round_up(elements * sizeof(double), kLayoutPage) + kLayoutSkew;
-  return {elements, stride, stride * arrays_of(op)};
+  void run() {
+    team_.run([this](std::size_t rank) { live(rank); });
+  }
+
+  [[nodiscard]] Json answer() const {
+    const bool right = std::all_of(stretches_.begin(), stretches_.end(),
+                                   [](const Stretch& stretch) { return stretch.right; });
+    if (!right) {
+      throw Fault(Code::kKernel,
+                  "move: an element has not the value that the operation gives; "
+                  "the figure is void");
+    }
+    return {{"gbs", samples_.values()}, {"begin_ns", begin_ns_},
+            {"end_ns", end_ns_},        {"moved_bytes", moved_bytes_},
+            {"verified", true},         {"isa", name_of(plan_.isa)},
+            {"passes", passes_}};
+  }
+
+ private:
+  double* array(std::size_t index) const {
+    const std::size_t used = std::min(index, arrays_of(plan_.op) - 1);
+    return reinterpret_cast<double*>(memory_.data() + used * plan_.layout.stride_bytes);
+  }
+
+  [[nodiscard]] std::size_t sample_bytes() const {
+    return plan_.layout.elements * bytes_per_element(plan_.op) * passes_;
+  }
+
+  void live(std::size_t rank) {
+    const Part part = part_of(plan_.layout.elements, team_.size(), rank, kChunkElements);
+    const std::size_t elements = part.end - part.begin;
+    const Streams chunk{array(0) + part.begin, array(1) + part.begin, array(2) + part.begin,
+                        elements};
+    move_fill(plan_.op, array(0) + part.begin, array(1) + part.begin, array(2) + part.begin,
+              part.begin, elements);
+    const double sum = expected_sum(part.begin, elements);
+    Stretch& stretch = stretches_[rank];
+    team_.barrier();
+    calibrate(rank, chunk);
+    if (plan_.start_ns) wait_until(*plan_.start_ns, team_);
+    team_.barrier();
+    if (rank == 0) begin();
+    while (more_) {
+      team_.barrier();
+      stretch.begin_ticks = ticks();
+      const double got = plan_.kernel(chunk, passes_);
+      stretch.end_ticks = ticks();
+      if (plan_.op == MoveOp::read && !plan_.null_run) {
+        stretch.right &= got == sum * static_cast<double>(passes_);
+      }
+      team_.barrier();
+      if (rank == 0) take();
+      team_.barrier();
+    }
+    if (!plan_.null_run) {
+      stretch.right &= move_verify(plan_.op, chunk.a, part.begin, elements);
+    }
+  }
+
+  // Rank 0 alone decides, between two barriers.
+  void calibrate(std::size_t rank, const Streams& chunk) {
+    plan_.kernel(chunk, 1);
+    team_.barrier();
+    std::size_t passes = 1;
+    for (;; passes *= 4) {
+      const std::int64_t begin = now_ns();
+      plan_.kernel(chunk, passes);
+      const std::int64_t took = now_ns() - begin;
+      if (took < kSampleNs / 4 && passes < kMostPasses) continue;
+      const double wanted =
+          static_cast<double>(kSampleNs) * static_cast<double>(passes) / static_cast<double>(took);
+      passes = std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
+      break;
+    }
+    if (rank == 0) passes_ = std::min(passes, kMostPasses);
+    team_.barrier();
+  }
+
+  void begin() {
+    samples_ = Samples(plan_.limits);
+    begin_ns_ = now_ns();
+    until_ns_ = plan_.start_ns.value_or(begin_ns_) + plan_.run_ns.value_or(0);
+  }
+
+  void take() {
+    end_ns_ = now_ns();
+    std::uint64_t first = UINT64_MAX;
+    std::uint64_t last = 0;
+    for (const Stretch& stretch : stretches_) {
+      first = std::min(first, stretch.begin_ticks);
+      last = std::max(last, stretch.end_ticks);
+    }
+    moved_bytes_ += sample_bytes();
+    const double ns = std::max(1.0, static_cast<double>(last - first) * tick_ns());
+    if (samples_.values().size() < plan_.limits.samples)
+      samples_.add(static_cast<double>(sample_bytes()) / ns);
+    more_ = plan_.run_ns ? end_ns_ < until_ns_ : !samples_.done();
+  }
+
+  // A null pass over a few elements takes a nanosecond; more would not make it more exact.
+  static constexpr std::size_t kMostPasses = std::size_t{1} << 24;
+
+  const Plan& plan_;
+  const Memory& memory_;
+  Team& team_;
+  Samples samples_;
+  std::vector<Stretch> stretches_;
+  // Written by rank 0 between two barriers, read by all after the second.
+  std::size_t passes_ = 1;
+  bool more_ = true;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t end_ns_ = 0;
+  std::int64_t until_ns_ = 0;
+  std::uint64_t moved_bytes_ = 0;
+};
+
+}  // namespace
+
+Json move(const Request& request) {
+  const Plan plan = read_plan(request);
+  const Memory memory(plan.layout.total_bytes, request.node(), request.flag("huge", false));
+  const std::int64_t start_in =
+      plan.start_ns ? std::max<std::int64_t>(0, *plan.start_ns - now_ns()) : 0;
+  if (start_in > kMostNs) {
+    throw Fault(Code::kArgument, "start_ns: more than 10 minutes ahead of CLOCK_MONOTONIC");
+  }
+  Team team(plan.cpus, plan.limits.budget_ns + plan.run_ns.value_or(0) + start_in);
+  Mover mover(plan, memory, team);
+  mover.run();
+  Json answer = mover.answer();
+  add_threads(answer, team);
+  add_pages(answer, memory);
+  return answer;
 }
 
 }  // namespace atl::probe

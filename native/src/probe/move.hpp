@@ -1,107 +1,17 @@
-// The bandwidth kernels: read, write, copy, scale, add and triad over arrays of doubles.
+// `move`: bandwidth by threads that read, write, copy, scale, add or triad (move_kernels.hpp).
 //
-// copy to triad are STREAM's (J. McCalpin, "Memory bandwidth and machine balance in current high
-// performance computers", 1995) and bytes are counted as STREAM does: what the program moves,
-// without the line that a temporal store first reads (write-allocate). read and write are one
-// array alone. The loops are unrolled by hand for each instruction set, with ordinary or
-// non-temporal stores, so that a figure says what was done and no compiler chooses.
-//
-// Pure: raw pointers in, no clock, no threads. Values are integers held in doubles, so sums and
-// fused multiply-adds are exact and every element has one right value, known in closed form.
+// Each thread owns one part of every array, which it touches first. A sample is as many passes as
+// take kSampleNs or longer, from the first thread's begin to the last one's end, so the clock and
+// the barrier between samples cost nothing even for a set that sits in L1. Afterwards every
+// element is compared with its closed form, as STREAM does with its means.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
+#include "protocol.hpp"
 
 namespace atl::probe {
 
-enum class MoveOp { read, write, copy, scale, add, triad };
-enum class Store { temporal, streaming };
-enum class Isa { scalar, avx2, avx512, neon };
-
-// A chunk of each array: `a` is written (by read: read), `b` and `c` are read. Each begins at a
-// cache line; those that an operation does not use may be null.
-struct Streams {
-  double* a;
-  const double* b;
-  const double* c;
-  std::size_t elements;
-};
-
-// Goes `passes` times over the chunk; the sum of all that was read for read, else 0.
-using MoveKernel = double (*)(const Streams& streams, std::size_t passes);
-
-// Null: this build has no such kernel (another architecture, or no such store).
-[[nodiscard]] MoveKernel move_kernel(MoveOp op, Store store, Isa isa);
-// The same loops without a load or a store.
-[[nodiscard]] MoveKernel move_null_kernel(MoveOp op, Isa isa);
-
-[[nodiscard]] bool isa_runs_here(Isa isa);
-[[nodiscard]] Isa widest_isa();
-[[nodiscard]] std::string_view name_of(Isa isa);
-
-[[nodiscard]] constexpr std::size_t arrays_of(MoveOp op) {
-  return op == MoveOp::read || op == MoveOp::write    ? 1
-         : op == MoveOp::copy || op == MoveOp::scale ? 2
-                                                     : 3;
-}
-[[nodiscard]] constexpr std::size_t bytes_per_element(MoveOp op) {
-  return arrays_of(op) * sizeof(double);
-}
-
-inline constexpr double kScalar = 3.0;   // of scale and triad
-inline constexpr double kWritten = 5.0;  // what write writes
-
-// What arrays hold: a before the run is kPoison (for read: first_source), so that an element that
-// was never written shows. `index` counts from the begin of the whole array, so that an element
-// that landed in another chunk's place shows too.
-inline constexpr double kPoison = -1.0;
-[[nodiscard]] constexpr double first_source(std::size_t index) {
-  return static_cast<double>(index % 1021 + 1);
-}
-[[nodiscard]] constexpr double second_source(std::size_t index) {
-  return static_cast<double>(index % 509 + 7);
-}
-
-// Fills chunks that begin at element `first` of their arrays; `b` and `c` where the operation has
-// them.
-void move_fill(MoveOp op, double* a, double* b, double* c, std::size_t first,
-               std::size_t elements);
-// Whether each element of `a` is what the operation makes of the sources.
-[[nodiscard]] bool move_verify(MoveOp op, const double* a, std::size_t first, std::size_t elements);
-// What one pass of read over the chunk sums up.
-[[nodiscard]] double expected_sum(std::size_t first, std::size_t elements);
-
-// Part `index` of `parts` contiguous parts of `count` things, each a multiple of `granule` but for
-// the last one's end; the parts cover everything once and differ by at most one granule.
-struct Part {
-  std::size_t begin;
-  std::size_t end;
-};
-[[nodiscard]] constexpr Part part_of(std::size_t count, std::size_t parts, std::size_t index,
-                                     std::size_t granule) {
-  const std::size_t granules = count / granule + (count % granule != 0 ? 1 : 0);
-  const std::size_t share = granules / parts;
-  const std::size_t rest = granules % parts;
-  const auto edge = [&](std::size_t part) {
-    const std::size_t at = (share * part + (part < rest ? part : rest)) * granule;
-    return at < count ? at : count;
-  };
-  return {edge(index), edge(index + 1)};
-}
-
-inline constexpr std::size_t kLineBytes = 64;
-inline constexpr std::size_t kLineElements = kLineBytes / sizeof(double);
-
-inline constexpr std::size_t kLayoutPage = 4096;
-inline constexpr std::size_t kLayoutSkew = 0;
-
-// Where each array begins, in bytes from the begin of the memory.
-struct MoveLayout {
-  std::size_t elements;      // of each array
-  std::size_t stride_bytes;  // from one array's begin to the next one's
-  std::size_t total_bytes;
-};
-[[nodiscard]] MoveLayout move_layout(MoveOp op, std::size_t bytes);
+// Beyond PROTOCOL.md's fields, `isa` is the one that ran and `passes` is how often a sample goes
+// over the arrays. With `run_ns` it goes on until then, whether settled or not.
+Json move(const Request& request);
 
 }  // namespace atl::probe

@@ -1,4 +1,5 @@
-// move.hpp's loops with AVX2 and FMA. Compiled with -mavx2 -mfma and called only where the CPU has it.
+// move_kernels.hpp's loops with AVX2 and FMA. Compiled with -mavx2 -mfma and called only where the
+// CPU has it.
 
 #include "move_isa.hpp"
 

@@ -1,4 +1,5 @@
-// move.hpp's loops with AVX-512F. Compiled with -mavx512f and called only where the CPU has it.
+// move_kernels.hpp's loops with AVX-512F. Compiled with -mavx512f and called only where the CPU has
+// it.
 
 #include "move_isa.hpp"
 

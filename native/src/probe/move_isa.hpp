@@ -1,7 +1,7 @@
-// What the file of each instruction set gives to move.cpp; null where it has none.
+// What the file of each instruction set gives to move_kernels.cpp; null where it has none.
 #pragma once
 
-#include "move.hpp"
+#include "move_kernels.hpp"
 
 namespace atl::probe {
 

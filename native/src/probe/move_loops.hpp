@@ -1,4 +1,5 @@
-// The loops of move.hpp over a vector type `V`; included once by the file of each instruction set.
+// The loops of move_kernels.hpp over a vector type `V`; included once by the file of each
+// instruction set.
 //
 // Such a file is compiled for CPUs that may not be this one. So everything here has internal
 // linkage and nothing of the standard library is called: an inline function of it, emitted here
@@ -11,7 +12,7 @@
 
 #include <cstddef>
 
-#include "move.hpp"
+#include "move_kernels.hpp"
 
 namespace atl::probe {
 namespace {
@@ -114,7 +115,7 @@ double read_passes(const Streams& streams, std::size_t passes) {
     touch_memory();
   }
   for (std::size_t u = 0; u < V::kReadUnroll; ++u) {
-    alignas(kLineBytes) double parts[V::kWidth];
+    alignas(kChunkBytes) double parts[V::kWidth];
     V::store(parts, sums[u]);
     for (const double part : parts) rest += part;
   }

@@ -1,4 +1,4 @@
-// move.hpp's loops with Advanced SIMD, which every 64-bit ARM has.
+// move_kernels.hpp's loops with Advanced SIMD, which every 64-bit ARM has.
 
 #include "move_isa.hpp"
 

@@ -1,5 +1,5 @@
-// move.hpp's loops one double at a time: what every CPU runs, and what the others are tested
-// against. Compiled without vectorizing, and without turning a copy into a call of memcpy.
+// move_kernels.hpp's loops one double at a time: what every CPU runs, and what the others are
+// tested against. Compiled without vectorizing, and without turning a copy into a call of memcpy.
 
 #include "move_isa.hpp"
 #include "move_loops.hpp"
