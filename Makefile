@@ -180,11 +180,12 @@ docs: setup  ## Generate the file formats' pages and build the site into site/
 perf: setup  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-exec perf-inspect perf-plan
+.PHONY: perf-exec perf-inspect perf-plan perf-probe
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
-perf-exec perf-inspect perf-plan:
+perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
+perf-exec perf-inspect perf-plan perf-probe:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

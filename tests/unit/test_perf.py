@@ -105,7 +105,9 @@ def test_exit_codes_tell_wrong_answers_and_unknown_names(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     assert command.main(["nonsense"]) == 2
-    assert "no comparison 'nonsense'; there are: exec, inspect, plan" in capsys.readouterr().err
+    assert (
+        "no comparison 'nonsense'; there are: exec, inspect, plan, probe" in capsys.readouterr().err
+    )
 
     def wrong() -> None:
         raise WrongAnswer("two plans differ")
