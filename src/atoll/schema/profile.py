@@ -14,9 +14,9 @@ numa-query-tuning III-A8; docs/measure.md tells how each is measured.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.environment import Environment as Environment  # part of the format
@@ -24,6 +24,12 @@ from atoll.schema.environment import Environment as Environment  # part of the f
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+# The upper bounds are far above anything real: a file beyond them is damaged.
+Measured = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0, lt=1 << 50)]
+Grid = tuple[tuple[Measured | None, ...], ...]
 
 
 class Kind(StrEnum):
@@ -46,9 +52,9 @@ class Mode(StrEnum):
 class Figure(Record):
     """A median with its interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Measured
+    low: Measured
+    high: Measured
     samples: int
     settled: bool  # the interval is as narrow as was asked for, and nobody disturbed it
 
@@ -68,17 +74,33 @@ class PairMatrix(Record):
     """
 
     pus: tuple[int, ...]
-    values: tuple[tuple[float | None, ...], ...]
-    spreads: tuple[tuple[float | None, ...], ...]  # Figure.spread of each value
+    values: Grid
+    spreads: Grid  # Figure.spread of each value
     unsettled: tuple[tuple[int, int], ...]  # pairs of PUs, (i, j) as in values
     samples: int  # per pair and home, the median over the pairs
-    pair_ms: float  # time per pair and home, the median over the pairs
+    pair_ms: Measured  # time per pair and home, the median over the pairs
+
+    @model_validator(mode="after")
+    def _square(self) -> Self:
+        if len(set(self.pus)) != len(self.pus):
+            raise ValueError("a PU is named twice")
+        for name, grid in (("values", self.values), ("spreads", self.spreads)):
+            _check_shape(name, grid, len(self.pus), len(self.pus))
+        strange = {pu for pair in self.unsettled for pu in pair} - set(self.pus)
+        if strange:
+            raise ValueError(f"unsettled: PU {min(strange)} is not one of the matrix's")
+        return self
 
     def array(self) -> npt.NDArray[np.float64]:
         """`values` with NaN for None, shape (n, n)."""
         import numpy as np
 
         return np.array(self.values, dtype=np.float64).reshape(len(self.pus), len(self.pus))
+
+
+def _check_shape(name: str, grid: tuple[tuple[object, ...], ...], rows: int, columns: int) -> None:
+    if len(grid) != rows or any(len(row) != columns for row in grid):
+        raise ValueError(f"{name}: is not {rows} by {columns}")
 
 
 class NodeMatrix(Record):
@@ -90,16 +112,23 @@ class NodeMatrix(Record):
 
     cpu_nodes: tuple[int, ...]
     memory_nodes: tuple[int, ...]
-    working_set_bytes: int
+    working_set_bytes: Count
     huge_pages: bool
     latency_ns: tuple[tuple[Figure | None, ...], ...]
     bandwidth_gbs: tuple[tuple[Figure | None, ...], ...]
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> Self:
+        rows, columns = len(self.cpu_nodes), len(self.memory_nodes)
+        _check_shape("latency_ns", self.latency_ns, rows, columns)
+        _check_shape("bandwidth_gbs", self.bandwidth_gbs, rows, columns)
+        return self
 
 
 class LoadedPoint(Record):
     """Latency that one PU sees while the others of its node load the memory."""
 
-    bandwidth_gbs: float  # what the others moved
+    bandwidth_gbs: Measured  # what the others moved
     latency_ns: Figure
 
 
@@ -111,7 +140,7 @@ class LoadedCurve(Record):
 
 
 class CachePoint(Record):
-    working_set_bytes: int
+    working_set_bytes: Count
     latency_ns: Figure
     bandwidth_gbs: Figure | None
 
@@ -120,9 +149,9 @@ class CacheLevel(Record):
     """A level as it shows in the latency curve, without sysfs."""
 
     level: int  # 1: the fastest
-    capacity_bytes: int  # effective: as far as the latency stays this level's
-    latency_ns: float
-    sysfs_bytes: int | None  # what the system claims; None: it says nothing
+    capacity_bytes: Count  # effective: as far as the latency stays this level's
+    latency_ns: Measured
+    sysfs_bytes: Count | None  # what the system claims; None: it says nothing
 
 
 class CacheCurve(Record):
@@ -130,7 +159,7 @@ class CacheCurve(Record):
     huge_pages: bool
     points: tuple[CachePoint, ...]
     levels: tuple[CacheLevel, ...]
-    memory_latency_ns: float | None  # past the last level; None: the curve did not get there
+    memory_latency_ns: Measured | None  # past the last level; None: the curve did not get there
 
 
 class StreamKernel(StrEnum):
@@ -144,16 +173,16 @@ class StreamKernel(StrEnum):
 
 class StreamRun(Record):
     kernel: StreamKernel
-    processes: int
+    processes: Count
     per: Literal["machine", "node", "chiplet", "core", "n"]  # one process per
-    threads: int  # all processes together
-    working_set_bytes: int  # all arrays of all processes together
+    threads: Count  # all processes together
+    working_set_bytes: Count  # all arrays of all processes together
     level: str  # where it sits: 'L1', 'L2', 'L3' or 'memory', by each thread's share
     bandwidth_gbs: Figure
 
 
 class SharingPoint(Record):
-    vector_bytes: int
+    vector_bytes: Count
     local_gbs: Figure
     distributed_gbs: Figure
 
@@ -166,11 +195,11 @@ class Sharing(Record):
     """
 
     operation: Literal["write", "read"]
-    threads: int
+    threads: Count
     local_pus: tuple[int, ...]
     distributed_pus: tuple[int, ...]
     points: tuple[SharingPoint, ...]
-    crossing_bytes: int | None
+    crossing_bytes: Count | None
 
 
 class ChurnRun(Record):
@@ -178,16 +207,16 @@ class ChurnRun(Record):
 
     allocator: str
     library: str  # what was preloaded; empty: the C library's own
-    threads: int
-    operations: int  # all threads together
+    threads: Count
+    operations: Count  # all threads together
     seconds: Figure  # wall time
-    overhead: float  # peak resident bytes over peak requested bytes
+    overhead: Measured  # peak resident bytes over peak requested bytes
 
 
 class Level(Record):
     """Groups of PUs that are nearer to each other than to the rest."""
 
-    median: float  # of the pairs whose nearest common group is of this level; ns, or GB/s
+    median: Measured  # of the pairs whose nearest common group is of this level; ns, or GB/s
     groups: tuple[tuple[int, ...], ...]
 
 
@@ -209,8 +238,8 @@ class Expectation(Record):
 
     model: str  # the catalog's entry
     figure: str  # what is compared, in words
-    expected: float
-    measured: float
+    expected: Measured
+    measured: Measured
     unit: str
     verdict: Literal["as expected", "misconfigured?", "not comparable"]
     reason: str
@@ -221,10 +250,10 @@ class Watch(Record):
     """Who disturbed the measuring of one kind."""
 
     kind: Kind
-    seconds: float
-    steal_share: float | None  # CPU time that the hypervisor took; None: not told
-    others_share: float | None  # CPU time that other processes took
-    frequency_drift: float | None  # widest change of a core's speed, over its median
+    seconds: Measured
+    steal_share: Measured | None  # CPU time that the hypervisor took; None: not told
+    others_share: Measured | None  # CPU time that other processes took
+    frequency_drift: Measured | None  # widest change of a core's speed, over its median
     involuntary_switches: int  # of the probe's threads
     misplaced_threads: int  # samples taken on another CPU than asked for
     misplaced_pages: int  # pages that lay on another node than asked for
@@ -250,8 +279,8 @@ class Profile(Record):
     mode: Mode
     emulated: bool  # an emulated CPU: the figures mean nothing
     cpus: tuple[int, ...]  # the PUs that were measured
-    seconds: float
-    settle: float  # the spread that was asked for
+    seconds: Measured
+    settle: Measured  # the spread that was asked for
     clock: str  # what time was taken with
     core_latency_cas_ns: PairMatrix | None = None
     core_latency_store_ns: PairMatrix | None = None
