@@ -1,9 +1,42 @@
 #include "hello.hpp"
 
+#include <cstring>
+#include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "clock.hpp"
 #include "memory.hpp"
 
 namespace atl::probe {
+namespace {
+
+// How a hypervisor signs, 'KVMKVMKVM' or 'TCGTCGTCGTCG'; empty without one, or off x86.
+std::string hypervisor() {
+#if defined(__x86_64__)
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kPresent = 1U << 31;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kPresent) == 0) return "";
+  // Not __get_cpuid: these leaves are past the highest one that it knows.
+  __cpuid(0x40000000, a, b, c, d);
+  const unsigned parts[] = {b, c, d};
+  char text[sizeof(parts) + 1] = {};
+  std::memcpy(text, parts, sizeof(parts));
+  for (const char* at = text; *at != '\0'; ++at) {
+    if (*at < ' ' || *at > '~') return "";
+  }
+  return text;
+#else
+  return "";
+#endif
+}
+
+}  // namespace
 
 const char* widest_isa() {
 #if defined(__x86_64__)
@@ -18,9 +51,13 @@ const char* widest_isa() {
 }
 
 Json hello(const Request&) {
-  return {
-      {"version", 1},        {"clock", clock_name()},      {"tick_ns", tick_ns()},
-      {"isa", widest_isa()}, {"page_bytes", page_bytes()}, {"huge_page_bytes", huge_page_bytes()}};
+  return {{"version", 1},
+          {"clock", clock_name()},
+          {"tick_ns", tick_ns()},
+          {"isa", widest_isa()},
+          {"page_bytes", page_bytes()},
+          {"huge_page_bytes", huge_page_bytes()},
+          {"hypervisor", hypervisor()}};
 }
 
 }  // namespace atl::probe

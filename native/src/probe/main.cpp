@@ -2,10 +2,13 @@
 //
 //   echo '{"do": "ping", "cpus": [0, 1], "home": 0, "op": "cas"}' | atoll-probe
 //
-// It ends at the end of its input, at SIGTERM, and when nobody reads its answers any more.
+// It ends at the end of its input, at SIGTERM, when nobody reads its answers any more, and, also in
+// the middle of a kernel, with the process that started it.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -87,5 +90,7 @@ int main(int argc, char** argv) {
     std::fputs("atoll-probe: takes no arguments; requests come from stdin (--help)\n", stderr);
     return 2;
   }
+  // A parent that was gone before this has closed our stdin, which is as good.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   return atl::probe::serve();
 }
