@@ -8,6 +8,7 @@ from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.plan.chiplets import assign_chiplets, parse_chiplets
 from atoll.schema.machine import ChipletSource, L3Domain, Machine
+from atoll.supervise.place import refuse_foreign
 from tests.unit.machines import GIB, NodeShape, build, milan, plain, restrict
 from tests.unit.plan_parts import DISTRIBUTED
 
@@ -109,8 +110,12 @@ def test_a_chiplet_over_two_packages_is_refused() -> None:
         assign(plain(8, nodes=2), "6-9")
 
 
-def test_other_chiplets_are_another_machine() -> None:
+def test_chiplets_that_are_named_make_no_other_machine() -> None:
+    """A plan over them can be brought up where the system goes on hiding them."""
     machine = plain(8)
-    before = machine.machine_id
-    assert assign(machine, "0-3;4-7").machine_id != before
-    assert machine.machine_id == before
+    named = assign(machine, "0-3;4-7")
+    assert named.machine_id == machine.machine_id
+    plan = make_plan(named, DISTRIBUTED, "wicp")
+    refuse_foreign(plan, machine)
+    with pytest.raises(UsageError, match="another machine"):
+        refuse_foreign(plan, milan(1, 2, 4))

@@ -6,7 +6,7 @@ from atoll.schema.machine import Machine
 
 
 def machine_id(machine: Machine) -> str:
-    """16 hex digits from the machine's CPUs, nodes and chiplets.
+    """16 hex digits from the machine's CPUs, nodes, dies and L3 domains.
 
     What the mask and the cgroup allow is left out: it changes from process to process, and
     `up` checks it at the start.

@@ -174,14 +174,16 @@ class Machine(Record):
 
     @cached_property
     def machine_id(self) -> str:
-        """Names the layout: the same CPUs, nodes and chiplets give the same 16 hex digits.
+        """Names the layout: the same CPUs, nodes, dies and L3 domains give the same 16 hex digits.
 
-        Memory sizes, limits and names are left out, because they change from boot to boot.
+        Memory sizes, limits and names are left out, because they change from boot to boot, and
+        chiplets, because the user's word and a profile add them: CPU numbers mean the same after.
         """
         layout = [
             [core.pus for core in self.cores],
             [(node.os_index, node.pus) for node in self.nodes],
-            [chiplet.pus for chiplet in self.chiplets],
+            [die.pus for die in self.dies],
+            [l3.pus for l3 in self.l3],
         ]
         return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
 

@@ -128,7 +128,7 @@ class Plan(Record):
     reasons: tuple[Reason, ...]
     warnings: tuple[str, ...] = ()
     machine: Summary  # of the machine that it was made for
-    machine_id: str  # hash of the machine's CPUs, nodes and chiplets; `up` refuses another machine
+    machine_id: str  # hash of the machine's CPUs, nodes, dies and L3s; `up` refuses another machine
 
     @model_validator(mode="after")
     def _slots_can_be(self) -> Self:
