@@ -24,9 +24,8 @@ _TCG_SIGNATURE = "TCGTCGTCGTCG"
 
 def environment(host: Host, machine: Machine) -> Environment:
     cpuinfo = _text(host, "/proc/cpuinfo")
-    name = _text(host, "/proc/sys/kernel/hostname") + _text(host, "/etc/machine-id")
     return Environment(
-        hostname_hash=hashlib.sha256(name.encode()).hexdigest()[:12] if name else "",
+        hostname_hash=hostname_hash(host),
         cpu_model=machine.cpu_model,
         kernel=_text(host, "/proc/sys/kernel/osrelease"),
         kernel_cmdline=_text(host, "/proc/cmdline"),
@@ -41,6 +40,12 @@ def environment(host: Host, machine: Machine) -> Environment:
         memory_bytes=machine.memory_bytes,
         atoll_version=__version__,
     )
+
+
+def hostname_hash(host: Host) -> str:
+    """Of the host's name and machine-id; empty where neither is to be had."""
+    name = _text(host, "/proc/sys/kernel/hostname") + _text(host, "/etc/machine-id")
+    return hashlib.sha256(name.encode()).hexdigest()[:12] if name else ""
 
 
 def emulated(host: Host, signature: str = "") -> bool:
