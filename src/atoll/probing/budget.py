@@ -1,17 +1,24 @@
-"""What is measured in which mode, and how the time is shared out. Pure.
+"""What is measured in which mode, in which order, and how the time is shared out. Pure.
 
 `--quick` has 30 s and `--full` 5 minutes of wall time, on a busy machine too. So time is not
 added up from the parts but given out: a kind gets its weight's part of what is left when it
 begins. A kind that needs less leaves more to those after it, one that ran over leaves less, and
 the sum holds. The rest to 30 s (300 s) is for starting, for a request that cannot be stopped
 at once, and for what is concluded at the end.
+
+Pairs grow with the square of the PUs. Full mode measures all of them, and takes longer on a
+large machine: 1 ms a pair and home where 3 ms do not fit. Quick mode keeps its 30 s: first the
+pairs get less time, then only one PU of each core is measured, with the siblings of one core a
+package, then only every n-th core, evenly over the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
+from atoll.schema.machine import Machine
 from atoll.schema.profile import Kind, Mode
 
 TOTAL_S = {Mode.QUICK: 24.0, Mode.FULL: 280.0}
@@ -27,6 +34,27 @@ WEIGHTS = {
     Kind.SHARING: 2.5,
     Kind.CHURN: 3.0,
 }
+# How many figures an ordered pair of PUs has: compare-and-swap and store; producer to consumer.
+FIGURES_PER_PAIR = {Kind.LATENCY: 2, Kind.BANDWIDTH: 1}
+PAIR_MOST_S = 0.003
+_PAIR_LEAST_S = {Mode.QUICK: 0.0005, Mode.FULL: 0.001}
+# What a request costs besides its sampling: threads that wake, a line each way.
+_REQUEST_S = 0.0005
+# Starting, reading the machine, and concluding.
+_AROUND_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class PairPlan:
+    """Which PUs are paired, and how long one pair is sampled with one home."""
+
+    pus: tuple[int, ...]
+    each_s: float
+
+    def seconds(self, kind: Kind) -> float:
+        """Without what is measured again."""
+        figures = len(self.pus) * (len(self.pus) - 1) * FIGURES_PER_PAIR[kind]
+        return figures * (self.each_s + _REQUEST_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +63,95 @@ class Budget:
     kinds: tuple[Kind, ...]  # in the order in which they are measured
     total_s: float
     grace_s: float
+    # What a kind has beyond its weight: the pairs of a large machine in full mode.
+    extra_s: dict[Kind, float] = field(default_factory=dict)
+    pairs: dict[Kind, PairPlan] = field(default_factory=dict)
 
     def share_s(self, kind: Kind, *, elapsed_s: float) -> float:
         """What the kind may take that begins now; those before it are over."""
         rest = self.kinds[self.kinds.index(kind) :]
         weight = WEIGHTS[kind] / sum(WEIGHTS[later] for later in rest)
-        return max(0.0, (self.total_s - elapsed_s) * weight)
+        common_s = self.total_s - elapsed_s - sum(self.extra_s.get(later, 0.0) for later in rest)
+        return self.extra_s.get(kind, 0.0) + max(0.0, common_s * weight)
+
+    @property
+    def estimate_s(self) -> float:
+        """How long it takes at most, if nothing has to be killed."""
+        if set(self.kinds) <= set(self.pairs):
+            # Each pair may be measured again, and few take all of their time.
+            return min(self.total_s, 2 * sum(p.seconds(k) for k, p in self.pairs.items())) + (
+                _AROUND_S
+            )
+        return self.total_s + _AROUND_S
 
 
-def budget(mode: Mode, kinds: Sequence[Kind]) -> Budget:
+def budget(mode: Mode, kinds: Sequence[Kind], machine: Machine, cpus: Sequence[int]) -> Budget:
+    """`cpus` are those that may be measured."""
     ordered = tuple(kind for kind in Kind if kind in kinds)
-    return Budget(mode, ordered, TOTAL_S[mode], GRACE_S[mode])
+    total_s, grace_s = TOTAL_S[mode], GRACE_S[mode]
+    paired = [kind for kind in FIGURES_PER_PAIR if kind in ordered]
+    if not paired or len(cpus) < 2:
+        return Budget(mode, ordered, total_s, grace_s)
+    weights = sum(WEIGHTS[kind] for kind in ordered)
+    shares_s = {kind: total_s * WEIGHTS[kind] / weights for kind in paired}
+    # One plan for all, so that both matrices can speak for a group.
+    figures = sum(FIGURES_PER_PAIR[kind] for kind in paired)
+    plan = _pair_plan(mode, machine, cpus, sum(shares_s.values()) / figures)
+    extra_s = (
+        {kind: max(0.0, plan.seconds(kind) - shares_s[kind]) for kind in paired}
+        if mode is Mode.FULL
+        else {}
+    )
+    return Budget(
+        mode,
+        ordered,
+        total_s + sum(extra_s.values()),
+        grace_s,
+        extra_s,
+        dict.fromkeys(paired, plan),
+    )
+
+
+def _pair_plan(mode: Mode, machine: Machine, cpus: Sequence[int], figure_s: float) -> PairPlan:
+    """`figure_s` is there for one figure of all pairs."""
+
+    def each_s(pus: Sequence[int]) -> float:
+        return min(PAIR_MOST_S, figure_s / (len(pus) * (len(pus) - 1)) - _REQUEST_S)
+
+    least_s = _PAIR_LEAST_S[mode]
+    if mode is Mode.FULL:
+        return PairPlan(tuple(cpus), max(least_s, each_s(cpus)))
+    fewer = next(pus for pus in _ever_fewer(machine, cpus) if each_s(pus) >= least_s)
+    return PairPlan(tuple(fewer), each_s(fewer))
+
+
+def _ever_fewer(machine: Machine, cpus: Sequence[int]) -> Iterator[list[int]]:
+    yield list(cpus)
+    wanted = set(cpus)
+    cores = [core for core in machine.cores if wanted.intersection(core.pus)]
+    firsts = [min(wanted.intersection(core.pus)) for core in cores]
+    siblings: dict[int | None, set[int]] = {}
+    for core in cores:
+        siblings.setdefault(core.package, wanted.intersection(core.pus))
+    told_apart = set().union(*siblings.values()) if siblings else set()
+    step = 1.0
+    while firsts and len(firsts) / step >= 2:
+        chosen = [firsts[int(index * step)] for index in range(math.floor(len(firsts) / step))]
+        yield sorted(told_apart.union(chosen))
+        step *= 1.1
+    yield list(cpus[:2])
+
+
+def rounds(pus: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Every pair once, in rounds in which each PU occurs at most once (the circle method of
+    tournaments): where time runs out, all PUs have been paired about as often; and what drifts
+    with time does not look like a place."""
+    ring: list[int | None] = list(pus)
+    if len(ring) % 2:
+        ring.append(None)
+    half = len(ring) // 2
+    for _ in range(len(ring) - 1):
+        for a, b in zip(ring[:half], reversed(ring[half:]), strict=True):
+            if a is not None and b is not None:
+                yield min(a, b), max(a, b)
+        ring = [ring[0], ring[-1], *ring[1:-1]]

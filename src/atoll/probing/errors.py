@@ -14,9 +14,10 @@ class ProbeMissing(EngineFailed):
 
 
 class ProbeFault(AtollError):
-    """A request that brought no figures."""
+    """A request that brought no figures; `code` is for `left_out`."""
 
     exit_code = EngineFailed.exit_code
+    code = ""
 
 
 class ProbeRefused(ProbeFault):

@@ -127,7 +127,7 @@ class Run:
         try:
             return self.ask(request, probe=probe, node=node)
         except ProbeFault as fault:
-            self.leave_out(str(getattr(fault, "code", "died")), f"{what}: {fault}")
+            self.leave_out(fault.code, f"{what}: {fault}")
             return None
 
     def together(self, requests: Sequence[tuple[Probe, Request[A_co]]]) -> list[A_co]:

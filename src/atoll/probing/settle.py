@@ -3,8 +3,7 @@
 The interval is by order statistics (the sign test; Conover, Practical Nonparametric Statistics
 3.2), as in native/src/probe/samples.hpp: it asks nothing of the distribution, which has a long
 tail here. Below 6 samples there is no such interval; the widest seen is given instead and the
-figure is not settled. Nothing is dropped, averaged or tried again until it looks well: what
-does not settle is marked.
+figure is not settled. No sample is dropped and none is corrected: what does not settle is marked.
 """
 
 from __future__ import annotations
