@@ -71,7 +71,10 @@ class Attributes {
 
 std::string listed(const std::vector<int>& cpus) {
   std::string text;
-  for (const int cpu : cpus) text += (text.empty() ? "" : ",") + std::to_string(cpu);
+  for (const int cpu : cpus) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(cpu);
+  }
   return text;
 }
 
