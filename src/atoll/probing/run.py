@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Self
 
 from atoll.host.api import Host
+from atoll.host.environment import emulated
 from atoll.probing.budget import Budget
 from atoll.probing.errors import ProbeFault
 from atoll.probing.memory import free_bytes, node_free_bytes
@@ -68,7 +69,6 @@ class Run:
         cpus: Sequence[int],
         budget: Budget,
         started_s: float,
-        emulated: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.host = host
@@ -77,7 +77,6 @@ class Run:
         self.budget = budget
         self.mode: Mode = budget.mode
         self.settle = SETTLE
-        self.emulated = emulated
         # The machine's chiplets, else those inferred from what was measured before.
         self.chiplets: tuple[tuple[int, ...], ...] = ()
         self.left_out: list[Notice] = []
@@ -86,7 +85,6 @@ class Run:
         self._program = program
         self._progress = progress
         self._started_s = started_s
-        self._sampling = Sampling(SETTLE, MOST_SAMPLES_EMULATED if emulated else MOST_SAMPLES)
         # PU -> memory node
         self._node_of = {pu: core.node for core in machine.cores for pu in core.pus}
         self._kind = Kind.LATENCY
@@ -96,6 +94,8 @@ class Run:
         self._others: list[Probe] = []
         self._main = Probe(host, program)
         self.hello: HelloAnswer = self._main.hello
+        self.emulated = emulated(host, self.hello.hypervisor)
+        self._sampling = Sampling(SETTLE, MOST_SAMPLES_EMULATED if self.emulated else MOST_SAMPLES)
 
     # -- asking ---------------------------------------------------------------------------------
 
