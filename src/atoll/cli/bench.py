@@ -13,9 +13,9 @@ from atoll.bench.analysis import summarise
 from atoll.bench.job import Job, Wish, make_job, require_blocks
 from atoll.bench.results import read_results
 from atoll.bench.runner import WrongAnswer
+from atoll.cli.machine import machine_for
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
-from atoll.host.topology import read_machine
 from atoll.report.bench_progress import bench_progress, preparation
 from atoll.report.bench_text import bench_text
 from atoll.store.paths import state_dir
@@ -101,8 +101,9 @@ def command(
     )
     host = LocalHost()
     with terminate_is_interrupt():
+        machine = machine_for()
         with preparation() as progress:
-            job = make_job(wish, host=host, machine=read_machine(), progress=progress)
+            job = make_job(wish, host=host, machine=machine, progress=progress)
         path = output or state_dir("results") / f"{job.header.run_id}.jsonl"
         try:
             _measure(job, path, host, resume)

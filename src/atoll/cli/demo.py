@@ -13,10 +13,10 @@ from atoll.bench.analysis import summarise
 from atoll.bench.job import Job, Wish, make_job
 from atoll.bench.results import Results, read_results
 from atoll.bench.runner import WrongAnswer
+from atoll.cli.machine import machine_for
 from atoll.engines import registry
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.local import LocalHost
-from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.report.bench_progress import bench_progress, preparation
 from atoll.report.bench_text import bench_text
@@ -54,7 +54,7 @@ def command(output: Path | None) -> None:
     host = LocalHost()
     with terminate_is_interrupt():
         _step(1, "This machine")
-        machine = read_machine()
+        machine = machine_for()
         _show_machine(machine)
         _step(2, "Engines that can run here")
         engines = _usable(host)

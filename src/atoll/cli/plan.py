@@ -10,10 +10,9 @@ from typing import get_args
 
 import click
 
-from atoll.cli.topo import with_chiplets
+from atoll.cli.machine import machine_for, profile_option
 from atoll.engines import registry
 from atoll.errors import UsageError
-from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
@@ -56,6 +55,7 @@ from atoll.store.files import write_atomic
 )
 @click.option("--machine", "source", metavar="FILE", help="Plan for this machine instead.")
 @click.option("--chiplets", metavar="SETS", help='Hidden chiplets: "0-13;14-27" or "cores=14".')
+@profile_option
 @click.option("-o", "--output", metavar="FILE", help="Write the plan file.")
 @click.option("--explain", is_flag=True, help="Say every rule that was used, and its source.")
 @click.option("--diff", "old", metavar="FILE", help="Show what changed from a plan file.")
@@ -72,6 +72,7 @@ def command(
     coordinator: str | None,
     source: str | None,
     chiplets: str | None,
+    profile: str | None,
     output: str | None,
     explain: bool,
     old: str | None,
@@ -84,7 +85,7 @@ def command(
     as win, each over all nodes. auto takes the best by rule, and says the rule.
     """
     before = _read_plan(old) if old is not None else None
-    machine = with_chiplets(read_machine(source), chiplets)
+    machine = machine_for(source, chiplets=chiplets, profile=profile)
     plan = make_plan(
         machine,
         registry.get(engine).traits,

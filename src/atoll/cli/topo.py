@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
+from atoll.cli.machine import machine_for, profile_option
 from atoll.errors import UsageError
-from atoll.host.topology import read_machine
 from atoll.report.terminal import Line, Style, machine_picture
-from atoll.schema.machine import ChipletSource, Machine
 
 _STYLES: dict[Style, dict[str, Any]] = {
     Style.PLAIN: {},
@@ -41,12 +40,14 @@ _STYLES: dict[Style, dict[str, Any]] = {
     metavar="SETS",
     help='Chiplets that the system hides: CPU sets "0-13;14-27", or a size "cores=14".',
 )
+@profile_option
 @click.option("--json", "as_json", is_flag=True, help="Print the machine file, summary first.")
 @click.option("--svg", metavar="FILE", help="Write the picture as SVG, too.")
 def command(
     source: str | None,
     synthetic: str | None,
     chiplets: str | None,
+    profile: str | None,
     as_json: bool,
     svg: str | None,
 ) -> None:
@@ -56,7 +57,7 @@ def command(
     """
     if source is not None and synthetic is not None:
         raise UsageError("give either --input or --synthetic, not both")
-    machine = with_chiplets(read_machine(source, synthetic), chiplets)
+    machine = machine_for(source, synthetic, chiplets=chiplets, profile=profile)
     if svg is not None:
         from atoll.report.machine_svg import machine_svg
         from atoll.store.files import write_atomic
@@ -75,15 +76,6 @@ def command(
         click.echo("\n".join(_coloured(line) for line in picture), color=_colour())
     for warning in machine.warnings:
         click.echo(f"atoll: warning: {warning.message} [{warning.code}]", err=True)
-
-
-def with_chiplets(machine: Machine, text: str | None) -> Machine:
-    """The machine with the chiplets that the user named, if any."""
-    if text is None:
-        return machine
-    from atoll.plan.chiplets import assign_chiplets, parse_chiplets
-
-    return assign_chiplets(machine, parse_chiplets(text, machine), ChipletSource.USER)
 
 
 def _coloured(line: Line) -> str:

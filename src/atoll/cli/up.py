@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from atoll.cli.machine import machine_for
 from atoll.engines import registry
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -45,7 +46,8 @@ def command(
     """
     host = LocalHost()
     with terminate_is_interrupt():
-        machine = read_machine()
+        # A plan says itself where the chiplets are.
+        machine = read_machine() if _is_file(engine_or_plan) else machine_for()
         plan = _plan(engine_or_plan, policy, count, machine)
         engine = registry.get(plan.engine)
         with _progress() as progress:
@@ -60,9 +62,13 @@ def command(
             print(f"{running.name}: ended from outside")
 
 
-def _plan(engine_or_plan: str, policy: str | None, count: int | None, machine: Machine) -> Plan:
+def _is_file(engine_or_plan: str) -> bool:
     """A path ends in .json or holds a slash; everything else is an engine's name."""
-    if engine_or_plan.endswith(".json") or os.sep in engine_or_plan:
+    return engine_or_plan.endswith(".json") or os.sep in engine_or_plan
+
+
+def _plan(engine_or_plan: str, policy: str | None, count: int | None, machine: Machine) -> Plan:
+    if _is_file(engine_or_plan):
         if policy is not None or count is not None:
             raise UsageError("a plan file says its policy itself; leave out --policy and -n")
         try:

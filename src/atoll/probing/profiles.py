@@ -1,0 +1,252 @@
+"""Profiles on disk: saved, read, found again, and put to use where the system shows no chiplets.
+
+A profile lies in the state folder under the machine's id, the host's hash and its time, so that
+the one of this machine is found by names alone: `atoll topo` has 300 ms in all. To apply it only
+the inference is read, not the matrices.
+
+A measurement ranks below what the topology shows and below the user's word (schema.machine,
+ChipletSource). What is not certain enough, was measured on a part of the cores or on an emulated
+CPU, or fails the checks of `plan.chiplets`, is not used, and the reason is said.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from atoll.errors import AtollError, UsageError
+from atoll.schema.base import parse
+from atoll.schema.machine import ChipletSource, Machine
+from atoll.store.paths import state_dir, state_path
+
+if TYPE_CHECKING:
+    from atoll.host.api import Host
+    from atoll.schema.profile import Profile
+
+# Below it a guess would decide where an engine runs; no chiplets is the safer answer.
+LEAST_CONFIDENCE = 0.5
+_FOLDER = "profiles"
+_UNKNOWN = "unknown"  # where the host has no name
+_MOST_LOOKED_AT = 8
+
+
+class _Part(BaseModel):
+    """What is needed of a profile; the rest of the file is passed over without being built."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+class _Where(_Part):
+    hostname_hash: str
+    cpu_model: str
+
+
+class _Pairs(_Part):
+    pus: tuple[int, ...]
+
+
+class _Found(_Part):
+    chiplets: tuple[tuple[int, ...], ...]
+    confidence: float
+    source: Literal["latency", "bandwidth", "both", "none"]
+
+
+class Islands(_Part):
+    """A profile's word on the chiplets, and what it holds for. Fields as in schema.profile."""
+
+    format: Literal["atoll/profile"]
+    version: Literal[1]
+    created: str
+    machine_id: str
+    machine_title: str
+    environment: _Where
+    emulated: bool
+    core_latency_cas_ns: _Pairs | None = None
+    core_latency_store_ns: _Pairs | None = None
+    core_bandwidth_gbs: _Pairs | None = None
+    inference: _Found | None = None
+
+    @property
+    def pus(self) -> frozenset[int]:
+        """Those that were paired, and so could be told apart."""
+        matrices = (self.core_latency_cas_ns, self.core_latency_store_ns, self.core_bandwidth_gbs)
+        return frozenset(pu for matrix in matrices if matrix is not None for pu in matrix.pus)
+
+
+class Applied(NamedTuple):
+    machine: Machine
+    said: str = ""  # for people: what was used, or why not
+
+
+def save(profile: Profile) -> Path:
+    """Write it to the state folder, for its user alone. Raises as `write_atomic` does."""
+    from atoll.store.files import write_atomic
+
+    moment = "".join(filter(str.isdigit, profile.created))[:14]
+    host = profile.environment.hostname_hash or _UNKNOWN
+    path = state_dir(_FOLDER) / f"{profile.machine_id}-{host}-{moment}.json"
+    write_atomic(path, profile.model_dump_json() + "\n", mode=0o600)
+    return path
+
+
+def read(path: str | Path) -> Profile:
+    """Raises UsageError with one line."""
+    from atoll.schema.profile import Profile
+
+    return parse(Profile, _bytes(path), where=str(path))
+
+
+def saved(machine: Machine, host: Host | None = None) -> list[Path]:
+    """The files of this machine's profiles, newest first."""
+    folder = state_path(_FOLDER)
+    if not folder.is_dir():
+        return []
+    here = _host_name(host) or _UNKNOWN
+    return sorted(folder.glob(f"{machine.machine_id}-{here}-*.json"), reverse=True)
+
+
+def find(machine: Machine, host: Host | None = None) -> Profile | None:
+    """The newest profile of this machine. Raises UsageError if that cannot be read."""
+    paths = saved(machine, host)
+    return read(paths[0]) if paths else None
+
+
+def use_saved(machine: Machine, host: Host | None = None) -> Applied:
+    """This machine with the chiplets of its newest saved profile that tells them, where the
+    topology shows none. Never raises: what cannot be read is said."""
+    if machine.chiplets:
+        return Applied(machine)
+    first = Applied(machine)
+    for path in saved(machine, host)[:_MOST_LOOKED_AT]:
+        try:
+            islands = read_islands(path)
+        except AtollError as fault:
+            found = Applied(machine, f"a saved profile is not used: {fault}")
+        else:
+            if islands.inference is None:
+                continue  # of other kinds only
+            found = apply(machine, islands, where=str(path))
+            if not islands.inference.chiplets and not _unmeasured(machine, islands):
+                return Applied(machine)  # measured, and there are none
+        if found.machine is not machine:
+            return found
+        first = first if first.said else found
+    return first
+
+
+def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
+    """The machine with the chiplets of the profile that the user named.
+
+    Raises UsageError: it cannot be read, is another machine's, or an emulated CPU's.
+    """
+    islands = read_islands(path)
+    if islands.machine_id != machine.machine_id:
+        raise UsageError(
+            f"{path}: is of another machine ({islands.machine_id}, {islands.machine_title}), "
+            f"not of this one ({machine.machine_id}, {machine.title}); measure here with "
+            "'atoll measure'"
+        )
+    was, now = islands.environment.cpu_model, machine.cpu_model
+    if was and now and was != now:
+        raise UsageError(
+            f"{path}: was measured on {was!r} ({islands.machine_id}), and this is {now!r} "
+            f"({machine.machine_id}) of the same layout; measure here with 'atoll measure'"
+        )
+    if islands.emulated:
+        raise UsageError(f"{path}: {_EMULATED}; measure on a real machine")
+    found = apply(machine, islands, where=path)
+    here = machine.origin.kind == "live"
+    if here and islands.environment.hostname_hash != _host_name(host):
+        return Applied(found.machine, f"{found.said}; it was measured on another host of its kind")
+    return found
+
+
+_EMULATED = "was measured on an emulated CPU, and its figures mean nothing"
+
+
+def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applied:
+    """The machine with the profile's chiplets, if it shows none itself and they can be trusted.
+
+    The profile must be of this machine. `where` names it in what is said. Never raises.
+    """
+    islands = profile if isinstance(profile, Islands) else islands_of(profile)
+    named = f"the profile {where} of {islands.created[:10]}"
+    inference = islands.inference
+    if machine.chiplets:
+        source = machine.chiplets[0].source.value
+        return Applied(machine, f"{named} is not needed: the chiplets are known already ({source})")
+    if islands.emulated:
+        return Applied(machine, f"{named} is not used: it {_EMULATED}")
+    if inference is None:
+        return Applied(machine, f"{named} says nothing of chiplets: no pairs of CPUs were measured")
+    if unmeasured := _unmeasured(machine, islands):
+        return Applied(
+            machine,
+            f"{named} is not used: {unmeasured} of {len(machine.allowed_cores)} cores were not "
+            "paired; 'atoll measure --full' pairs all",
+        )
+    if not inference.chiplets:
+        return Applied(
+            machine, f"{named} shows no chiplets (confidence {inference.confidence:.2g})"
+        )
+    if inference.confidence < LEAST_CONFIDENCE:
+        return Applied(
+            machine,
+            f"{named} is not used: its chiplets are uncertain (confidence "
+            f"{inference.confidence:.2g}, {LEAST_CONFIDENCE:g} is wanted)",
+        )
+    from atoll.plan.chiplets import assign_chiplets  # with all of planning behind it
+
+    by_bandwidth = inference.source == "bandwidth"
+    try:
+        found = assign_chiplets(
+            machine,
+            inference.chiplets,
+            ChipletSource.BANDWIDTH if by_bandwidth else ChipletSource.LATENCY,
+        )
+    except UsageError as fault:
+        return Applied(machine, f"{named} is not used: {fault}")
+    return Applied(
+        found,
+        f"chiplets from {named} ({'bandwidth' if by_bandwidth else 'latency'}, confidence "
+        f"{inference.confidence:.2g})",
+    )
+
+
+def islands_of(profile: Profile) -> Islands:
+    return Islands.model_validate(profile, from_attributes=True)
+
+
+def read_islands(path: str | Path) -> Islands:
+    """Raises UsageError with one line."""
+    text = _bytes(path)
+    try:
+        return Islands.model_validate_json(text)
+    except ValidationError as fault:
+        from atoll.schema.profile import Profile
+
+        parse(Profile, text, where=str(path))  # reads all of it, and says what is wrong
+        raise UsageError(f"{path}: {fault.errors()[0]['msg']}") from None
+
+
+def _unmeasured(machine: Machine, islands: Islands) -> int:
+    """Cores that may be used and of which no CPU was paired."""
+    return sum(islands.pus.isdisjoint(core.pus) for core in machine.allowed_cores)
+
+
+def _host_name(host: Host | None) -> str:
+    from atoll.host.environment import hostname_hash
+    from atoll.host.local import LocalHost
+
+    return hostname_hash(host or LocalHost())
+
+
+def _bytes(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as fault:
+        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
+    except ValueError as fault:
+        raise UsageError(f"{path!r}: is no path ({fault})") from None
