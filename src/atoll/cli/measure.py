@@ -1,0 +1,182 @@
+"""`atoll measure`: what this machine really does, and where its chiplets really are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from atoll.errors import AtollError, NotPermitted, UsageError
+from atoll.probing import profiles
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.profile import Kind, Mode, Profile
+from atoll.store.files import write_atomic
+from atoll.store.paths import state_dir
+from atoll.supervise.interrupts import terminate_is_interrupt
+
+_MOST_CSV_BYTES = 256 << 20
+
+
+@click.command(
+    epilog="Examples: atoll measure; atoll measure --full -o profile.json; "
+    "atoll measure --only latency,bandwidth --cpus 0-15; atoll measure --latency-csv c2c.csv --json"
+)
+@click.option("--quick", "mode", flag_value="quick", help="In 30 seconds (the default).")
+@click.option("--full", "mode", flag_value="full", help="In 5 minutes on 2 cores; all pairs.")
+@click.option(
+    "--only", metavar="KIND,...", help=f"Of {', '.join(Kind)}. Default: all, in this order."
+)
+@click.option("--cpus", metavar="SET", help='CPUs to measure, as in "0-3,8" (default: all).')
+@click.option("-o", "--output", metavar="FILE", help="Write the profile here, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the profile file.")
+@click.option(
+    "--latency-csv", metavar="FILE", help="Measure nothing: infer chiplets from this matrix (ns)."
+)
+@click.option("--bandwidth-csv", metavar="FILE", help="Likewise (GB/s); both may be given.")
+def command(
+    mode: str | None,
+    only: str | None,
+    cpus: str | None,
+    output: str | None,
+    as_json: bool,
+    latency_csv: str | None,
+    bandwidth_csv: str | None,
+) -> None:
+    """Measure this machine: latency and bandwidth between cores and to memory, caches, STREAM,
+    allocators; and conclude where its chiplets are.
+
+    The profile is saved in Atoll's state folder, where topo and plan find it. With --latency-csv
+    or --bandwidth-csv a matrix of any machine is judged instead ("-" is stdin).
+    """
+    if latency_csv is not None or bandwidth_csv is not None:
+        _refuse_measuring(mode, only, cpus, output)
+        _infer(latency_csv, bandwidth_csv, as_json)
+        return
+    if output is not None:
+        _refuse_unwritable(output)
+    state_dir("profiles")  # what would be lost at the end is found now
+    with terminate_is_interrupt():
+        profile = _measure(Mode(mode or "quick"), only, cpus)
+        path, fault = _keep(profile, output)
+    if as_json:
+        click.echo(profile.model_dump_json(indent=2))
+    else:
+        _show(profile)
+    if path is not None:
+        click.echo(f"atoll: profile: {path}", err=True)
+    if fault is not None:
+        raise fault
+
+
+def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
+    # Not above: a matrix from a file is judged without them.
+    from atoll.host.local import LocalHost
+    from atoll.host.topology import read_machine
+    from atoll.probing.measure import chosen_cpus, chosen_kinds, estimate_s, measure_machine
+    from atoll.report.measure_progress import measure_progress
+
+    host, machine = LocalHost(), read_machine()
+    kinds = chosen_kinds(None if only is None else only.split(","))
+    chosen = chosen_cpus(machine, host, cpus)
+    seconds = estimate_s(mode=mode, only=kinds, machine=machine, cpus=chosen)
+    click.echo(
+        f"atoll: measuring CPUs {format_cpulist(chosen)}, {mode.value}: at most "
+        f"{_duration(seconds)}; other work on them spoils the figures",
+        err=True,
+    )
+    with measure_progress(kinds) as progress:
+        return measure_machine(host, machine, mode=mode, only=kinds, cpus=chosen, progress=progress)
+
+
+def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError | None]:
+    """Where it was saved, and the first fault: the figures are shown whatever the disk says."""
+    fault: AtollError | None = None
+    path: Path | None = None
+    try:
+        path = profiles.save(profile)
+    except AtollError as found:
+        fault = found
+    if output is not None:
+        try:
+            write_atomic(output, profile.model_dump_json(indent=2) + "\n")
+            path = Path(output)
+        except AtollError as found:
+            fault = fault or found
+    return path, fault
+
+
+def _show(profile: Profile) -> None:
+    from atoll.report.profile_text import profile_text
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    click.echo(profile_text(profile, width=_width(), colour=colour), nl=False)
+
+
+def _refuse_measuring(*options: str | None) -> None:
+    if any(option is not None for option in options):
+        raise UsageError(
+            "a matrix from a file is judged without measuring: leave out --quick, --full, "
+            "--only, --cpus and -o"
+        )
+
+
+def _refuse_unwritable(output: str) -> None:
+    """Before the measuring, which takes minutes."""
+    path = Path(output)
+    if path.is_dir():
+        raise UsageError(f"{output}: is a folder; name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{output}: its folder does not exist; make it first")
+    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
+        raise NotPermitted(f"{output}: cannot be written (Permission denied)")
+
+
+def _infer(latency_csv: str | None, bandwidth_csv: str | None, as_json: bool) -> None:
+    from atoll.infer.chiplets import infer
+    from atoll.infer.matrix import parse_matrix
+
+    if latency_csv == "-" and bandwidth_csv == "-":
+        raise UsageError("stdin holds one matrix; name a file for the other")
+    latency, bandwidth = (
+        None if path is None else parse_matrix(_read(path), where=_named(path))
+        for path in (latency_csv, bandwidth_csv)
+    )
+    if latency is not None and bandwidth is not None and latency.shape != bandwidth.shape:
+        raise UsageError(
+            f"{latency_csv} has {len(latency)} CPUs and {bandwidth_csv} has {len(bandwidth)}; "
+            "give two matrices of the same machine"
+        )
+    found = infer(latency, bandwidth)
+    if as_json:
+        click.echo(found.model_dump_json())
+        return
+    from atoll.report.inference_text import inference_text
+
+    click.echo(inference_text(found, width=_width()), nl=False)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
+            content = file.read(_MOST_CSV_BYTES + 1)
+    except (OSError, ValueError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else fault
+        raise UsageError(f"{_named(path)}: cannot be read ({reason})") from None
+    if len(content) > _MOST_CSV_BYTES:
+        raise UsageError(f"{_named(path)}: is over 256 MiB, too large for a matrix")
+    return content.decode("utf-8", errors="replace")
+
+
+def _named(path: str) -> str:
+    return "stdin" if path == "-" else path
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _width() -> int:
+    return max(40, min(shutil.get_terminal_size((80, 50)).columns, 120))
