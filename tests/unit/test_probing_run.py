@@ -234,7 +234,7 @@ def test_the_watch_tells_steal_others_drift_and_misplacement() -> None:
 
     def script(request: Fields) -> Fields:
         if request["do"] == "spin":
-            return {"cpus": [{"cpu": 0, "op_ns": next(speeds)}]}
+            return {"op_ns": [next(speeds), [0.3]]}
         if request["do"] == "chase":
             thread = {"tid": 1, "cpu": 0, "seen": [0, 1], "involuntary": 3}
             return {"threads": [thread], "pages": {"0": 10, "1": 6, "-2": 1}}

@@ -68,15 +68,8 @@ class HelloAnswer(Answer):
     hypervisor: str = ""  # the signature of CPUID leaf 0x40000000
 
 
-class CpuSpeed(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    cpu: int
-    op_ns: tuple[float, ...] = Field(min_length=1)
-
-
 class SpinAnswer(Answer):
-    cpus: tuple[CpuSpeed, ...]
+    op_ns: tuple[tuple[float, ...], ...]  # samples of each CPU, in the order of the request
 
 
 class PingAnswer(Answer):

@@ -291,7 +291,8 @@ class Run:
             )
         except ProbeFault:
             return {}
-        return {found.cpu: statistics.median(found.op_ns) for found in answer.cpus}
+        of_cpus = zip(self.cpus, answer.op_ns, strict=False)
+        return {cpu: statistics.median(samples) for cpu, samples in of_cpus if samples}
 
     @staticmethod
     def _add(notices: list[Notice], code: str, message: str) -> None:

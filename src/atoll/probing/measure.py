@@ -1,0 +1,283 @@
+"""`atoll.measure`: all kinds of figures, one after the other, as one profile.
+
+The order is that of `Kind`: what the chiplets are concluded from comes first, so that the later
+kinds can put a process on each. A kind that fails leaves a line in the profile's `left_out` and
+the others go on; only where nothing can be measured at all, an error is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from atoll.errors import UsageError
+from atoll.host.api import Host
+from atoll.host.environment import environment
+from atoll.host.local import LocalHost
+from atoll.host.topology import read_machine
+from atoll.infer.chiplets import infer
+from atoll.probing.budget import FIGURES_PER_PAIR, budget
+from atoll.probing.caches import measure_caches
+from atoll.probing.churn import measure_churn
+from atoll.probing.errors import ProbeFault
+from atoll.probing.expectations import expectations
+from atoll.probing.nodes import measure_nodes
+from atoll.probing.pairs import measure_bandwidth, measure_latency
+from atoll.probing.probe import find_probe
+from atoll.probing.run import Progress, Run
+from atoll.probing.settle import SETTLE
+from atoll.probing.sharing import measure_sharing
+from atoll.probing.streams import measure_stream
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+from atoll.schema.machine import Machine
+from atoll.schema.profile import (
+    CacheCurve,
+    ChurnRun,
+    Inference,
+    Kind,
+    LoadedCurve,
+    Mode,
+    NodeMatrix,
+    PairMatrix,
+    Profile,
+    Sharing,
+    StreamRun,
+    Watch,
+)
+
+# Above these a kind's figures are somebody else's, too.
+_STEAL_TOLD = 0.02
+_OTHERS_TOLD = 0.10
+_DRIFT_TOLD = 0.05
+
+
+def measure(
+    *,
+    mode: Mode | Literal["quick", "full"] = "quick",
+    only: Iterable[Kind | str] | None = None,
+    cpus: Iterable[int] | str | None = None,
+    progress: Progress | None = None,
+    host: Host | None = None,
+) -> Profile:
+    """Measure this machine: what it really does, and where its chiplets are.
+
+    `mode`: 'quick' ends in 30 s, 'full' in 5 minutes on a small machine (pairs grow with the
+    square of the CPUs: `estimate_s` says how long). `only`: kinds to measure ('latency',
+    'bandwidth', 'nodes', 'cache', 'stream', 'sharing', 'churn'); all if None. `cpus`: the CPUs
+    to measure, as the kernel numbers them ('0-3,8' or numbers); all that this process may use if
+    None. `progress` is called with the kind, how much of it is done (0 to 1), and words.
+
+    Latencies are ns one way, bandwidths 1e9 bytes a second; each figure is a median with its 95 %
+    interval, and `settled` is false where that is wider than 2 % or somebody disturbed it.
+    Nothing is saved: see `Profile.model_dump_json`, and `atoll measure`.
+
+    Raises UsageError (an unknown mode or kind; CPUs that are not there or not allowed),
+    TopologyError, EngineFailed (atoll-probe is missing or does not start).
+    """
+    host = host or LocalHost()
+    return measure_machine(host, read_machine(), mode=mode, only=only, cpus=cpus, progress=progress)
+
+
+def measure_machine(
+    host: Host,
+    machine: Machine,
+    *,
+    mode: Mode | str = Mode.QUICK,
+    only: Iterable[Kind | str] | None = None,
+    cpus: Iterable[int] | str | None = None,
+    progress: Progress | None = None,
+    program: str | None = None,
+) -> Profile:
+    """As `measure`, of a machine that has been read, by an `atoll-probe` that was found."""
+    started_s = host.monotonic()
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    chosen = chosen_cpus(machine, host, cpus)
+    plan = budget(chosen_mode(mode), chosen_kinds(only), machine, chosen)
+    with Run(
+        host,
+        machine,
+        program=program or find_probe(),
+        cpus=chosen,
+        budget=plan,
+        started_s=started_s,
+        progress=progress,
+    ) as run:
+        figures = _measure_all(run)
+        _tell_surroundings(run)
+    profile = Profile(
+        created=created,
+        machine_id=machine.machine_id,
+        machine_title=machine.title,
+        environment=environment(host, machine),
+        mode=plan.mode,
+        emulated=run.emulated,
+        cpus=run.cpus,
+        seconds=host.monotonic() - started_s,
+        settle=SETTLE,
+        clock=run.hello.clock,
+        core_latency_cas_ns=figures.cas,
+        core_latency_store_ns=figures.store,
+        core_bandwidth_gbs=figures.bandwidth,
+        nodes=figures.nodes,
+        loaded=figures.loaded,
+        caches=figures.caches,
+        stream=figures.stream,
+        sharing=figures.sharing,
+        churn=figures.churn,
+        inference=figures.inference,
+        watch=tuple(run.watches),
+        left_out=tuple(run.left_out),
+        notices=tuple(run.notices),
+    )
+    return profile.model_copy(update={"expectations": expectations(profile, machine)})
+
+
+def estimate_s(
+    *,
+    mode: Mode | str = Mode.QUICK,
+    only: Iterable[Kind | str] | None = None,
+    machine: Machine,
+    cpus: Sequence[int],
+) -> float:
+    """How long `measure` takes at most. `cpus` are those of `chosen_cpus`."""
+    return budget(chosen_mode(mode), chosen_kinds(only), machine, cpus).estimate_s
+
+
+def chosen_mode(mode: Mode | str) -> Mode:
+    try:
+        return Mode(mode)
+    except ValueError:
+        raise UsageError(f"no such mode: {mode!r}; take {' or '.join(Mode)}") from None
+
+
+def chosen_kinds(only: Iterable[Kind | str] | None) -> tuple[Kind, ...]:
+    """In the order in which they are measured."""
+    if only is None:
+        return tuple(Kind)
+    # 'latency,stream' is what a person writes.
+    names = only.split(",") if isinstance(only, str) else list(only)
+    asked = {str(name).strip() for name in names}
+    if unknown := asked - set(Kind):
+        raise UsageError(
+            f"no such kind of figure: {', '.join(sorted(unknown))}; there are {', '.join(Kind)}"
+        )
+    if not asked:
+        raise UsageError(f"no kind of figure was named; there are {', '.join(Kind)}")
+    return tuple(kind for kind in Kind if kind in asked)
+
+
+def chosen_cpus(machine: Machine, host: Host, cpus: Iterable[int] | str | None) -> tuple[int, ...]:
+    """Sorted; all that may be used where None are named."""
+    allowed = frozenset(machine.allowed.pus) & host.affinity(0)
+    if cpus is None:
+        return tuple(sorted(allowed))
+    try:
+        wanted = frozenset(parse_cpulist(cpus) if isinstance(cpus, str) else cpus)
+    except ValueError as fault:
+        raise UsageError(f"{fault}; write it as '0-3,8'") from None
+    if not wanted:
+        raise UsageError("no CPUs were named; write them as '0-3,8'")
+    if absent := wanted - frozenset(machine.pus):
+        raise UsageError(
+            f"CPUs {format_cpulist(absent)} are offline or not there; this machine has "
+            f"{format_cpulist(machine.pus)}"
+        )
+    if outside := wanted - allowed:
+        raise UsageError(
+            f"CPUs {format_cpulist(outside)} may not be used: the affinity mask and the cgroup "
+            f"allow {format_cpulist(allowed)}; widen them or name others"
+        )
+    return tuple(sorted(wanted))
+
+
+@dataclass(slots=True)
+class _Figures:
+    cas: PairMatrix | None = None
+    store: PairMatrix | None = None
+    bandwidth: PairMatrix | None = None
+    nodes: NodeMatrix | None = None
+    loaded: tuple[LoadedCurve, ...] = ()
+    caches: tuple[CacheCurve, ...] = ()
+    stream: tuple[StreamRun, ...] = ()
+    sharing: tuple[Sharing, ...] = ()
+    churn: tuple[ChurnRun, ...] = ()
+    inference: Inference | None = None
+
+
+def _measure_all(run: Run) -> _Figures:
+    found = _Figures()
+    usable = frozenset(run.cpus)
+    islands = (usable.intersection(chiplet.pus) for chiplet in run.machine.chiplets)
+    run.chiplets = tuple(tuple(sorted(pus)) for pus in islands if pus)
+    for kind in run.budget.kinds:
+        if kind not in FIGURES_PER_PAIR and found.inference is None:
+            found.inference = _concluded(run, found)
+            if not run.chiplets and found.inference is not None:
+                run.chiplets = found.inference.chiplets
+        with run.measuring(kind):
+            try:
+                _measure_kind(run, kind, found)
+            except ProbeFault as fault:
+                run.leave_out(fault.code, f"{kind}: {fault}")
+    if found.inference is None:
+        found.inference = _concluded(run, found)
+    return found
+
+
+def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:
+    match kind:
+        case Kind.LATENCY:
+            found.cas, found.store = measure_latency(run)
+        case Kind.BANDWIDTH:
+            found.bandwidth = measure_bandwidth(run)
+        case Kind.NODES:
+            found.nodes, found.loaded = measure_nodes(run)
+        case Kind.CACHE:
+            found.caches = measure_caches(run)
+        case Kind.STREAM:
+            found.stream = measure_stream(run)
+        case Kind.SHARING:
+            found.sharing = measure_sharing(run)
+        case Kind.CHURN:
+            found.churn = measure_churn(run)
+
+
+def _concluded(run: Run, found: _Figures) -> Inference | None:
+    """The chiplets by the figures alone, whatever the system says of them."""
+    latency = found.cas or found.store
+    bandwidth = found.bandwidth
+    either = latency or bandwidth
+    if run.emulated or either is None:
+        return None
+    return infer(
+        None if latency is None else latency.array(),
+        None if bandwidth is None else bandwidth.array(),
+        either.pus,
+    )
+
+
+def _tell_surroundings(run: Run) -> None:
+    if run.emulated:
+        run.notice(
+            "emulated", "the CPU is an emulated one: the figures mean nothing, and conclude nothing"
+        )
+    for watch in run.watches:
+        for words in _disturbances(watch):
+            run.notice("disturbed", f"{watch.kind}: {words}")
+
+
+def _disturbances(watch: Watch) -> list[str]:
+    told = []
+    if (watch.steal_share or 0) > _STEAL_TOLD:
+        told.append(f"the hypervisor took {watch.steal_share:.0%} of the CPU time")
+    if (watch.others_share or 0) > _OTHERS_TOLD:
+        told.append(f"other processes took {watch.others_share:.0%} of the CPU time")
+    if (watch.frequency_drift or 0) > _DRIFT_TOLD:
+        told.append(f"a core's speed changed by {watch.frequency_drift:.0%}")
+    if watch.misplaced_threads:
+        told.append(f"{watch.misplaced_threads} times a thread was not where it should be")
+    if watch.misplaced_pages:
+        told.append(f"{watch.misplaced_pages} pages were not where they should be")
+    return told
