@@ -192,7 +192,8 @@ def sapphire_rapids(seed: int = 5) -> Profile:
         core_bandwidth_gbs=pair_matrix(noisy(bandwidth, 0.02, seed + 1)),
         inference=Inference(
             chiplets=tiles, packages=(), smt=(),
-            levels=(Level(median=12.5, groups=tiles), Level(median=11.0, groups=(tuple(range(56)),))),
+            levels=(Level(median=12.5, groups=tiles),
+                    Level(median=11.0, groups=(tuple(range(56)),))),
             confidence=0.91, source="bandwidth", reasons=("latency is flat",),
         ),
     )  # fmt: skip
@@ -315,7 +316,7 @@ def sharing(
     operation: Any, local: tuple[int, ...], spread: tuple[int, ...], l3: int, factor: float
 ) -> Sharing:
     points = []
-    for step in range(0, 32):
+    for step in range(32):
         size = 2 ** (6 + step)
         near = 30 * factor * size / (size + 20_000)
         far = 24 * factor * size / (size + 60_000)
