@@ -1,0 +1,185 @@
+"""What the catalog says of this CPU model, beside what was measured. Pure.
+
+Two figures: STREAM's triad by all cores out of memory, and the number of chiplets. A triad more
+than 10 % under the expected value makes the machine 'misconfigured?': a memory channel that is
+empty, slow memory, a node setting of the firmware. The word carries a question mark, and is kept
+for machines that are comparable: whole, real, idle, measured in memory. All others get 'not
+comparable' and the reason, since a figure of a part says nothing of the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from atoll.probing.catalog import Catalog, Cpu, catalog
+from atoll.schema.machine import Machine
+from atoll.schema.profile import Expectation, Profile, StreamKernel, StreamRun
+
+Verdict = Literal["as expected", "misconfigured?", "not comparable"]
+
+_TOLERANCE = 0.10
+_TRIAD = "STREAM triad out of memory, all cores"
+_CHIPLETS = "chiplets by measurement"
+
+
+def expectations(
+    profile: Profile, machine: Machine, known: Catalog | None = None
+) -> tuple[Expectation, ...]:
+    """Empty where the catalog does not know the model."""
+    known = known or catalog()
+    names = [machine.cpu_model, profile.environment.cpu_model]
+    cpu = known.cpu_of(name for name in names if name)
+    if cpu is None:
+        return ()
+    part = _only_a_part(profile, machine, cpu, known)
+    found = (_triad(profile, machine, cpu, known, part), _chiplets(profile, machine, cpu, part))
+    return tuple(one for one in found if one is not None)
+
+
+def _triad(
+    profile: Profile, machine: Machine, cpu: Cpu, known: Catalog, part: str
+) -> Expectation | None:
+    run = _best_triad(profile)
+    if run is None:
+        return None
+    packages = max(1, len(machine.packages))
+    whole = known.machine_of(
+        machine.cpu_model, packages=len(machine.packages), cores=len(machine.cores)
+    )
+    if whole is not None:
+        model, expected, source = whole.name, whole.triad_gbs, whole.source
+    else:
+        peak_gbs = packages * cpu.peak_gbs
+        model, expected = cpu.model, known.triad.share * peak_gbs
+        source = (
+            f"{known.triad.share:g} of {peak_gbs:.1f} GB/s ({known.triad.source}); {cpu.source}"
+        )
+    measured = run.bandwidth_gbs.value
+    why_not = part or _unusable(profile, machine, run) or ("" if whole else _small(machine, cpu))
+    below = 1 - measured / expected
+    verdict: Verdict
+    if why_not:
+        verdict, reason = "not comparable", why_not
+    elif below > _TOLERANCE:
+        verdict = "misconfigured?"
+        reason = (
+            f"{below:.0%} under what is expected: see whether every memory channel is populated, "
+            "at which speed the memory runs, and how many nodes the firmware makes of a package"
+        )
+    else:
+        verdict, reason = "as expected", _beside(below)
+    return Expectation(
+        model=model,
+        figure=_TRIAD,
+        expected=expected,
+        measured=measured,
+        unit="GB/s",
+        verdict=verdict,
+        reason=reason,
+        source=source,
+    )
+
+
+def _chiplets(profile: Profile, machine: Machine, cpu: Cpu, part: str) -> Expectation | None:
+    inference = profile.inference
+    if inference is None or cpu.islands == 1:
+        return None
+    packages = max(1, len(machine.packages))
+    expected, measured = packages * cpu.islands, len(inference.chiplets)
+    hidden = cpu.l3_groups < cpu.tiles
+    verdict: Verdict
+    if measured == expected:
+        verdict, reason = "as expected", "as many as the model has"
+    elif part or profile.emulated:
+        verdict, reason = "not comparable", part or "the CPU is an emulated one"
+    elif measured > expected:
+        verdict, reason = "not comparable", "more than the model has: the figures mislead"
+    elif measured == 0 and hidden:
+        verdict = "not comparable"
+        reason = (
+            f"its {cpu.tiles} tiles share one L3 and did not show in these figures; "
+            "name them with --chiplets"
+        )
+    elif not cpu.exact:
+        verdict, reason = "not comparable", "models of this family have up to so many"
+    else:
+        verdict = "misconfigured?"
+        reason = "fewer than the model has: see whether the firmware has switched some off"
+    return Expectation(
+        model=cpu.model,
+        figure=_CHIPLETS,
+        expected=expected,
+        measured=measured,
+        unit="chiplets",
+        verdict=verdict,
+        reason=reason,
+        source=cpu.source,
+    )
+
+
+def _best_triad(profile: Profile) -> StreamRun | None:
+    """The fastest out of memory, by as many threads as any run had."""
+    runs = [
+        run for run in profile.stream if run.kernel is StreamKernel.TRIAD and run.level == "memory"
+    ]
+    most = max((run.threads for run in profile.stream), default=0)
+    return max(
+        (run for run in runs if run.threads == most),
+        key=lambda run: run.bandwidth_gbs.value,
+        default=None,
+    )
+
+
+def _unusable(profile: Profile, machine: Machine, run: StreamRun) -> str:
+    if profile.emulated:
+        return "the CPU is an emulated one, and its figures mean nothing"
+    if run.threads < len(machine.cores):
+        return f"{run.threads} threads on {len(machine.cores)} cores"
+    if not run.bandwidth_gbs.settled:
+        return "the figure would not settle; measure again on an idle machine"
+    return ""
+
+
+def _only_a_part(profile: Profile, machine: Machine, cpu: Cpu, known: Catalog) -> str:
+    """Why the figures are not those of whole packages; empty where they are."""
+    measured = frozenset(profile.cpus)
+    left = sum(measured.isdisjoint(core.pus) for core in machine.cores)
+    if left:
+        return f"{left} of {len(machine.cores)} cores were not measured"
+    if machine.offline_cpus:
+        return f"{len(machine.offline_cpus)} CPUs are offline"
+    packages, cores = max(1, len(machine.packages)), len(machine.cores)
+    if known.machine_of(machine.cpu_model, packages=packages, cores=cores) is not None:
+        return ""
+    named = re.search(r"\b(\d+)-Core\b", machine.cpu_model)
+    should = packages * (int(named[1]) if named else cpu.most_cores)
+    if cores == should:
+        return ""
+    if named:
+        return f"{cores} of the processor's {should} cores are shown, and others may use its memory"
+    if profile.environment.virtualization == "none" and machine.architecture == "x86_64":
+        return ""  # a smaller model of the family
+    return (
+        f"{cores} cores of a model with up to {should}: a virtual machine may show a part of it, "
+        "and others may use its memory"
+    )
+
+
+def _small(machine: Machine, cpu: Cpu) -> str:
+    """A package with few L3 groups has fewer links to the memory than the channels could fill."""
+    if cpu.l3_groups == 1:
+        return ""
+    shown = len(machine.l3) / max(1, len(machine.packages))
+    if 2 * shown >= cpu.l3_groups:
+        return ""
+    return (
+        f"{shown:.0f} L3 groups a package of up to {cpu.l3_groups}: a small model has fewer links "
+        "to its memory"
+    )
+
+
+def _beside(below: float) -> str:
+    if below < 0:
+        return f"{-below:.0%} above what is expected"
+    return f"{below:.0%} below what is expected, within {_TOLERANCE:.0%}"
