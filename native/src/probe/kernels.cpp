@@ -3,6 +3,7 @@
 #include <map>
 
 #include "chase.hpp"
+#include "churn.hpp"
 #include "hello.hpp"
 #include "load.hpp"
 #include "move.hpp"
@@ -15,8 +16,8 @@ namespace atl::probe {
 
 Kernel find_kernel(const std::string& name) {
   static const std::map<std::string, Kernel> kernels{
-      {"chase", chase}, {"hello", hello}, {"load", load}, {"move", move},
-      {"ping", ping},   {"pipe", pipe},   {"spin", spin}, {"vector", vector},
+      {"chase", chase}, {"churn", churn}, {"hello", hello}, {"load", load},     {"move", move},
+      {"ping", ping},   {"pipe", pipe},   {"spin", spin},   {"vector", vector},
   };
   const auto found = kernels.find(name);
   return found == kernels.end() ? nullptr : found->second;

@@ -219,20 +219,24 @@ void Team::barrier() {
     phase_.store(phase + 1, std::memory_order_release);
     return;
   }
-  for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins) {
-    check();
+  for (int spins = 1; phase_.load(std::memory_order_acquire) == phase; ++spins) {
     if (spins < kSpins) {
+      check();
       relax();
     } else {
-      // Somebody has the CPU that we wait for; it may be the one that we sit on.
-      const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
-      nanosleep(&pause, nullptr);
+      nap();
     }
   }
 }
 
 void Team::check() const {
   if (stopped()) throw Stopped{};
+}
+
+void Team::nap() const {
+  check();
+  const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
+  nanosleep(&pause, nullptr);
 }
 
 }  // namespace atl::probe

@@ -49,8 +49,11 @@ class Team {
   // within a line's flight; sleeps where the last is late by more than about a millisecond.
   void barrier();
 
-  // Throws when the run was given up. For waits of a kernel's own.
+  // For waits of a kernel's own, after a while of spinning in vain. check() throws when the run was
+  // given up. nap() also sleeps for 50 µs: two that spin in turns, each while the other's CPU is
+  // with somebody else, get on no further, but one who has slept is let in when the other is.
   void check() const;
+  void nap() const;
   [[nodiscard]] bool stopped() const { return stop_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const { return cpus_.size(); }
