@@ -54,8 +54,8 @@ def test_a_child_that_dies_leaves_its_last_words() -> None:
 def test_a_child_ends_when_its_parent_is_killed() -> None:
     parent = child(
         "import sys, time\nsys.path[:0] = " + repr(sys.path) + "\n"
-        "from atoll.host.local import LocalHost\n"
-        "child = LocalHost().converse([sys.executable, '-S', '-c', 'input()'], env={})\n"
+        "from atoll.host.conversation import LocalConversation\n"
+        "child = LocalConversation([sys.executable, '-S', '-c', 'input()'], {})\n"
         "print(child.pid, flush=True)\ntime.sleep(600)"
     )
     grandchild = int(parent.receive(timeout_s=30))
