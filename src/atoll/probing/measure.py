@@ -21,7 +21,6 @@ from atoll.infer.chiplets import infer
 from atoll.probing.budget import FIGURES_PER_PAIR, budget
 from atoll.probing.caches import measure_caches
 from atoll.probing.churn import measure_churn
-from atoll.probing.errors import ProbeFault
 from atoll.probing.expectations import expectations
 from atoll.probing.nodes import measure_nodes
 from atoll.probing.pairs import measure_bandwidth, measure_latency
@@ -217,10 +216,7 @@ def _measure_all(run: Run) -> _Figures:
             if not run.chiplets and found.inference is not None:
                 run.chiplets = found.inference.chiplets
         with run.measuring(kind):
-            try:
-                _measure_kind(run, kind, found)
-            except ProbeFault as fault:
-                run.leave_out(fault.code, f"{kind}: {fault}")
+            _measure_kind(run, kind, found)
     if found.inference is None:
         found.inference = _concluded(run, found)
     return found

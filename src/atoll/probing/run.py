@@ -210,19 +210,22 @@ class Run:
 
     @contextmanager
     def measuring(self, kind: Kind) -> Iterator[None]:
-        """One kind's turn: its share of the time, and a watch over it."""
+        """One kind's turn: its share of the time, a watch over it, and an end to its faults: a
+        ProbeFault that reaches the end of the block leaves the rest of the kind out."""
         self._kind = kind
         begin_s = self.host.monotonic()
         self._kind_ends_s = begin_s + self.budget.share_s(kind, elapsed_s=self.elapsed_s())
-        self._watcher = Watcher(self.host, kind)
-        self._watcher.begin(self._pids(), self._speeds())
+        watcher = Watcher(self.host, kind)
+        watcher.begin(self._pids(), self._speeds())
+        self._watcher = watcher
         self.report(0.0, "")
         try:
             yield
-        finally:
-            seconds = self.host.monotonic() - begin_s
-            self.watches.append(self._watcher.end(self._pids(), self._speeds(), seconds))
-            self._watcher = None
+        except ProbeFault as fault:
+            self.leave_out(fault.code, f"{kind}: {fault}")
+        self._watcher = None
+        seconds = self.host.monotonic() - begin_s
+        self.watches.append(watcher.end(self._pids(), self._speeds(), seconds))
 
     # -- the machine ----------------------------------------------------------------------------
 
