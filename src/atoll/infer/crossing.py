@@ -1,0 +1,60 @@
+"""Where one way of spreading threads overtakes another for good, over the size of the data.
+
+Threads on one chiplet are the faster while their data fits its L3; threads spread over several
+have more cache and overtake past it (olap-on-chiplets 4.4, arcas-runtime 2.3). Far past all
+caches the two are alike, so the last word is often a tie: 'for good' says that the first is not
+the faster anywhere after, not that the second always is.
+
+A point speaks only if the two differ by more than TIE, and by more than their intervals leave
+open. A lone contradiction does not count: the ratio's median of three neighbours is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from atoll.infer.capacities import median_of_three
+
+TIE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Both at one size, with half the interval's width over the median."""
+
+    size_bytes: int
+    local: float
+    distributed: float
+    local_spread: float = 0.0
+    distributed_spread: float = 0.0
+
+
+def crossing_bytes(points: Sequence[Rates]) -> int | None:
+    """The size from which the distributed ones are the faster for good; None: never, or always.
+
+    Between the two sizes that it lies in, it is where the ratio passes 1 on a double logarithmic
+    scale. Points in which a rate is not positive are passed over. `points` by rising size.
+    """
+    good = [point for point in points if point.local > 0 and point.distributed > 0]
+    if len(good) < 2:
+        return None
+    sizes = np.log([point.size_bytes for point in good])
+    if np.any(np.diff(sizes) <= 0):
+        raise ValueError("sizes must rise")
+    ratio = median_of_three(np.log([point.distributed / point.local for point in good]))
+    doubt = np.log1p([max(TIE, p.local_spread + p.distributed_spread) for p in good])
+    local_wins = np.flatnonzero(ratio < -doubt)
+    if not len(local_wins):
+        return None
+    last_local = int(local_wins[-1])
+    after = np.flatnonzero(ratio[last_local:] > doubt[last_local:])
+    if not len(after):
+        return None
+    first = last_local + int(after[0])
+    # Ties may lie between the two: the ratio passes 1 for the last time before `first`.
+    below = last_local + int(np.flatnonzero(ratio[last_local:first] <= 0)[-1])
+    share = -ratio[below] / (ratio[below + 1] - ratio[below])
+    return round(float(np.exp(sizes[below] + share * (sizes[below + 1] - sizes[below]))))
