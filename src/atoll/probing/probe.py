@@ -23,7 +23,7 @@ from atoll.probing.errors import ProbeDied, ProbeHung, ProbeMissing, ProbeRefuse
 from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
 
 PROTOCOL_VERSION = 1
-_HELLO_TIMEOUT_S = 5.0
+_HELLO_TIMEOUT_S = 10.0
 
 
 def find_probe() -> str:

@@ -52,6 +52,7 @@ Progress = Callable[[Kind, float, str], None]
 # hypervisor can take a CPU away for a while.
 _PATIENCE = 5
 _PATIENCE_S = 2.0
+_PATIENCE_EMULATED_S = 10.0
 # Before and after each kind.
 _SPIN_S = 0.01
 _TELL_EVERY_S = 0.1
@@ -270,8 +271,11 @@ class Run:
 
     def _timeout_s(self, request: Request[A_co]) -> float:
         left_s = self.seconds_left()
-        patience_s = _PATIENCE_S + _PATIENCE * min(request.budget_s, left_s)
+        patience_s = self._patience_s() + _PATIENCE * min(request.budget_s, left_s)
         return min(patience_s, left_s + self.budget.grace_s)
+
+    def _patience_s(self) -> float:
+        return _PATIENCE_EMULATED_S if self.emulated else _PATIENCE_S
 
     def _seen(self, request: Request[A_co], answer: Answer, node: int | None = None) -> None:
         if self._watcher is not None:
@@ -290,7 +294,7 @@ class Run:
         request = Spin(cpus=self.cpus, budget_s=_SPIN_S)
         try:
             answer = self._main_probe().ask(
-                request, self._sampling, most_s=_SPIN_S, timeout_s=_PATIENCE_S
+                request, self._sampling, most_s=_SPIN_S, timeout_s=self._patience_s()
             )
         except ProbeFault:
             return {}
