@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <new>
 #include <utility>
 #include <vector>
@@ -22,120 +21,134 @@ constexpr std::uint32_t kPing = 0;  // whose turn it is: the timing side's
 constexpr std::uint32_t kPong = 1;
 constexpr std::uint32_t kQuit = 2;
 
-// The line as one thread sees it.
-struct Side {
-  Flag& flag;
-  const Team& team;
-  std::int64_t deadline_ns;  // a wait that lasts longer may be given up; kNever for the partner
-};
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
 enum class Turn { kTaken, kQuit, kLate };
 
 // After so many attempts in vain, some 50 µs, the partner has lost its CPU.
 constexpr std::uint32_t kCasPatience = 1 << 13;
 constexpr std::uint32_t kStorePatience = 1 << 16;
 
-Turn nap(const Side& side) {
-  side.team.nap();
-  return now_ns() > side.deadline_ns ? Turn::kLate : Turn::kTaken;
-}
-
-// Both take the turn `from` and make it `to`.
+// Both take the turn `from` and make it `to`; late after they have slept once, for the partner.
 struct Cas {
   // Relaxed: nothing is handed over but the flag itself.
-  static Turn take(const Side& side, std::uint32_t from, std::uint32_t to) {
+  static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
       std::uint32_t seen = from;
-      if (side.flag.compare_exchange_strong(seen, to, std::memory_order_relaxed)) {
+      if (flag.compare_exchange_strong(seen, to, std::memory_order_relaxed)) {
         return Turn::kTaken;
       }
       if (seen == kQuit) return Turn::kQuit;
-      if (attempts % kCasPatience == 0 && nap(side) == Turn::kLate) return Turn::kLate;
+      if (attempts == kCasPatience) {
+        team.nap();
+        return Turn::kLate;
+      }
     }
   }
 };
 
 struct Store {
   // Acquire and release, as a queue needs them: on weak machines they are part of the price.
-  static Turn take(const Side& side, std::uint32_t from, std::uint32_t to) {
+  static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
-      const std::uint32_t seen = side.flag.load(std::memory_order_acquire);
+      const std::uint32_t seen = flag.load(std::memory_order_acquire);
       if (seen == from) break;
       if (seen == kQuit) return Turn::kQuit;
-      if (attempts % kStorePatience == 0 && nap(side) == Turn::kLate) return Turn::kLate;
+      if (attempts == kStorePatience) {
+        team.nap();
+        return Turn::kLate;
+      }
     }
-    side.flag.store(to, std::memory_order_release);
+    flag.store(to, std::memory_order_release);
     return Turn::kTaken;
   }
 };
 
-// The mean time of `count` round trips, seen from the timing side. Past the deadline a partner
-// that does not answer ends them early, but not before the first.
+struct Trips {
+  double mean_ns;
+  bool interrupted;  // somebody else had the partner's CPU, so there are fewer of them
+};
+
+// So many round trips, seen from the timing side; one at least.
 template <typename Method, bool kAlone>
-double round_trip_ns(const Side& side, std::uint64_t count) {
+Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
+  bool interrupted = false;
+  std::uint64_t done = 0;
   const std::uint64_t begin = ticks();
-  std::uint64_t trips = 0;
-  while (trips < count) {
-    if (Method::take(side, kPing, kPong) == Turn::kLate) {
-      if (trips > 0) break;
+  while (done < count) {
+    if (Method::take(flag, kPing, kPong, team) == Turn::kLate) {
+      interrupted = true;
+      if (done > 0) break;
       continue;
     }
-    if constexpr (kAlone) Method::take(side, kPong, kPing);
-    ++trips;
+    if constexpr (kAlone) Method::take(flag, kPong, kPing, team);
+    ++done;
   }
-  return static_cast<double>(ticks() - begin) * tick_ns() / static_cast<double>(trips);
+  const auto ns = static_cast<double>(ticks() - begin) * tick_ns();
+  return {ns / static_cast<double>(done), interrupted};
 }
 
 // Round trips of a sample that takes `sample_ns`. The fastest of growing counts decides, so that a
 // partner that is late once does not make the samples short.
 template <typename Method, bool kAlone>
-std::uint64_t calibrate(const Side& side, double sample_ns, std::int64_t until_ns) {
+std::uint64_t calibrate(Flag& flag, double sample_ns, std::int64_t until_ns, const Team& team) {
   constexpr std::uint64_t kMost = 1 << 16;
   double fastest_ns = 1e12;
-  for (std::uint64_t count = 1; count <= kMost; count *= 2) {
+  for (std::uint64_t count = 1; count <= kMost && now_ns() < until_ns;) {
+    const Trips trips = round_trips<Method, kAlone>(flag, count, team);
     // Never 0, where the clock is coarse.
-    const double ns = std::max(0.1, round_trip_ns<Method, kAlone>(side, count));
-    fastest_ns = std::min(fastest_ns, ns);
-    if (fastest_ns * static_cast<double>(count) >= sample_ns / 2 || now_ns() >= until_ns) break;
+    fastest_ns = std::min(fastest_ns, std::max(0.1, trips.mean_ns));
+    if (trips.interrupted) continue;
+    if (fastest_ns * static_cast<double>(count) >= sample_ns / 2) break;
+    count *= 2;
   }
   const double count = std::clamp(sample_ns / fastest_ns, 1.0, static_cast<double>(kMost));
   return static_cast<std::uint64_t>(count);
 }
 
+struct Result {
+  std::vector<double> one_way_ns;
+  std::int64_t interrupted = 0;
+};
+
 // The timing side: samples until there are enough.
 template <typename Method, bool kAlone>
-std::vector<double> time_trips(Flag& flag, const Limits& limits, const Team& team) {
+Result time_trips(Flag& flag, const Limits& limits, const Team& team) {
   constexpr double kSampleNs = 25'000;
   // The budget begins here, when both threads have their CPUs.
   Samples samples(limits);
-  const std::int64_t begin_ns = now_ns();
-  const Side side{flag, team, begin_ns + limits.budget_ns};
+  // An interrupted sample times the scheduler and not the line, so it is counted and taken again;
+  // where there is nothing else to be had, it is kept after three more budgets.
+  const std::int64_t keep_ns = now_ns() + 4 * limits.budget_ns;
   // A twentieth: enough samples for an interval, whatever the budget.
   const double sample_ns = std::clamp(static_cast<double>(limits.budget_ns) / 20, 1e3, kSampleNs);
   const std::uint64_t count =
-      calibrate<Method, kAlone>(side, sample_ns, begin_ns + limits.budget_ns / 8);
-  while (!samples.done()) samples.add(round_trip_ns<Method, kAlone>(side, count) / 2);
-  return samples.values();
+      calibrate<Method, kAlone>(flag, sample_ns, now_ns() + 2 * limits.budget_ns, team);
+  Result result;
+  while (!samples.done()) {
+    const Trips trips = round_trips<Method, kAlone>(flag, count, team);
+    result.interrupted += trips.interrupted ? 1 : 0;
+    if (!trips.interrupted || now_ns() > keep_ns) samples.add(trips.mean_ns / 2);
+  }
+  result.one_way_ns = samples.values();
+  return result;
 }
 
-// One thread's part; the timing side returns its samples.
+// One thread's part; the timing side's result is the result.
 template <typename Method>
-std::vector<double> play(std::size_t rank, std::size_t home, const Memory& memory,
-                         const Limits& limits, Team& team) {
+Result play(std::size_t rank, std::size_t home, const Memory& memory, const Limits& limits,
+            Team& team) {
   const bool alone = team.size() == 1;
   if (alone || rank == home) new (memory.data()) Flag(kPing);  // the first touch of its page
   team.barrier();
   Flag& flag = *std::launder(memory.as<Flag>());
   if (alone) return time_trips<Method, true>(flag, limits, team);
-  const Side side{flag, team, kNever};
   if (rank == 0) {
-    std::vector<double> samples = time_trips<Method, false>(flag, limits, team);
+    Result result = time_trips<Method, false>(flag, limits, team);
     // It is the partner's turn; only when it is ours again do we both know who writes the flag.
-    Method::take(side, kPing, kQuit);
-    return samples;
+    while (Method::take(flag, kPing, kQuit, team) == Turn::kLate) {
+    }
+    return result;
   }
-  while (Method::take(side, kPong, kPing) == Turn::kTaken) {
+  while (Method::take(flag, kPong, kPing, team) != Turn::kQuit) {
   }
   return {};
 }
@@ -154,13 +167,13 @@ Json ping(const Request& request) {
   require_cpus(cpus);
   Team team(players, limits.budget_ns);
   const Memory memory(page_bytes(), std::nullopt, false);
-  std::vector<double> one_way_ns;
+  Result result;
   team.run([&](std::size_t rank) {
-    std::vector<double> samples = cas ? play<Cas>(rank, home, memory, limits, team)
-                                      : play<Store>(rank, home, memory, limits, team);
-    if (rank == 0) one_way_ns = std::move(samples);
+    Result own = cas ? play<Cas>(rank, home, memory, limits, team)
+                     : play<Store>(rank, home, memory, limits, team);
+    if (rank == 0) result = std::move(own);
   });
-  Json answer{{"one_way_ns", std::move(one_way_ns)}};
+  Json answer{{"one_way_ns", std::move(result.one_way_ns)}, {"interrupted", result.interrupted}};
   add_threads(answer, team);
   add_pages(answer, memory);
   return answer;
