@@ -21,6 +21,7 @@ from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError, DownloadFa
 COMMANDS = {
     "topo": "Show the machine: packages, nodes, chiplets, caches, cores.",
     "measure": "Measure the machine: latency, bandwidth, caches, memory; find its chiplets.",
+    "profile": "Show what was measured, in words and pictures; compare two machines.",
     "plan": "Say who sits where, and why, for an engine and a policy.",
     "up": "Start an engine as planned, and watch it.",
     "ps": "List the deployments that are up.",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from atoll.report import profile_scale as scales
-from atoll.report.profile_groups import Relation
+from atoll.infer.relations import Relation
 from atoll.report.profile_picture import Picture
 from atoll.report.profile_plot import Axis, Mark, Point, Region, Series, plot
 from atoll.report.words import plural

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.report import profile_scale as scales
-from atoll.report.profile_groups import Arrangement, arrange, ordered
+from atoll.infer.relations import Arrangement, arrange, ordered
 from atoll.report.profile_picture import WIDTH, Picture, heading, line, rect, text
 from atoll.report.profile_scale import Array, Unit
 from atoll.schema.cpulist import format_cpulist
@@ -42,7 +42,7 @@ def pair_picture(
     """`axes` says what a row is and what a column is."""
     found = arrange(inference, matrix.pus)
     values, unsettled = ordered(matrix, found)
-    scale = scales.colour_scale(values, flat=_flat(inference, unit))
+    scale = scales.colour_scale(values, flat=is_flat(inference, unit))
     count = len(found.pus)
     cell = _SIDE / max(count, 1)
     image = base64.b64encode(_png(_pixels(values, unsettled, scale, unit))).decode()
@@ -82,7 +82,7 @@ def node_picture(nodes: NodeMatrix) -> Picture:
 # ---- Pairs of PUs ---------------------------------------------------------------------------
 
 
-def _flat(inference: Inference | None, unit: Unit) -> bool:
+def is_flat(inference: Inference | None, unit: Unit) -> bool:
     """No groups show in figures of this unit."""
     if inference is None:
         return False
@@ -135,7 +135,7 @@ def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
         (b"PLTE", bytes(part for one in palette for part in one)),
         (b"tRNS", b"\0"),
-        (b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        (b"IDAT", zlib.compress(rows.tobytes(), 6)),
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(

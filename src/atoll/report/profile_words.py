@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from atoll.report.profile_charts import churn_ns, stream_words
-from atoll.report.profile_groups import Relation, cores, relations
+from atoll.infer.relations import Relation, cores, relations
 from atoll.report.profile_scale import Unit, figure_words, number
 from atoll.report.words import plural
 from atoll.schema.base import Record
@@ -37,8 +37,12 @@ def headline(profile: Profile) -> list[str]:
 
 def _shape(profile: Profile) -> str:
     found = profile.inference
-    pairs = relations(profile.core_latency_cas_ns or profile.core_latency_store_ns, found)
-    distances = ", ".join(_distance(one) for one in pairs)
+    latency = profile.core_latency_cas_ns or profile.core_latency_store_ns
+    distances = [_distance(one, "ns") for one in relations(latency, found)]
+    if found and found.source == "bandwidth":  # in latency all are alike
+        alike = [_distance(one, "ns") for one in relations(latency, None)]
+        distances = [_distance(one, "GB/s") for one in relations(profile.core_bandwidth_gbs, found)]
+        distances += alike
     count = cores(profile)
     if found is None:
         parts = [f"{plural(len(profile.cpus), 'CPU')} measured"]
@@ -56,7 +60,7 @@ def _shape(profile: Profile) -> str:
             most = max(len(group) for group in found.smt)
             parts.append(plural(most, "thread") + " a core")
     words = ", ".join(parts)
-    return f"{words}: {distances}." if distances else f"{words}."
+    return f"{words}: {', '.join(distances)}." if distances else f"{words}."
 
 
 def _islands(profile: Profile) -> str:
@@ -69,14 +73,14 @@ def _islands(profile: Profile) -> str:
     return f"{plural(len(sizes), 'chiplet')} of {each}"
 
 
-def _distance(one: Relation) -> str:
+def _distance(one: Relation, unit: Unit) -> str:
     low, high = one.quantile(0.05), one.quantile(0.95)
     names = {"SMT siblings": "between SMT siblings", "all pairs": "between any two",
              "other cores": "between cores"}  # fmt: skip
     where = names.get(one.name, one.name)
     if low and high / low > _WIDE:
-        return f"{number(low)} to {figure_words(high, 'ns')} {where}"
-    return f"{figure_words(one.quantile(0.5), 'ns')} {where}"
+        return f"{number(low)} to {figure_words(high, unit)} {where}"
+    return f"{figure_words(one.quantile(0.5), unit)} {where}"
 
 
 def _memory(profile: Profile) -> str:
@@ -221,7 +225,6 @@ PAIR_COLUMNS = ("pairs", "median", "5 to 95 %", "count", "~")
 CACHE_COLUMNS = ("CPU", "level", "reaches", "sysfs says", "latency")
 STREAM_COLUMNS = ("kernel", "processes", "threads", "level", "arrays", "GB/s", "interval")
 SHARING_COLUMNS = ("operation", "threads", "crossing", "together", "spread", "so")
-CHURN_COLUMNS = ("allocator", "threads", "ns an operation", "interval", "memory")
 EXPECTED_COLUMNS = ("figure", "expected", "measured", "verdict", "source")
 LOADED_COLUMNS = ("CPUs", "memory", "idle", "half load", "full load", "most")
 
@@ -240,7 +243,7 @@ def pair_rows(matrix: PairMatrix | None, profile: Profile, unit: Unit) -> list[t
 
 
 def loaded_rows(profile: Profile) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for curve in profile.loaded:
         if not curve.points:
             continue
@@ -256,7 +259,7 @@ def loaded_rows(profile: Profile) -> list[tuple[str, ...]]:
 
 
 def cache_rows(profile: Profile) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for curve in profile.caches:
         for level in curve.levels:
             claimed = gib(level.sysfs_bytes) if level.sysfs_bytes else "nothing"
@@ -270,17 +273,25 @@ def cache_rows(profile: Profile) -> list[tuple[str, ...]]:
     return rows
 
 
-def stream_rows(profile: Profile) -> list[tuple[str, ...]]:
-    """The best run of each kernel, way and level, memory first: it is what people look for."""
+def stream_rows(profile: Profile, *, brief: bool = False) -> list[tuple[str, ...]]:
+    """The best run of each kernel, way and level, memory first: it is what people look for.
+
+    `brief`: of kernels other than the first only the best figure of the memory.
+    """
     best: dict[tuple[object, ...], StreamRun] = {}
     for run in profile.stream:
-        key = (run.level != "memory", run.level, run.kernel, run.per)
+        key = (run.level, run.kernel, run.per)
         if key not in best or run.bandwidth_gbs.value > best[key].bandwidth_gbs.value:
             best[key] = run
     order = {kernel: index for index, kernel in enumerate(reversed(StreamKernel))}
+    levels = sorted({run.level for run in best.values()}, key=lambda name: (name == "memory", name))
     ranked = sorted(
-        best.values(), key=lambda r: (r.level != "memory", r.level, order[r.kernel], r.processes)
+        best.values(), key=lambda r: (-levels.index(r.level), order[r.kernel], r.processes)
     )
+    if brief and ranked:
+        lead = min((run.kernel for run in ranked), key=lambda kernel: order[kernel])
+        tops = [best_stream(ranked, kernel, "memory") for kernel in StreamKernel]
+        ranked = [run for run in ranked if run.kernel is lead or run in tops]
     return [
         (run.kernel.value, stream_words(run.per, run.processes), str(run.threads), run.level,
          gib(run.working_set_bytes), marked(run.bandwidth_gbs), interval(run.bandwidth_gbs))
@@ -289,7 +300,7 @@ def stream_rows(profile: Profile) -> list[tuple[str, ...]]:
 
 
 def sharing_rows(profile: Profile) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in profile.sharing:
         if not one.points:
             continue
@@ -309,12 +320,15 @@ def sharing_rows(profile: Profile) -> list[tuple[str, ...]]:
     return rows
 
 
-def churn_rows(profile: Profile) -> list[tuple[str, ...]]:
-    return [
-        (run.allocator, str(run.threads), marked(churn_ns(run)), interval(churn_ns(run)),
-         f"{run.overhead:.2f}×")
-        for run in profile.churn
-    ]  # fmt: skip
+def churn_table(profile: Profile) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A row an allocator: a column for each number of threads, and the widest overhead."""
+    counts = sorted({run.threads for run in profile.churn})
+    rows: list[tuple[str, ...]] = []
+    for name in dict.fromkeys(run.allocator for run in profile.churn):
+        mine = {run.threads: run for run in profile.churn if run.allocator == name}
+        cells = [marked(churn_ns(mine[n])) if n in mine else "-" for n in counts]
+        rows.append((name, *cells, f"{max(run.overhead for run in mine.values()):.2f}×"))
+    return ("allocator", *map(str, counts), "memory"), rows
 
 
 def expected_rows(profile: Profile) -> list[tuple[str, ...]]:

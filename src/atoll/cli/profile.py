@@ -1,0 +1,131 @@
+"""`atoll profile`: what a measured machine is, in words and pictures; two of them compared."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from atoll.errors import UsageError
+from atoll.probing.profiles import find, read
+from atoll.schema.profile import Profile
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(
+    epilog="Examples: atoll profile show; atoll profile show p.json --html p.html; "
+    "atoll profile compare bios-a.json bios-b.json"
+)
+def command() -> None:
+    """Show what 'atoll measure' found out about a machine, or compare two."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
+
+
+@command.command("show", epilog="Example: atoll profile show milan.json --html milan.html")
+@click.argument("file", type=_FILE, required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the profile itself.")
+@click.option("--svg", type=_FILE, metavar="FILE", help="Write all pictures as one SVG.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write pictures and figures as one page.")
+def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) -> None:
+    """Say what the machine of a profile is, and draw it.
+
+    FILE is a profile that 'atoll measure' wrote; by default the newest saved one of this
+    machine. With --svg or --html nothing but the files' names is printed.
+    """
+    profile = read(file) if file else _own()
+    written = []
+    if svg is not None:
+        from atoll.report.profile_svg import profile_svg
+
+        written.append((svg, profile_svg(profile)))
+    if html is not None:
+        from atoll.report.profile_html import profile_html
+
+        written.append((html, profile_html(profile)))
+    _write(written)
+    if as_json:
+        click.echo(profile.model_dump_json(indent=1))
+    elif not written:
+        from atoll.report.profile_text import profile_text
+
+        _print(profile_text(profile, colour=_colour(), ascii_only=not _can_draw()))
+
+
+@command.command("compare", epilog="Example: atoll profile compare nps1.json nps4.json")
+@click.argument("a", type=_FILE)
+@click.argument("b", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@click.option("--svg", type=_FILE, metavar="FILE", help="Write the pictures as one SVG.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write pictures and figures as one page.")
+def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None) -> None:
+    """Compare the profiles A and B: two settings of a machine, or two machines.
+
+    Ratios are B over A. A difference is called one only if it is larger than both intervals.
+    """
+    from atoll.infer.compare import compare_profiles
+
+    first, second = read(a), read(b)
+    found = compare_profiles(first, second)
+    written = []
+    if svg is not None:
+        from atoll.report.profile_compare import compare_svg
+
+        written.append((svg, compare_svg(first, second)))
+    if html is not None:
+        from atoll.report.profile_compare import compare_html
+
+        written.append((html, compare_html(found, first, second)))
+    _write(written)
+    if as_json:
+        click.echo(found.model_dump_json(indent=1))
+    elif not written:
+        from atoll.report.profile_compare import compare_text
+
+        _print(compare_text(found))
+
+
+def _own() -> Profile:
+    from atoll.host.topology import read_machine
+
+    profile = find(read_machine(None, None))
+    if profile is None:
+        raise UsageError(
+            "no profile of this machine is saved; make one with 'atoll measure', or name a file"
+        )
+    return profile
+
+
+def _write(written: list[tuple[Path, str]]) -> None:
+    from atoll.store.files import write_atomic
+
+    for path, content in written:
+        write_atomic(path, content)
+        click.echo(path, err=True)
+
+
+def _print(found: RenderableType) -> None:
+    from rich.console import Console
+
+    width = min(max(shutil.get_terminal_size((80, 50)).columns, 60), 120)
+    Console(highlight=False, width=width).print(found)
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _can_draw() -> bool:
+    """Whether stdout's encoding knows the characters of the maps."""
+    try:
+        "▀░█".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
