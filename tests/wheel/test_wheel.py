@@ -71,6 +71,12 @@ def test_atoll_exec_runs(bin_dir: Path, tmp_path: Path, place: tuple[str, ...]) 
     assert done.returncode == 0, done.stderr
 
 
+def test_atoll_probe_runs(bin_dir: Path, tmp_path: Path) -> None:
+    done = run(bin_dir / "atoll-probe", "--version", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("atoll-probe ")
+
+
 @pytest.mark.parametrize("command", ["topo", "plan", "up", "verify", "bench", "report", "demo"])
 def test_every_command_loads(bin_dir: Path, tmp_path: Path, command: str) -> None:
     """With no engine installed, help must still come: engines are extras."""
