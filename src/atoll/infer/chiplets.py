@@ -1,0 +1,262 @@
+"""Chiplets, packages, SMT siblings and levels out of core-to-core matrices alone.
+
+The idea of looking for the islands in measured latency and bandwidth is that of olap-on-chiplets
+2.3 and 2.4 and of arcas-runtime 2; the method is written down in docs/inference.md. Steps:
+atoll.infer.matrix (both homes into one), cleaning, smt, levels (candidates from hierarchy, judged
+by evidence), naming. Promise: the same matrix gives the same answer; 'there are none' is one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from atoll.infer import naming
+from atoll.infer.cleaning import Cleaned, clean
+from atoll.infer.levels import Bars, Found, Island, find_levels, fold
+from atoll.infer.matrix import log_cost
+from atoll.infer.smt import smt_pairs
+from atoll.schema.profile import Inference, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from atoll.infer.hierarchy import Group
+
+    Floats = npt.NDArray[np.float64]
+    Counts = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+    Unit = Literal["latency", "bandwidth"]
+
+# A mesh differs by as much as a third from corner to corner but by a tenth to the cores next
+# door; a sixth of latency is the least step between groups that is believed. In bandwidth the
+# tiles of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
+_LATENCY_BARS = Bars(first=math.log(1.15), folded=math.log(1.08))
+_BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
+
+
+@dataclass(frozen=True)
+class _View:
+    """What one matrix says, in indices into the matrix."""
+
+    unit: Unit
+    cost: Floats  # as measured, holes and all
+    cleaned: Cleaned
+    smt: tuple[Group, ...]
+    chiplets: tuple[Group, ...]
+    packages: tuple[Group, ...]
+    tiers: tuple[tuple[Group, ...], ...]  # all levels above cores, nearest first
+    sureness: float
+    reasons: tuple[str, ...]
+
+
+def infer(
+    latency_ns: Floats | None,
+    bandwidth_gbs: Floats | None,
+    pus: Sequence[int] | None = None,
+) -> Inference:
+    """Where the islands are. Square matrices of the same PUs, NaN where nothing was measured;
+    `pus` are their numbers (default 0, 1, ...)."""
+    first = latency_ns if latency_ns is not None else bandwidth_gbs
+    size = 0 if first is None else len(first)
+    numbers = tuple(pus) if pus is not None else tuple(range(size))
+    if first is None or size < 2 or np.all(np.isnan(log_cost(first))):
+        reason = "fewer than two PUs were measured, so there is nothing to compare"
+        return Inference(
+            chiplets=(), packages=(), smt=(), levels=(), confidence=1.0 if size == 1 else 0.0,
+            source="none", reasons=(reason,),
+        )  # fmt: skip
+    by_latency = None if latency_ns is None else _view(log_cost(latency_ns), "latency")
+    by_bandwidth = None if bandwidth_gbs is None else _view(log_cost(1 / bandwidth_gbs), "bandwidth")
+    return _answer(by_latency, by_bandwidth, numbers)
+
+
+def _view(cost: Floats, unit: Unit) -> _View:
+    in_ns = unit == "latency"
+    bars = _LATENCY_BARS if in_ns else _BANDWIDTH_BARS
+    cleaned = clean(cost)
+    smt = tuple(smt_pairs(cleaned.cost, in_ns=in_ns))
+    paired = {pu for pair in smt for pu in pair}
+    cores: list[Group] = [*smt, *((pu,) for pu in range(len(cost)) if pu not in paired)]
+    found = find_levels(fold(cleaned.cost, cores), bars)
+    tiers = [
+        tuple(sorted(tuple(sorted(pu for c in i.members for pu in cores[c])) for i in tier))
+        for tier in found.tiers
+    ]
+    if not smt and tiers and in_ns and naming.is_wide_smt(_step(cost, tiers, 0, cores)):
+        smt, tiers = tiers[0], tiers[1:]
+        cores = [*smt, *_alone(smt, len(cost))]
+        found = Found(found.tiers[1:], 0.0)
+    sure = _sureness(found, bars)
+    everyone = range(len(cost))
+    if not tiers:
+        view = _View(unit, cost, cleaned, smt, (), (), (), sure, ())
+        return view
+    step = _step(cost, tiers, 0, cores)
+    others = sum(not any(set(core) <= set(g) for g in tiers[0]) for core in cores)
+    whole = naming.completed(tiers[0], everyone)
+    odds = naming.package_odds(step, 0 if whole else others, in_ns=in_ns)
+    sure *= 1 / (1 + math.exp(-abs(odds)))
+    if odds > 0:
+        tiers[0] = whole or tiers[0]
+        return _View(unit, cost, cleaned, smt, (), tiers[0], tuple(tiers), sure, (_by_prior(odds),))
+    packages: tuple[Group, ...] = ()
+    for index in range(len(tiers) - 1, 0, -1):
+        whole = naming.completed(tiers[index], everyone)
+        if whole is None:
+            continue
+        upper = _step(cost, [*tiers[:index], whole], index, cores)
+        if naming.are_packages_above(upper, in_ns=in_ns):
+            packages = tiers[index] = whole
+            break
+    return _View(
+        unit, cost, cleaned, smt, tiers[0], packages, tuple(tiers), sure, (_by_prior(odds),)
+    )
+
+
+def _alone(groups: Iterable[Group], size: int) -> list[Group]:
+    inside = {pu for group in groups for pu in group}
+    return [(pu,) for pu in range(size) if pu not in inside]
+
+
+def _step(
+    cost: Floats, tiers: Sequence[tuple[Group, ...]], index: int, cores: Sequence[Group]
+) -> naming.Step:
+    level = _level_of_pairs(tiers, len(cost))
+    within = _median(cost, level == index)
+    across = _median(cost, level == index + 1)
+    if math.isnan(across):
+        across = _median(cost, level > index)
+    held = tuple(sum(core[0] in group for core in cores) for group in map(set, tiers[index]))
+    return naming.Step(tiers[index], held, within, across)
+
+
+def _level_of_pairs(tiers: Sequence[tuple[Group, ...]], size: int) -> Counts:
+    """The index of the nearest tier with both in one group; the number of tiers: of none."""
+    level = np.full((size, size), len(tiers), dtype=np.int64)
+    for index in range(len(tiers) - 1, -1, -1):
+        for group in tiers[index]:
+            level[np.ix_(group, group)] = index
+    np.fill_diagonal(level, -1)
+    return level
+
+
+def _median(cost: Floats, mask: Mask) -> float:
+    chosen = cost[mask]
+    chosen = chosen[~np.isnan(chosen)]
+    return math.exp(float(np.median(chosen))) if len(chosen) else math.nan
+
+
+def _sureness(found: Found, bars: Bars) -> float:
+    """From how far the weakest islands of the first level clear the bar, or how far the best
+    refused candidate stays under it: a half at the bar itself."""
+    if not found.tiers:
+        return 1 - 0.5 * found.nearly**2
+    margins = sorted(_margin(island, bars) for island in found.tiers[0])
+    return 1 - 0.5 * margins[len(margins) // 4] ** -1.5
+
+
+def _margin(island: Island, bars: Bars) -> float:
+    evidence = island.evidence
+    contrast = evidence.contrast / max(bars.first, 1.25 * evidence.chance)
+    return max(1.0, contrast) * min(1.0, evidence.separation / 0.8)
+
+
+def _by_prior(odds: float) -> str:
+    name = "packages" if odds > 0 else "chiplets"
+    sure = "clearly" if abs(odds) > 3 else "probably" if abs(odds) > 1 else "perhaps"
+    return f"by size, latency inside and the step across they are {sure} {name}"
+
+
+def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[int]) -> Inference:
+    main = latency or bandwidth
+    assert main is not None
+    source: Literal["latency", "bandwidth", "both", "none"] = "none"
+    chiplets, shown, sure = main.chiplets, main, main.sureness
+    if chiplets:
+        source = main.unit
+    if latency and bandwidth:
+        inner = _within(bandwidth.chiplets, latency)
+        if chiplets and set(inner) == set(chiplets):
+            source = "both"
+            sure = 1 - (1 - latency.sureness) * (1 - bandwidth.sureness)
+        elif not chiplets and inner:
+            source, chiplets, sure = "bandwidth", inner, bandwidth.sureness
+            shown = _View(
+                "bandwidth", bandwidth.cost, bandwidth.cleaned, main.smt, chiplets,
+                main.packages, (chiplets, *([main.packages] if main.packages else [])), sure, (),
+            )  # fmt: skip
+    def named(groups: Iterable[Group]) -> tuple[Group, ...]:
+        return tuple(sorted(tuple(sorted(numbers[pu] for pu in group)) for group in groups))
+
+    levels = _levels(shown, main.smt)
+    return Inference(
+        chiplets=named(chiplets),
+        packages=named(main.packages),
+        smt=named(main.smt),
+        levels=tuple(Level(median=median, groups=named(groups)) for median, groups in levels),
+        confidence=round(min(max(sure, 0.0), 1.0), 3),
+        source=source,
+        reasons=_reasons(main, shown, chiplets, source),
+    )
+
+
+def _within(chiplets: tuple[Group, ...], latency: _View) -> tuple[Group, ...]:
+    """Groups that bandwidth shows, as far as they fit into what latency shows."""
+    packages = [set(package) for package in latency.packages]
+    threads = {frozenset(core) for core in latency.smt}
+    for chiplet in chiplets:
+        members = set(chiplet)
+        if members in packages or frozenset(members) in threads:
+            return ()
+        if packages and not any(members < package for package in packages):
+            return ()
+    return chiplets
+
+
+def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Group, ...]]]:
+    size = len(view.cost)
+    tiers = [tier for tier in (smt, *view.tiers) if tier]
+    everyone = tuple(range(size))
+    if (everyone,) not in tiers:
+        tiers.append((everyone,))
+    level = _level_of_pairs(tiers, size)
+    result = []
+    for index, groups in enumerate(tiers):
+        median = _median(view.cost, level == index)
+        if not math.isnan(median):
+            figure = median if view.unit == "latency" else 1 / median
+            result.append((float(f"{figure:.4g}"), groups))
+    return result
+
+
+def _reasons(
+    main: _View, shown: _View, chiplets: tuple[Group, ...], source: str
+) -> tuple[str, ...]:
+    said = []
+    if main.smt:
+        said.append(f"{len(main.smt)} cores have SMT siblings, by far the nearest pairs")
+    if chiplets:
+        sizes = sorted({len(group) for group in chiplets})
+        range_ = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        said.append(f"{len(chiplets)} groups of {range_} PUs are islands in {source}")
+    elif main.packages:
+        said.append("inside the packages no group stands apart from the cores next to it")
+    else:
+        said.append("no group stands apart from the cores next to it")
+    if main.packages:
+        said.append(f"{len(main.packages)} packages")
+    said.extend(shown.reasons)
+    cleaned = main.cleaned
+    if cleaned.filled:
+        said.append(f"{cleaned.filled} pairs without a figure were filled in from like pairs")
+    if cleaned.disturbed:
+        said.append(f"{cleaned.disturbed} pairs far slower than like pairs were not relied on")
+    if cleaned.slow:
+        said.append(f"{len(cleaned.slow)} PUs were slower to everyone; their pattern was used")
+    return tuple(said)

@@ -1,0 +1,131 @@
+"""Costs made fit for grouping: holes filled, disturbed pairs and slow PUs set right.
+
+Everything here works by comparison with the PUs that see the machine most alike. It changes what
+groups are looked for in, never the figures that are reported.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+_NEIGHBOURS = 5
+_LEAST_PUS = 6  # below it no PU has neighbours to compare with
+_DISTURBED = math.log(1.6)  # a pair that is slower by more than this than its neighbours' pairs
+_SLOW = math.log(1.3)  # a PU that is slower to everyone by more than this
+_ALIKE = 0.9  # correlation of two rows that show the same pattern
+_PATTERN = 0.25  # standard deviation of a row that has a pattern at all
+_FEW = 0.05  # share of PUs that can be slow before slowness is the machine's own
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    cost: Floats  # symmetric, no NaN off the diagonal
+    filled: int  # pairs
+    disturbed: int  # pairs
+    slow: tuple[int, ...]  # PUs
+
+
+def clean(cost: Floats) -> Cleaned:
+    """`cost` from matrix.log_cost; the diagonal stays NaN."""
+    whole, filled = _fill(cost)
+    if len(whole) < _LEAST_PUS:
+        return Cleaned(whole, filled, 0, ())
+    whole, slow = _speed_up(whole)
+    whole, disturbed = _calm(whole)
+    return Cleaned(whole, filled, disturbed, slow)
+
+
+def _fill(cost: Floats) -> tuple[Floats, int]:
+    size = len(cost)
+    holes = np.isnan(cost) & ~np.eye(size, dtype=bool)
+    count = int(holes.sum()) // 2
+    if not count:
+        return cost.copy(), 0
+    whole = cost.copy()
+    rows, columns = np.nonzero(holes)
+    overall = float(np.nanmedian(cost))
+    expected = _expected(cost)
+    guess = expected[rows, columns]
+    whole[rows, columns] = np.where(np.isnan(guess), overall, guess)
+    whole = np.where(holes, (whole + whole.T) / 2, whole)
+    return whole, count
+
+
+def _expected(cost: Floats) -> Floats:
+    """Each pair as the PUs most like its two ends would have it; NaN where nobody knows."""
+    size = len(cost)
+    known = ~np.isnan(cost)
+    plain = np.where(known, cost, 0.0)
+    k = known.astype(np.float64)
+    shared = np.maximum(k @ k.T, 1.0)
+    square = plain**2
+    distance = (square @ k.T + k @ square.T - 2 * plain @ plain.T) / shared
+    np.fill_diagonal(distance, np.inf)
+    count = min(_NEIGHBOURS, size - 2)
+    near = np.argsort(distance, axis=1, kind="stable")[:, :count]
+    with np.errstate(all="ignore"):
+        stacked = cost[near]  # (i, neighbour, j)
+        # A neighbour's own diagonal is NaN: it has no word on itself.
+        expected = _nanmedian(stacked)
+    both = np.fmin(expected, expected.T)
+    averaged = (expected + expected.T) / 2
+    result: Floats = np.where(np.isnan(averaged), both, averaged)
+    return result
+
+
+def _nanmedian(stacked: Floats) -> Floats:
+    """Over axis 1; NaN where all are NaN, without a warning."""
+    ordered = np.sort(stacked, axis=1)  # NaN last
+    count = np.sum(~np.isnan(ordered), axis=1)
+    low = np.maximum((count - 1) // 2, 0)
+    high = np.maximum(count // 2, 0)
+    high = np.minimum(high, ordered.shape[1] - 1)
+    a = np.take_along_axis(ordered, low[:, None, :], axis=1)[:, 0, :]
+    b = np.take_along_axis(ordered, high[:, None, :], axis=1)[:, 0, :]
+    middle: Floats = (a + b) / 2
+    return middle
+
+
+def _speed_up(cost: Floats) -> tuple[Floats, tuple[int, ...]]:
+    """A PU that was disturbed while it was measured shows the pattern of its neighbours, all of
+    it slower. One without a pattern may be alone in its chiplet, and is left as it is."""
+    size = len(cost)
+    shifts = np.zeros(size)
+    plain = np.where(np.isnan(cost), np.nanmean(cost, axis=1)[:, None], cost)
+    patterned = plain.std(axis=1) >= _PATTERN
+    with np.errstate(all="ignore"):
+        alike = np.corrcoef(plain) >= _ALIKE
+    alike &= patterned[:, None] & patterned[None, :]
+    np.fill_diagonal(alike, False)
+    for i in np.flatnonzero(alike.sum(axis=1) >= 2):
+        shifts[i] = float(np.median(np.nanmedian(cost[i] - cost[alike[i]], axis=1)))
+    slow = np.flatnonzero(shifts > _SLOW)
+    if not 0 < len(slow) <= max(1, int(_FEW * size)):
+        return cost, ()
+    fixed = cost.copy()
+    for i in slow:
+        fixed[i, :] -= shifts[i]
+        fixed[:, i] -= shifts[i]
+    return fixed, tuple(int(i) for i in slow)
+
+
+def _calm(cost: Floats) -> tuple[Floats, int]:
+    expected = _expected(cost)
+    excess = cost - expected
+    off = ~np.eye(len(cost), dtype=bool)
+    spread = 1.4826 * float(np.nanmedian(np.abs(excess[off])))
+    # Only slower: a pair that is faster than its neighbours' pairs is what SMT looks like.
+    disturbed = off & (excess > max(_DISTURBED, 6 * spread))
+    count = int(disturbed.sum()) // 2
+    if not 0 < count <= max(1, int(_FEW * off.sum() / 2)):
+        return cost, 0
+    return np.where(disturbed, expected, cost), count

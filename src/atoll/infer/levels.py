@@ -1,0 +1,194 @@
+"""Nested levels, the nearest first: find the smallest islands, fold each into one, look again.
+
+Folding keeps the machine's own order (L3 groups inside quadrants inside packages) and makes the
+upper levels the more certain: between two folded groups stands the mean of all pairs between
+them. Groups are judged one by one, so one package may have islands where another has none, each
+at its own latency.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from atoll.infer.evidence import Evidence, weigh
+from atoll.infer.hierarchy import Group, average_linkage, partitions, profile_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+_MOST_LEVELS = 6
+_MOST_PARTS = 16  # tiles that are looked for by spectrum; more show in the trees or not at all
+_LEAST_TO_PART = 8  # units; smaller sets have no average to speak of
+# A split must be a fair part of the split that encloses it: the speckle inside an L3 group is a
+# tenth of the step out of it. Folded groups have next to no speckle left.
+_SHARE_OF_PARENT = 0.25
+_SHARE_OF_PARENT_FOLDED = 0.10
+_PAIR_BAR = math.log(1.4)  # a group of two rests on one figure
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The least contrasts, as log ratios; by what was measured."""
+
+    first: float  # between single cores
+    folded: float  # between groups, where noise has averaged out
+
+
+@dataclass(frozen=True)
+class Island:
+    members: Group
+    evidence: Evidence
+    clarity: float
+
+
+@dataclass(frozen=True)
+class Found:
+    tiers: tuple[tuple[Island, ...], ...]  # nearest first
+    nearly: float  # clarity of the best candidate refused among single cores; below 1
+
+
+def find_levels(cost: Floats, bars: Bars) -> Found:
+    """`cost` is symmetric without NaN off the diagonal."""
+    units: list[Group] = [(i,) for i in range(len(cost))]
+    folded = cost
+    tiers: list[tuple[Island, ...]] = []
+    nearly = 0.0
+    while len(units) > 2 and len(tiers) < _MOST_LEVELS:
+        bar, share = bars.first, _SHARE_OF_PARENT
+        if tiers:
+            bar, share = bars.folded, _SHARE_OF_PARENT_FOLDED
+        islands, refused = _islands(folded, bar, share)
+        if not tiers:
+            nearly = refused
+            islands = _look_inside(folded, islands, bar)
+        if not islands:
+            break
+        tiers.append(tuple(_unfold(island, units) for island in islands))
+        inside = {unit for island in islands for unit in island.members}
+        rest = [unit for index, unit in enumerate(units) if index not in inside]
+        units = rest + [island.members for island in tiers[-1]]
+        folded = fold(cost, units)
+    return Found(tuple(tiers), nearly)
+
+
+def fold(cost: Floats, units: Sequence[Group]) -> Floats:
+    """Mean cost between units; NaN on the diagonal."""
+    of_unit = np.zeros((len(units), len(cost)))
+    for row, unit in enumerate(units):
+        of_unit[row, list(unit)] = 1.0 / len(unit)
+    plain = np.where(np.eye(len(cost), dtype=bool), 0.0, cost)
+    result: Floats = of_unit @ plain @ of_unit.T
+    result = (result + result.T) / 2
+    np.fill_diagonal(result, np.nan)
+    return result
+
+
+def usual_noise(cost: Floats) -> float:
+    """Of one figure: how much the rows of two PUs that see the machine alike differ."""
+    size = len(cost)
+    if size < 4:
+        return 0.05  # too few to tell: what a careful tool reaches on a busy machine
+    distance = profile_distance(cost)
+    np.fill_diagonal(distance, np.inf)
+    twin = distance.argmin(axis=1)
+    away = []
+    for i in range(size):
+        third = np.delete(np.arange(size), sorted({i, int(twin[i])}))
+        apart = cost[i, third] - cost[twin[i], third]
+        away.append(np.abs(apart - np.median(apart)))
+    return 1.4826 * float(np.median(np.concatenate(away))) / math.sqrt(2)
+
+
+def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], float]:
+    """The smallest islands of the tree that shows more, no two with a member in common."""
+    best: list[Island] = []
+    nearly = 0.0
+    noise = usual_noise(cost)
+    trees = [average_linkage(cost)]
+    if len(cost) >= 4:
+        trees.append(average_linkage(profile_distance(cost)))
+    for tree in trees:
+        weighed = _weigh_tree(cost, tree, bar, share, noise)
+        nearly = max([nearly, *(i.clarity for i in weighed if i.clarity < 1.0)])
+        chosen = _smallest([island for island in weighed if island.clarity >= 1.0])
+        if _worth(chosen) > _worth(best):
+            best = chosen
+    return best, nearly
+
+
+def _weigh_tree(
+    cost: Floats, tree: list[tuple[Group, int]], bar: float, share: float, noise: float
+) -> list[Island]:
+    islands = []
+    enclosing = [0.0] * len(tree)  # the largest contrast of a group around it or of itself
+    for index in reversed(range(len(tree))):  # parents before their children
+        group, parent = tree[index]
+        around = enclosing[parent] if parent >= 0 else 0.0
+        enclosing[index] = around
+        found = weigh(cost, group, noise)
+        if found is None:
+            continue
+        least = max(bar, share * around, _PAIR_BAR if len(group) == 2 and share > 0.2 else 0.0)
+        clarity = found.clarity(least)
+        if clarity >= 1.0:
+            enclosing[index] = max(around, found.contrast)
+        islands.append(Island(group, found, clarity))
+    return islands
+
+
+def _look_inside(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
+    """Parts of a contrast below the noise of a pair, in the whole or in large islands."""
+    if not islands:
+        return _parts(cost, tuple(range(len(cost))), bar)
+    result = []
+    for island in islands:
+        result.extend(_parts(cost, island.members, bar) or [island])
+    return result
+
+
+def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:
+    if len(members) < _LEAST_TO_PART:
+        return []
+    index = np.array(members)
+    inner = cost[np.ix_(index, index)]
+    noise = usual_noise(inner)
+    best: list[Island] = []
+    for groups in partitions(inner, min(_MOST_PARTS, len(members) // 3)):
+        islands = []
+        for group in groups:
+            found = weigh(inner, group, noise)
+            clarity = found.clarity(bar) if found else 0.0
+            if found is None or clarity < 1.0:
+                break
+            islands.append(Island(tuple(int(index[i]) for i in group), found, clarity))
+        if len(islands) == len(groups) and _worth(islands) > _worth(best):
+            best = islands
+    return best
+
+
+def _smallest(islands: list[Island]) -> list[Island]:
+    chosen: list[Island] = []
+    taken: set[int] = set()
+    for island in sorted(islands, key=lambda i: (len(i.members), i.members)):
+        if taken.isdisjoint(island.members):
+            chosen.append(island)
+            taken.update(island.members)
+    return chosen
+
+
+def _worth(islands: list[Island]) -> float:
+    """Which way of looking saw more."""
+    return sum(i.evidence.contrast * math.sqrt(len(i.members)) for i in islands)
+
+
+def _unfold(island: Island, units: Sequence[Group]) -> Island:
+    members = tuple(sorted(pu for unit in island.members for pu in units[unit]))
+    return Island(members, island.evidence, island.clarity)

@@ -1,0 +1,210 @@
+"""Anyone's matrix of core-to-core figures, as text, into an array; and both homes into one figure.
+
+Reads what the common tools write: cells apart by comma, semicolon, tab or blanks, with or without
+a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF. A cell
+that is blank, `nan` or `-` is missing. Promise: an array of positive numbers and NaN, or a
+UsageError of one line that names the row and the column as an editor counts them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from atoll.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+_MISSING = frozenset({"", "-", "--", ".", "nan", "na", "n/a", "none", "null", "x"})
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_LARGEST = 4096  # PUs; more is a mistake, and would take minutes
+_SHARE_NEEDED = 0.5  # of all pairs; below it a group of three is often known by one pair alone
+# Homes that differ by more were not measured alike: one was disturbed, or the line's home matters.
+_HOMES_DIFFER = math.log(1.5)
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int  # as an editor counts
+    cells: list[str]
+
+
+def parse_matrix(text: str, *, where: str) -> Floats:
+    """The square matrix in `text`, NaN where nothing is given; `where` names it in errors.
+
+    Raises UsageError: no numbers, not square, a cell that is no positive number, one PU only,
+    too little given.
+    """
+    rows = _rows(text)
+    if not any(_is_number(cell) for row in rows for cell in row.cells):
+        raise UsageError(f"{where}: holds no numbers; expected a square matrix, one row a line")
+    rows, first_column = _without_labels(rows, where)
+    size = _size(rows, where)
+    matrix = np.full((size, size), np.nan)
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row.cells):
+            matrix[i, j] = _value(cell, f"{where}: line {row.line}, column {j + 1 + first_column}")
+    np.fill_diagonal(matrix, np.nan)  # a PU with itself says nothing; some tools write 0 there
+    _blank_empty_triangle(matrix)
+    bad = np.argwhere(~(np.isnan(matrix) | ((matrix > 0) & np.isfinite(matrix))))
+    if len(bad):
+        i, j = (int(k) for k in bad[0])
+        raise UsageError(
+            f"{where}: line {rows[i].line}, column {j + 1 + first_column}: "
+            f"{matrix[i, j]:g} is not a positive number"
+        )
+    _check_enough(matrix, where)
+    return matrix
+
+
+def log_cost(matrix: Floats) -> Floats:
+    """Both homes of each pair as one figure, the logarithm taken; symmetric, NaN on the diagonal.
+
+    The geometric mean, so that noise of the two homes averages out; where they differ by more
+    than half, the lower one: a disturbance only ever slows a pair down. Give 1/bandwidth for
+    bandwidths, so that small is near.
+    """
+    logs = np.log(matrix)
+    there, back = logs, logs.T
+    both = (there + back) / 2
+    both = np.where(np.abs(there - back) > _HOMES_DIFFER, np.fmin(there, back), both)
+    both = np.where(np.isnan(both), np.fmin(there, back), both)
+    np.fill_diagonal(both, np.nan)
+    return both
+
+
+def _rows(text: str) -> list[_Row]:
+    lines = text.lstrip("\ufeff").splitlines()
+    kept = [
+        (number, line)
+        for number, line in enumerate(lines, start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    body = "\n".join(line for _, line in kept)
+    delimiter = next((mark for mark in ";\t," if mark in body), None)
+    decimal_comma = delimiter in (";", "\t") and "," in body and "." not in body
+    rows = []
+    for number, line in kept:
+        cells = [cell.strip().strip("\"'").strip() for cell in line.split(delimiter)]
+        if decimal_comma:
+            cells = [cell.replace(",", ".") for cell in cells]
+        rows.append(_Row(number, cells))
+    return _without_trailing_mark(rows)
+
+
+def _without_trailing_mark(rows: list[_Row]) -> list[_Row]:
+    """Some writers end every line with the delimiter: one column too many, all blank."""
+    wide = max((len(row.cells) for row in rows), default=0)
+    full = [row for row in rows if len(row.cells) == wide]
+    if len(full) == len(rows) == wide - 1 and all(row.cells[-1] == "" for row in rows):
+        return [_Row(row.line, row.cells[:-1]) for row in rows]
+    return rows
+
+
+def _without_labels(rows: list[_Row], where: str) -> tuple[list[_Row], int]:
+    """The rows without a header line and a label column; how many columns were taken off."""
+    head, body = rows[0], rows[1:]
+    if body and _numbered_both_ways(rows):
+        return [_Row(row.line, row.cells[1:]) for row in body], 1
+    if body and all(not _is_number(cell) for cell in head.cells) and not _all_missing(head):
+        rows = body  # words alone
+    elif body and len(head.cells) > 1 and _is_word(head.cells[0]) and _consecutive(head.cells[1:]):
+        rows = body  # cpu,0,1,2
+    elif len(body) == len(head.cells) and _consecutive(head.cells):
+        rows = body  # 0,1,2 over a square, with or without a label before each line
+    headless = rows is body
+    wide = max(len(row.cells) for row in rows)
+    firsts = [row.cells[0] for row in rows]
+    words = sum(_is_word(cell) for cell in firsts)
+    labelled = (words and words == len(firsts)) or (headless and wide == len(rows) + 1)
+    if labelled:
+        return [_Row(row.line, row.cells[1:]) for row in rows], 1
+    return rows, 0
+
+
+def _numbered_both_ways(rows: list[_Row]) -> bool:
+    """A blank or word in the corner, the same rising whole numbers along the top and the side."""
+    top = rows[0].cells[1:]
+    side = [row.cells[0] for row in rows[1:]]
+    return not _is_number(rows[0].cells[0]) and top == side and _consecutive(top)
+
+
+def _consecutive(cells: list[str]) -> bool:
+    """Numbers of PUs: whole, each above the one before, from 0 or without a gap."""
+    if not cells or not all(re.fullmatch(r"\d{1,6}", cell, re.ASCII) for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+    return all(step > 0 for step in steps) and (numbers[0] == 0 or steps == {1})
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None
+
+
+def _is_word(cell: str) -> bool:
+    return not _is_number(cell) and cell.lower() not in _MISSING
+
+
+def _all_missing(row: _Row) -> bool:
+    return all(cell.lower() in _MISSING for cell in row.cells)
+
+
+def _size(rows: list[_Row], where: str) -> int:
+    size = len(rows)
+    if size > _LARGEST:
+        raise UsageError(f"{where}: {size} rows; at most {_LARGEST} PUs are taken")
+    widths = [len(row.cells) for row in rows]
+    lower = all(w <= i + 1 for i, w in enumerate(widths)) and widths[-1] >= size - 1
+    if lower and widths[-1] == size - 1 and widths[0] == 1 and _is_number(rows[0].cells[0]):
+        size += 1  # a lower triangle whose first, empty line was left out
+        rows.insert(0, _Row(rows[0].line, []))
+    if size == 1 and widths[0] == 1:
+        raise UsageError(f"{where}: one figure only; a matrix of at least two PUs is needed")
+    if lower:
+        return size
+    for row, width in zip(rows, widths, strict=True):
+        if width != size:
+            raise UsageError(
+                f"{where}: not square: {size} rows, but {width} columns in line {row.line}"
+            )
+    return size
+
+
+def _value(cell: str, place: str) -> float:
+    if cell.lower() in _MISSING:
+        return math.nan
+    if not _is_number(cell):
+        shown = cell if len(cell) <= 20 else cell[:17] + "..."
+        raise UsageError(f"{place}: {shown!r} is not a positive number")
+    return float(cell)
+
+
+def _blank_empty_triangle(matrix: Floats) -> None:
+    """A triangle of zeros is a triangle that was not measured."""
+    upper = np.triu(np.ones(matrix.shape, dtype=bool), 1)
+    for half, other in ((upper, upper.T), (upper.T, upper)):
+        if len(matrix) > 1 and np.all(matrix[half] == 0) and np.any(matrix[other] > 0):
+            matrix[half] = np.nan
+
+
+def _check_enough(matrix: Floats, where: str) -> None:
+    size = len(matrix)
+    known = ~np.isnan(np.fmin(matrix, matrix.T))
+    lonely = np.flatnonzero(~known.any(axis=1))
+    if len(lonely):
+        raise UsageError(
+            f"{where}: nothing is given between row {int(lonely[0]) + 1} and any other"
+        )
+    share = float(known.sum()) / (size * (size - 1))
+    if share < _SHARE_NEEDED:
+        raise UsageError(
+            f"{where}: only {share:.0%} of the pairs are given; at least {_SHARE_NEEDED:.0%} needed"
+        )

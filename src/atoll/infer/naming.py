@@ -1,0 +1,96 @@
+"""What the nested groups are: threads of a core, chiplets, quadrants, packages.
+
+Grouping is measured; the name often is not. Two groups of 8 cores may be two CCDs of one package
+or two sockets: the matrix has the same shape. Then priors decide, each from published
+measurements, and the confidence says so. docs/inference.md lists them with their sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from atoll.infer.hierarchy import Group
+
+WIDE_SMT_NS = 13.0  # threads by 4 or 8
+# Within an L3 complex 15 to 27 ns; within a package's ring or mesh 30 to 60.
+_COMPLEX_NS = 28.5
+_STEEP = 3.4  # across over within: 4 and more between L3 complexes, 2 to 3.3 between sockets
+_SMALL_CORES = 6  # no server of the last decade has packages this small
+_LARGE_CORES = 16  # and no complex or cluster is larger, up to the tiles of Sapphire Rapids
+_MANY = 4  # more packages than that are rare
+# Across sockets lies a link: 180 ns and more where an I/O die is in between already.
+_SOCKET_NS = 160.0
+_SOCKET_RATIO = 1.35
+_ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
+
+
+@dataclass(frozen=True)
+class Step:
+    """One level as measured. Latencies in ns, or in 1/(GB/s) where `in_ns` is false."""
+
+    groups: tuple[Group, ...]
+    cores: tuple[int, ...]  # of each group
+    within: float
+    across: float
+
+
+def is_wide_smt(step: Step) -> bool:
+    """Threads of cores with 4 or 8 of them."""
+    sizes = {len(group) for group in step.groups}
+    return sizes <= {4, 8} and step.within < WIDE_SMT_NS and step.across > 1.5 * step.within
+
+
+def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
+    """Log odds that the first groups above cores are packages rather than chiplets.
+
+    `others`: cores in no group.
+    """
+    largest = max(step.cores)
+    ratio = step.across / step.within
+    odds = 3.0 * math.log(_STEEP / ratio) if in_ns else 0.0
+    if in_ns:
+        odds += 9.0 * math.log(step.within / _COMPLEX_NS)
+    elif ratio < 1.3:
+        odds -= 3.0  # a link between sockets costs more than that
+    if largest > _LARGE_CORES:
+        odds += 2.5
+    elif largest <= _SMALL_CORES:
+        odds -= 4.0
+    if len(step.groups) > _MANY:
+        odds -= 3.0
+    if max(step.cores) > _ALIKE * min(step.cores):
+        odds -= 3.0
+    if others:
+        odds -= 2.0
+    if ratio < _SOCKET_RATIO:
+        odds -= 3.0
+    return odds
+
+
+def are_packages_above(step: Step, *, in_ns: bool) -> bool:
+    """Groups of chiplets: packages, or quadrants and dies of one package?"""
+    if step.across < _SOCKET_RATIO * step.within:
+        return False
+    if max(step.cores) > 1.5 * _ALIKE * min(step.cores):
+        return False
+    return step.across >= _SOCKET_NS if in_ns else True
+
+
+def completed(groups: Sequence[Group], everyone: Sequence[int]) -> tuple[Group, ...] | None:
+    """`groups` with the rest as one more where that is of their size; None: it is not.
+
+    With the line homed in the other socket only, the pairs of a socket are as slow as those
+    across, and only one socket shows. Packages of a machine are alike.
+    """
+    inside = {pu for group in groups for pu in group}
+    rest = tuple(pu for pu in everyone if pu not in inside)
+    if not rest:
+        return tuple(groups)
+    sizes = [len(group) for group in groups]
+    if len(rest) <= _ALIKE * max(sizes) and min(sizes) <= _ALIKE * len(rest):
+        return (*groups, rest)
+    return None
