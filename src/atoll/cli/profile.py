@@ -41,7 +41,7 @@ def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) 
     machine. With --svg or --html nothing but the files' names is printed.
     """
     profile = read(file) if file else _own()
-    written = []
+    written: list[tuple[Path, str]] = []
     if svg is not None:
         from atoll.report.profile_svg import profile_svg
 
@@ -74,11 +74,11 @@ def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None
 
     first, second = read(a), read(b)
     found = compare_profiles(first, second)
-    written = []
+    written: list[tuple[Path, str]] = []
     if svg is not None:
         from atoll.report.profile_compare import compare_svg
 
-        written.append((svg, compare_svg(first, second)))
+        written.append((svg, compare_svg(found, first, second)))
     if html is not None:
         from atoll.report.profile_compare import compare_html
 

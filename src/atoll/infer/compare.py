@@ -18,11 +18,19 @@ import numpy as np
 
 from atoll.infer.relations import Array, Relation, cores, relations
 from atoll.schema.base import Record
-from atoll.schema.profile import CacheCurve, Figure, Inference, NodeMatrix, Profile
+from atoll.schema.profile import (
+    CacheCurve,
+    Figure,
+    Inference,
+    NodeMatrix,
+    Profile,
+    StreamKernel,
+    StreamRun,
+)
 from atoll.schema.size import gib
 
 Verdict = Literal["differs", "no difference", "only in A", "only in B"]
-Unit = Literal["ns", "GB/s", "bytes"]
+Unit = Literal["ns", "GB/s"]
 _KINDS = ("SMT siblings", "within a chiplet", "across chiplets", "within a package",
           "other cores", "across packages", "all pairs")  # fmt: skip
 _Z = 1.96
@@ -143,10 +151,13 @@ def _entries(mine: Profile, other: Profile) -> Iterable[_Entry]:
             what = f"{sharing.operation}, {sharing.threads} threads, {gib(point.vector_bytes)}"
             yield _Entry("cache sharing", f"{what}, together", "GB/s", point.local_gbs)
             yield _Entry("cache sharing", f"{what}, spread", "GB/s", point.distributed_gbs)
+    both = {(run.allocator, run.threads) for run in other.churn}
     for run in mine.churn:
-        what = f"{run.allocator}, {run.threads} threads, ns an operation"
-        each = 1e9 * run.threads / run.operations
-        yield _Entry("allocators", what, "ns", _times(run.seconds, each))
+        if (run.allocator, run.threads) in both:
+            each = _times(run.seconds, 1e9 * run.threads / run.operations)
+            threads = f"{run.threads} thread{'' if run.threads == 1 else 's'}"
+            yield _Entry("allocators, time of one operation", f"{run.allocator}, {threads}", "ns",
+                         each)  # fmt: skip
 
 
 def _pairs(profile: Profile) -> Iterable[_Entry]:
@@ -228,19 +239,19 @@ def _caches(curves: Sequence[CacheCurve]) -> Iterable[_Entry]:
 
 
 def _stream(mine: Profile, other: Profile) -> Iterable[_Entry]:
-    """For each kernel, way and level the largest working set that both ran there."""
+    """For each way and level the largest working set that both ran there; memory first, and of
+    kernels other than triad only what they show of the memory."""
     theirs = {(r.kernel, r.per, r.level, r.working_set_bytes) for r in other.stream}
-    largest: dict[tuple[str, str, str], int] = {}
-    for run in mine.stream:
-        key = (run.kernel.value, run.per, run.level)
-        if (run.kernel, run.per, run.level, run.working_set_bytes) in theirs:
-            largest[key] = max(largest.get(key, 0), run.working_set_bytes)
-    for run in mine.stream:
-        key = (run.kernel.value, run.per, run.level)
-        if largest.get(key) == run.working_set_bytes:
-            per = "one process" if run.per == "machine" else f"one per {run.per}"
-            what = f"{run.kernel.value}, {per}, {gib(run.working_set_bytes)} in {run.level}"
-            yield _Entry("STREAM", what, "GB/s", run.bandwidth_gbs)
+    largest: dict[tuple[StreamKernel, str, str], StreamRun] = {}
+    for run in sorted(mine.stream, key=lambda run: run.working_set_bytes):
+        kept = run.kernel is StreamKernel.TRIAD or run.level == "memory"
+        if kept and (run.kernel, run.per, run.level, run.working_set_bytes) in theirs:
+            largest[run.kernel, run.per, run.level] = run
+    levels = sorted({run.level for run in largest.values()}, key=lambda n: (n == "memory", n))
+    for run in sorted(largest.values(), key=lambda run: -levels.index(run.level)):
+        per = "one process" if run.per == "machine" else f"one per {run.per}"
+        where = f"{gib(run.working_set_bytes)} in {run.level}"
+        yield _Entry("STREAM", f"{run.kernel.value}, {per}, {where}", "GB/s", run.bandwidth_gbs)
 
 
 # ---- What the machines are ------------------------------------------------------------------

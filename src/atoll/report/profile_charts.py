@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from atoll.report import profile_scale as scales
 from atoll.infer.relations import Relation
+from atoll.report import profile_scale as scales
 from atoll.report.profile_picture import Picture
 from atoll.report.profile_plot import Axis, Mark, Point, Region, Series, plot
 from atoll.report.words import plural

@@ -18,8 +18,8 @@ from itertools import pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from atoll.report import profile_scale as scales
 from atoll.infer.relations import Arrangement, arrange, ordered
+from atoll.report import profile_scale as scales
 from atoll.report.profile_picture import WIDTH, Picture, heading, line, rect, text
 from atoll.report.profile_scale import Array, Unit
 from atoll.schema.cpulist import format_cpulist
@@ -38,11 +38,12 @@ def pair_picture(
     title: str,
     unit: Unit,
     axes: tuple[str, str],
+    scale: scales.Scale | None = None,
 ) -> Picture:
-    """`axes` says what a row is and what a column is."""
+    """`axes` says what a row is and what a column is. `scale`: one that other maps share."""
     found = arrange(inference, matrix.pus)
     values, unsettled = ordered(matrix, found)
-    scale = scales.colour_scale(values, flat=is_flat(inference, unit))
+    scale = scale or scales.colour_scale(values, flat=is_flat(inference, unit))
     count = len(found.pus)
     cell = _SIDE / max(count, 1)
     image = base64.b64encode(_png(_pixels(values, unsettled, scale, unit))).decode()

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from atoll.report import profile_charts as charts
 from atoll.infer.relations import relations
+from atoll.report import profile_charts as charts
 from atoll.report.profile_heat import node_picture, pair_picture
 from atoll.report.profile_picture import Picture, document
 from atoll.schema.profile import Profile

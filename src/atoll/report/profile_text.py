@@ -18,9 +18,9 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from atoll.infer.relations import Relation, arrange, ordered, relations
 from atoll.report import profile_scale as scales
 from atoll.report import profile_words as words
-from atoll.infer.relations import Relation, arrange, ordered, relations
 from atoll.report.profile_heat import is_flat
 from atoll.report.profile_scale import Array, Unit
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix, Profile
@@ -37,11 +37,11 @@ _CURVE = 36  # columns of a distribution
 
 def profile_text(profile: Profile, *, colour: bool, ascii_only: bool = False) -> RenderableType:
     """`colour`: the terminal shows colours; else the maps are drawn in characters."""
-    parts: list[RenderableType] = [Text(_clean(profile.machine_title), style="bold")]
+    parts: list[RenderableType] = [Text(clean(profile.machine_title), style="bold")]
     if profile.emulated:
         parts.append(Text(words.EMULATED, style="bold white on red"))
-    parts += [Text(_clean(sentence)) for sentence in words.headline(profile)]
-    parts += _list("Before you believe a figure", words.doubts(profile), "yellow")
+    parts += [Text(clean(sentence)) for sentence in words.headline(profile)]
+    parts += _list("Before you believe a figure", _doubts(profile), "yellow")
     latency = profile.core_latency_cas_ns or profile.core_latency_store_ns
     operation = "compare-and-swap" if profile.core_latency_cas_ns else "store and load"
     maps: tuple[tuple[PairMatrix | None, Unit, str], ...] = (
@@ -75,24 +75,29 @@ def profile_text(profile: Profile, *, colour: bool, ascii_only: bool = False) ->
     return Group(*parts)
 
 
+def _doubts(profile: Profile) -> list[str]:
+    """Those that are not said above already."""
+    return [one for one in words.doubts(profile) if one != words.EMULATED]
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Two spaces between columns, no frame; long words are folded."""
     found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:
         found.add_column(column, overflow="fold")
     for row in rows:
-        found.add_row(*(Text(_clean(cell)) for cell in row))
+        found.add_row(*(Text(clean(cell)) for cell in row))
     return found
 
 
 def _list(title: str, lines: Sequence[str], style: str) -> list[RenderableType]:
     if not lines:
         return []
-    entries = [Padding(Text(_clean(one), style=style), (0, 0, 0, 2), expand=False) for one in lines]
+    entries = [Padding(Text(clean(one), style=style), (0, 0, 0, 2), expand=False) for one in lines]
     return [Text(), Text(title, style="bold"), *entries]
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

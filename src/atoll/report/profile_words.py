@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from atoll.report.profile_charts import churn_ns, stream_words
 from atoll.infer.relations import Relation, cores, relations
+from atoll.report.profile_charts import churn_ns, stream_words
 from atoll.report.profile_scale import Unit, figure_words, number
 from atoll.report.words import plural
 from atoll.schema.base import Record
