@@ -79,7 +79,9 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     from atoll.report.measure_progress import measure_progress
 
     host, machine = LocalHost(), read_machine()
-    kinds = chosen_kinds(None if only is None else only.split(","))
+    kinds = chosen_kinds(
+        None if only is None else [name for name in only.split(",") if name.strip()]
+    )
     chosen = chosen_cpus(machine, host, cpus)
     seconds = estimate_s(mode=mode, only=kinds, machine=machine, cpus=chosen)
     click.echo(
@@ -109,10 +111,22 @@ def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError
 
 
 def _show(profile: Profile) -> None:
+    from rich.console import Console
+
     from atoll.report.profile_text import profile_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    click.echo(profile_text(profile, width=_width(), colour=colour), nl=False)
+    found = profile_text(profile, colour=colour, ascii_only=not _can_draw())
+    Console(highlight=False, width=max(60, _width())).print(found)
+
+
+def _can_draw() -> bool:
+    """Whether stdout's encoding knows the characters of the maps."""
+    try:
+        "▀░█".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def _refuse_measuring(*options: str | None) -> None:

@@ -52,8 +52,8 @@ def _packages(found: Inference, width: int) -> Iterator[str]:
 def _siblings(smt: Sequence[Sequence[int]]) -> str:
     if not smt:
         return "SMT siblings: none"
-    pairs = ", ".join(brief_cpulist(pus) for pus in smt[:3])
-    return f"SMT siblings: {plural(len(smt), 'core')}: {pairs}{', ...' if len(smt) > 3 else ''}"
+    pairs = "; ".join(brief_cpulist(pus) for pus in smt[:3])
+    return f"SMT siblings: {plural(len(smt), 'core')}: {pairs}{'; ...' if len(smt) > 3 else ''}"
 
 
 def _levels(found: Inference) -> Iterator[str]:
