@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from atoll.cli import machine as machine_of
 from atoll.cli import run
 from atoll.errors import TopologyError
+from atoll.host.environment import hostname_hash
+from atoll.host.local import LocalHost
+from atoll.probing import profiles
 from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan, Policy
-from tests.unit.machines import NodeShape, build, milan, restrict
+from atoll.schema.profile import Profile
+from tests.unit.machines import NodeShape, build, milan, plain, restrict
+from tests.unit.profiles import sapphire_rapids
 
 Capture = pytest.CaptureFixture[str]
 
@@ -207,3 +213,113 @@ def test_a_plan_that_cannot_be_written_leaves_the_old_one(
 def test_help_has_an_example(capsys: Capture, command: str) -> None:
     assert run([command, "--help"]) == 0
     assert "Example" in capsys.readouterr().out
+
+
+# ---- Chiplets from a profile
+
+
+def tiles() -> Machine:
+    """56 cores; the system shows no chiplets."""
+    machine = plain(56, memory_gib=512)
+    return machine.model_copy(update={"origin": machine.origin.model_copy(update={"kind": "live"})})
+
+
+def profile_of(machine: Machine) -> Profile:
+    made = sapphire_rapids()
+    environment = made.environment.model_copy(
+        update={"hostname_hash": hostname_hash(LocalHost()), "cpu_model": machine.cpu_model}
+    )
+    return made.model_copy(update={"machine_id": machine.machine_id, "environment": environment})
+
+
+@pytest.fixture
+def this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(machine_of, "read_machine", lambda *_: tiles())
+    return tiles()
+
+
+SAID = "(bandwidth, confidence 0.91)"
+
+
+def test_a_saved_profile_is_used_where_the_system_shows_nothing(
+    capsys: Capture, this_machine: Machine
+) -> None:
+    assert run(["plan", "spark", "--json"]) == 0
+    before, err = capsys.readouterr()
+    assert len(json.loads(before)["slots"]) == 1
+    assert "profile" not in err
+    path = profiles.save(profile_of(this_machine))
+    assert run(["plan", "spark", "--json"]) == 0
+    after, err = capsys.readouterr()
+    assert [len(slot["cpus"]) for slot in json.loads(after)["slots"]] == [14] * 4
+    assert f"atoll: chiplets from the profile {path} of 2026-01-01 {SAID}\n" in err
+    assert json.loads(after)["machine_id"] == json.loads(before)["machine_id"]
+    assert run(["topo", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {chiplet["source"] for chiplet in json.loads(out)["chiplets"]} == {"bandwidth"}
+    assert SAID in err
+    assert run(["topo"]) == 0
+    assert "4 chiplets (by measured bandwidth)" in capsys.readouterr().out
+
+
+def test_the_users_word_comes_before_the_saved_profile(
+    capsys: Capture, this_machine: Machine
+) -> None:
+    profiles.save(profile_of(this_machine))
+    assert run(["topo", "--json", "--chiplets", "cores=28"]) == 0
+    out, err = capsys.readouterr()
+    assert [chiplet["source"] for chiplet in json.loads(out)["chiplets"]] == ["user"] * 2
+    assert "profile" not in err
+
+
+def test_a_saved_profile_says_nothing_of_a_machine_from_a_file(
+    capsys: Capture, this_machine: Machine
+) -> None:
+    profiles.save(profile_of(this_machine))
+    for argv in (["--input", "machine.xml"], ["--synthetic", "Core:56"]):
+        assert run(["topo", *argv, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert json.loads(out)["chiplets"] == []
+        assert "profile" not in err
+
+
+def test_a_named_profile_is_used_for_any_machine_that_it_is_of(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    machine, profile = tmp_path / "machine.json", tmp_path / "profile.json"
+    machine.write_text(plain(56, memory_gib=512).model_dump_json())
+    profile.write_text(profile_of(tiles()).model_dump_json())
+    plan = plan_of(capsys, "spark", "--machine", str(machine), "--profile", str(profile))
+    assert len(plan.slots) == 4
+    assert run(["topo", "--input", str(machine), "--profile", str(profile)]) == 0
+    assert f"atoll: chiplets from the profile {profile} of" in capsys.readouterr().err
+
+
+def test_a_profile_that_does_not_fit_is_a_usage_error(
+    capsys: Capture, milan_file: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(profile_of(tiles()).model_dump_json())
+    given = ("--profile", str(path))
+    code, line = fails(capsys, "plan", "spark", "--machine", milan_file, *given)
+    assert code == 2
+    assert tiles().machine_id in line and milan(2, 8, 8).machine_id in line
+    code, line = fails(capsys, "topo", "--chiplets", "cores=2", *given)
+    assert code == 2 and "not both" in line
+    code, line = fails(capsys, "topo", "--profile", milan_file)
+    assert code == 2 and "is not a atoll/profile file" in line
+    code, line = fails(capsys, "topo", "--profile", str(tmp_path / "none.json"))
+    assert code == 2 and "cannot be read" in line
+
+
+def test_what_the_system_shows_comes_before_a_named_profile(
+    capsys: Capture, milan_file: str, tmp_path: Path
+) -> None:
+    shown = milan(2, 8, 8, memory_gib=256)
+    path = tmp_path / "profile.json"
+    path.write_text(profile_of(shown).model_dump_json())
+    assert run(["topo", "--input", milan_file, "--profile", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert {chiplet["source"] for chiplet in json.loads(out)["chiplets"]} == {"l3"}
+    assert "the chiplets are known already (l3)" in err
