@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.host.cpu_times import process_started_s
+from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.probing.budget import GRACE_S, TOTAL_S, budget
 from atoll.probing.errors import ProbeDied, ProbeFault, ProbeHung, ProbeMissing, ProbeRefused
@@ -299,3 +302,23 @@ def test_memory_of_a_node() -> None:
         "Node 1 Inactive(file):  1048576 kB\n"
     )
     assert node_free_bytes(world.host, 1) == 1.5 * GIB
+
+
+def test_touching_much_memory_is_not_hanging() -> None:
+    world = World(plain(2), script=lambda request: "hang" if request["do"] == "chase" else {})
+    with world.run(mode=Mode.FULL) as run, run.measuring(Kind.CACHE):
+        for size, patience_s in ((4096, 2.25), (1 << 30, 2.25 + (1 << 30) / 100e6)):
+            begin_s = world.host.monotonic()
+            with pytest.raises(ProbeHung):
+                run.ask(Chase(cpu=0, node=0, bytes=size, huge=True, budget_s=0.05))
+            assert world.host.monotonic() - begin_s == pytest.approx(patience_s, abs=0.01)
+
+
+def test_a_process_knows_when_it_began() -> None:
+    fields = " ".join(["0"] * 18 + ["250"] + ["0"] * 30)  # from field 4; 22 is the start
+    host = FakeHost({"/proc/self/stat": f"1 (x) R {fields}\n", "/proc/uptime": "10.5 9\n"})
+    host.now_s = 100.0
+    assert process_started_s(host) == pytest.approx(100 - 10.5 + 250 / os.sysconf("SC_CLK_TCK"))
+    assert process_started_s(FakeHost()) == 0.0
+    real = LocalHost()
+    assert 0 < real.monotonic() - process_started_s(real) < 3600

@@ -73,6 +73,7 @@ def command(
 
 def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     # Not above: a matrix from a file is judged without them.
+    from atoll.host.cpu_times import process_started_s
     from atoll.host.local import LocalHost
     from atoll.host.topology import read_machine
     from atoll.probing.measure import chosen_cpus, chosen_kinds, estimate_s, measure_machine
@@ -90,7 +91,16 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
         err=True,
     )
     with measure_progress(kinds) as progress:
-        return measure_machine(host, machine, mode=mode, only=kinds, cpus=chosen, progress=progress)
+        return measure_machine(
+            host,
+            machine,
+            mode=mode,
+            only=kinds,
+            cpus=chosen,
+            progress=progress,
+            # On a busy machine, starting takes seconds; whoever waits counts them.
+            started_s=process_started_s(host),
+        )
 
 
 def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError | None]:

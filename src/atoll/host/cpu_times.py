@@ -1,10 +1,12 @@
-"""Where the machine's CPU time went, from the first line of /proc/stat (proc(5))."""
+"""Where the machine's CPU time went, and how old this process is (proc(5))."""
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from atoll.host.api import Host
+from atoll.host.procfs import parse_stat
 
 
 class CpuTimes(NamedTuple):
@@ -30,3 +32,14 @@ def cpu_times(host: Host) -> CpuTimes:
     if len(numbers) < 8:
         return CpuTimes(0, 0, 0)
     return CpuTimes(idle=numbers[3] + numbers[4], steal=numbers[7], total=sum(numbers))
+
+
+def process_started_s(host: Host) -> float:
+    """When this process began, on the host's monotonic clock; now, where that is not told."""
+    now_s = host.monotonic()
+    try:
+        uptime_s = float(host.read_text("/proc/uptime").split()[0])
+        start_ticks = parse_stat(host.read_text("/proc/self/stat")).start_ticks
+    except (OSError, ValueError, IndexError):
+        return now_s
+    return now_s - max(0.0, uptime_s - start_ticks / os.sysconf("SC_CLK_TCK"))

@@ -88,9 +88,12 @@ def measure_machine(
     cpus: Iterable[int] | str | None = None,
     progress: Progress | None = None,
     program: str | None = None,
+    started_s: float | None = None,
 ) -> Profile:
-    """As `measure`, of a machine that has been read, by an `atoll-probe` that was found."""
-    started_s = host.monotonic()
+    """As `measure`, of a machine that has been read, by an `atoll-probe` that was found. The time
+    of the mode counts from `started_s` on the host's clock, from now if None."""
+    if started_s is None:
+        started_s = host.monotonic()
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen = chosen_cpus(machine, host, cpus)
     plan = budget(chosen_mode(mode), chosen_kinds(only), machine, chosen)

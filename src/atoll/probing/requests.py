@@ -131,6 +131,11 @@ class Request(Generic[A_co]):
         """Where the data should lie."""
         return None
 
+    @property
+    def data_bytes(self) -> int:
+        """What has to be touched, and for a chase strung together, before sampling begins."""
+        return int(getattr(self, "bytes", 0))
+
     def fields(self, sampling: Sampling, *, most_s: float) -> dict[str, object]:
         """The JSON object of it. `most_s` is the time that is left for sampling."""
         own = asdict(self)
