@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 from pathlib import Path
@@ -332,3 +333,18 @@ def test_foreign_bytes_are_an_answer_or_one_line(
     out, err = capsys.readouterr()
     assert code in (0, 2)
     assert (out.count("\n"), err.count("\n")) == ((1, 0) if code == 0 else (0, 1)), err
+
+
+# ---- The page
+
+
+def test_every_code_of_a_profile_is_on_the_page(root: Path) -> None:
+    sources = [path.read_text() for path in (root / "src/atoll/probing").glob("*.py")]
+    told = r"(?:leave_out|notice|_notice)\(\s*\"([a-z-]+)\"|code = \"([a-z-]+)\""
+    used = {a or b for text in sources for a, b in re.findall(told, text)}
+    assert {"emulated", "no-time", "hung"} <= used
+    page = (root / "docs/measure.md").read_text()
+    table = set(re.findall(r"`([a-z-]+)`", page.split("## Codes")[1].split("## Exit codes")[0]))
+    assert used <= table, f"docs/measure.md does not explain {sorted(used - table)}"
+    for kind in Kind:
+        assert f"| `{kind}` |" in page
