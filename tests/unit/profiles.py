@@ -121,7 +121,7 @@ def epyc(packages: int = 2, chiplets: int = 8, cores: int = 6, seed: int = 1) ->
     crossing = np.not_equal.outer(island, island) & np.equal.outer(socket, socket)
     latency[crossing & (socket[:, None] == 1)] *= 1.35  # the home is the second socket
     latency = noisy(latency, 0.02, seed)
-    shaken = tuple((3, j) for j in range(40, 60))
+    shaken = tuple((3, j) for j in range(threads // 2, threads // 2 + 20) if j < threads)
     bandwidth = noisy(matrix(18, 12, 6.6, 6, 3.4), 0.03, seed + 1)
     inference = Inference(
         chiplets=islands,

@@ -55,7 +55,10 @@ def arrange(inference: Inference | None, pus: Sequence[int]) -> Arrangement:
         (inference.smt, inference.chiplets, inference.packages) if inference else ((), (), ())
     )
     core, island, package = (_member(groups, pus) for groups in (smt, chiplets, packages))
-    order = sorted(pus, key=lambda pu: (package[pu], island[pu], core[pu], pu))
+    # A kind without groups says nothing of the order.
+    ranks = [member for member, there in
+             ((package, packages), (island, chiplets), (core, smt)) if there]  # fmt: skip
+    order = sorted(pus, key=lambda pu: (*(member[pu] for member in ranks), pu))
     columns = [np.array([member[pu] for pu in order]) for member in (core, island, package)]
     same = [np.equal.outer(column, column) for column in columns]
     names = [

@@ -91,7 +91,7 @@ def _cache(curve: CacheCurve) -> list[Picture]:
     page = "huge pages" if curve.huge_pages else "small pages: the TLB's misses are in it"
     regions, last = [], sizes.low
     for level in curve.levels:
-        words = f"{scales.number(level.latency_ns)} ns, to {gib(level.capacity_bytes)}"
+        words = f"{gib(level.capacity_bytes)}, {scales.number(level.latency_ns)} ns"
         regions.append(Region(last, level.capacity_bytes, f"L{level.level}", words))
         last = level.capacity_bytes
     if curve.levels and curve.memory_latency_ns is not None:

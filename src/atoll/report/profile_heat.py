@@ -170,9 +170,10 @@ def _tips(found: Arrangement, values: Array, cell: float, unit: Unit) -> list[st
     tips = []
     for row, column in product(groups, groups):
         block = values[row.start : row.stop, column.start : column.stop]
-        if not np.isfinite(block).any():
+        block = block[np.isfinite(block)]
+        if not len(block):
             continue
-        low, middle, high = np.nanpercentile(block, (5, 50, 95))
+        low, middle, high = np.percentile(block, (5, 50, 95))
         words = f"{name} {row.number} to {column.number}" if row != column else (
             f"within {name} {row.number}")  # fmt: skip
         tips.append(

@@ -111,8 +111,9 @@ def _regions(regions: Sequence[Region], x: Axis) -> list[str]:
         left, right = _x(x, region.start), _x(x, region.stop)
         parts.append(rect(left, _TOP, right - left, _HEIGHT, f"zone{number % 2}"))
         middle = (left + right) / 2
+        name_up = 26 if region.note else 10
         for words, up, kind in (
-            (region.name, 26, "ink small bold"),
+            (region.name, name_up, "ink small bold"),
             (region.note, 10, "soft small"),
         ):
             if right - left > _LETTER * 0.85 * len(words):

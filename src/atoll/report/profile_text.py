@@ -148,8 +148,9 @@ def _fitted(values: Array, groups: Sequence[tuple[int, int]], most: int) -> tupl
     for i, (top, bottom) in enumerate(spans):
         for j, (left, right) in enumerate(spans):
             block = values[top:bottom, left:right]
-            if np.isfinite(block).any():
-                cells[i, j] = np.nanmedian(block)
+            found = block[np.isfinite(block)]
+            if len(found):
+                cells[i, j] = np.median(found)
     return cells, max(stop - start for start, stop in spans)
 
 

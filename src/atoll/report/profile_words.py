@@ -97,10 +97,9 @@ def _memory(profile: Profile) -> str:
                 parts.append(f"{_range(cells, 'ns')} to {words}")
     best = best_stream(profile.stream, StreamKernel.TRIAD, "memory")
     if best:
-        parts.append(
-            f"{marked(best.bandwidth_gbs)} GB/s triad over "
-            f"{gib(best.working_set_bytes)} with {stream_words(best.per, best.processes)}"
-        )
+        way = stream_words(best.per, best.processes).replace("one per", "one process per")
+        size = gib(best.working_set_bytes)
+        parts.append(f"{marked(best.bandwidth_gbs)} GB/s triad over {size} with {way}")
     return f"Memory: {', '.join(parts)}." if parts else ""
 
 
