@@ -119,13 +119,13 @@ def _grid(sizes: Floats) -> tuple[Floats, Floats]:
 
 def _choose(steps: Floats, ones: Floats, capacities: Floats) -> _Fit:
     """The steps by which the curve, in proportion to itself, comes nearest to 1 everywhere."""
-    best = _fit(steps, ones, (), capacities)
+    best = _fit(steps, ones, ())
     chosen: tuple[int, ...] = ()
     while len(chosen) < _MOST_STEPS:
         chosen = _revised(steps, ones, chosen, capacities)
         if not chosen:
             break
-        fit = _fit(steps, ones, chosen, capacities)
+        fit = _fit(steps, ones, chosen)
         if fit.score >= best.score:
             break
         best = fit
@@ -170,7 +170,7 @@ def _best_beside(
     return best if gain[best] > 0 else None
 
 
-def _fit(steps: Floats, ones: Floats, chosen: tuple[int, ...], capacities: Floats) -> _Fit:
+def _fit(steps: Floats, ones: Floats, chosen: tuple[int, ...]) -> _Fit:
     matrix = np.stack([ones, *(steps[index] for index in chosen)], axis=1)
     target = np.ones(len(ones))
     heights, *_ = np.linalg.lstsq(matrix, target, rcond=None)

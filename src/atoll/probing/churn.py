@@ -1,0 +1,123 @@
+"""What each malloc costs in time and in memory, by threads (numa-query-tuning III-A8).
+
+A malloc is a process's: each is preloaded into an atoll-probe of its own, which then allocates,
+writes, hands over and frees. Before a figure stands, the probe says in which file its malloc is;
+a preload that did not take is told and not counted. Overhead is peak resident over peak requested
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.probing.allocators import Malloc, loadable_mallocs
+from atoll.probing.errors import ProbeMissing
+from atoll.probing.places import CpuGroup, core_cpus
+from atoll.probing.probe import Probe
+from atoll.probing.requests import Churn, ChurnAnswer
+from atoll.probing.run import Run
+from atoll.schema.profile import ChurnRun, Figure, Mode
+
+# A thread; a tenth of a second with a slow malloc.
+OPERATIONS = {Mode.QUICK: 200_000, Mode.FULL: 1_000_000}
+_OPERATIONS_EMULATED = 2_000
+# The first run of a request is not timed.
+_SAMPLING_SHARE = 0.6
+_MOST_S = 1.0
+
+
+def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, ...]:
+    """Every malloc by every number of threads; `launcher` is atoll-exec where it is not found."""
+    try:
+        mallocs = loadable_mallocs(run.host, launcher)
+    except OSError as fault:
+        run.leave_out(
+            "no-launcher", f"churn: the mallocs that can be loaded are not known: {fault}"
+        )
+        return ()
+    if len(mallocs) == 1:
+        run.notice(
+            "system-malloc-only",
+            "churn: no other malloc is installed to compare with; 'atoll-exec --help' names those "
+            "that it can load",
+        )
+    cores = core_cpus(run)
+    teams = [cores[:count] for count in thread_counts(len(cores), run.mode)]
+    runs: list[ChurnRun] = []
+    for place, malloc in enumerate(mallocs):
+        if run.out_of_time(f"{malloc.name}"):
+            continue
+        env = {"LD_PRELOAD": malloc.library} if malloc.library else {}
+        try:
+            with run.another_probe(env) as probe:
+                runs += _of_one(run, probe, malloc, teams, place, len(mallocs))
+        except ProbeMissing as fault:
+            run.leave_out("malloc", f"churn: a probe with {malloc.name} does not start: {fault}")
+    return tuple(runs)
+
+
+def thread_counts(cores: int, mode: Mode) -> list[int]:
+    """1 and all; in full mode the powers of two between."""
+    if mode is Mode.QUICK:
+        return sorted({1, cores})
+    return sorted({cores, *(1 << power for power in range(cores.bit_length()))})
+
+
+def is_reached(malloc: Malloc, reached: str) -> bool:
+    """Whether the malloc that a probe calls is the one that it should call."""
+    if malloc.library:
+        return reached == malloc.library
+    # glibc's libc.so.6, musl's ld-musl-x86_64.so.1
+    return reached.rpartition("/")[2].startswith(("libc.", "libc-", "ld-musl"))
+
+
+def _of_one(
+    run: Run, probe: Probe, malloc: Malloc, teams: Sequence[CpuGroup], place: int, mallocs: int
+) -> list[ChurnRun]:
+    operations = _OPERATIONS_EMULATED if run.emulated else OPERATIONS[run.mode]
+    ends_s = run.elapsed_s() + run.seconds_left() / (mallocs - place)
+    found = []
+    for number, cpus in enumerate(teams):
+        what = f"churn of {malloc.name} by {len(cpus)} threads"
+        left_s = ends_s - run.elapsed_s()
+        if left_s <= 0:
+            run.leave_out("no-time", f"{what}: no time was left")
+            break
+        run.report((place + number / len(teams)) / mallocs, what)
+        request = Churn(
+            cpus=cpus,
+            operations=operations,
+            budget_s=min(_MOST_S, _SAMPLING_SHARE * left_s / (len(teams) - number)),
+        )
+        answer = run.attempt(request, what, probe=probe)
+        if answer is None:
+            if not probe.usable:
+                break
+            continue
+        if not is_reached(malloc, answer.allocator_reached):
+            wanted = malloc.library or "the C library's"
+            run.notice(
+                "preload-failed",
+                f"churn: {malloc.name} is not counted: the probe's malloc is in "
+                f"{answer.allocator_reached or 'no file'}, not in {wanted}; see /etc/ld.so.preload",
+            )
+            break
+        if answer.requested_bytes <= 0:
+            run.leave_out("no-figure", f"{what}: nothing was requested")
+            continue
+        found.append(_churn_run(run, malloc, cpus, operations, answer))
+    return found
+
+
+def _churn_run(
+    run: Run, malloc: Malloc, cpus: CpuGroup, operations: int, answer: ChurnAnswer
+) -> ChurnRun:
+    seconds: Figure = run.figure([ns / 1e9 for ns in answer.wall_ns_samples], answer)
+    return ChurnRun(
+        allocator=malloc.name,
+        library=malloc.library,
+        threads=len(cpus),
+        operations=operations * len(cpus),
+        seconds=seconds,
+        overhead=answer.resident_bytes / answer.requested_bytes,
+    )

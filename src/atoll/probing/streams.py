@@ -1,0 +1,291 @@
+"""STREAM by one process, one per node, chiplet, core, and any number of them.
+
+After olap-on-chiplets 2.5: copy, scale, add and triad over 0.8 MB to 1.5 GB in all, divided among
+processes that begin together. That paper's 7,297 GB/s is what caches do, so a figure here never
+comes without its working set and the level that each thread's share of it sits in
+(atoll.probing.working_set). Bytes are counted as STREAM does, without write-allocate.
+What is the same division of the machine twice (one node, one chiplet a node) is measured once.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from atoll.probing.errors import ProbeFault, ProbeMissing
+from atoll.probing.places import CpuGroup, chiplet_groups, coarse_first, core_cpus, node_groups
+from atoll.probing.probe import Probe
+from atoll.probing.requests import Move, MoveAnswer
+from atoll.probing.run import Run
+from atoll.probing.working_set import Reach, reaches, sits_in
+from atoll.schema.profile import CacheCurve, Figure, Mode, StreamKernel, StreamRun
+from atoll.schema.size import gib
+
+Per = Literal["machine", "node", "chiplet", "core", "n"]
+
+KERNELS = {
+    Mode.QUICK: (StreamKernel.TRIAD, StreamKernel.COPY),
+    Mode.FULL: (StreamKernel.TRIAD, StreamKernel.COPY, StreamKernel.SCALE, StreamKernel.ADD),
+}
+# Bytes of all arrays of all processes; the paper's range.
+SIZES = {
+    Mode.QUICK: (800_000, 24_000_000, 1_500_000_000),
+    Mode.FULL: (
+        800_000,
+        3_000_000,
+        8_000_000,
+        24_000_000,
+        48_000_000,
+        96_000_000,
+        192_000_000,
+        384_000_000,
+        768_000_000,
+        1_500_000_000,
+    ),
+}
+_ARRAYS = 3
+# A line of each array for each thread is the least that move takes.
+_LEAST_THREAD_BYTES = _ARRAYS * 64
+_PAGE_BYTES = 4096
+_SAMPLING_SHARE = 0.5
+_MOST_S = 0.4
+_LEAST_S = 0.002
+# Before processes begin together, each touches its memory, page by page, and warms up.
+_LEAD_S = 0.03
+_TOUCH_NS_PER_BYTE = 1.2
+_SLICES = 12
+# Processes that ran side by side for less of their time did not run together.
+_LEAST_COMMON = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The machine's cores divided among processes."""
+
+    per: Per
+    processes: tuple[CpuGroup, ...]
+
+    @property
+    def threads(self) -> int:
+        return sum(map(len, self.processes))
+
+    @property
+    def title(self) -> str:
+        by = "" if self.per == "n" else f" (one per {self.per})"
+        return f"{len(self.processes)} process{'es' * (len(self.processes) > 1)}{by}"
+
+
+def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamRun, ...]:
+    """`curves` say where a working set sits, if the cache curve was measured before."""
+    reach = reaches(run.machine, core_cpus(run), curves)
+    ways = divisions(run)
+    runs: list[StreamRun] = []
+    for place, division in enumerate(ways):
+        if run.out_of_time(f"STREAM by {division.title}"):
+            continue
+        ends_s = run.elapsed_s() + run.seconds_left() / (len(ways) - place)
+        try:
+            with ExitStack() as stack:
+                probes = [
+                    stack.enter_context(run.another_probe()) for _ in range(len(division.processes))
+                ]
+                runs += _by(run, division, probes, reach, ends_s, (place, len(ways)))
+        except ProbeMissing as fault:
+            run.leave_out("processes", f"STREAM by {division.title}: {fault}")
+    return tuple(runs)
+
+
+# ---- what is measured: pure but for what the run knows ----------------------------------------
+
+
+def divisions(run: Run) -> list[Division]:
+    """Each once; says which coincide."""
+    cores = core_cpus(run)
+    wanted = [
+        Division("machine", (cores,)),
+        Division("node", tuple(node_groups(run).values())),
+        Division("chiplet", chiplet_groups(run)),
+        Division("core", tuple((cpu,) for cpu in cores)),
+    ]
+    if run.mode is Mode.FULL:
+        powers = (1 << power for power in range(1, len(cores).bit_length()))
+        wanted += [Division("n", parts(cores, count)) for count in powers if count <= len(cores)]
+    kept: dict[frozenset[CpuGroup], Division] = {}
+    for division in wanted:
+        if not division.processes:
+            run.leave_out(f"no-{division.per}s", f"STREAM: no {division.per}s are known")
+            continue
+        before = kept.setdefault(frozenset(division.processes), division)
+        if before is not division and division.per != "n":
+            run.notice(
+                "same-division",
+                f"STREAM: one process per {division.per} is one per {before.per} here, and was "
+                "measured once",
+            )
+    return list(kept.values())
+
+
+def parts(cores: CpuGroup, count: int) -> tuple[CpuGroup, ...]:
+    """Neighbours together, the sizes as even as can be."""
+    bounds = [len(cores) * index // count for index in range(count + 1)]
+    return tuple(cores[begin:end] for begin, end in pairwise(bounds))
+
+
+def working_sets(run: Run, division: Division) -> list[int]:
+    """What of the mode's sizes fits the memory, and gives each thread a line of each array."""
+    free = run.free_bytes()
+    fit = [size for size in SIZES[run.mode] if size <= free]
+    for size in SIZES[run.mode][len(fit) :]:
+        run.leave_out(
+            "memory", f"STREAM over {gib(size)}: {gib(free)} may be used, no more is free"
+        )
+    least = _LEAST_THREAD_BYTES * division.threads
+    return [size for size in fit if size >= least]
+
+
+def shares(division: Division, size: int) -> list[int]:
+    """Bytes for each process, by its threads."""
+    return [size * len(cpus) // division.threads for cpus in division.processes]
+
+
+# ---- measuring --------------------------------------------------------------------------------
+
+
+def _by(
+    run: Run,
+    division: Division,
+    probes: Sequence[Probe],
+    reach: dict[int, Reach],
+    ends_s: float,
+    turn: tuple[int, int],
+) -> Iterator[StreamRun]:
+    sizes = working_sets(run, division)
+    order = [sizes[index] for index in reversed(list(coarse_first(len(sizes))))]
+    # The largest first: it is what memory does; and the ends before what lies between.
+    order.sort(key=lambda size: (size != max(sizes), size != min(sizes)))
+    todo = [(kernel, size) for kernel in KERNELS[run.mode] for size in order]
+    if run.mode is Mode.QUICK:
+        todo.sort(key=lambda each: order.index(each[1]))
+    for number, (kernel, size) in enumerate(todo):
+        left_s = ends_s - run.elapsed_s()
+        if left_s <= 0:
+            run.leave_out(
+                "no-time",
+                f"STREAM by {division.title}: no time was left for {len(todo) - number} of "
+                f"{len(todo)} figures",
+            )
+            return
+        what = f"STREAM {kernel} over {gib(size)} by {division.title}"
+        run.report((turn[0] + number / len(todo)) / turn[1], what)
+        each_s = max(_LEAST_S, min(_MOST_S, _SAMPLING_SHARE * left_s / (len(todo) - number)))
+        requests = [
+            Move(cpus=cpus, node=None, bytes=share, op=kernel.value, budget_s=each_s)
+            for cpus, share in zip(division.processes, shares(division, size), strict=True)
+        ]
+        try:
+            bandwidth = (
+                _alone(run, probes[0], requests[0], what)
+                if len(requests) == 1
+                else _together(run, probes, requests, each_s, what)
+            )
+        except ProbeFault as fault:
+            run.leave_out(fault.code, f"{what}: {fault}")
+            if not all(probe.usable for probe in probes):
+                return
+            continue
+        if bandwidth is not None:
+            yield StreamRun(
+                kernel=kernel,
+                processes=len(division.processes),
+                per=division.per,
+                threads=division.threads,
+                working_set_bytes=size,
+                level=sits_in(reach, division.processes, size / division.threads),
+                bandwidth_gbs=bandwidth,
+            )
+
+
+def _alone(run: Run, probe: Probe, request: Move, what: str) -> Figure | None:
+    answer = run.ask(request, probe=probe)
+    return run.figure(answer.gbs, answer) if _verified(run, [answer], what) else None
+
+
+def _together(
+    run: Run, probes: Sequence[Probe], requests: Sequence[Move], run_s: float, what: str
+) -> Figure | None:
+    threads = sum(len(request.cpus) for request in requests)
+    touch_s = max(request.bytes / len(request.cpus) for request in requests)
+    lead_s = _LEAD_S + 0.001 * threads + touch_s * _TOUCH_NS_PER_BYTE / 1e9
+    start_ns = int((run.host.monotonic() + lead_s) * 1e9)
+    timed = [
+        Move(
+            cpus=request.cpus,
+            node=None,
+            bytes=request.bytes,
+            op=request.op,
+            start_ns=start_ns,
+            run_ns=int(run_s * 1e9),
+            budget_s=run_s,
+        )
+        for request in requests
+    ]
+    answers = run.together(list(zip(probes, timed, strict=True)))
+    if not _verified(run, answers, what):
+        return None
+    common = common_share(answers)
+    if common < _LEAST_COMMON:
+        run.notice(
+            "not-together",
+            f"{what}: its processes ran side by side for {common:.0%} of their time; the figure "
+            "is not settled",
+        )
+    measured = run.figure(summed_samples(answers), *answers)
+    total = moved_gbs(answers)
+    # What was moved in the time is the figure; the slices tell how even it was.
+    inside = measured.low <= total <= measured.high
+    return Figure(
+        value=total,
+        low=min(total, measured.low),
+        high=max(total, measured.high),
+        samples=measured.samples,
+        settled=measured.settled and inside and common >= _LEAST_COMMON,
+    )
+
+
+def _verified(run: Run, answers: Sequence[MoveAnswer], what: str) -> bool:
+    if all(answer.verified for answer in answers):
+        return True
+    run.leave_out("unverified", f"{what}: an element has not the value that the kernel gives")
+    return False
+
+
+# ---- what several processes did: pure ----------------------------------------------------------
+
+
+def common_share(answers: Sequence[MoveAnswer]) -> float:
+    """Of the longest run, the part in which all ran."""
+    common = min(answer.end_ns for answer in answers) - max(answer.begin_ns for answer in answers)
+    longest = max(answer.end_ns - answer.begin_ns for answer in answers)
+    return max(0.0, common / longest) if longest > 0 else 0.0
+
+
+def moved_gbs(answers: Sequence[MoveAnswer]) -> float:
+    """What all moved, each in its own time; within the common window that is the sum."""
+    return sum(answer.moved_bytes / max(1, answer.end_ns - answer.begin_ns) for answer in answers)
+
+
+def summed_samples(answers: Sequence[MoveAnswer]) -> list[float]:
+    """The sum over the processes in each slice of time: samples of one process follow each other,
+    so equal parts of them are about equal parts of the time."""
+    slices = min(_SLICES, *(len(answer.gbs) for answer in answers))
+    sums = [0.0] * slices
+    for answer in answers:
+        count = len(answer.gbs)
+        for index in range(slices):
+            part = answer.gbs[count * index // slices : count * (index + 1) // slices]
+            sums[index] += statistics.harmonic_mean(part)  # equal bytes in unequal times
+    return sums

@@ -1,0 +1,76 @@
+"""In which level a working set sits, by each thread's share against that thread's caches. Pure.
+
+A cache that several threads share gives each its part. Capacities are those that were measured
+where the cache curve shows as many levels as the system claims, else the claims; where the system
+is mute, what was measured alone, with its last level shared by all threads. Past the last level,
+and where nothing is known, it is memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.probing.places import CpuGroup, data_caches
+from atoll.schema.machine import Machine
+from atoll.schema.profile import CacheCurve
+
+# A PU's levels, fastest first: name, bytes, and the PUs in use that share it.
+Reach = tuple[tuple[str, int, frozenset[int]], ...]
+
+MEMORY = "memory"
+
+
+def reaches(
+    machine: Machine, cpus: Sequence[int], curves: Sequence[CacheCurve]
+) -> dict[int, Reach]:
+    """For each of the CPUs."""
+    used = frozenset(cpus)
+    found: dict[int, Reach] = {}
+    for cpu in cpus:
+        caches = data_caches(machine, cpu)
+        claims = [cache.size_bytes for cache in caches]
+        curve = next((c for c in curves if c.cpu == cpu), None) or next(
+            (c for c in curves if _claims(machine, c.cpu) == claims), None
+        )
+        if caches:
+            measured = [level.capacity_bytes for level in curve.levels] if curve else []
+            sizes = measured if len(measured) == len(claims) else claims
+            found[cpu] = tuple(
+                (f"L{cache.level}", size, used.intersection(cache.pus))
+                for cache, size in zip(caches, sizes, strict=True)
+            )
+        elif curve is not None:
+            last, own = len(curve.levels), frozenset((cpu,))
+            found[cpu] = tuple(
+                (f"L{level.level}", level.capacity_bytes, used if level.level == last else own)
+                for level in curve.levels
+            )
+        else:
+            found[cpu] = ()
+    return found
+
+
+def sits_in(reach: dict[int, Reach], processes: Sequence[CpuGroup], thread_bytes: float) -> str:
+    """The name of the slowest level that any thread's share needs: 'L1' to 'L3', or 'memory'."""
+    active = frozenset(cpu for cpus in processes for cpu in cpus)
+    deepest, name = -1, MEMORY
+    for cpu in active:
+        levels = reach.get(cpu, ())
+        depth = next(
+            (
+                index
+                for index, (_, size, sharers) in enumerate(levels)
+                if thread_bytes <= size / max(1, len(active.intersection(sharers)))
+            ),
+            len(levels),
+        )
+        own = levels[depth][0] if depth < len(levels) else MEMORY
+        if own == MEMORY:
+            return MEMORY
+        if depth > deepest:
+            deepest, name = depth, own
+    return name
+
+
+def _claims(machine: Machine, cpu: int) -> list[int]:
+    return [cache.size_bytes for cache in data_caches(machine, cpu)]
