@@ -122,6 +122,19 @@ std::optional<std::string> find_library(std::string_view name, std::string_view 
   return found == candidates.end() ? std::nullopt : std::optional(*found);
 }
 
+std::optional<std::string> find_allocator(const Allocator& allocator,
+                                          std::string_view library_path) {
+  for (const std::string_view library : allocator.libraries) {
+    if (library.empty()) {
+      continue;
+    }
+    if (auto path = find_library(library, library_path)) {
+      return path;
+    }
+  }
+  return std::nullopt;
+}
+
 bool is_known_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   return std::any_of(std::begin(kKnownPrefixes), std::end(kKnownPrefixes),
@@ -159,6 +172,16 @@ std::string without_allocators(std::string_view preload) {
   return kept;
 }
 
+std::vector<FoundAllocator> loadable_allocators(std::string_view library_path) {
+  std::vector<FoundAllocator> found;
+  for (const Allocator& known : kAllocators) {
+    if (auto path = find_allocator(known, library_path)) {
+      found.push_back({known.name, std::move(*path)});
+    }
+  }
+  return found;
+}
+
 std::string preload_for(std::string_view name, std::string_view preload,
                         std::string_view library_path) {
   if (name == "system") {
@@ -168,13 +191,8 @@ std::string preload_for(std::string_view name, std::string_view preload,
     if (known.name != name) {
       continue;
     }
-    for (const std::string_view library : known.libraries) {
-      if (library.empty()) {
-        continue;
-      }
-      if (const auto path = find_library(library, library_path)) {
-        return preload.empty() ? *path : *path + ":" + std::string(preload);
-      }
+    if (const auto path = find_allocator(known, library_path)) {
+      return preload.empty() ? *path : *path + ":" + std::string(preload);
     }
     throw Fault("--malloc " + std::string(name) + ": " + std::string(known.libraries[0]) +
                 " is not in the loader's path; install the package " + std::string(known.package));

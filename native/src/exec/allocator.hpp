@@ -16,6 +16,14 @@ namespace atl::exec {
 [[nodiscard]] std::string preload_for(std::string_view name, std::string_view preload,
                                       std::string_view library_path);
 
+struct FoundAllocator {
+  std::string_view name;  // as --malloc takes it
+  std::string path;       // what to preload
+};
+
+// Those that `preload_for` would find now, in the order in which --help names them.
+[[nodiscard]] std::vector<FoundAllocator> loadable_allocators(std::string_view library_path);
+
 // `preload` without known allocators; entries that stay are joined with ':'. Pure.
 [[nodiscard]] std::string without_allocators(std::string_view preload);
 

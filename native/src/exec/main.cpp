@@ -49,6 +49,7 @@ Memory (one of them; OS numbers of NUMA nodes)
 Process
   --malloc NAME    preload jemalloc, tcmalloc, mimalloc or tbbmalloc;
                    'system' removes such a preload
+  --list-mallocs   show which of them can be loaded: NAME, tab, PATH
   --no-thp         no transparent huge pages
   --machine FILE   places come from this file ('atoll topo --json') instead of
                    the live system: for chiplets that the system does not show
@@ -220,7 +221,11 @@ void show(const Options& options, const Changes& changes) {
 
 int run(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  if (options.help || options.version) {
+  if (options.list_mallocs) {
+    for (const FoundAllocator& found : loadable_allocators(environment("LD_LIBRARY_PATH"))) {
+      std::printf("%s\t%s\n", std::string(found.name).c_str(), found.path.c_str());
+    }
+  } else if (options.help || options.version) {
     std::fputs(options.help ? kHelp : "atoll-exec " ATOLL_VERSION "\n", stdout);
   } else {
     const Changes changes = plan(options);

@@ -12,7 +12,7 @@ namespace atl::exec {
 namespace {
 
 // Flags without a letter of numactl's.
-enum LongOnly : int { kMalloc = 256, kNoThp, kDryRun, kMachine, kHelp, kVersion };
+enum LongOnly : int { kMalloc = 256, kNoThp, kDryRun, kMachine, kListMallocs, kHelp, kVersion };
 
 constexpr option kLongOptions[] = {
     {"cpunodebind", required_argument, nullptr, 'N'},
@@ -27,6 +27,7 @@ constexpr option kLongOptions[] = {
     {"no-thp", no_argument, nullptr, kNoThp},
     {"dry-run", no_argument, nullptr, kDryRun},
     {"machine", required_argument, nullptr, kMachine},
+    {"list-mallocs", no_argument, nullptr, kListMallocs},
     {"help", no_argument, nullptr, kHelp},
     {"version", no_argument, nullptr, kVersion},
     {nullptr, 0, nullptr, 0},
@@ -121,6 +122,7 @@ Options parse_options(int argc, char** argv) {
       case kNoThp: options.no_thp = true; break;
       case kDryRun: options.dry_run = true; break;
       case kMachine: options.machine_file = optarg; break;
+      case kListMallocs: options.list_mallocs = true; return options;
       case kHelp: options.help = true; return options;
       case kVersion: options.version = true; return options;
       case ':': fail(refused_flag(argv) + ": a value is missing");

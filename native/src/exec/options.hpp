@@ -41,6 +41,7 @@ struct Options {
   std::string malloc;        // empty: as the user has it
   bool no_thp = false;
   bool dry_run = false;
+  bool list_mallocs = false;
   bool help = false;
   bool version = false;
   char** command = nullptr;  // null-terminated; points into argv
