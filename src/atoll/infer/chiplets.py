@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # tiles of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
 _LATENCY_BARS = Bars(first=math.log(1.15), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
+_OWN_LEVEL = 1.5
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ def infer(
             source="none", reasons=(reason,),
         )  # fmt: skip
     by_latency = None if latency_ns is None else _view(log_cost(latency_ns), "latency")
-    by_bandwidth = None if bandwidth_gbs is None else _view(log_cost(1 / bandwidth_gbs), "bandwidth")
+    by_bandwidth = (
+        None if bandwidth_gbs is None else _view(log_cost(1 / bandwidth_gbs), "bandwidth")
+    )
     return _answer(by_latency, by_bandwidth, numbers)
 
 
@@ -110,7 +113,7 @@ def _view(cost: Floats, unit: Unit) -> _View:
         whole = naming.completed(tiers[index], everyone)
         if whole is None:
             continue
-        upper = _step(cost, [*tiers[:index], whole], index, cores)
+        upper = _step(cost, tiers[: index + 1], index, cores)
         if naming.are_packages_above(upper, in_ns=in_ns):
             packages = tiers[index] = whole
             break
@@ -191,6 +194,7 @@ def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[in
                 "bandwidth", bandwidth.cost, bandwidth.cleaned, main.smt, chiplets,
                 main.packages, (chiplets, *([main.packages] if main.packages else [])), sure, (),
             )  # fmt: skip
+
     def named(groups: Iterable[Group]) -> tuple[Group, ...]:
         return tuple(sorted(tuple(sorted(numbers[pu] for pu in group)) for group in groups))
 
@@ -228,10 +232,37 @@ def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Grou
     level = _level_of_pairs(tiers, size)
     result = []
     for index, groups in enumerate(tiers):
-        median = _median(view.cost, level == index)
+        for part in _by_median(view.cost, level == index, groups):
+            figure = part[0] if view.unit == "latency" else 1 / part[0]
+            result.append((float(f"{figure:.4g}"), part[1]))
+    return result
+
+
+def _by_median(
+    cost: Floats, mask: Mask, groups: tuple[Group, ...]
+) -> list[tuple[float, tuple[Group, ...]]]:
+    """Groups of one tier whose medians differ by half are levels of their own: on a machine that
+    holds every line in one socket, the other socket's pairs are as slow as those across."""
+    alone = []
+    for group in groups:
+        inside = np.ix_(group, group)
+        median = _median(cost[inside], mask[inside])
         if not math.isnan(median):
-            figure = median if view.unit == "latency" else 1 / median
-            result.append((float(f"{figure:.4g}"), groups))
+            alone.append((median, group))
+    alone.sort()
+    parts: list[list[tuple[float, Group]]] = []
+    for item in alone:
+        if parts and item[0] < _OWN_LEVEL * parts[-1][0][0]:
+            parts[-1].append(item)
+        else:
+            parts.append([item])
+    result = []
+    for part in parts:
+        chosen = tuple(sorted(group for _, group in part))
+        of_part = np.zeros_like(mask)
+        for group in chosen:
+            of_part[np.ix_(group, group)] = True
+        result.append((_median(cost, mask & of_part), chosen))
     return result
 
 

@@ -68,7 +68,7 @@ def find_levels(cost: Floats, bars: Bars) -> Found:
         islands, refused = _islands(folded, bar, share)
         if not tiers:
             nearly = refused
-            islands = _look_inside(folded, islands, bar)
+            islands = _look_closer(folded, islands, bar)
         if not islands:
             break
         tiers.append(tuple(_unfold(island, units) for island in islands))
@@ -144,13 +144,37 @@ def _weigh_tree(
     return islands
 
 
-def _look_inside(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
-    """Parts of a contrast below the noise of a pair, in the whole or in large islands."""
-    if not islands:
-        return _parts(cost, tuple(range(len(cost))), bar)
+def _look_closer(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
+    """Parts of a contrast below the noise of a pair, in the whole and in large islands; and
+    members that the trees left beside the island they belong to."""
+    flat = _parts(cost, tuple(range(len(cost))), bar)
+    if _worth(flat) > _worth(islands):
+        islands = flat
     result = []
     for island in islands:
         result.extend(_parts(cost, island.members, bar) or [island])
+    return _adopted(cost, result, bar)
+
+
+def _adopted(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
+    """Single units join the island that they are as near to as its members are, if it stays
+    clear: noise leaves some out of a tree."""
+    noise = usual_noise(cost)
+    result = list(islands)
+    alone = set(range(len(cost))) - {unit for island in islands for unit in island.members}
+    for unit in sorted(alone):
+        reach = [float(cost[unit, list(island.members)].mean()) for island in result]
+        best = min(range(len(result)), key=reach.__getitem__, default=None)
+        if best is None or len(result[best].members) < 3:
+            continue
+        own = cost[np.ix_(result[best].members, result[best].members)]
+        if reach[best] > float(np.nanmean(own)) + result[best].evidence.contrast / 2:
+            continue
+        grown = tuple(sorted((*result[best].members, unit)))
+        found = weigh(cost, grown, noise)
+        clarity = found.clarity(bar) if found else 0.0
+        if found is not None and clarity >= 1.0:
+            result[best] = Island(grown, found, clarity)
     return result
 
 
