@@ -7,7 +7,6 @@ one axis, and both maps in one scale of colours. What is no difference stays gre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 import numpy as np
@@ -17,12 +16,13 @@ from rich.text import Text
 
 from atoll.infer.compare import Compared, Comparison
 from atoll.infer.relations import relations
+from atoll.inspect.verify import printable
 from atoll.report import profile_scale as scales
 from atoll.report.profile_charts import cdf_picture
 from atoll.report.profile_heat import pair_picture
 from atoll.report.profile_html import page
-from atoll.report.profile_picture import WIDTH, Picture, document, heading, line, text
-from atoll.report.profile_text import clean, table
+from atoll.report.profile_picture import WIDTH, Picture, document, escaped, heading, line, text
+from atoll.report.profile_text import table
 from atoll.report.profile_words import EMULATED, marked
 from atoll.report.words import plural
 from atoll.schema.profile import Figure, PairMatrix, Profile
@@ -51,12 +51,12 @@ def verdicts(found: Comparison) -> list[str]:
 def compare_text(found: Comparison) -> RenderableType:
     """Fits 80 columns; a difference is bold."""
     parts: list[RenderableType] = [
-        Text(clean(f"A: {found.a}"), style="bold"),
-        Text(clean(f"B: {found.b}"), style="bold"),
+        Text(printable(f"A: {found.a}"), style="bold"),
+        Text(printable(f"B: {found.b}"), style="bold"),
     ]
     if found.emulated:
         parts.append(Text(EMULATED, style="bold white on red"))
-    parts += [Text(clean(one)) for one in verdicts(found)]
+    parts += [Text(printable(one)) for one in verdicts(found)]
     for title, settings in (
         ("What the machines are", found.shapes),
         ("What else is not alike", found.settings),
@@ -65,7 +65,7 @@ def compare_text(found: Comparison) -> RenderableType:
         if rows:
             parts += [Text(), Text(title, style="bold"), table(("", "A", "B"), rows)]
     for topic, some in groupby(found.rows, key=lambda row: row.topic):
-        parts += [Text(), Text(clean(topic), style="bold")]
+        parts += [Text(), Text(printable(topic), style="bold")]
         parts.append(table(COLUMNS, [cells(row) for row in some]))
     parts += [Text(), Text(_FOOT, style="dim")]
     return Group(*parts)
@@ -180,7 +180,7 @@ def _ratios(found: Comparison) -> Picture | None:
             marks.append(line(low, y, high, y, f"line l{colour}"))
             marks.append(
                 f'<circle class="f{colour} l{colour}" cx="{middle:.1f}" cy="{y:.1f}" r="4">'
-                f"<title>{escape(tip)}</title></circle>"
+                f"<title>{escaped(tip)}</title></circle>"
             )
             words = _times(row.ratio.value) + (f" {row.better} better" if row.better else "")
             kind = "ink small bold" if row.better else "soft small"

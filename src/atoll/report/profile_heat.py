@@ -12,7 +12,6 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise, product
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from atoll.infer.relations import Arrangement, arrange, ordered
 from atoll.report import profile_scale as scales
-from atoll.report.profile_picture import WIDTH, Picture, heading, line, rect, text
+from atoll.report.profile_picture import WIDTH, Picture, escaped, heading, line, rect, text
 from atoll.report.profile_scale import Array, Unit
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix
@@ -287,7 +286,7 @@ def _node_grid(
             )
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{_ROW - 2:.1f}" '
-                f'rx="3" fill="{scales.hex_colour(share)}"><title>{escape(tip)}</title></rect>'
+                f'rx="3" fill="{scales.hex_colour(share)}"><title>{escaped(tip)}</title></rect>'
             )
             kind = "onbright" if scales.bright(share) else "ondark"
             words = ("" if cell.settled else "~") + scales.number(cell.value)

@@ -7,6 +7,8 @@ is.
 
 from __future__ import annotations
 
+from functools import cache
+
 import jinja2
 
 from atoll.report import profile_words as words
@@ -36,14 +38,18 @@ def profile_html(profile: Profile) -> str:
 
 def page(template: str, **values: object) -> str:
     """A template of this package, all text escaped."""
-    environment = jinja2.Environment(
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("atoll.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values)
 
 
 def _tables(profile: Profile) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from atoll.inspect.verify import printable
+
 WIDTH = 760
 _SPACE = 18
 
@@ -70,17 +72,22 @@ def document(pictures: Sequence[Picture], name: str) -> Markup:
     parts, y = [], 0.0
     for picture in pictures:
         parts.append(
-            f'<g role="img" aria-label="{escape(picture.name)}" '
+            f'<g role="img" aria-label="{escaped(picture.name)}" '
             f'transform="translate(0 {y:g})">{picture.body}</g>'
         )
         y += picture.height + _SPACE
     height = max(y - _SPACE, 1)
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="atoll-profile" role="group" '
-        f'aria-label="{escape(name)}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}"><title>{escape(name)}</title><style>{_style()}</style>'
+        f'aria-label="{escaped(name)}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}"><title>{escaped(name)}</title><style>{_style()}</style>'
         f'<rect class="page" width="{width:g}" height="{height:g}"/>{"".join(parts)}</svg>\n'
     )
+
+
+def escaped(words: str) -> str:
+    """Text of a file as SVG's: control characters are no XML at all."""
+    return escape(printable(words))
 
 
 def heading(title: str, subtitle: str) -> str:
@@ -91,7 +98,7 @@ def text(x: float, y: float, words: str, kind: str, anchor: str = "start", turn:
     turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turned}>'
-        f"{escape(words)}</text>"
+        f"{escaped(words)}</text>"
     )
 
 
@@ -100,7 +107,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
-    title = f"<title>{escape(tip)}</title>" if tip else ""
+    title = f"<title>{escaped(tip)}</title>" if tip else ""
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{height:.1f}">{title}</rect>'

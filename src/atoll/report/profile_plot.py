@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
 
-from atoll.report.profile_picture import SERIES, WIDTH, Picture, heading, line, rect, text
+from atoll.report.profile_picture import SERIES, WIDTH, Picture, escaped, heading, line, rect, text
 
 _LEFT, _RIGHT, _BOTTOM = 76.0, 160.0, 54.0
 _TOP = 96.0  # names of regions and marks stand above it
@@ -155,7 +154,7 @@ def _line(one: Series, number: int, index: int, x: Axis, y: Axis) -> list[str]:
             fill = f"f{number}" if p.settled else "hollow"
             parts.append(
                 f'<circle class="{fill} l{number}" cx="{left:.1f}" cy="{top:.1f}" r="3">'
-                f"<title>{escape(one.name)}: {escape(p.tip)}</title></circle>"
+                f"<title>{escaped(one.name)}: {escaped(p.tip)}</title></circle>"
             )
     return parts
 

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.infer.relations import Relation, arrange, ordered, relations
+from atoll.inspect.verify import printable
 from atoll.report import profile_scale as scales
 from atoll.report import profile_words as words
 from atoll.report.profile_heat import is_flat
@@ -37,10 +38,10 @@ _CURVE = 36  # columns of a distribution
 
 def profile_text(profile: Profile, *, colour: bool, ascii_only: bool = False) -> RenderableType:
     """`colour`: the terminal shows colours; else the maps are drawn in characters."""
-    parts: list[RenderableType] = [Text(clean(profile.machine_title), style="bold")]
+    parts: list[RenderableType] = [Text(printable(profile.machine_title), style="bold")]
     if profile.emulated:
         parts.append(Text(words.EMULATED, style="bold white on red"))
-    parts += [Text(clean(sentence)) for sentence in words.headline(profile)]
+    parts += [Text(printable(sentence)) for sentence in words.headline(profile)]
     parts += _list("Before you believe a figure", _doubts(profile), "yellow")
     latency = profile.core_latency_cas_ns or profile.core_latency_store_ns
     operation = "compare-and-swap" if profile.core_latency_cas_ns else "store and load"
@@ -86,19 +87,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for column in columns:
         found.add_column(column, overflow="fold")
     for row in rows:
-        found.add_row(*(Text(clean(cell)) for cell in row))
+        found.add_row(*(Text(printable(cell)) for cell in row))
     return found
 
 
 def _list(title: str, lines: Sequence[str], style: str) -> list[RenderableType]:
     if not lines:
         return []
-    entries = [Padding(Text(clean(one), style=style), (0, 0, 0, 2), expand=False) for one in lines]
+    entries = [
+        Padding(Text(printable(one), style=style), (0, 0, 0, 2), expand=False) for one in lines
+    ]
     return [Text(), Text(title, style="bold"), *entries]
-
-
-def clean(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 # ---- Maps -----------------------------------------------------------------------------------
