@@ -52,7 +52,8 @@ def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, .
             with run.another_probe(env) as probe:
                 runs += _of_one(run, probe, malloc, teams, place, len(mallocs))
         except ProbeMissing as fault:
-            run.leave_out("malloc", f"churn: a probe with {malloc.name} does not start: {fault}")
+            reason = str(fault).removesuffix("; reinstall atoll")
+            run.leave_out("malloc", f"churn: {malloc.name} cannot be preloaded: {reason}")
     return tuple(runs)
 
 

@@ -236,7 +236,7 @@ def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:
         case Kind.CACHE:
             found.caches = measure_caches(run)
         case Kind.STREAM:
-            found.stream = measure_stream(run)
+            found.stream = measure_stream(run, found.caches)
         case Kind.SHARING:
             found.sharing = measure_sharing(run)
         case Kind.CHURN:

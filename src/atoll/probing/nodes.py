@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from atoll.probing.places import CpuGroup, all_cache_bytes, node_groups
+from atoll.probing.places import CpuGroup, all_cache_bytes, coarse_first, node_groups
 from atoll.probing.requests import Chase, Load, Move
 from atoll.probing.run import Run
 from atoll.schema.profile import Figure, LoadedCurve, LoadedPoint, Mode, NodeMatrix
@@ -173,8 +173,9 @@ def _curves(
     curves = []
     for place, cell in enumerate(cells):
         chaser, *loaders = groups[cell.cpu_node]
-        points: list[LoadedPoint] = []
-        for number, gap in enumerate(gaps):
+        points: dict[int, LoadedPoint] = {}
+        # Idle and full load first: where time runs out, the curve is thinner and not shorter.
+        for number, index in enumerate(coarse_first(len(gaps))):
             what = f"loaded latency of node {cell.cpu_node} to memory of node {cell.memory_node}"
             share = (place + number / len(gaps)) / len(cells)
             run.report(1 - _LOADED_SHARE + _LOADED_SHARE * share, what)
@@ -184,21 +185,21 @@ def _curves(
                 node=cell.memory_node,
                 bytes=size,
                 loaders=tuple(loaders),
-                gap=gap,
+                gap=gaps[index],
                 budget_s=min(_MOST_S, _SAMPLING_SHARE * run.seconds_left() / asked),
             )
             answer = run.attempt(request, what)
             if answer is None:
                 break
             figure = run.figure(answer.load_ns, answer, node=cell.memory_node)
-            points.append(LoadedPoint(bandwidth_gbs=answer.gbs, latency_ns=figure))
+            points[index] = LoadedPoint(bandwidth_gbs=answer.gbs, latency_ns=figure)
         if points:
             curves.append(
                 LoadedCurve(
                     cpu_node=cell.cpu_node,
                     memory_node=cell.memory_node,
                     loaders=len(loaders),
-                    points=tuple(points),
+                    points=tuple(points[index] for index in sorted(points)),
                 )
             )
     return curves

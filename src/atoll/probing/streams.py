@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal
 
 from atoll.probing.errors import ProbeFault, ProbeMissing
-from atoll.probing.places import CpuGroup, chiplet_groups, coarse_first, core_cpus, node_groups
+from atoll.probing.places import CpuGroup, chiplet_groups, core_cpus, node_groups
 from atoll.probing.probe import Probe
 from atoll.probing.requests import Move, MoveAnswer
 from atoll.probing.run import Run
@@ -33,7 +33,7 @@ KERNELS = {
 }
 # Bytes of all arrays of all processes; the paper's range.
 SIZES = {
-    Mode.QUICK: (800_000, 24_000_000, 1_500_000_000),
+    Mode.QUICK: (800_000, 24_000_000, 192_000_000, 1_500_000_000),
     Mode.FULL: (
         800_000,
         3_000_000,
@@ -54,12 +54,38 @@ _PAGE_BYTES = 4096
 _SAMPLING_SHARE = 0.5
 _MOST_S = 0.4
 _LEAST_S = 0.002
-# Before processes begin together, each touches its memory, page by page, and warms up.
-_LEAD_S = 0.03
-_TOUCH_NS_PER_BYTE = 1.2
+# What a figure costs besides its sampling, guessed for a machine at rest: for each byte of a
+# thread, first touch page by page, then the passes before samples and the three at least.
+_BEGIN_S = 0.03
+_TOUCH_NS_PER_BYTE = 1.0
+_PASSES_NS_PER_BYTE = 2.0
 _SLICES = 12
-# Processes that ran side by side for less of their time did not run together.
+# Processes that ran side by side for less of their time did not quite run together; for less than
+# the second, not at all.
 _LEAST_COMMON = 0.8
+_LEAST_COMMON_AT_ALL = 0.5
+
+
+class Pace:
+    """How long figures take, learnt from those before: a busy machine takes many times as long."""
+
+    def __init__(self) -> None:
+        self._slowness = 1.0
+
+    def lead_s(self, thread_bytes: float) -> float:
+        """Until all processes have touched their memory and warmed up."""
+        return (_BEGIN_S + thread_bytes * _TOUCH_NS_PER_BYTE / 1e9) * self._slowness
+
+    def seconds(self, thread_bytes: float, sampling_s: float) -> float:
+        return self._guess_s(thread_bytes) * self._slowness + sampling_s
+
+    def took(self, thread_bytes: float, sampling_s: float, seconds: float) -> None:
+        """The worst counts: to be too late costs more than to leave a figure out."""
+        beside_s = seconds - sampling_s
+        self._slowness = max(self._slowness, beside_s / self._guess_s(thread_bytes))
+
+    def _guess_s(self, thread_bytes: float) -> float:
+        return _BEGIN_S + thread_bytes * (_TOUCH_NS_PER_BYTE + _PASSES_NS_PER_BYTE) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +107,7 @@ class Division:
 
 def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamRun, ...]:
     """`curves` say where a working set sits, if the cache curve was measured before."""
+    pace = Pace()
     reach = reaches(run.machine, core_cpus(run), curves)
     ways = divisions(run)
     runs: list[StreamRun] = []
@@ -93,7 +120,7 @@ def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamR
                 probes = [
                     stack.enter_context(run.another_probe()) for _ in range(len(division.processes))
                 ]
-                runs += _by(run, division, probes, reach, ends_s, (place, len(ways)))
+                runs += _by(run, division, probes, reach, pace, ends_s, (place, len(ways)))
         except ProbeMissing as fault:
             run.leave_out("processes", f"STREAM by {division.title}: {fault}")
     return tuple(runs)
@@ -160,16 +187,13 @@ def _by(
     division: Division,
     probes: Sequence[Probe],
     reach: dict[int, Reach],
+    pace: Pace,
     ends_s: float,
     turn: tuple[int, int],
 ) -> Iterator[StreamRun]:
     sizes = working_sets(run, division)
-    order = [sizes[index] for index in reversed(list(coarse_first(len(sizes))))]
-    # The largest first: it is what memory does; and the ends before what lies between.
-    order.sort(key=lambda size: (size != max(sizes), size != min(sizes)))
-    todo = [(kernel, size) for kernel in KERNELS[run.mode] for size in order]
-    if run.mode is Mode.QUICK:
-        todo.sort(key=lambda each: order.index(each[1]))
+    # By rising size, so that the pace is known before a size that may not end in time.
+    todo = [(kernel, size) for size in sizes for kernel in KERNELS[run.mode]]
     for number, (kernel, size) in enumerate(todo):
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
@@ -182,6 +206,11 @@ def _by(
         what = f"STREAM {kernel} over {gib(size)} by {division.title}"
         run.report((turn[0] + number / len(todo)) / turn[1], what)
         each_s = max(_LEAST_S, min(_MOST_S, _SAMPLING_SHARE * left_s / (len(todo) - number)))
+        thread_bytes = size / division.threads
+        if pace.seconds(thread_bytes, each_s) > left_s:
+            run.leave_out("no-time", f"{what}: would not end in the {left_s:.1f} s that are left")
+            continue
+        begin_s = run.elapsed_s()
         requests = [
             Move(cpus=cpus, node=None, bytes=share, op=kernel.value, budget_s=each_s)
             for cpus, share in zip(division.processes, shares(division, size), strict=True)
@@ -190,13 +219,14 @@ def _by(
             bandwidth = (
                 _alone(run, probes[0], requests[0], what)
                 if len(requests) == 1
-                else _together(run, probes, requests, each_s, what)
+                else _together(run, probes, requests, pace, what)
             )
         except ProbeFault as fault:
             run.leave_out(fault.code, f"{what}: {fault}")
             if not all(probe.usable for probe in probes):
                 return
             continue
+        pace.took(thread_bytes, each_s, run.elapsed_s() - begin_s)
         if bandwidth is not None:
             yield StreamRun(
                 kernel=kernel,
@@ -204,7 +234,7 @@ def _by(
                 per=division.per,
                 threads=division.threads,
                 working_set_bytes=size,
-                level=sits_in(reach, division.processes, size / division.threads),
+                level=sits_in(reach, division.processes, thread_bytes),
                 bandwidth_gbs=bandwidth,
             )
 
@@ -215,12 +245,12 @@ def _alone(run: Run, probe: Probe, request: Move, what: str) -> Figure | None:
 
 
 def _together(
-    run: Run, probes: Sequence[Probe], requests: Sequence[Move], run_s: float, what: str
+    run: Run, probes: Sequence[Probe], requests: Sequence[Move], pace: Pace, what: str
 ) -> Figure | None:
-    threads = sum(len(request.cpus) for request in requests)
-    touch_s = max(request.bytes / len(request.cpus) for request in requests)
-    lead_s = _LEAD_S + 0.001 * threads + touch_s * _TOUCH_NS_PER_BYTE / 1e9
-    start_ns = int((run.host.monotonic() + lead_s) * 1e9)
+    thread_bytes = max(request.bytes / len(request.cpus) for request in requests)
+    # Several passes: where each ends on its own, none is alone for long.
+    run_s = max(requests[0].budget_s, thread_bytes * _PASSES_NS_PER_BYTE / 1e9)
+    start_ns = int((run.host.monotonic() + pace.lead_s(thread_bytes)) * 1e9)
     timed = [
         Move(
             cpus=request.cpus,
@@ -237,6 +267,12 @@ def _together(
     if not _verified(run, answers, what):
         return None
     common = common_share(answers)
+    if common < _LEAST_COMMON_AT_ALL:
+        run.leave_out(
+            "not-together",
+            f"{what}: its processes ran side by side for {common:.0%} of their time: no figure",
+        )
+        return None
     if common < _LEAST_COMMON:
         run.notice(
             "not-together",
