@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,32 @@ def test_an_interrupt_leaves_no_file(
     out, err = capsys.readouterr()
     assert out == "" and err.endswith("atoll: interrupted\n")
     assert not output.exists() and saved(tmp_path) == []
+
+
+def test_ctrl_c_ends_the_real_one_and_all_of_it(tmp_path: Path) -> None:
+    """The terminal signals the whole group; nothing is left of it, and no file."""
+    output = tmp_path / "p.json"
+    argv = [sys.executable, "-m", "atoll", "measure", "--only", "latency,nodes", "-o", str(output)]
+    environ = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    with subprocess.Popen(
+        argv, stderr=subprocess.PIPE, text=True, env=environ, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as command:  # fmt: skip
+        assert command.stderr is not None
+        said = [command.stderr.readline() for _ in range(2)]
+        assert "measuring CPUs" in said[0] and said[1].startswith("[1/2]")
+        os.killpg(command.pid, signal.SIGINT)
+        assert command.stderr.read().endswith("atoll: interrupted\n")
+        assert command.wait(60) == 130
+    assert not output.exists() and saved(tmp_path) == []
+    assert [path for path in Path("/proc").glob("[0-9]*/environ") if _holds(path, tmp_path)] == []
+
+
+def _holds(environ: Path, folder: Path) -> bool:
+    try:
+        return str(folder).encode() in environ.read_bytes()
+    except OSError:  # it has just ended, or is somebody else's
+        return False
 
 
 # ---- Matrices from files

@@ -87,7 +87,7 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     seconds = estimate_s(mode=mode, only=kinds, machine=machine, cpus=chosen)
     click.echo(
         f"atoll: measuring CPUs {format_cpulist(chosen)}, {mode.value}: at most "
-        f"{_duration(seconds)}; other work on them spoils the figures",
+        f"{_duration(seconds)}; other work spoils the figures",
         err=True,
     )
     with measure_progress(kinds) as progress:
