@@ -34,7 +34,7 @@ class ScriptedProbe:
         self.closed = False
         self.requests: list[Fields] = []
         self._world = world
-        self._answers: list[str] = []
+        self._posted: list[tuple[float, Fields]] = []
 
     def send(self, line: str) -> None:
         if self.closed:
@@ -42,22 +42,24 @@ class ScriptedProbe:
         request = json.loads(line)
         self.requests.append(request)
         self._world.requests.append(request)
-        self._answers.append(line)
+        self._posted.append((self._world.host.now_s, request))
 
     def receive(self, *, timeout_s: float) -> str:
         if self.closed:
             raise EOFError
-        request = json.loads(self._answers.pop(0))
+        posted_s, request = self._posted.pop(0)
+        host = self._world.host
         answer = self._world.answer(request)
         if answer == "die":
             raise EOFError
-        if answer == "hang":
-            self._world.host.now_s += timeout_s
+        # Probes work at the same time: what counts is when it was asked.
+        took_s = answer["wall_ns"] / 1e9 if isinstance(answer, dict) else 0.0
+        done_s = max(host.now_s, posted_s + took_s)
+        if answer == "hang" or done_s > host.now_s + timeout_s:
+            host.now_s += timeout_s
             raise TimeoutError
-        if isinstance(answer, str):
-            return answer
-        self._world.host.now_s += answer["wall_ns"] / 1e9
-        return json.dumps(answer)
+        host.now_s = done_s
+        return answer if isinstance(answer, str) else json.dumps(answer)
 
     def last_words(self) -> str:
         return "a word\nof the probe"

@@ -143,8 +143,12 @@ class Run:
             for probe, request in requests:
                 probe.post(request, self._sampling, most_s=most_s)
                 posted.append((probe, request))
+            # One limit for all: they work at the same time.
+            timeout_s = max((self._timeout_s(request) for _, request in requests), default=0.0)
+            ends_s = self.host.monotonic() + timeout_s
             for probe, request in requests:
-                answers.append(probe.collect(request, timeout_s=self._timeout_s(request)))
+                left_s = max(0.0, ends_s - self.host.monotonic())
+                answers.append(probe.collect(request, timeout_s=left_s))
         except ProbeFault:
             for probe, _ in posted[len(answers) :]:
                 probe.close()
