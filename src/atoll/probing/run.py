@@ -99,6 +99,9 @@ class Run:
         self.hello: HelloAnswer = self._main.hello
         self.emulated = emulated(host, self.hello.hypervisor)
         self._sampling = Sampling(SETTLE, MOST_SAMPLES_EMULATED if self.emulated else MOST_SAMPLES)
+        if self.emulated:
+            # To start takes longer there than a mode's whole time.
+            self._started_s = host.monotonic()
 
     # -- asking ---------------------------------------------------------------------------------
 

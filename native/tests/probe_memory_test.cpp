@@ -1,0 +1,96 @@
+// Memory lies where it was asked for, and what cannot be had is refused before it is touched.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "available.hpp"
+#include "fault.hpp"
+#include "memory.hpp"
+
+namespace {
+
+using atl::probe::available_bytes;
+using atl::probe::Code;
+using atl::probe::Fault;
+using atl::probe::Memory;
+using atl::probe::page_bytes;
+
+// A node that has memory: 0, unless the tests are bound elsewhere.
+int a_node() {
+  const Memory memory(1, std::nullopt, false);
+  memory.touch();
+  return memory.report().nodes.begin()->first;
+}
+
+TEST(Memory, IsOnItsNodeWhenItIsMade) {
+  const int node = a_node();
+  const Memory memory(10 * page_bytes() + 1, node, false);
+  const auto report = memory.report();
+  EXPECT_EQ(report.nodes, (std::map<int, std::size_t>{{node, 11}}));
+  EXPECT_FALSE(report.huge);
+}
+
+TEST(Memory, IsNowhereUntilItIsTouched) {
+  const Memory memory(8 * page_bytes(), std::nullopt, false);
+  EXPECT_TRUE(memory.report().nodes.empty());
+  memory.touch(2 * page_bytes(), 3 * page_bytes());
+  std::size_t pages = 0;
+  for (const auto& [node, count] : memory.report().nodes) pages += count;
+  EXPECT_EQ(pages, 3U);
+}
+
+TEST(Memory, ReportsASampleOfALargePart) {
+  const Memory memory(5000 * page_bytes(), a_node(), false);
+  EXPECT_EQ(memory.report().nodes.begin()->second, 1024U);
+}
+
+TEST(Memory, HugePagesAreAlignedAndTold) {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string enabled;
+  std::getline(file, enabled);
+  if (enabled.empty() || enabled.find("[never]") != std::string::npos) {
+    GTEST_SKIP() << "transparent huge pages are off";
+  }
+  const std::size_t huge = atl::probe::huge_page_bytes();
+  ASSERT_GT(huge, page_bytes());
+  const Memory memory(4 * huge, std::nullopt, true);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % huge, 0U);
+  EXPECT_FALSE(memory.report().huge);  // asked for, but none there
+  memory.touch();
+  // A fragmented machine may have none to give: then the report has to say so, as smaps does.
+  static_cast<void>(memory.report());
+}
+
+Code code_of(std::size_t bytes, std::optional<int> node) {
+  try {
+    const Memory memory(bytes, node, false);
+  } catch (const Fault& fault) {
+    return fault.code();
+  }
+  return Code::kKernel;
+}
+
+TEST(Memory, MoreThanThereIsIsRefused) {
+  EXPECT_EQ(code_of(std::size_t{1} << 46, std::nullopt), Code::kMemory);
+  EXPECT_EQ(code_of(available_bytes(std::nullopt) + (1 << 20), std::nullopt), Code::kMemory);
+  EXPECT_EQ(code_of(std::size_t{1} << 46, a_node()), Code::kMemory);
+}
+
+TEST(Memory, ANodeThatIsNotThereIsRefused) {
+  EXPECT_EQ(code_of(page_bytes(), 4000), Code::kMemory);
+}
+
+TEST(Available, IsSomethingAndNoMoreThanTheMachineHas) {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::uint64_t total_kib = 0;
+  file >> key >> total_kib;
+  ASSERT_EQ(key, "MemTotal:");
+  EXPECT_GT(available_bytes(std::nullopt), 0U);
+  EXPECT_LT(available_bytes(std::nullopt), total_kib * 1024);
+}
+
+}  // namespace
