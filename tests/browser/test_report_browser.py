@@ -5,44 +5,17 @@ The screenshots go to $ATOLL_SCREENSHOTS, else to the test's temporary folder.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 from atoll.bench.results import read_results
 from atoll.report.render import render
+from tests.browser.pages import NARROW, WIDE, get_log, requests, show
 
 RECORDED = Path(__file__).parent.parent / "data" / "bench-duckdb.jsonl"
-WIDE, NARROW = 1100, 420
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
-    if driver is None or chromium is None:
-        pytest.skip("chromium is not installed; apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",  # it opens only our own file, and root has no other way
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
 
 
 @pytest.fixture(scope="module")
@@ -50,46 +23,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render(read_results(RECORDED), "html"), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def screenshots(tmp_path: Path) -> Path:
-    folder = Path(os.environ.get("ATOLL_SCREENSHOTS") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None:
-    """Open the page in a window of that width, as tall as the page."""
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    resize(browser, width, 900)
-    for log in ("browser", "performance"):
-        get_log(browser, log)  # forget what earlier pages said
-    browser.get(page.as_uri())
-    resize(browser, width, browser.execute_script("return document.body.scrollHeight"))
-
-
-def get_log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]  # selenium
-    return entries
-
-
-def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def requests(browser: webdriver.Chrome) -> list[str]:
-    """Every address that the page asked for since `show`."""
-    events: list[dict[str, Any]] = [
-        json.loads(entry["message"])["message"] for entry in get_log(browser, "performance")
-    ]
-    return [
-        event["params"]["request"]["url"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])

@@ -1,0 +1,44 @@
+"""Opening a page of ours, and what it did then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+
+WIDE, NARROW = 1100, 420
+
+
+def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None:
+    """Open the page in a window of that width, as tall as the page."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    resize(browser, width, 900)
+    for log in ("browser", "performance"):
+        get_log(browser, log)  # forget what earlier pages said
+    browser.get(page.as_uri())
+    resize(browser, width, browser.execute_script("return document.body.scrollHeight"))
+
+
+def get_log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]  # selenium
+    return entries
+
+
+def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def requests(browser: webdriver.Chrome) -> list[str]:
+    """Every address that the page asked for since `show`."""
+    events: list[dict[str, Any]] = [
+        json.loads(entry["message"])["message"] for entry in get_log(browser, "performance")
+    ]
+    return [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
