@@ -1,6 +1,7 @@
 // For the tests of the probe: the CPUs of this process, and a request's answer.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <string>

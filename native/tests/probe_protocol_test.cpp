@@ -42,9 +42,9 @@ TEST(Hello, TellsWhatItMeasuresWith) {
 }
 
 TEST(Protocol, RefusesWhatIsNoRequest) {
-  for (const std::string line : {"", "xx", "[]", "3", "null", "{", "{}", R"({"do":3})",
-                                 R"({"do":"nothing"})", R"({"do":"two\nlines"})", "\xff\xfe",
-                                 R"({"do":"hello"} trailing)"}) {
+  for (const std::string line :
+       {"", "xx", "[]", "3", "null", "{", "{}", R"({"do":3})", R"({"do":"nothing"})",
+        R"({"do":"two\nlines"})", "\xff\xfe", R"({"do":"hello"} trailing)"}) {
     EXPECT_EQ(code_of(line), "argument") << line;
   }
   // A refusal stays one line, and JSON, whatever it quotes.
@@ -58,9 +58,9 @@ TEST(Protocol, RefusesFieldsThatAreMissingWrongOrOutOfRange) {
     request[field] = value;
     return code_of(request);
   };
-  for (const Json& cpus : {Json(), Json(3), Json::array(), Json{0}, Json{0, 0}, Json{0, 1, 2},
-                           Json{-1, 0}, Json{0, 0.5}, Json{0, "1"}, Json{0, UINT64_MAX},
-                           Json{0, INT64_MAX}, Json{0, 1 << 20}}) {
+  for (const Json& cpus :
+       {Json(), Json(3), Json::array(), Json{0}, Json{0, 0}, Json{0, 1, 2}, Json{-1, 0},
+        Json{0, 0.5}, Json{0, "1"}, Json{0, UINT64_MAX}, Json{0, INT64_MAX}, Json{0, 1 << 20}}) {
     EXPECT_EQ(with("cpus", cpus), "argument") << cpus;
   }
   for (const Json& home : {Json(), Json(2), Json(-1), Json("0"), Json(0.0), Json(true)}) {
@@ -127,8 +127,12 @@ TEST_F(Pair, PingTakesThreeSamplesWithoutABudgetAndNoMoreThanAllowed) {
 
 TEST_F(Pair, PingsNullRunHasOneThread) {
   for (const char* const op : {"cas", "store"}) {
-    const Json answered = asked({{"do", "ping"}, {"cpus", cpus_}, {"home", 1}, {"op", op},
-                                 {"null", true}, {"budget_ns", 1'000'000}});
+    const Json answered = asked({{"do", "ping"},
+                                 {"cpus", cpus_},
+                                 {"home", 1},
+                                 {"op", op},
+                                 {"null", true},
+                                 {"budget_ns", 1'000'000}});
     ASSERT_TRUE(answered.at("ok").get<bool>()) << answered;
     expect_positive(answered.at("one_way_ns"));
     expect_at_home(answered, {cpus_[0]});
@@ -138,8 +142,12 @@ TEST_F(Pair, PingsNullRunHasOneThread) {
 TEST_F(Pair, PipeCarriesWhatWasWritten) {
   for (const std::size_t bytes : {64U, 192U, 4096U, 1U << 20}) {
     for (const bool null_run : {false, true}) {
-      const Json answered = asked({{"do", "pipe"}, {"cpus", cpus_}, {"home", 1}, {"bytes", bytes},
-                                   {"null", null_run}, {"budget_ns", 1'000'000}});
+      const Json answered = asked({{"do", "pipe"},
+                                   {"cpus", cpus_},
+                                   {"home", 1},
+                                   {"bytes", bytes},
+                                   {"null", null_run},
+                                   {"budget_ns", 1'000'000}});
       ASSERT_TRUE(answered.at("ok").get<bool>()) << answered;
       EXPECT_TRUE(answered.at("verified").get<bool>());
       expect_positive(answered.at("gbs"));
