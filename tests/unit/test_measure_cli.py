@@ -206,18 +206,25 @@ def test_ctrl_c_ends_the_real_one_and_all_of_it(tmp_path: Path) -> None:
         assert command.stderr is not None
         said = [command.stderr.readline() for _ in range(2)]
         assert "measuring CPUs" in said[0] and said[1].startswith("[1/2]")
+        probes = _children(command.pid)
+        assert probes
         os.killpg(command.pid, signal.SIGINT)
         assert command.stderr.read().endswith("atoll: interrupted\n")
         assert command.wait(60) == 130
     assert not output.exists() and saved(tmp_path) == []
-    assert [path for path in Path("/proc").glob("[0-9]*/environ") if _holds(path, tmp_path)] == []
+    assert not [pid for pid in probes if Path(f"/proc/{pid}").exists()]
 
 
-def _holds(environ: Path, folder: Path) -> bool:
+def _children(parent: int) -> list[int]:
+    return [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat")
+            if _parent(stat) == parent]  # fmt: skip
+
+
+def _parent(stat: Path) -> int:
     try:
-        return str(folder).encode() in environ.read_bytes()
-    except OSError:  # it has just ended, or is somebody else's
-        return False
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has just ended
+        return 0
 
 
 # ---- Matrices from files

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from pathlib import Path
 
 import click
 
+from atoll.cli.terminal import can_draw, has_colour, show, width
 from atoll.errors import AtollError, NotPermitted, UsageError
 from atoll.probing import profiles
 from atoll.schema.cpulist import format_cpulist
@@ -51,6 +50,8 @@ def command(
     The profile is saved in Atoll's state folder, where topo and plan find it. With --latency-csv
     or --bandwidth-csv a matrix of any machine is judged instead ("-" is stdin).
     """
+    # Before numpy comes in, which would start a thread for each CPU.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if latency_csv is not None or bandwidth_csv is not None:
         _refuse_measuring(mode, only, cpus, output)
         _infer(latency_csv, bandwidth_csv, as_json)
@@ -121,22 +122,9 @@ def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError
 
 
 def _show(profile: Profile) -> None:
-    from rich.console import Console
-
     from atoll.report.profile_text import profile_text
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    found = profile_text(profile, colour=colour, ascii_only=not _can_draw())
-    Console(highlight=False, width=max(60, _width())).print(found)
-
-
-def _can_draw() -> bool:
-    """Whether stdout's encoding knows the characters of the maps."""
-    try:
-        "▀░█".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    show(profile_text(profile, colour=has_colour(), ascii_only=not can_draw()))
 
 
 def _refuse_measuring(*options: str | None) -> None:
@@ -179,7 +167,7 @@ def _infer(latency_csv: str | None, bandwidth_csv: str | None, as_json: bool) ->
         return
     from atoll.report.inference_text import inference_text
 
-    click.echo(inference_text(found, width=_width()), nl=False)
+    click.echo(inference_text(found, width=width()), nl=False)
 
 
 def _read(path: str) -> str:
@@ -200,7 +188,3 @@ def _named(path: str) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _width() -> int:
-    return max(40, min(shutil.get_terminal_size((80, 50)).columns, 120))

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from atoll.cli import terminal
 from atoll.errors import UsageError
 from atoll.probing.profiles import find, read
 from atoll.schema.profile import Profile
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -56,7 +51,9 @@ def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) 
     elif not written:
         from atoll.report.profile_text import profile_text
 
-        _print(profile_text(profile, colour=_colour(), ascii_only=not _can_draw()))
+        terminal.show(
+            profile_text(profile, colour=terminal.has_colour(), ascii_only=not terminal.can_draw())
+        )
 
 
 @command.command("compare", epilog="Example: atoll profile compare nps1.json nps4.json")
@@ -89,7 +86,7 @@ def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None
     elif not written:
         from atoll.report.profile_compare import compare_text
 
-        _print(compare_text(found))
+        terminal.show(compare_text(found))
 
 
 def _own() -> Profile:
@@ -109,23 +106,3 @@ def _write(written: list[tuple[Path, str]]) -> None:
     for path, content in written:
         write_atomic(path, content)
         click.echo(path, err=True)
-
-
-def _print(found: RenderableType) -> None:
-    from rich.console import Console
-
-    width = min(max(shutil.get_terminal_size((80, 50)).columns, 60), 120)
-    Console(highlight=False, width=width).print(found)
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _can_draw() -> bool:
-    """Whether stdout's encoding knows the characters of the maps."""
-    try:
-        "▀░█".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

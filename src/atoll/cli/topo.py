@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from typing import Any
 
 import click
 
 from atoll.cli.machine import machine_for, profile_option
+from atoll.cli.terminal import can_draw, has_colour, width
 from atoll.errors import UsageError
 from atoll.report.terminal import Line, Style, machine_picture
 
@@ -69,11 +68,11 @@ def command(
         size = shutil.get_terminal_size((80, 50))
         picture = machine_picture(
             machine,
-            width=max(40, min(size.columns, 120)),
+            width=width(),
             height=max(size.lines, 50) - 2,
-            ascii_only=not _can_draw(),
+            ascii_only=not can_draw(),
         )
-        click.echo("\n".join(_coloured(line) for line in picture), color=_colour())
+        click.echo("\n".join(_coloured(line) for line in picture), color=has_colour())
     for warning in machine.warnings:
         click.echo(f"atoll: warning: {warning.message} [{warning.code}]", err=True)
 
@@ -83,16 +82,3 @@ def _coloured(line: Line) -> str:
         click.style(span.text, **_STYLES[span.style]) if _STYLES[span.style] else span.text
         for span in line
     ).rstrip()
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _can_draw() -> bool:
-    """Whether stdout's encoding knows the characters of the picture."""
-    try:
-        "╭■▣╌".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
