@@ -25,7 +25,7 @@ from atoll.report.profile_html import profile_html
 from atoll.report.profile_svg import chapters, profile_svg
 from atoll.report.profile_text import profile_text
 from atoll.schema.base import parse
-from atoll.schema.profile import Inference, Profile
+from atoll.schema.profile import Inference, Notice, Profile
 from tests.unit import profiles
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -109,6 +109,15 @@ def test_left_out_and_unsettled_are_said() -> None:
     assert loose == 20 + 2 + 16 and whole > 3 * 48 * 47
     text = printed(MADE["epyc"])
     assert "~198" in text and "misconfigured?" in text and "38 of" in text
+
+
+def test_a_disturbance_is_told_once() -> None:
+    notice = Notice(code="disturbed", message="latency: other processes took 30% of the CPU time")
+    quiet, told = (
+        MADE["epyc"].model_copy(update={"notices": some}) for some in ((), (notice,))
+    )  # fmt: skip
+    assert sum("other processes" in line for line in words.doubts(quiet)) == 1
+    assert sum("other processes" in line for line in words.doubts(told)) == 1
 
 
 def test_cells_show_measured_blank_and_unsettled() -> None:

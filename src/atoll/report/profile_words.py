@@ -154,7 +154,11 @@ def doubts(profile: Profile) -> list[str]:
             f"{loose:,} of {all_:,} figures did not settle within {profile.settle:.0%} in the time "
             "given; they are kept as they came and marked with ~".replace("%", " %")
         )
+    # Probing tells what was too much; what stayed below is told here, once.
+    told = {one.message.partition(":")[0] for one in profile.notices if one.code == "disturbed"}
     for one in profile.watch:
+        if one.kind.value in told:
+            continue
         words = [
             f"{share:.0%} {what}".replace("%", " %")
             for share, what in (
