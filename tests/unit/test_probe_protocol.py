@@ -33,7 +33,26 @@ json_values = st.recursive(
     max_leaves=4,
 )
 fields = st.sampled_from(
-    ["home", "op", "null", "budget_ns", "settle", "samples", "node", "bytes", "huge", "gap", "iterations", "operations", "seed", "store", "isa", "start_ns", "run_ns", "loaders"]
+    [
+        "home",
+        "op",
+        "null",
+        "budget_ns",
+        "settle",
+        "samples",
+        "node",
+        "bytes",
+        "huge",
+        "gap",
+        "iterations",
+        "operations",
+        "seed",
+        "store",
+        "isa",
+        "start_ns",
+        "run_ns",
+        "loaders",
+    ]
 )
 requests = st.builds(
     # The CPUs come last, so that no mutation makes a kernel really run.
