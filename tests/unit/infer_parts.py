@@ -165,9 +165,8 @@ def gradients() -> list[Made]:
         made.append(Made(f"slow and fast cores, {count}", _blank(near[:, None] + near[None])))
         far = np.maximum(near[:, None], near[None]) * 2
         made.append(Made(f"the slower of two, {count}", _blank(far)))
-    for count in (2, 3, 4, 6, 8, 16, 64):
-        made.append(Made(f"flat, {count}", _blank(np.full((count, count), 46.0))))
-    return made
+    flat = [(count, np.full((count, count), 46.0)) for count in (2, 3, 4, 6, 8, 16, 64)]
+    return made + [Made(f"flat, {count}", _blank(values)) for count, values in flat]
 
 
 def tiles(

@@ -16,7 +16,7 @@ import numpy as np
 
 from atoll.infer import naming
 from atoll.infer.cleaning import Cleaned, clean
-from atoll.infer.levels import Bars, Found, Island, find_levels, fold
+from atoll.infer.levels import Bars, Found, find_levels, fold
 from atoll.infer.matrix import log_cost
 from atoll.infer.smt import smt_pairs
 from atoll.schema.profile import Inference, Level
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     Unit = Literal["latency", "bandwidth"]
 
 # A mesh differs by as much as a third from corner to corner but by a tenth to the cores next
-# door; a sixth of latency is the least step between groups that is believed. In bandwidth the
+# door; a fifth of latency is the least step between groups that is believed. In bandwidth the
 # tiles of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
-_LATENCY_BARS = Bars(first=math.log(1.15), folded=math.log(1.08))
+_LATENCY_BARS = Bars(first=math.log(1.20), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
-_OWN_LEVEL = 1.5
+_OWN_LEVEL = 1.5  # times the median of a group of the same level
+_OWN_PAIRS = 40  # figures that a median of its own needs, so that noise makes no levels
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ def _view(cost: Floats, unit: Unit) -> _View:
     sure = _sureness(found, bars)
     everyone = range(len(cost))
     if not tiers:
-        view = _View(unit, cost, cleaned, smt, (), (), (), sure, ())
-        return view
+        return _View(unit, cost, cleaned, smt, (), (), (), sure, ())
     step = _step(cost, tiers, 0, cores)
     others = sum(not any(set(core) <= set(g) for g in tiers[0]) for core in cores)
     whole = naming.completed(tiers[0], everyone)
@@ -152,7 +152,7 @@ def _level_of_pairs(tiers: Sequence[tuple[Group, ...]], size: int) -> Counts:
 def _median(cost: Floats, mask: Mask) -> float:
     chosen = cost[mask]
     chosen = chosen[~np.isnan(chosen)]
-    return math.exp(float(np.median(chosen))) if len(chosen) else math.nan
+    return float(np.exp(np.median(chosen))) if len(chosen) else math.nan
 
 
 def _sureness(found: Found, bars: Bars) -> float:
@@ -160,14 +160,8 @@ def _sureness(found: Found, bars: Bars) -> float:
     refused candidate stays under it: a half at the bar itself."""
     if not found.tiers:
         return 1 - 0.5 * found.nearly**2
-    margins = sorted(_margin(island, bars) for island in found.tiers[0])
-    return 1 - 0.5 * margins[len(margins) // 4] ** -1.5
-
-
-def _margin(island: Island, bars: Bars) -> float:
-    evidence = island.evidence
-    contrast = evidence.contrast / max(bars.first, 1.25 * evidence.chance)
-    return max(1.0, contrast) * min(1.0, evidence.separation / 0.8)
+    margins = sorted(max(1.0, i.evidence.margin(bars.first)) for i in found.tiers[0])
+    return 1 - 0.5 / math.pow(margins[len(margins) // 4], 1.5)
 
 
 def _by_prior(odds: float) -> str:
@@ -232,7 +226,14 @@ def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Grou
     level = _level_of_pairs(tiers, size)
     result = []
     for index, groups in enumerate(tiers):
-        for part in _by_median(view.cost, level == index, groups):
+        mask = level == index
+        split = min(int(mask[np.ix_(group, group)].sum()) for group in groups) >= _OWN_PAIRS
+        parts = (
+            _by_median(view.cost, mask, groups) if split else [(_median(view.cost, mask), groups)]
+        )
+        for part in parts:
+            if math.isnan(part[0]):
+                continue
             figure = part[0] if view.unit == "latency" else 1 / part[0]
             result.append((float(f"{figure:.4g}"), part[1]))
     return result

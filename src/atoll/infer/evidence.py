@@ -9,8 +9,8 @@ contrast    from inside the group to those who are nearest to it outside (as man
             members: the group next door)
 corrected   the same, less what a faster kind of core explains (cost = a_i + a_j): twice the
             cost across, less the cost inside, less the cost among the nearest outsiders
-separation  the worst member against the nearest outsider, over the contrast: 1 for an island,
-            about 0 for a cut through a gradient
+separation  the worst member against the nearest outsider, and against its own way next door,
+            over the contrast: 1 for an island, about 0 for a cut through a gradient
 order       how often a pair inside is nearer than a pair across (AUC, Mann and Whitney 1947)
 
 and all are held against what noise alone can give: among all groups of g of m PUs the tightest
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 SEPARATION = 0.4  # half way between an island and a gradient, less what noise takes
+FULL_SEPARATION = 0.8  # below it, more contrast is asked for
+_LARGEST_ALLOWANCE = 0.35  # of the contrast: noise alone never carries a group over the bar
 _BEYOND_CHANCE = 1.25  # times the bound
 _USUAL_WORTH = 10
 _NOISE_QUANTILE = 1.5  # standard errors that the worst member may be off by noise
@@ -50,7 +52,13 @@ class Evidence:
     def clarity(self, least_contrast: float) -> float:
         """How far it clears the bar: 1 just clears it, below 1 does not."""
         bar = max(least_contrast, _BEYOND_CHANCE * self.chance)
-        return min(self.contrast / bar, self.separation / SEPARATION, self.order / self.least_order)
+        believed = self.contrast / bar * min(1.0, self.separation / FULL_SEPARATION)
+        return min(believed, self.separation / SEPARATION, self.order / self.least_order)
+
+    def margin(self, least_contrast: float) -> float:
+        """`clarity` without the tests that are passed or not."""
+        bar = max(least_contrast, _BEYOND_CHANCE * self.chance)
+        return self.contrast / bar * min(1.0, self.separation / FULL_SEPARATION)
 
     @property
     def least_order(self) -> float:
@@ -85,8 +93,12 @@ def weigh(cost: Floats, group: Group, usual_noise: float) -> Evidence | None:
     contrast = min(plain, corrected)
     noise = _noise(own_pairs, across, usual_noise)
     allowance = _NOISE_QUANTILE * noise * math.sqrt(1 / (count - 1) + 1 / count)
+    # Two ways to be at the edge: an outsider as near as a member, a member as near to next door.
     gap = float(approach.min()) - float(own.max())
-    separation = (gap + allowance) / plain if plain > 0 else 0.0
+    own_gap = float((across.mean(axis=0) - own).min())
+    separation = 0.0
+    if plain > 0:
+        separation = min(gap, own_gap) / plain + min(allowance / plain, _LARGEST_ALLOWANCE)
     order = _order(near_values, across.ravel())
     chance = 2 * noise * math.sqrt(math.log(math.e * size / count) / (count - 1))
     return Evidence(contrast, min(separation, 1.0), order, noise, chance)

@@ -31,6 +31,11 @@ _LEAST_TO_PART = 8  # units; smaller sets have no average to speak of
 # tenth of the step out of it. Folded groups have next to no speckle left.
 _SHARE_OF_PARENT = 0.25
 _SHARE_OF_PARENT_FOLDED = 0.10
+_LONE_BAR = math.log(1.5)  # one group amid cores without any is seldom what a machine is
+_PEERS = 3
+_PEER_CLARITY = 0.7
+_CLEAR_SHARE = 0.75
+_OTHER_SIZE = 4
 _PAIR_BAR = math.log(1.4)  # a group of two rests on one figure
 
 
@@ -69,6 +74,8 @@ def find_levels(cost: Floats, bars: Bars) -> Found:
         if not tiers:
             nearly = refused
             islands = _look_closer(folded, islands, bar)
+            if len(islands) == 1 and islands[0].evidence.margin(_LONE_BAR) < 1.0:
+                islands = []
         if not islands:
             break
         tiers.append(tuple(_unfold(island, units) for island in islands))
@@ -119,6 +126,7 @@ def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], floa
         weighed = _weigh_tree(cost, tree, bar, share, noise)
         nearly = max([nearly, *(i.clarity for i in weighed if i.clarity < 1.0)])
         chosen = _smallest([island for island in weighed if island.clarity >= 1.0])
+        chosen = _with_peers(chosen, weighed)
         if _worth(chosen) > _worth(best):
             best = chosen
     return best, nearly
@@ -186,14 +194,19 @@ def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:
     noise = usual_noise(inner)
     best: list[Island] = []
     for groups in partitions(inner, min(_MOST_PARTS, len(members) // 3)):
+        sizes = sorted(map(len, groups))
+        if sizes[-1] >= _OTHER_SIZE * sizes[(len(sizes) - 1) // 2]:
+            continue
         islands = []
         for group in groups:
             found = weigh(inner, group, noise)
             clarity = found.clarity(bar) if found else 0.0
-            if found is None or clarity < 1.0:
+            if found is None or clarity < (_PEER_CLARITY if len(groups) > _PEERS else 1.0):
                 break
             islands.append(Island(tuple(int(index[i]) for i in group), found, clarity))
-        if len(islands) == len(groups) and _worth(islands) > _worth(best):
+        clear = sum(island.clarity >= 1.0 for island in islands)
+        whole = len(islands) == len(groups) and clear >= _CLEAR_SHARE * len(groups)
+        if whole and _worth(islands) > _worth(best):
             best = islands
     return best
 
@@ -206,6 +219,25 @@ def _smallest(islands: list[Island]) -> list[Island]:
             chosen.append(island)
             taken.update(island.members)
     return chosen
+
+
+def _with_peers(chosen: list[Island], weighed: list[Island]) -> list[Island]:
+    """What a group lacks, three of its like make up for; what is many times their size is a
+    level of its own, and is found again when these are folded."""
+    if len(chosen) < _PEERS:
+        return chosen
+    sizes = sorted(len(island.members) for island in chosen)
+    usual = sizes[(len(sizes) - 1) // 2]
+    chosen = [island for island in chosen if len(island.members) < _OTHER_SIZE * usual]
+    taken = {unit for island in chosen for unit in island.members}
+    likely = [
+        island
+        for island in weighed
+        if _PEER_CLARITY <= island.clarity < 1.0
+        and usual <= len(island.members) <= sizes[-1]
+        and taken.isdisjoint(island.members)
+    ]
+    return chosen + _smallest(likely)
 
 
 def _worth(islands: list[Island]) -> float:

@@ -8,6 +8,7 @@ UsageError of one line that names the row and the column as an editor counts the
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def parse_matrix(text: str, *, where: str) -> Floats:
     rows = _rows(text)
     if not any(_is_number(cell) for row in rows for cell in row.cells):
         raise UsageError(f"{where}: holds no numbers; expected a square matrix, one row a line")
-    rows, first_column = _without_labels(rows, where)
+    rows, first_column = _without_labels(rows)
     size = _size(rows, where)
     matrix = np.full((size, size), np.nan)
     for i, row in enumerate(rows):
@@ -108,7 +109,7 @@ def _without_trailing_mark(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-def _without_labels(rows: list[_Row], where: str) -> tuple[list[_Row], int]:
+def _without_labels(rows: list[_Row]) -> tuple[list[_Row], int]:
     """The rows without a header line and a label column; how many columns were taken off."""
     head, body = rows[0], rows[1:]
     if body and _numbered_both_ways(rows):
@@ -141,12 +142,16 @@ def _consecutive(cells: list[str]) -> bool:
     if not cells or not all(re.fullmatch(r"\d{1,6}", cell, re.ASCII) for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
-    steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
     return all(step > 0 for step in steps) and (numbers[0] == 0 or steps == {1})
 
 
 def _is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
+
+
+def _is_positive(cell: str) -> bool:
+    return _is_number(cell) and float(cell) > 0
 
 
 def _is_word(cell: str) -> bool:
@@ -163,11 +168,12 @@ def _size(rows: list[_Row], where: str) -> int:
         raise UsageError(f"{where}: {size} rows; at most {_LARGEST} PUs are taken")
     widths = [len(row.cells) for row in rows]
     lower = all(w <= i + 1 for i, w in enumerate(widths)) and widths[-1] >= size - 1
-    if lower and widths[-1] == size - 1 and widths[0] == 1 and _is_number(rows[0].cells[0]):
-        size += 1  # a lower triangle whose first, empty line was left out
-        rows.insert(0, _Row(rows[0].line, []))
     if size == 1 and widths[0] == 1:
         raise UsageError(f"{where}: one figure only; a matrix of at least two PUs is needed")
+    if widths == list(range(1, size + 1)) and all(_is_positive(row.cells[-1]) for row in rows):
+        # A lower triangle without the diagonal, whose first line is empty and was dropped.
+        rows.insert(0, _Row(rows[0].line, []))
+        return size + 1
     if lower:
         return size
     for row, width in zip(rows, widths, strict=True):

@@ -59,7 +59,7 @@ def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
     if largest > _LARGE_CORES:
         odds += 2.5
     elif largest <= _SMALL_CORES:
-        odds -= 4.0
+        odds -= 6.0
     if len(step.groups) > _MANY:
         odds -= 3.0
     if max(step.cores) > _ALIKE * min(step.cores):

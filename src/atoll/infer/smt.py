@@ -47,7 +47,7 @@ def smt_pairs(cost: Floats, *, in_ns: bool) -> list[Group]:
         return []
     ruled = _by_rule(cost, certain, bound)
     taken = {pu for pair in ruled for pu in pair}
-    rest = [
+    rest: list[Group] = [
         pair
         for pair, contrast in matched.items()
         if contrast >= _FAIR and cost[pair] < bound and taken.isdisjoint(pair)
@@ -83,7 +83,7 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
     if len(following) < max(2, _RULE_SHARE * len(certain)):
         return list(certain)
     starts = sorted({i % (2 * step) for i, _ in following})
-    ruled = [
+    ruled: list[Group] = [
         (i, i + step)
         for i in range(len(cost) - step)
         if i % (2 * step) in starts
@@ -92,7 +92,7 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
         and cost[i, i + step] < _usual(cost, i, i + step) - _SOME
     ]
     taken = {pu for pair in ruled for pu in pair}
-    return ruled + [pair for pair in certain if taken.isdisjoint(pair)]
+    return [*ruled, *(pair for pair in certain if taken.isdisjoint(pair))]
 
 
 def _usual(cost: Floats, i: int, j: int) -> float:
