@@ -26,7 +26,6 @@ from atoll.report.profile_heat import is_flat
 from atoll.report.profile_scale import Array, Unit
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix, Profile
 
-WIDTH = 80
 _WIDE_CELLS = 32  # of a map, each way: so many may have two characters
 _MOST_CELLS = 64  # half a character each, which needs colours
 _BLOCKS = " ▁▂▃▄▅▆▇█"
