@@ -20,6 +20,7 @@ struct Avx2 {
   static Register load(const double* from) { return _mm256_load_pd(from); }
   static void store(double* to, Register value) { _mm256_store_pd(to, value); }
   static void stream(double* to, Register value) { _mm256_stream_pd(to, value); }
+  static void use(Register value) { asm volatile("" : : "x"(value)); }
   static Register set(double value) { return _mm256_set1_pd(value); }
   static Register add(Register x, Register y) { return _mm256_add_pd(x, y); }
   static Register multiply(Register x, Register y) { return _mm256_mul_pd(x, y); }

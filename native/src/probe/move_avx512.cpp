@@ -20,6 +20,7 @@ struct Avx512 {
   static Register load(const double* from) { return _mm512_load_pd(from); }
   static void store(double* to, Register value) { _mm512_store_pd(to, value); }
   static void stream(double* to, Register value) { _mm512_stream_pd(to, value); }
+  static void use(Register value) { asm volatile("" : : "v"(value)); }
   static Register set(double value) { return _mm512_set1_pd(value); }
   static Register add(Register x, Register y) { return _mm512_add_pd(x, y); }
   static Register multiply(Register x, Register y) { return _mm512_mul_pd(x, y); }

@@ -28,7 +28,7 @@ struct Streams {
   std::size_t elements;
 };
 
-// Goes `passes` times over the chunk; the sum of all that was read for read, else 0.
+// Goes `passes` times over the chunk; for read the sum of the last one, else 0.
 using MoveKernel = double (*)(const Streams& streams, std::size_t passes);
 
 // Null: this build has no such kernel (another architecture, or no such store).

@@ -7,7 +7,8 @@
 //
 // V has: kWidth (doubles), Register, load(const double*), store(double*, Register),
 // stream(double*, Register), set(double), add, multiply_add(x, y, z) = x * y + z, multiply,
-// fence().
+// use(Register) (read it, and
+// do nothing with it), fence().
 #pragma once
 
 #include <cstddef>
@@ -90,36 +91,43 @@ double write_passes(const Streams& streams, std::size_t passes) {
   return 0.0;
 }
 
+// Loads alone, but for the last pass, which sums up: additions are slower than loads from L1.
 template <class V>
 double read_passes(const Streams& streams, std::size_t passes) {
   constexpr std::size_t kBlock = V::kWidth * V::kReadUnroll;
   const Streams s = streams;
   const std::size_t whole = s.elements - s.elements % kBlock;
-  // One accumulator a load of the block: the additions' latency is not what is measured.
-  typename V::Register sums[V::kReadUnroll];
-#pragma GCC unroll 16
-  for (std::size_t u = 0; u < V::kReadUnroll; ++u) sums[u] = V::set(0.0);
-  double rest = 0.0;
-  for (std::size_t pass = 0; pass < passes; ++pass) {
+  const std::size_t vectors = s.elements - s.elements % V::kWidth;
+  if (passes == 0) return 0.0;
+  for (std::size_t pass = 1; pass < passes; ++pass) {
     std::size_t i = 0;
     for (; i < whole; i += kBlock) {
 #pragma GCC unroll 16
-      for (std::size_t u = 0; u < V::kReadUnroll; ++u) {
-        sums[u] = V::add(sums[u], V::load(s.a + i + u * V::kWidth));
-      }
+      for (std::size_t u = 0; u < V::kReadUnroll; ++u) V::use(V::load(s.a + i + u * V::kWidth));
     }
-    for (; i + V::kWidth <= s.elements; i += V::kWidth) {
-      sums[0] = V::add(sums[0], V::load(s.a + i));
-    }
-    for (; i < s.elements; ++i) rest += s.a[i];
+    for (; i < vectors; i += V::kWidth) V::use(V::load(s.a + i));
+    for (; i < s.elements; ++i) asm volatile("" : : "r"(s.a[i]));
     touch_memory();
   }
+  typename V::Register sums[V::kReadUnroll];
+#pragma GCC unroll 16
+  for (std::size_t u = 0; u < V::kReadUnroll; ++u) sums[u] = V::set(0.0);
+  std::size_t i = 0;
+  for (; i < whole; i += kBlock) {
+#pragma GCC unroll 16
+    for (std::size_t u = 0; u < V::kReadUnroll; ++u) {
+      sums[u] = V::add(sums[u], V::load(s.a + i + u * V::kWidth));
+    }
+  }
+  for (; i < vectors; i += V::kWidth) sums[0] = V::add(sums[0], V::load(s.a + i));
+  double sum = 0.0;
+  for (; i < s.elements; ++i) sum += s.a[i];
   for (std::size_t u = 0; u < V::kReadUnroll; ++u) {
     alignas(kChunkBytes) double parts[V::kWidth];
     V::store(parts, sums[u]);
-    for (const double part : parts) rest += part;
+    for (const double part : parts) sum += part;
   }
-  return rest;
+  return sum;
 }
 
 // The loops' control alone: the block counter, the tails, the passes.

@@ -28,6 +28,7 @@ struct Neon {
                  : "w"(value.val[0]), "w"(value.val[1]), "r"(to)
                  : "memory");
   }
+  static void use(Register value) { asm volatile("" : : "w"(value.val[0]), "w"(value.val[1])); }
   static Register set(double value) { return {vdupq_n_f64(value), vdupq_n_f64(value)}; }
   static Register add(Register x, Register y) {
     return {vaddq_f64(x.val[0], y.val[0]), vaddq_f64(x.val[1], y.val[1])};

@@ -26,6 +26,13 @@ struct Scalar {
   }
   static void fence() { _mm_sfence(); }
 #endif
+  static void use(Register value) {
+#if defined(__x86_64__)
+    asm volatile("" : : "x"(value));
+#else
+    asm volatile("" : : "w"(value));
+#endif
+  }
   static Register set(double value) { return value; }
   static Register add(Register x, Register y) { return x + y; }
   static Register multiply(Register x, Register y) { return x * y; }
