@@ -52,9 +52,7 @@ def _triad(
     else:
         peak_gbs = packages * cpu.peak_gbs
         model, expected = cpu.model, known.triad.share * peak_gbs
-        source = (
-            f"{known.triad.share:g} of {peak_gbs:.1f} GB/s ({known.triad.source}); {cpu.source}"
-        )
+        source = f"{known.triad.share:g} of {peak_gbs:.1f} GB/s, {known.triad.source}; {cpu.source}"
     measured = run.bandwidth_gbs.value
     why_not = part or _unusable(profile, machine, run) or ("" if whole else _small(machine, cpu))
     below = 1 - measured / expected
