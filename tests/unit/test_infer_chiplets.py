@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import infer_parts as parts
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from atoll.infer.chiplets import infer
 from atoll.schema.profile import Inference
+from tests.unit import infer_parts as parts
 
 # The largest take most of a second each; the smaller ones show the same rules.
 MACHINES = [made for made in parts.machines() if len(made.values) <= 112]

@@ -9,11 +9,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import infer_parts as parts
 import pytest
 
 from atoll.infer.chiplets import infer
 from atoll.infer.matrix import parse_matrix
+from tests.unit import infer_parts as parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ def measured(name: str, seed: int | None) -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_epyc_has_twelve_l3_groups_in_two_packages(seed: int | None) -> None:
     found = infer(measured("epyc-7r13-x2.csv", seed), None)
-    groups = [tuple([*range(8 * i, 8 * i + 8), *range(96 + 8 * i, 104 + 8 * i)]) for i in range(12)]
+    groups = [(*range(8 * i, 8 * i + 8), *range(96 + 8 * i, 104 + 8 * i)) for i in range(12)]
     assert found.chiplets == tuple(groups)
     assert found.packages == (
         (*range(48), *range(96, 144)),
