@@ -224,10 +224,11 @@ class Run:
         ProbeFault that reaches the end of the block leaves the rest of the kind out."""
         self._kind = kind
         begin_s = self.host.monotonic()
-        self._kind_ends_s = begin_s + self.budget.share_s(kind, elapsed_s=self.elapsed_s())
         watcher = Watcher(self.host, kind)
         watcher.begin(self._pids(), self._speeds())
         self._watcher = watcher
+        left_s = self.budget.share_s(kind, elapsed_s=self.elapsed_s())
+        self._kind_ends_s = self.host.monotonic() + left_s
         self.report(0.0, "")
         try:
             yield

@@ -45,8 +45,12 @@ def look(pid: int) -> dict[str, Any]:
 
 def _thread(task: Path) -> dict[str, Any]:
     mask = re.search(r"^Cpus_allowed_list:\t(.*)", (task / "status").read_text(), re.MULTILINE)
+    assert mask is not None
     stat = (task / "stat").read_text().rpartition(")")[2].split()
-    return {task.name: [mask and mask[1], int(stat[36])]}
+    if "," in mask[1] or "-" in mask[1]:
+        # Its maker binds it before it begins.
+        return {} if int(stat[11]) + int(stat[12]) == 0 else {task.name: [mask[1], -1]}
+    return {task.name: [mask[1], int(stat[36])]}
 
 
 def _or_nothing(read: Any) -> Any:
