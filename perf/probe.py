@@ -71,7 +71,7 @@ NULL_BYTES = 1 << 20
 TIMEOUT_S = 60.0
 # As `atoll measure`: until the interval is under 2 %.
 SETTLING = Sampling(settle=0.02, samples=4096)
-FOR_ALL_ITS_TIME = Sampling(settle=0.0, samples=1 << 20)
+FOR_ALL_ITS_TIME = Sampling(settle=0.0, samples=1_000_000)
 
 Level = Literal["L1", "L2", "L3", "memory"]
 Operation = Literal["read", "write", "copy", "triad"]
