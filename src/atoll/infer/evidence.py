@@ -69,7 +69,7 @@ class Evidence:
 
 
 def weigh(cost: Floats, group: Group, usual_noise: float) -> Evidence | None:
-    """None: nothing outside, or nothing to tell apart."""
+    """None: nothing outside, or the outside is as near."""
     size, count = len(cost), len(group)
     if not 2 <= count < size:
         return None
@@ -91,6 +91,8 @@ def weigh(cost: Floats, group: Group, usual_noise: float) -> Evidence | None:
         beyond = float(among[np.triu_indices(len(next_door), 1)].mean())
         corrected = 2 * between - within - beyond
     contrast = min(plain, corrected)
+    if contrast <= 0:
+        return None
     noise = _noise(own_pairs, across, usual_noise)
     allowance = _NOISE_QUANTILE * noise * math.sqrt(1 / (count - 1) + 1 / count)
     # Two ways to be at the edge: an outsider as near as a member, a member as near to next door.
@@ -123,7 +125,7 @@ def _noise(own: Floats, across: Floats, usual: float) -> float:
 
 def _order(near: Floats, far: Floats) -> float:
     """Share of (near, far) couples in the right order, ties half."""
-    ordered = np.sort(far)
+    ordered, near = np.sort(far), np.sort(near)
     below = np.searchsorted(ordered, near, side="left")
     upto = np.searchsorted(ordered, near, side="right")
     wrong = below + (upto - below) / 2

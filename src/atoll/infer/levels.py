@@ -126,7 +126,7 @@ def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], floa
         weighed = _weigh_tree(cost, tree, bar, share, noise)
         nearly = max([nearly, *(i.clarity for i in weighed if i.clarity < 1.0)])
         chosen = _smallest([island for island in weighed if island.clarity >= 1.0])
-        chosen = _with_peers(chosen, weighed)
+        chosen = _with_peers(cost, chosen, weighed)
         if _worth(chosen) > _worth(best):
             best = chosen
     return best, nearly
@@ -221,14 +221,19 @@ def _smallest(islands: list[Island]) -> list[Island]:
     return chosen
 
 
-def _with_peers(chosen: list[Island], weighed: list[Island]) -> list[Island]:
-    """What a group lacks, three of its like make up for; what is many times their size is a
-    level of its own, and is found again when these are folded."""
+def _with_peers(cost: Floats, chosen: list[Island], weighed: list[Island]) -> list[Island]:
+    """What a group lacks, three of its like make up for; what is many times their size
+    and as wide inside as the way between them, is a level of its own: it is found again when
+    these are folded."""
     if len(chosen) < _PEERS:
         return chosen
     sizes = sorted(len(island.members) for island in chosen)
     usual = sizes[(len(sizes) - 1) // 2]
-    chosen = [island for island in chosen if len(island.members) < _OTHER_SIZE * usual]
+    inside = {i.members: float(np.nanmean(cost[np.ix_(i.members, i.members)])) for i in chosen}
+    small = [i for i in chosen if len(i.members) < _OTHER_SIZE * usual]
+    nearest_step = min(i.evidence.contrast for i in small)
+    limit = float(np.median([inside[i.members] for i in small])) + nearest_step / 2
+    chosen = [i for i in chosen if i in small or inside[i.members] < limit]
     taken = {unit for island in chosen for unit in island.members}
     likely = [
         island

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from atoll.infer.hierarchy import Group
 
 WIDE_SMT_NS = 13.0  # threads by 4 or 8
+MANY_WIDE_SMT_NS = 17.0  # where so many groups are alike that they are no desktop's two CCDs
+_MANY_CORES = 8
 # Within an L3 complex 15 to 27 ns; within a package's ring or mesh 30 to 60.
-_COMPLEX_NS = 28.5
+_COMPLEX_NS = 27.5
 _STEEP = 3.4  # across over within: 4 and more between L3 complexes, 2 to 3.3 between sockets
-_SMALL_CORES = 6  # no server of the last decade has packages this small
+_SMALL_CORES = 6  # clusters of phones and desktops; packages this small had SMT
 _LARGE_CORES = 16  # and no complex or cluster is larger, up to the tiles of Sapphire Rapids
 _MANY = 4  # more packages than that are rare
 # Across sockets lies a link: 180 ns and more where an I/O die is in between already.
 _SOCKET_NS = 160.0
 _SOCKET_RATIO = 1.35
+_LEAST_LINK = 1.5  # across over within, where packages have no chiplets
 _ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
 
 
@@ -41,7 +44,8 @@ class Step:
 def is_wide_smt(step: Step) -> bool:
     """Threads of cores with 4 or 8 of them."""
     sizes = {len(group) for group in step.groups}
-    return sizes <= {4, 8} and step.within < WIDE_SMT_NS and step.across > 1.5 * step.within
+    bound = MANY_WIDE_SMT_NS if len(step.groups) >= _MANY_CORES else WIDE_SMT_NS
+    return sizes <= {4, 8} and step.within < bound and step.across > 1.5 * step.within
 
 
 def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
@@ -58,17 +62,23 @@ def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
         odds -= 3.0  # a link between sockets costs more than that
     if largest > _LARGE_CORES:
         odds += 2.5
-    elif largest <= _SMALL_CORES:
+    elif largest <= _SMALL_CORES and all(map(_has_no_threads, step.groups, step.cores)):
         odds -= 6.0
     if len(step.groups) > _MANY:
         odds -= 3.0
+    elif len(step.groups) > 2:
+        odds -= 1.5
     if max(step.cores) > _ALIKE * min(step.cores):
-        odds -= 3.0
+        odds -= 4.0
     if others:
         odds -= 2.0
-    if ratio < _SOCKET_RATIO:
-        odds -= 3.0
+    if ratio < _LEAST_LINK:
+        return min(odds, -2.0)
     return odds
+
+
+def _has_no_threads(group: Group, cores: int) -> bool:
+    return len(group) == cores
 
 
 def are_packages_above(step: Step, *, in_ns: bool) -> bool:

@@ -83,7 +83,7 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
     if len(following) < max(2, _RULE_SHARE * len(certain)):
         return list(certain)
     starts = sorted({i % (2 * step) for i, _ in following})
-    ruled: list[Group] = [
+    likely = [
         (i, i + step)
         for i in range(len(cost) - step)
         if i % (2 * step) in starts
@@ -91,7 +91,12 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
         and _contrast(cost, i, i + step) >= _SOME - _FAIR
         and cost[i, i + step] < _usual(cost, i, i + step) - _SOME
     ]
-    taken = {pu for pair in ruled for pu in pair}
+    ruled: list[Group] = []
+    taken: set[int] = set()
+    for pair in likely:
+        if taken.isdisjoint(pair):
+            ruled.append(pair)
+            taken.update(pair)
     return [*ruled, *(pair for pair in certain if taken.isdisjoint(pair))]
 
 
