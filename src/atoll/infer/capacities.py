@@ -45,12 +45,11 @@ _SHARP_EDGED = (1.0, 2.0, 4.0, 16.0)  # exponents: random replacement ... as goo
 _SMOOTH = (2.0, 3.0, 4.0, 6.0, 10.0)
 _PER_OCTAVE = 6  # capacities in the grid
 _MOST_REVISIONS = 8
-# Where, how high, how sharp, and two more for having been sought among a thousand: with three, one
-# curve in 28 of 2,400 made ones with up to 5 % noise got a level too many; with five, one in 40.
+# Where, how high, how sharp; and two more, for having been sought among a thousand.
 _NUMBERS_PER_STEP = 5
-# Measured medians are never nearer to each other than this; without a floor, a perfectly flat
-# piece would make every digit after the comma a level.
-_LEAST_ERROR = 0.01
+# Errors of neighbouring points are not independent as the criterion would have it: a neighbour who
+# takes a part of a shared cache bends a whole stretch. A step that explains less is not taken.
+_LEAST_ERROR = 0.05
 
 Floats = NDArray[np.float64]
 
