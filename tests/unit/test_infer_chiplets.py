@@ -12,8 +12,8 @@ from atoll.schema.profile import Inference
 from tests.unit import infer_parts as parts
 
 # The largest take a good part of a second each; the smaller ones show the same rules.
-MACHINES = [made for made in parts.machines() if len(made.values) <= 80]
-GRADIENTS = [made for made in parts.gradients() if 2 < len(made.values) <= 36]
+MACHINES = [made for made in parts.machines() if len(made.values) <= 64]
+GRADIENTS = [made for made in parts.gradients() if 2 < len(made.values) <= 28]
 
 
 def assert_found(found: Inference, made: parts.Made) -> None:
