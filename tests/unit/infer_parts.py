@@ -64,12 +64,13 @@ def islands(
         order = np.repeat(ids, smt)
     elif numbering == "random":
         order = np.random.default_rng(seed).permutation(order)
-    p, c, q = np.array(package)[order], np.array(chiplet)[order], np.array(quarter)[order]
+    of_package, of_chiplet = np.array(package)[order], np.array(chiplet)[order]
+    of_quarter = np.array(quarter)[order]
     values = np.full((len(order), len(order)), float(ns[2]))
-    values[p[:, None] == p[None]] = ns[1]
+    values[of_package[:, None] == of_package[None]] = ns[1]
     if quadrant:
-        values[q[:, None] == q[None]] = quadrant_ns
-    values[c[:, None] == c[None]] = ns[0]
+        values[of_quarter[:, None] == of_quarter[None]] = quadrant_ns
+    values[of_chiplet[:, None] == of_chiplet[None]] = ns[0]
     values[order[:, None] == order[None]] = smt_ns
     np.fill_diagonal(values, np.nan)
     lone_package = len(cores) == 1
@@ -77,8 +78,8 @@ def islands(
     return Made(
         name,
         values,
-        () if lone_chiplets else _of_cores(c, order),
-        () if lone_package else of_labels(p),
+        () if lone_chiplets else _of_cores(of_chiplet, order),
+        () if lone_package else of_labels(of_package),
         of_labels(order) if smt > 1 else (),
     )
 
