@@ -5,8 +5,8 @@
   spread (half of what 95 % of its runs span), and a pair takes less time: whole processes, and
   ours measures it with the line homed on either side, the peer once.
 - Bandwidth beside likwid-bench, for the same kind of store, the same bytes counted the same way,
-  on the same CPUs and the same kind of pages: at least 98 % of its best run, by its kernel that
-  is the best here.
+  on the same CPUs and the same kind of pages: at least 98 % of its best run. Of both the kernel
+  that is the fastest here is taken.
 - Null runs: every kernel without its memory operation, which is what the kernel itself costs.
 """
 
@@ -221,7 +221,7 @@ def cases(caches: dict[Level, int], most: int) -> list[Case]:
 def _compare_move(
     probe: Probe, peer: peers.Peer, known: frozenset[str], case: Case, cpus: Sequence[int]
 ) -> None:
-    request = Move(
+    widest = Move(
         cpus=tuple(cpus),
         node=None,
         bytes=case.bytes,
@@ -231,22 +231,27 @@ def _compare_move(
         budget_s=MOVE_S,
     )
 
-    def ours() -> float:
-        answer = _asked(probe, request, FOR_ALL_ITS_TIME)
+    def ours(isa: str) -> float:
+        answer = _asked(probe, replace(widest, isa=isa), FOR_ALL_ITS_TIME)
         if not answer.verified:
             raise WrongAnswer(f"{case.name}: what was written is not what was to be written")
         return statistics.median(answer.gbs)
 
-    iterations = max(4, round(ours() * 1e9 * MOVE_S / case.bytes))
+    # The widest is not always the fastest: non-temporal stores of whole lines can be slower.
+    own_tries = {isa: ours(isa) for isa in _isas(probe.hello.isa)}
+    isa = max(own_tries, key=lambda name: own_tries[name])
+    iterations = max(4, round(own_tries[isa] * 1e9 * MOVE_S / case.bytes))
 
     def theirs(kernel: str) -> float:
         return peers.move(peer, kernel, case.bytes, tuple(cpus), iterations).gbs
 
     tried = {kernel: theirs(kernel) for kernel in case.kernels(known, probe.hello.isa)}
     kernel = max(tried, key=lambda name: tried[name])
-    found = interleave({"ours": ours, "peer": lambda: theirs(kernel)}, rounds=MOVE_ROUNDS, warmup=1)
+    found = interleave(
+        {"ours": lambda: ours(isa), "peer": lambda: theirs(kernel)}, rounds=MOVE_ROUNDS, warmup=1
+    )
     note(
-        f"{case.name}, {case.bytes} B: {median(found['ours'])} GB/s, likwid-bench {kernel} "
+        f"{case.name}, {case.bytes} B: {isa} {median(found['ours'])} GB/s, likwid-bench {kernel} "
         f"{median(found['peer'])} GB/s, of medians {ratio(found['ours'], found['peer'])}"
     )
     at_least(
@@ -254,6 +259,10 @@ def _compare_move(
         100 * float(found["ours"].max() / found["peer"].max()),
         MOVE_TARGET_PERCENT,
     )
+
+
+def _isas(widest: str) -> tuple[str, ...]:
+    return ("avx2", "avx512") if widest == "avx512" else (widest,)
 
 
 # ---- null runs -----------------------------------------------------------------------------------
