@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 
 from atoll.host.api import Host
+from atoll.host.programs import find_program
 
 _TIMEOUT_S = 10.0
 SYSTEM = "system"  # atoll-exec's word for the C library's own
@@ -37,8 +35,7 @@ def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
 
 
 def _launcher() -> str:
-    beside = os.path.join(os.path.dirname(sys.executable), "atoll-exec")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("atoll-exec")
+    found = find_program("atoll-exec")
     if found is None:
         raise OSError("atoll-exec is not installed; run 'make setup' or reinstall atoll")
     return found

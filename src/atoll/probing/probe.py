@@ -8,10 +8,7 @@ no process behind.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
-import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -19,6 +16,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from atoll.host.api import Host
+from atoll.host.programs import find_program
 from atoll.probing.errors import ProbeDied, ProbeHung, ProbeMissing, ProbeRefused
 from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
 
@@ -27,9 +25,7 @@ _HELLO_TIMEOUT_S = 10.0
 
 
 def find_probe() -> str:
-    """atoll-probe: beside this interpreter, where it is installed, else on the PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "atoll-probe")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("atoll-probe")
+    found = find_program("atoll-probe")
     if found is None:
         raise ProbeMissing("atoll-probe is not installed; run 'make setup' or reinstall atoll")
     return found

@@ -17,13 +17,13 @@ import math
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from atoll.errors import AtollError, DownloadFailed, UsageError
+from atoll.host.programs import find_program
 from atoll.host.tied import tied_argv
 from atoll.schema.base import Record, parse
 from atoll.store.files import sha256, write_atomic
@@ -193,9 +193,7 @@ def _generate(
 
 
 def _generator() -> str:
-    """The program that pip put beside this Python, else the one on PATH."""
-    beside = Path(sys.executable).parent / "tpchgen-cli"
-    found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    found = find_program("tpchgen-cli")
     if found is None:
         raise DownloadFailed(
             "tpchgen-cli, which makes TPC-H data, is not installed; "

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from types import TracebackType
 from atoll.engines.base import Client, Engine
 from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.host.programs import find_program
 from atoll.inspect.verify import Verification, verify
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
@@ -319,9 +319,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def find_launcher() -> str:
-    """atoll-exec: beside this interpreter, where it is installed, else on the PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "atoll-exec")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("atoll-exec")
+    found = find_program("atoll-exec")
     if found is None:
         raise EngineFailed("atoll-exec is not installed; run 'make setup' or reinstall atoll")
     return found
