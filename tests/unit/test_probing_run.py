@@ -198,6 +198,23 @@ def test_no_probe_another_version_and_one_that_dies_at_once_are_told() -> None:
         assert world.probes[0].closed
 
 
+def test_a_probe_that_does_not_start_again_costs_its_kind_and_no_more() -> None:
+    def script(request: Fields) -> Fields | str:
+        dead = len(world.probes) > 1 or request["do"] == "chase"
+        return "die" if dead else {}
+
+    world = World(plain(2), script=script)
+    with world.run([Kind.NODES, Kind.CACHE]) as run:
+        with run.measuring(Kind.NODES):
+            with pytest.raises(ProbeDied):
+                run.ask(CHASE)
+            run.ask(CHASE)
+        with run.measuring(Kind.CACHE):
+            run.attempt(CHASE, "4 kB")
+    assert [notice.code for notice in run.left_out] == ["no-probe", "no-probe"]
+    assert [watch.kind for watch in run.watches] == [Kind.NODES, Kind.CACHE]
+
+
 # -- several probes ----------------------------------------------------------------------------
 
 
@@ -261,6 +278,42 @@ def test_the_watch_tells_steal_others_drift_and_misplacement() -> None:
     assert watch.frequency_drift == pytest.approx(0.06 / 0.33)
     assert (watch.involuntary_switches, watch.misplaced_threads) == (3, 1)
     assert watch.misplaced_pages == 6
+
+
+def test_a_core_that_others_use_has_not_changed_its_frequency() -> None:
+    speeds = iter([[0.3] * 5, [0.9, 0.9, 0.3, 0.9, 2.0]])  # preempted in all samples but one
+
+    def script(request: Fields) -> Fields:
+        return {"op_ns": [next(speeds)]} if request["do"] == "spin" else {}
+
+    with World(plain(1), script=script).run([Kind.CACHE]) as run, run.measuring(Kind.CACHE):
+        pass
+    assert run.watches[0].frequency_drift == 0
+
+
+def test_a_stranger_on_a_measured_cpu_is_not_lost_among_idle_ones() -> None:
+    world = World(plain(64), affinity=(2, 3))
+    world.host.files["/proc/stat"] = "cpu  0 0 0 0 0 0 0 0 0 0\ncpu2 0 0 0 0 0 0 0 0 0 0\n"
+    with world.run([Kind.CACHE]) as run, run.measuring(Kind.CACHE):
+        world.host.files["/proc/stat"] = (
+            "cpu  100 0 0 6300 0 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0\n"
+            "cpu2 90 0 0 0 0 0 0 10 0 0\ncpu3 0 0 0 100 0 0 0 0 0 0\n"
+        )
+    assert run.watches[0].others_share == pytest.approx(90 / 200)
+    assert run.watches[0].steal_share == pytest.approx(10 / 200)
+
+
+def test_a_probe_of_ours_that_has_ended_is_no_stranger() -> None:
+    stat = (
+        "1 (x) R 1 1 1 0 -1 0 0 0 0 0 {} 0 {} 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0\n"
+    )
+    files = {"/proc/self/stat": stat.format(0, 0), "/proc/5000/stat": stat.format(7, 0)}
+    world = World(plain(2), files=files)
+    with world.run([Kind.CHURN]) as run, run.measuring(Kind.CHURN):
+        del world.host.files["/proc/5000/stat"]
+        world.host.files["/proc/self/stat"] = stat.format(10, 97)
+        world.host.files["/proc/stat"] = "cpu  200 0 100 800 0 0 0 0 0 0\n"
+    assert run.watches[0].others_share == 0
 
 
 def test_a_system_that_tells_nothing_has_unknown_shares() -> None:

@@ -1,8 +1,9 @@
-"""Where the machine's CPU time went, and how old this process is (proc(5))."""
+"""Where the CPU time went, and how old this process is (proc(5))."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from atoll.host.api import Host
@@ -10,7 +11,7 @@ from atoll.host.procfs import parse_stat
 
 
 class CpuTimes(NamedTuple):
-    """Clock ticks since boot, all CPUs together."""
+    """Clock ticks since boot, those CPUs together that were asked for."""
 
     idle: int  # iowait counts as idle
     steal: int  # taken by the hypervisor
@@ -21,17 +22,23 @@ class CpuTimes(NamedTuple):
         return self.total - self.idle - self.steal
 
 
-def cpu_times(host: Host) -> CpuTimes:
-    """All zero where the system does not tell."""
+def cpu_times(host: Host, cpus: Iterable[int] | None = None) -> CpuTimes:
+    """Of all CPUs if None are named. All zero where the system does not tell."""
+    names = {"cpu"} if cpus is None else {f"cpu{cpu}" for cpu in cpus}
     try:
-        first = host.read_text("/proc/stat").split("\n", 1)[0].split()
+        lines = [line.split() for line in host.read_text("/proc/stat").splitlines()]
     except OSError:
         return CpuTimes(0, 0, 0)
-    # user nice system idle iowait irq softirq steal; guest time is already within user and nice.
-    numbers = [int(field) for field in first[1:9]]
-    if len(numbers) < 8:
-        return CpuTimes(0, 0, 0)
-    return CpuTimes(idle=numbers[3] + numbers[4], steal=numbers[7], total=sum(numbers))
+    idle = steal = total = 0
+    for line in lines:
+        if not line or line[0] not in names or len(line) < 9:
+            continue
+        # user nice system idle iowait irq softirq steal; guest time is within user and nice.
+        ticks = [int(field) for field in line[1:9]]
+        idle += ticks[3] + ticks[4]
+        steal += ticks[7]
+        total += sum(ticks)
+    return CpuTimes(idle, steal, total)
 
 
 def process_started_s(host: Host) -> float:

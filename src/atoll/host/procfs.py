@@ -16,6 +16,7 @@ class Stat:
     start_ticks: int  # clock ticks after boot
     last_cpu: int
     cpu_ticks: int  # user and system time
+    reaped_ticks: int  # of its children that have ended and were waited for
 
     @property
     def ended(self) -> bool:
@@ -41,6 +42,7 @@ def parse_stat(text: str) -> Stat:
         start_ticks=int(fields[19]),
         last_cpu=int(fields[36]),
         cpu_ticks=int(fields[11]) + int(fields[12]),
+        reaped_ticks=int(fields[13]) + int(fields[14]),
     )
 
 

@@ -21,7 +21,7 @@ from atoll.probing.errors import ProbeDied, ProbeHung, ProbeMissing, ProbeRefuse
 from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
 
 PROTOCOL_VERSION = 1
-_HELLO_TIMEOUT_S = 10.0
+HELLO_TIMEOUT_S = 10.0
 
 
 def find_probe() -> str:
@@ -34,7 +34,14 @@ def find_probe() -> str:
 class Probe:
     """Started and greeted. Raises ProbeMissing."""
 
-    def __init__(self, host: Host, program: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        program: str,
+        env: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = HELLO_TIMEOUT_S,
+    ) -> None:
         # A clean locale and no preload of the user's: what is measured is said in `env` alone.
         environment = {"LC_ALL": "C", **(env or {})}
         try:
@@ -47,7 +54,7 @@ class Probe:
         self._failed = False
         try:
             self.hello: HelloAnswer = self.ask(
-                Hello(), Sampling(settle=1.0, samples=3), most_s=0, timeout_s=_HELLO_TIMEOUT_S
+                Hello(), Sampling(settle=1.0, samples=3), most_s=0, timeout_s=timeout_s
             )
             if self.hello.version != PROTOCOL_VERSION:
                 raise ProbeMissing(

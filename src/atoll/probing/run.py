@@ -21,7 +21,6 @@ own end. Nothing here decides what is measured. Each other kind is one function 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -30,9 +29,9 @@ from typing import Self
 from atoll.host.api import Host
 from atoll.host.environment import emulated
 from atoll.probing.budget import Budget
-from atoll.probing.errors import ProbeFault
+from atoll.probing.errors import ProbeFault, ProbeMissing
 from atoll.probing.memory import free_bytes, node_free_bytes
-from atoll.probing.probe import Probe
+from atoll.probing.probe import HELLO_TIMEOUT_S, Probe
 from atoll.probing.requests import A_co, Answer, HelloAnswer, Request, Sampling, Spin
 from atoll.probing.settle import (
     MOST_SAMPLES,
@@ -164,13 +163,13 @@ class Run:
     def another_probe(self, env: Mapping[str, str] | None = None) -> Iterator[Probe]:
         """A probe of one's own, ended at the end of the block; `env` is for LD_PRELOAD and the
         like. Raises ProbeMissing."""
-        probe = Probe(self.host, self._program, env)
+        probe = self._start(env)
         self._others.append(probe)
         try:
             yield probe
         finally:
             self._others.remove(probe)
-            self._end(probe)
+            probe.close()
 
     # -- figures --------------------------------------------------------------------------------
 
@@ -221,10 +220,10 @@ class Run:
     @contextmanager
     def measuring(self, kind: Kind) -> Iterator[None]:
         """One kind's turn: its share of the time, a watch over it, and an end to its faults: a
-        ProbeFault that reaches the end of the block leaves the rest of the kind out."""
+        fault that reaches the end of the block leaves the rest of the kind out."""
         self._kind = kind
         begin_s = self.host.monotonic()
-        watcher = Watcher(self.host, kind)
+        watcher = Watcher(self.host, kind, self.cpus)
         watcher.begin(self._pids(), self._speeds())
         self._watcher = watcher
         left_s = self.budget.share_s(kind, elapsed_s=self.elapsed_s())
@@ -234,6 +233,8 @@ class Run:
             yield
         except ProbeFault as fault:
             self.leave_out(fault.code, f"{kind}: {fault}")
+        except ProbeMissing as fault:  # it was there before: the others' figures must not be lost
+            self.leave_out("no-probe", f"{kind}: {fault}")
         self._watcher = None
         seconds = self.host.monotonic() - begin_s
         self.watches.append(watcher.end(self._pids(), self._speeds(), seconds))
@@ -276,8 +277,13 @@ class Run:
 
     def _main_probe(self) -> Probe:
         if not self._main.usable:
-            self._main = Probe(self.host, self._program)
+            self._main = self._start()
         return self._main
+
+    def _start(self, env: Mapping[str, str] | None = None) -> Probe:
+        """In what is left of the kind's time."""
+        most_s = self.seconds_left() + self.budget.grace_s
+        return Probe(self.host, self._program, env, timeout_s=min(HELLO_TIMEOUT_S, most_s))
 
     def _timeout_s(self, request: Request[A_co]) -> float:
         left_s = self.seconds_left()
@@ -292,25 +298,26 @@ class Run:
         if self._watcher is not None:
             self._watcher.saw(answer, request.expected_node if node is None else node)
 
-    def _end(self, probe: Probe) -> None:
-        if self._watcher is not None:
-            self._watcher.leaves(probe.pid)
-        probe.close()
-
     def _pids(self) -> list[int]:
         return [probe.pid for probe in (*self._others, self._main) if probe.usable]
 
     def _speeds(self) -> dict[int, float]:
-        """Of the CPUs that are measured, by a loop that knows no memory; empty: not to be had."""
+        """Of the CPUs that are measured, by a loop that knows no memory; empty: not to be had.
+
+        The fastest sample is a core's speed: whoever takes the CPU away makes samples longer, and
+        that is not its frequency.
+        """
+        if self.elapsed_s() >= self.budget.total_s and not self.emulated:
+            return {}
         request = Spin(cpus=self.cpus, budget_s=_SPIN_S)
         try:
             answer = self._main_probe().ask(
                 request, self._sampling, most_s=_SPIN_S, timeout_s=self._patience_s()
             )
-        except ProbeFault:
+        except (ProbeFault, ProbeMissing):
             return {}
         of_cpus = zip(self.cpus, answer.op_ns, strict=False)
-        return {cpu: statistics.median(samples) for cpu, samples in of_cpus if samples}
+        return {cpu: min(samples) for cpu, samples in of_cpus if samples}
 
     @staticmethod
     def _add(notices: list[Notice], code: str, message: str) -> None:
