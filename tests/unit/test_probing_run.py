@@ -161,6 +161,8 @@ def test_a_refusal_is_one_line_and_the_probe_stays() -> None:
         '{"ok": true}',
         "[" * 100_000,
         '{"ok": true, "load_ns": [NaN]}',
+        '{"ok": true, "load_ns": [1, -1]}',
+        '{"ok": true, "load_ns": [1e300]}',
         '{"ok": false}',
     ],
 )
@@ -342,6 +344,10 @@ def test_memory_is_what_is_available_to_us_less_a_quarter() -> None:
         "/sys/fs/cgroup/a/memory.max": f"{5 * GIB}\n",
         "/sys/fs/cgroup/a/memory.current": f"{GIB}\n",
     }
+    assert free_bytes(world.host, machine) == 3 * GIB
+    world.host.files["/sys/fs/cgroup/a/memory.current"] = f"{5 * GIB}\n"  # nearly all page cache
+    assert free_bytes(world.host, machine) == 0
+    world.host.files["/sys/fs/cgroup/a/memory.stat"] = f"anon 4096\ninactive_file {4 * GIB}\n"
     assert free_bytes(world.host, machine) == 3 * GIB
     assert free_bytes(World(machine).host, restrict(machine, memory_max_bytes=GIB)) == 0.75 * GIB
 

@@ -41,7 +41,8 @@ def node_free_bytes(host: Host, node: int) -> int:
 
 
 def _cgroup_left(host: Host) -> int | None:
-    """The least that a memory.max from our cgroup (v2) upwards leaves; None: no limit is seen."""
+    """The least that a memory.max from our cgroup (v2) upwards leaves, page cache that is given up
+    without loss counted as left; None: no limit is seen."""
     path = next(
         (
             line.split(":", 2)[2]
@@ -56,13 +57,19 @@ def _cgroup_left(host: Host) -> int | None:
         folder = "/".join([_CGROUP, *parts[:depth]])
         most, now = (_text(host, f"{folder}/memory.{name}") for name in ("max", "current"))
         if most.isdecimal() and now.isdecimal():
-            found.append(max(0, int(most) - int(now)))
+            given_up = _number(_text(host, f"{folder}/memory.stat"), "inactive_file")
+            found.append(max(0, int(most) - max(0, int(now) - given_up)))
     return min(found, default=None)
 
 
 def _kib(text: str, field: str) -> int | None:
     words = status_field(text, field).split()
     return int(words[0]) * 1024 if words and words[0].isdecimal() else None
+
+
+def _number(text: str, field: str) -> int:
+    lines = (line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return next((int(value) for name, value in lines if name == field), 0)
 
 
 def _text(host: Host, path: str) -> str:

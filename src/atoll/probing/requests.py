@@ -7,9 +7,14 @@ A request says what to measure and for how long; how narrow and how often is the
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from atoll.schema.profile import Measured
+
+# What a profile would refuse is no answer.
+Samples = Annotated[tuple[Measured, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +74,43 @@ class HelloAnswer(Answer):
 
 
 class SpinAnswer(Answer):
-    op_ns: tuple[tuple[float, ...], ...]  # samples of each CPU, in the order of the request
+    op_ns: tuple[tuple[Measured, ...], ...]  # samples of each CPU, in the order of the request
 
 
 class PingAnswer(Answer):
-    one_way_ns: tuple[float, ...] = Field(min_length=1)
+    one_way_ns: Samples
 
 
 class PipeAnswer(Answer):
-    gbs: tuple[float, ...] = Field(min_length=1)
+    gbs: Samples
 
 
 class ChaseAnswer(Answer):
-    load_ns: tuple[float, ...] = Field(min_length=1)
+    load_ns: Samples
 
 
 class MoveAnswer(Answer):
-    gbs: tuple[float, ...] = Field(min_length=1)
+    gbs: Samples
     begin_ns: int
     end_ns: int
-    moved_bytes: int
+    moved_bytes: int = Field(ge=0)
     verified: bool
 
 
 class LoadAnswer(Answer):
-    load_ns: tuple[float, ...] = Field(min_length=1)
-    gbs: float
+    load_ns: Samples
+    gbs: Measured
 
 
 class VectorAnswer(Answer):
-    gbs: tuple[float, ...] = Field(min_length=1)
+    gbs: Samples
     verified: bool
 
 
 class ChurnAnswer(Answer):
-    wall_ns_samples: tuple[float, ...] = Field(min_length=1)
-    requested_bytes: int
-    resident_bytes: int
+    wall_ns_samples: Samples
+    requested_bytes: int = Field(ge=0)
+    resident_bytes: int = Field(ge=0)
     allocator_reached: str
 
 
