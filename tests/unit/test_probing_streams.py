@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.probing.places import core_cpus
+from atoll.probing.places import core_cpus, data_caches
 from atoll.probing.requests import MoveAnswer
 from atoll.probing.streams import (
     SIZES,
@@ -148,7 +148,8 @@ def test_the_level_is_that_of_each_threads_share() -> None:
     reach = reaches(machine, machine.pus, ())
     every_core = [(cpu,) for cpu in machine.pus]
     assert sits_in(reach, every_core, 8 << 20) == "L3"  # a quarter of 32 MiB
-    assert sits_in(reach, every_core, (8 << 20) + 1) == "memory"
+    assert sits_in(reach, every_core, (8 << 20) + 1) == "L3 and memory"
+    assert sits_in(reach, every_core, (16 << 20) + 1) == "memory"
     assert sits_in(reach, [(0,), (4,)], 32 << 20) == "L3"  # alone on its chiplet
 
 
@@ -163,7 +164,22 @@ def test_a_mute_system_is_told_by_the_curve() -> None:
     reach = reaches(machine, machine.pus, [curve])
     assert sits_in(reach, [(0, 1)], 32768) == "L1"
     assert sits_in(reach, [(0, 1)], 1 << 19) == "L2"
-    assert sits_in(reach, [(0, 1)], 1 << 20) == "memory"
+    assert sits_in(reach, [(0, 1)], 1 << 20) == "L2 and memory"
+    assert sits_in(reach, [(0, 1)], (1 << 20) + 1) == "memory"
+
+
+def test_what_is_past_a_crowded_cache_alone_is_not_the_memorys() -> None:
+    machine = with_caches(milan(1, 1, 4))
+    sizes = [cache.size_bytes for cache in data_caches(machine, 0)]
+    levels = tuple(
+        CacheLevel(level=n + 1, capacity_bytes=size, latency_ns=n + 1, sysfs_bytes=None)
+        for n, size in enumerate([*sizes[:-1], sizes[-1] // 4])  # neighbours have the rest of L3
+    )
+    curve = CacheCurve(cpu=0, huge_pages=True, points=(), levels=levels, memory_latency_ns=None)
+    reach = reaches(machine, machine.pus, [curve])
+    assert sits_in(reach, [(0,)], sizes[-1] // 4) == "L3"
+    assert sits_in(reach, [(0,)], sizes[-1]) == "L3 and memory"
+    assert sits_in(reach, [(0,)], sizes[-1] + 1) == "memory"
 
 
 def test_one_thread_a_core() -> None:

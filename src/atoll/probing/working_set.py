@@ -2,8 +2,12 @@
 
 A cache that several threads share gives each its part. Capacities are those that were measured
 where the cache curve shows as many levels as the system claims, else the claims; where the system
-is mute, what was measured alone, with its last level shared by all threads. Past the last level,
-and where nothing is known, it is memory.
+is mute, what was measured alone, with its last level shared by all threads.
+
+Memory begins at twice the last level, and never below what the system claims of it: a set that is a
+little larger than a cache still has a part of it there, more of it than a neighbour lets a walk
+see, and its bandwidth is not the memory's. Such a set is said to sit in both. Where nothing is
+known, it is memory.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from atoll.schema.profile import CacheCurve
 Reach = tuple[tuple[str, int, frozenset[int]], ...]
 
 MEMORY = "memory"
+_SURELY_PAST = 2
 
 
 def reaches(
@@ -35,23 +40,39 @@ def reaches(
         if caches:
             measured = [level.capacity_bytes for level in curve.levels] if curve else []
             sizes = measured if len(measured) == len(claims) else claims
-            found[cpu] = tuple(
-                (f"L{cache.level}", size, used.intersection(cache.pus))
-                for cache, size in zip(caches, sizes, strict=True)
+            found[cpu] = _with_both(
+                [
+                    (f"L{cache.level}", size, used.intersection(cache.pus))
+                    for cache, size in zip(caches, sizes, strict=True)
+                ],
+                claims[-1],
             )
         elif curve is not None:
             last, own = len(curve.levels), frozenset((cpu,))
-            found[cpu] = tuple(
-                (f"L{level.level}", level.capacity_bytes, used if level.level == last else own)
-                for level in curve.levels
+            found[cpu] = _with_both(
+                [
+                    (f"L{level.level}", level.capacity_bytes, used if level.level == last else own)
+                    for level in curve.levels
+                ],
+                0,
             )
         else:
             found[cpu] = ()
     return found
 
 
+def _with_both(levels: list[tuple[str, int, frozenset[int]]], claimed_bytes: int) -> Reach:
+    """And what sits in the last of them and in memory."""
+    if not levels:
+        return ()
+    name, size, sharers = levels[-1]
+    both = (f"{name} and {MEMORY}", max(_SURELY_PAST * size, claimed_bytes), sharers)
+    return (*levels, both)
+
+
 def sits_in(reach: dict[int, Reach], processes: Sequence[CpuGroup], thread_bytes: float) -> str:
-    """The name of the slowest level that any thread's share needs: 'L1' to 'L3', or 'memory'."""
+    """The name of the slowest level that any thread's share needs: 'L1' to 'L3', 'L3 and memory',
+    or 'memory'."""
     active = frozenset(cpu for cpus in processes for cpu in cpus)
     deepest, name = -1, MEMORY
     for cpu in active:

@@ -177,7 +177,8 @@ class StreamRun(Record):
     per: Literal["machine", "node", "chiplet", "core", "n"]  # one process per
     threads: Count  # all processes together
     working_set_bytes: Count  # all arrays of all processes together
-    level: str  # where it sits: 'L1', 'L2', 'L3' or 'memory', by each thread's share
+    # Where it sits, by each thread's share: 'L1', 'L2', 'L3', 'L3 and memory' or 'memory'
+    level: str
     bandwidth_gbs: Figure
 
 
