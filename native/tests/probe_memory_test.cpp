@@ -4,17 +4,20 @@
 
 #include <cstdint>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "available.hpp"
 #include "fault.hpp"
 #include "memory.hpp"
+#include "smaps.hpp"
 
 namespace {
 
 using atl::probe::available_bytes;
 using atl::probe::Code;
 using atl::probe::Fault;
+using atl::probe::huge_bytes_in;
 using atl::probe::Memory;
 using atl::probe::page_bytes;
 
@@ -60,8 +63,36 @@ TEST(Memory, HugePagesAreAlignedAndTold) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % huge, 0U);
   EXPECT_FALSE(memory.report().huge);  // asked for, but none there
   memory.touch();
-  // A fragmented machine may have none to give: then the report has to say so, as smaps does.
-  static_cast<void>(memory.report());
+  // A fragmented machine may have none to give; then the report has to say so, as smaps does.
+  std::ifstream smaps("/proc/self/smaps");
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  EXPECT_EQ(memory.report().huge,
+            huge_bytes_in(smaps, begin, begin + memory.bytes()) >= memory.bytes() / 10 * 9);
+}
+
+TEST(Smaps, CountsTheMappingsThatOverlap) {
+  const std::string text =
+      "7f0000000000-7f0000200000 rw-p 00000000 00:00 0 \n"
+      "Size:               2048 kB\n"
+      "AnonHugePages:      2048 kB\n"
+      "VmFlags: rd wr mr mw me ac sd hg \n"
+      "7f0000200000-7f0000800000 rw-p 00000000 00:00 0                  [heap]\n"
+      "AnonHugePages:      4096 kB\n"
+      "FilePmdMapped:      9999 kB\n"
+      "7f0000800000-7f0000a00000 r--p 00000000 08:01 7                  /a-b AnonHugePages: 1 kB\n"
+      "AnonHugePages:         0 kB\n";
+  const auto huge_bytes = [&](std::uint64_t begin, std::uint64_t end) {
+    std::istringstream smaps(text);
+    return huge_bytes_in(smaps, begin, end);
+  };
+  constexpr std::uint64_t kMib = 1 << 20;
+  EXPECT_EQ(huge_bytes(0x7f0000000000, 0x7f0000200000), 2 * kMib);
+  EXPECT_EQ(huge_bytes(0x7f00001fffff, 0x7f0000200001), 6 * kMib);
+  EXPECT_EQ(huge_bytes(0x7f0000300000, 0x7f0000301000), 4 * kMib);
+  EXPECT_EQ(huge_bytes(0x7f0000800000, 0x7f0000a00000), 0U);
+  EXPECT_EQ(huge_bytes(0x1000, 0x2000), 0U);
+  std::istringstream nonsense("AnonHugePages: 12 kB\n-\n\xff");
+  EXPECT_EQ(huge_bytes_in(nonsense, 0, ~std::uint64_t{0}), 0U);
 }
 
 Code code_of(std::size_t bytes, std::optional<int> node) {

@@ -39,6 +39,13 @@ TEST(Hello, TellsWhatItMeasuresWith) {
   EXPECT_GT(answered.at("tick_ns").get<double>(), 0);
   EXPECT_EQ(answered.at("page_bytes"), atl::probe::page_bytes());
   EXPECT_GE(answered.at("wall_ns").get<std::int64_t>(), 0);
+  // What `move` takes where it may choose.
+  const Json moved = asked({{"do", "move"},
+                            {"cpus", {allowed_cpus().front()}},
+                            {"bytes", 4096},
+                            {"op", "read"},
+                            {"budget_ns", 0}});
+  EXPECT_EQ(moved.at("isa"), answered.at("isa"));
 }
 
 TEST(Protocol, RefusesWhatIsNoRequest) {
@@ -47,6 +54,11 @@ TEST(Protocol, RefusesWhatIsNoRequest) {
         R"({"do":"two\nlines"})", "\xff\xfe", R"({"do":"hello"} trailing)"}) {
     EXPECT_EQ(code_of(line), "argument") << line;
   }
+  // Nested as deeply as a line can be, closed or not.
+  constexpr std::size_t kDepth = atl::probe::kMostLineBytes / 2 - 8;
+  EXPECT_EQ(code_of(std::string(kDepth, '[')), "argument");
+  EXPECT_EQ(code_of(R"({"do":)" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}"),
+            "argument");
   // A refusal stays one line, and JSON, whatever it quotes.
   EXPECT_EQ(atl::probe::answer(R"({"do":"two\nlines"})").find('\n'), std::string::npos);
 }

@@ -2,6 +2,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+#include <fstream>
+#include <string>
 #endif
 
 namespace atl::probe {
@@ -9,6 +12,19 @@ namespace atl::probe {
 namespace {
 
 #if defined(__x86_64__)
+// Whether the kernel has given the TSC up, because it differs between CPUs: some kernels measure
+// from one thread's begin to another one's end. A kernel that does not say (gVisor) has not.
+bool tsc_is_unstable() {
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+  std::string name;
+  bool any = false;
+  while (file >> name) {
+    if (name == "tsc") return false;
+    any = true;
+  }
+  return any;
+}
+
 Clock best_clock() {
   // Leaf 0x80000007, EDX bit 8: the TSC runs at one rate in every state of the CPU. Emulated
   // CPUs do not say so, and theirs follows the host's mood.
@@ -17,7 +33,8 @@ Clock best_clock() {
   unsigned ecx = 0;
   unsigned edx = 0;
   const bool told = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) != 0;
-  return told && (edx & (1U << 8)) != 0 ? Clock::kTsc : Clock::kMonotonic;
+  const bool constant = told && (edx & (1U << 8)) != 0;
+  return constant && !tsc_is_unstable() ? Clock::kTsc : Clock::kMonotonic;
 }
 #elif defined(__aarch64__)
 Clock best_clock() { return Clock::kCntvct; }
@@ -25,6 +42,13 @@ Clock best_clock() { return Clock::kCntvct; }
 Clock best_clock() { return Clock::kMonotonic; }
 #endif
 
+#if defined(__aarch64__)
+double measure_tick_ns() {
+  std::uint64_t hertz = 0;
+  asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
+  return 1e9 / static_cast<double>(hertz);
+}
+#else
 struct Instant {
   std::int64_t ns;
   std::uint64_t ticks;
@@ -48,18 +72,13 @@ Instant read_both() {
 
 double measure_tick_ns() {
   if (kClock == Clock::kMonotonic) return 1.0;
-#if defined(__aarch64__)
-  std::uint64_t hertz = 0;
-  asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
-  return 1e9 / static_cast<double>(hertz);
-#else
   const Instant begin = read_both();
   const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
   nanosleep(&pause, nullptr);
   const Instant end = read_both();
   return static_cast<double>(end.ns - begin.ns) / static_cast<double>(end.ticks - begin.ticks);
-#endif
 }
+#endif
 
 }  // namespace
 

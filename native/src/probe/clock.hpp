@@ -1,4 +1,5 @@
-// Time for short loops: the time-stamp counter where its rate is constant, else CLOCK_MONOTONIC.
+// Time for short loops: the time-stamp counter where its rate is constant and the CPUs agree on it,
+// else CLOCK_MONOTONIC.
 //
 // ticks() is ordered against the loads around it, so that a loop is neither begun nor ended
 // outside of its two readings (Intel SDM, RDTSC: LFENCE before; after it likewise).

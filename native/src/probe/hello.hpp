@@ -7,7 +7,4 @@ namespace atl::probe {
 
 Json hello(const Request& request);
 
-// The widest vectors of this CPU that the kernels have code for: scalar, avx2, avx512 or neon.
-const char* widest_isa();
-
 }  // namespace atl::probe

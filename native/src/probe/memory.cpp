@@ -17,6 +17,7 @@
 #include "available.hpp"
 #include "fault.hpp"
 #include "pages.hpp"
+#include "smaps.hpp"
 
 namespace atl::probe {
 
@@ -156,7 +157,9 @@ PageReport Memory::report() const {
     const auto found = static_cast<std::size_t>(std::count(huge.begin(), huge.end(), 1));
     report.huge = found * 10 >= count * 9;
   } catch (const std::system_error&) {
-    report.huge = false;
+    std::ifstream smaps("/proc/self/smaps");
+    const auto begin = reinterpret_cast<std::uintptr_t>(data_);
+    report.huge = huge_bytes_in(smaps, begin, begin + bytes_) / 9 * 10 >= bytes_;
   }
   return report;
 }

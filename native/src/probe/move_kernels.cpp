@@ -43,40 +43,6 @@ MoveKernel move_null_kernel(MoveOp op, Isa isa) {
   return nullptr;
 }
 
-// libgcc asks cpuid and, by xgetbv, whether the system saves the registers.
-bool isa_runs_here(Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return true;
-#if defined(__x86_64__)
-    case Isa::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case Isa::avx512: return __builtin_cpu_supports("avx512f") != 0;
-    case Isa::neon: return false;
-#else
-    case Isa::avx2:
-    case Isa::avx512: return false;
-    case Isa::neon: return move_null_neon(MoveOp::read) != nullptr;
-#endif
-  }
-  return false;
-}
-
-Isa best_isa() {
-  for (const Isa isa : {Isa::avx512, Isa::avx2, Isa::neon}) {
-    if (isa_runs_here(isa)) return isa;
-  }
-  return Isa::scalar;
-}
-
-std::string_view name_of(Isa isa) {
-  switch (isa) {
-    case Isa::scalar: return "scalar";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    case Isa::neon: return "neon";
-  }
-  return "";
-}
-
 void move_fill(MoveOp op, double* a, double* b, double* c, std::size_t first,
                std::size_t elements) {
   for (std::size_t i = 0; i < elements; ++i) {
@@ -100,7 +66,7 @@ double expected_sum(std::size_t first, std::size_t elements) {
 
 MoveLayout move_layout(MoveOp op, std::size_t bytes) {
   const std::size_t elements = bytes / bytes_per_element(op);
-  const std::size_t stride = round_up(elements * sizeof(double), kLayoutPage) + kLayoutSkew;
+  const std::size_t stride = round_up(elements * sizeof(double), kLayoutPage);
   return {elements, stride, stride * arrays_of(op)};
 }
 

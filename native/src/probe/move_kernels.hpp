@@ -11,13 +11,13 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+
+#include "isa.hpp"
 
 namespace atl::probe {
 
 enum class MoveOp { read, write, copy, scale, add, triad };
 enum class Store { temporal, streaming };
-enum class Isa { scalar, avx2, avx512, neon };
 
 // A chunk of each array: `a` is written (by read: read), `b` and `c` are read. Each begins at a
 // cache line; those that an operation does not use may be null.
@@ -35,10 +35,6 @@ using MoveKernel = double (*)(const Streams& streams, std::size_t passes);
 [[nodiscard]] MoveKernel move_kernel(MoveOp op, Store store, Isa isa);
 // The same loops without a load or a store.
 [[nodiscard]] MoveKernel move_null_kernel(MoveOp op, Isa isa);
-
-[[nodiscard]] bool isa_runs_here(Isa isa);
-[[nodiscard]] Isa best_isa();
-[[nodiscard]] std::string_view name_of(Isa isa);
 
 [[nodiscard]] constexpr std::size_t arrays_of(MoveOp op) {
   return op == MoveOp::read || op == MoveOp::write   ? 1
@@ -75,7 +71,6 @@ inline constexpr std::size_t kChunkBytes = 64;
 inline constexpr std::size_t kChunkElements = kChunkBytes / sizeof(double);
 
 inline constexpr std::size_t kLayoutPage = 4096;
-inline constexpr std::size_t kLayoutSkew = 0;
 
 // Where each array begins, in bytes from the begin of the memory.
 struct MoveLayout {

@@ -1,13 +1,13 @@
 #include "pipe.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "clock.hpp"
-#include "hello.hpp"
+#include "isa.hpp"
 #include "memory.hpp"
 #include "samples.hpp"
 #include "threads.hpp"
@@ -57,9 +57,9 @@ std::uint64_t sum_plain(const Line* line, std::size_t count, std::size_t stride)
 
 Sum widest_sum() {
 #if defined(__x86_64__)
-  const std::string_view isa = widest_isa();
-  if (isa == "avx512") return sum_avx512;
-  if (isa == "avx2") return sum_avx2;
+  const Isa isa = best_isa();
+  if (isa == Isa::avx512) return sum_avx512;
+  if (isa == Isa::avx2) return sum_avx2;
 #endif
   return sum_plain;
 }
@@ -124,8 +124,8 @@ std::vector<double> consume_all(const Line* lines, std::size_t count, std::size_
     if (found != expected_sum(count, stride, seed_of(transfer))) {
       throw Fault(Code::kKernel, "pipe: the consumer read something else than was written");
     }
-    // The first transfer finds no line where the later ones do.
-    if (transfer > 1) samples.add(bytes / ns);
+    // The first transfer finds no line where the later ones do. Never 0, where the clock is coarse.
+    if (transfer > 1) samples.add(bytes / std::max(ns, 1.0));
     if (samples.done()) break;
     handover.read.store(transfer, std::memory_order_release);
   }
@@ -145,7 +145,7 @@ Json pipe(const Request& request) {
   const std::size_t stride = request.null_run() ? 0 : 1;
   const Limits limits = request.limits();
   tick_ns();
-  Team team(cpus, limits.budget_ns);
+  Team team(cpus, limits.budget_ns, bytes);
   const Memory buffer(bytes, std::nullopt, false);
   const Memory turns(page_bytes(), std::nullopt, false);
   std::vector<double> gbs;
