@@ -1,5 +1,7 @@
 #include "ping.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -64,26 +66,43 @@ struct Store {
 
 struct Trips {
   double mean_ns;
-  bool interrupted;  // somebody else had the partner's CPU, so there are fewer of them
+  bool interrupted;  // somebody else had one of the two CPUs
 };
 
-// So many round trips, seen from the timing side; one at least.
+// How often a thread of this process has lost its CPU. The main thread sleeps, so it was one of the
+// two that play.
+std::int64_t times_preempted() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+// So many round trips, seen from the timing side; one at least, and fewer where the partner is
+// late.
 template <typename Method, bool kAlone>
 Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
-  bool interrupted = false;
+  const std::int64_t preempted = times_preempted();
+  const auto give = [&] {
+    if (Method::take(flag, kPing, kPong, team) == Turn::kLate) return false;
+    if constexpr (kAlone) Method::take(flag, kPong, kPing, team);
+    return true;
+  };
+  bool late = false;
+  // A round trip goes from giving to giving, so the first one is not in the time.
+  while (!give()) {
+  }
   std::uint64_t done = 0;
   const std::uint64_t begin = ticks();
   while (done < count) {
-    if (Method::take(flag, kPing, kPong, team) == Turn::kLate) {
-      interrupted = true;
-      if (done > 0) break;
+    if (give()) {
+      ++done;
       continue;
     }
-    if constexpr (kAlone) Method::take(flag, kPong, kPing, team);
-    ++done;
+    late = true;
+    if (done > 0) break;
   }
   const auto ns = static_cast<double>(ticks() - begin) * tick_ns();
-  return {ns / static_cast<double>(done), interrupted};
+  return {ns / static_cast<double>(done), late || times_preempted() != preempted};
 }
 
 // Round trips of a sample that takes `sample_ns`. The fastest of growing counts decides, so that a

@@ -8,8 +8,8 @@
 //   store  look until it is ours, then store: acquire and release, as a queue hands over.
 // The line lies where `home` first touched it: on EPYC with two sockets that alone is a factor of
 // two, for the request goes by way of the home's directory.
-// A sample during which the partner had no CPU times the scheduler and not the line: it is taken
-// again and counted (`interrupted`), and only kept where four budgets brought nothing better.
+// A sample during which one of the two had lost its CPU times the scheduler and not the line: it is
+// taken again and counted (`interrupted`), and only kept where four budgets brought nothing better.
 // K is such that a sample takes some 25 µs, or less where the budget is small. With `null` one
 // thread plays both sides on its own line: what the loop costs where nothing has to travel.
 #pragma once
