@@ -18,8 +18,13 @@
 namespace atl::probe {
 namespace {
 
-// Lines between two looks at the end: 64 KiB, some microseconds.
-constexpr std::size_t kStretchLines = 1024;
+// Lines between two looks at the end, after which they are counted: some microseconds of reading
+// (64 KiB) or of spinning, so that no loader is in the middle of many when its count is taken.
+std::size_t stretch_lines(std::uint64_t gap) {
+  constexpr std::uint64_t kMost = 1024;
+  constexpr std::uint64_t kSteps = 16'384;
+  return std::clamp<std::uint64_t>(kSteps / (gap + 1), 1, kMost);
+}
 // Latency settles within a millisecond; the loaders' bandwidth is a mean over so much at least.
 constexpr std::int64_t kLeastNs = 10'000'000;
 constexpr std::int64_t kMostGap = 1'000'000;
@@ -40,6 +45,7 @@ class Loaders {
         offset_(offset),
         bytes_(bytes),
         gap_(gap),
+        stretch_(stretch_lines(gap)),
         null_run_(null_run),
         counts_(count) {}
 
@@ -56,7 +62,7 @@ class Loaders {
     while (!ended_.load(std::memory_order_relaxed)) {
       for (std::size_t at = 0; at < lines && !ended_.load(std::memory_order_relaxed);) {
         team.check();
-        const std::size_t now = std::min(kStretchLines, lines - at);
+        const std::size_t now = std::min(stretch_, lines - at);
         const std::uint64_t sum = load_lines(data + at * kLineBytes, now, gap_, null_run_);
         count.right &= null_run_ || sum == now * kWord;
         count.lines.fetch_add(now, std::memory_order_relaxed);
@@ -87,6 +93,7 @@ class Loaders {
   std::size_t offset_;
   std::size_t bytes_;
   std::uint64_t gap_;
+  std::size_t stretch_;
   bool null_run_;
   std::vector<Count> counts_;
   alignas(kApartBytes) std::atomic<bool> ended_{false};
@@ -129,7 +136,7 @@ Json load(const Request& request) {
                                      " is less than a line for each of " + std::to_string(count) +
                                      " loaders");
   }
-  Team team(cpus, limits.budget_ns);
+  Team team(cpus, limits.budget_ns, walker.bytes() + loader_bytes);
   const Memory memory(walker.bytes() + loader_bytes, request.node(), request.flag("huge", false));
   Loaders others(memory, walker.bytes(), loader_bytes, count,
                  static_cast<std::uint64_t>(gap.value_or(0)), request.null_run());
