@@ -45,9 +45,14 @@ std::uint64_t of_node(int node) {
 
 // Of one cgroup: what it may still take.
 std::uint64_t of_group(const std::filesystem::path& folder) {
-  std::ifstream file(folder / "memory.max");
-  std::uint64_t most = 0;
-  if (!(file >> most)) return kUnlimited;  // no file, or "max"
+  std::uint64_t most = kUnlimited;
+  // Above `high` nobody is killed, but everybody is slowed down.
+  for (const char* const limit : {"memory.max", "memory.high"}) {
+    std::ifstream file(folder / limit);
+    std::uint64_t bytes = 0;
+    if (file >> bytes) most = std::min(most, bytes);  // else there is no file, or it says "max"
+  }
+  if (most == kUnlimited) return kUnlimited;
   std::ifstream current(folder / "memory.current");
   std::uint64_t used = 0;
   current >> used;

@@ -9,8 +9,8 @@ namespace atl::probe {
 
 Json chase(const Request& request) {
   const Limits limits = request.limits();
-  Team team({request.cpu("cpu")}, limits.budget_ns);
   Walker walker(request.bytes("bytes"), request.null_run());
+  Team team({request.cpu("cpu")}, limits.budget_ns, walker.bytes());
   const Memory memory(walker.bytes(), request.node(), request.flag("huge", false));
   Json answer;
   team.run([&](std::size_t) {

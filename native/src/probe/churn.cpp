@@ -136,8 +136,15 @@ class Churners {
     }
   }
 
+  // In bites of milliseconds, so that a run that is given up ends.
   void work(ChurnThread& thread, std::size_t operations) const {
-    null_run_ ? thread.run_null(operations) : thread.run(operations);
+    constexpr std::size_t kBite = 1 << 16;
+    while (operations > 0) {
+      const std::size_t now = std::min(operations, kBite);
+      null_run_ ? thread.run_null(now) : thread.run(now);
+      operations -= now;
+      team_.check();
+    }
   }
 
   void run_timed(std::size_t rank, ChurnThread& thread) {

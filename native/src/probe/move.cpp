@@ -240,7 +240,8 @@ Json move(const Request& request) {
   if (start_in > kMostNs) {
     throw Fault(Code::kArgument, "start_ns: more than 10 minutes ahead of CLOCK_MONOTONIC");
   }
-  Team team(plan.cpus, plan.limits.budget_ns + plan.run_ns.value_or(0) + start_in);
+  Team team(plan.cpus, plan.limits.budget_ns + plan.run_ns.value_or(0) + start_in,
+            plan.layout.total_bytes);
   Mover mover(plan, memory, team);
   mover.run();
   Json answer = mover.answer();

@@ -26,6 +26,9 @@ namespace {
 
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
 constexpr std::int64_t kGraceNs = 1'000'000'000;
+// To touch it first, write it, go over it some times and compare it, where others have most of the
+// memory's bandwidth.
+constexpr std::int64_t kNsPerByte = 10;
 constexpr std::size_t kStackBytes = 1 << 20;
 
 // What a thread throws that has to leave because another one failed.
@@ -129,8 +132,10 @@ struct Team::Start {
   int ended_event;
 };
 
-Team::Team(std::vector<int> cpus, std::int64_t budget_ns)
-    : cpus_(std::move(cpus)), records_(cpus_.size()), limit_ns_(kPatienceNs + 10 * budget_ns) {
+Team::Team(std::vector<int> cpus, std::int64_t budget_ns, std::size_t bytes)
+    : cpus_(std::move(cpus)),
+      records_(cpus_.size()),
+      limit_ns_(kPatienceNs + 10 * budget_ns + kNsPerByte * static_cast<std::int64_t>(bytes)) {
   require_cpus(cpus_);
 }
 

@@ -36,9 +36,9 @@ void require_cpus(const std::vector<int>& cpus);
 
 class Team {
  public:
-  // Fault (cpu) for a CPU that is outside this process's mask. run() gives up after 10 s and ten
-  // times the budget.
-  Team(std::vector<int> cpus, std::int64_t budget_ns);
+  // Fault (cpu) for a CPU that is outside this process's mask. run() gives up after 10 s, ten times
+  // the budget and 10 ns for each of the bytes that the bodies first touch.
+  Team(std::vector<int> cpus, std::int64_t budget_ns, std::size_t bytes = 0);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 

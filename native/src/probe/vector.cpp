@@ -138,8 +138,9 @@ class Writers {
 }  // namespace
 
 Json vector(const Request& request) {
-  Team team(request.cpus("cpus"), request.limits().budget_ns);
-  const Memory memory(request.bytes("bytes"), request.node(), request.flag("huge", false));
+  const std::size_t bytes = request.bytes("bytes");
+  Team team(request.cpus("cpus"), request.limits().budget_ns, bytes);
+  const Memory memory(bytes, request.node(), request.flag("huge", false));
   Writers writers(request, memory, team);
   writers.run();
   Json answer = writers.answer();
