@@ -21,6 +21,7 @@ _MANY_CORES = 8
 # Within an L3 complex 15 to 27 ns; within a package's ring or mesh 30 to 60.
 _COMPLEX_NS = 27.5
 _STEEP = 3.4  # across over within: 4 and more between L3 complexes, 2 to 3.3 between sockets
+_FEW_CORES = 4  # L3 complexes of Zen to Zen 2 and most clusters; no server socket since 2012
 _SMALL_CORES = 6  # clusters of phones and desktops; packages this small had SMT
 _LARGE_CORES = 16  # and no complex or cluster is larger, up to the tiles of Sapphire Rapids
 _MANY = 4  # more packages than that are rare
@@ -28,6 +29,8 @@ _MANY = 4  # more packages than that are rare
 _SOCKET_NS = 160.0
 _SOCKET_RATIO = 1.35
 _LEAST_LINK = 1.5  # across over within, where packages have no chiplets
+_LEAST_LINK_NS = 80.0  # two caches' agents and a link; the fastest pair of sockets known is at 100
+_LEAST_CHIPLETS = 3  # in a package of several; two L3 complexes are one die of Zen
 _ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
 
 
@@ -62,17 +65,19 @@ def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
         odds -= 3.0  # a link between sockets costs more than that
     if largest > _LARGE_CORES:
         odds += 2.5
-    elif largest <= _SMALL_CORES and all(map(_has_no_threads, step.groups, step.cores)):
+    elif largest <= _FEW_CORES or (
+        largest <= _SMALL_CORES and all(map(_has_no_threads, step.groups, step.cores))
+    ):
         odds -= 6.0
     if len(step.groups) > _MANY:
-        odds -= 3.0
+        odds -= 3.0 if largest > _LARGE_CORES else 6.0
     elif len(step.groups) > 2:
         odds -= 1.5
     if max(step.cores) > _ALIKE * min(step.cores):
         odds -= 4.0
     if others:
         odds -= 2.0
-    if ratio < _LEAST_LINK:
+    if ratio < _LEAST_LINK or (in_ns and step.across < _LEAST_LINK_NS):
         return min(odds, -2.0)
     return odds
 
@@ -81,8 +86,11 @@ def _has_no_threads(group: Group, cores: int) -> bool:
     return len(group) == cores
 
 
-def are_packages_above(step: Step, *, in_ns: bool) -> bool:
+def are_packages_above(step: Step, chiplets: Sequence[Group], *, in_ns: bool) -> bool:
     """Groups of chiplets: packages, or quadrants and dies of one package?"""
+    held = [sum(set(c) <= group for c in chiplets) for group in map(set, step.groups)]
+    if max(held) < _LEAST_CHIPLETS:
+        return False
     if step.across < _SOCKET_RATIO * step.within:
         return False
     if max(step.cores) > 1.5 * _ALIKE * min(step.cores):
