@@ -128,3 +128,10 @@ def test_time_is_kept_on_a_slow_machine() -> None:
     _, _, left_out, _ = nodes(world)
     assert "no-time" in left_out
     assert world.host.now_s < 40
+
+
+def test_no_huge_pages_is_said() -> None:
+    small = World(plain(2), script=lambda request: {"huge": False})
+    matrix, _, _, notices = nodes(small)
+    assert matrix is not None and not matrix.huge_pages
+    assert notices == {"no-huge-pages"}

@@ -143,7 +143,8 @@ def test_a_slow_machine_keeps_to_the_time_and_says_what_is_missing() -> None:
     # Every PU has been paired about as often.
     counts = [sum(value is not None for value in row) for row in cas.values]
     assert max(counts) - min(counts) <= 2
-    assert [notice.code for notice in run.left_out] == ["no-time"]
+    assert [notice.code for notice in run.left_out] == ["no-time", "fewer-pus"]
+    assert not run.notices
 
 
 def test_a_probe_that_hangs_is_killed_and_the_others_go_on() -> None:

@@ -36,7 +36,7 @@ def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, .
         )
         return ()
     if len(mallocs) == 1:
-        run.notice(
+        run.leave_out(
             "system-malloc-only",
             "churn: no other malloc is installed to compare with; 'atoll-exec --help' names those "
             "that it can load",
@@ -97,7 +97,7 @@ def _of_one(
             continue
         if not is_reached(malloc, answer.allocator_reached):
             wanted = malloc.library or "the C library's"
-            run.notice(
+            run.leave_out(
                 "preload-failed",
                 f"churn: {malloc.name} is not counted: the probe's malloc is in "
                 f"{answer.allocator_reached or 'no file'}, not in {wanted}; see /etc/ld.so.preload",

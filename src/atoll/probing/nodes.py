@@ -147,6 +147,12 @@ def _matrix(
             run.leave_out("unverified", f"bandwidth of {what}: what was read is not what was there")
     if not latency and not bandwidth:
         return None
+    if huge and not all(huge):
+        run.notice(
+            "no-huge-pages",
+            "nodes: not all of the data got huge pages, so that translation takes part in its "
+            "latencies; see /sys/kernel/mm/transparent_hugepage/enabled",
+        )
     return NodeMatrix(
         cpu_nodes=tuple(groups),
         memory_nodes=memory_nodes,

@@ -180,7 +180,7 @@ def _lonely(run: Run, kind: Kind) -> None:
 
 def _tell_thinned(run: Run, pus: Sequence[int], what: str) -> None:
     if len(pus) < len(run.cpus):
-        run.notice(
+        run.leave_out(
             "fewer-pus",
             f"{what}: {len(pus)} of {len(run.cpus)} CPUs were paired, to keep to the time of "
             f"{run.mode} mode; 'atoll measure --full' takes all",

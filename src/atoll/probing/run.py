@@ -192,6 +192,7 @@ class Run:
         self._add(self.left_out, code, message)
 
     def notice(self, code: str, message: str) -> None:
+        """Say why figures are to be doubted that were measured. Once for each message."""
         self._add(self.notices, code, message)
 
     # -- time -----------------------------------------------------------------------------------

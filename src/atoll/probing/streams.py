@@ -148,7 +148,7 @@ def divisions(run: Run) -> list[Division]:
             continue
         before = kept.setdefault(frozenset(division.processes), division)
         if before is not division and division.per != "n":
-            run.notice(
+            run.leave_out(
                 "same-division",
                 f"STREAM: one process per {division.per} is one per {before.per} here, and was "
                 "measured once",

@@ -295,5 +295,5 @@ class Profile(Record):
     inference: Inference | None = None
     expectations: tuple[Expectation, ...] = ()
     watch: tuple[Watch, ...] = ()
-    left_out: tuple[Notice, ...] = ()
-    notices: tuple[Notice, ...] = ()
+    left_out: tuple[Notice, ...] = ()  # what was not measured, and why
+    notices: tuple[Notice, ...] = ()  # why figures are to be doubted that were measured
