@@ -169,6 +169,15 @@ def test_a_newer_uncertain_one_does_not_hide_them_either() -> None:
     assert len(use_saved(machine(), HOST).machine.chiplets) == 4
 
 
+@pytest.mark.parametrize(("confidence", "used"), [(0.9, 0), (0.2, 4)])
+def test_a_newer_one_without_chiplets_counts_if_it_is_certain(confidence: float, used: int) -> None:
+    sure = of(sapphire_rapids(), machine(), created="2026-01-01T00:00:00+00:00")
+    profiles.save(sure)
+    newer = sure.model_copy(update={"created": "2026-03-01T00:00:00+00:00"})
+    profiles.save(inferred(newer, chiplets=(), source="none", confidence=confidence))
+    assert len(use_saved(machine(), HOST).machine.chiplets) == used
+
+
 def test_a_broken_file_in_the_state_folder_breaks_no_command() -> None:
     path = profiles.save(of(sapphire_rapids(), machine()))
     path.write_text(path.read_text()[:5000])

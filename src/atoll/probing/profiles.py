@@ -128,8 +128,8 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
             if islands.inference is None:
                 continue  # of other kinds only
             found = apply(machine, islands, where=str(path))
-            if not islands.inference.chiplets and not _unmeasured(machine, islands):
-                return Applied(machine)  # measured, and there are none
+            if _surely_none(machine, islands):
+                return Applied(machine)
         if found.machine is not machine:
             return found
         first = first if first.said else found
@@ -229,6 +229,19 @@ def read_islands(path: str | Path) -> Islands:
 
         parse(Profile, text, where=str(path))  # reads all of it, and says what is wrong
         raise UsageError(f"{path}: {fault.errors()[0]['msg']}") from None
+
+
+def _surely_none(machine: Machine, islands: Islands) -> bool:
+    """Whether it measured all cores and is certain that there are no chiplets: then an older
+    profile that shows some is outdated."""
+    found = islands.inference
+    return (
+        found is not None
+        and not found.chiplets
+        and found.confidence >= LEAST_CONFIDENCE
+        and not islands.emulated
+        and not _unmeasured(machine, islands)
+    )
 
 
 def _unmeasured(machine: Machine, islands: Islands) -> int:
