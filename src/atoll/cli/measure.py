@@ -81,9 +81,7 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     from atoll.report.measure_progress import measure_progress
 
     host, machine = LocalHost(), read_machine()
-    kinds = chosen_kinds(
-        None if only is None else [name for name in only.split(",") if name.strip()]
-    )
+    kinds = chosen_kinds(only)
     chosen = chosen_cpus(machine, host, cpus)
     seconds = estimate_s(mode=mode, only=kinds, machine=machine, cpus=chosen)
     click.echo(

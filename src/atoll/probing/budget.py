@@ -37,6 +37,7 @@ WEIGHTS = {
 # How many figures an ordered pair of PUs has: compare-and-swap and store; producer to consumer.
 FIGURES_PER_PAIR = {Kind.LATENCY: 2, Kind.BANDWIDTH: 1}
 PAIR_MOST_S = 0.003
+MOST_RETRIES = 5  # of pairs that did not settle
 _PAIR_LEAST_S = {Mode.QUICK: 0.0005, Mode.FULL: 0.001}
 # What a request costs besides its sampling: threads that wake, a line each way.
 _REQUEST_S = 0.0005
@@ -78,10 +79,8 @@ class Budget:
     def estimate_s(self) -> float:
         """How long it takes at most, if nothing has to be killed."""
         if set(self.kinds) <= set(self.pairs):
-            # Each pair may be measured again, and few take all of their time.
-            return min(self.total_s, 2 * sum(p.seconds(k) for k, p in self.pairs.items())) + (
-                _AROUND_S
-            )
+            once_s = sum(plan.seconds(kind) for kind, plan in self.pairs.items())
+            return min(self.total_s, (1 + MOST_RETRIES) * once_s) + _AROUND_S
         return self.total_s + _AROUND_S
 
 

@@ -159,8 +159,8 @@ def chosen_kinds(only: Iterable[Kind | str] | None) -> tuple[Kind, ...]:
     if only is None:
         return tuple(Kind)
     # 'latency,stream' is what a person writes.
-    names = only.split(",") if isinstance(only, str) else list(only)
-    asked = {str(name).strip() for name in names}
+    names = only.split(",") if isinstance(only, str) else [str(name) for name in only]
+    asked = {name.strip() for name in names if name.strip()}
     if unknown := asked - set(Kind):
         raise UsageError(
             f"no such kind of figure: {', '.join(sorted(unknown))}; there are {', '.join(Kind)}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from atoll.probing.budget import rounds
+from atoll.probing.budget import MOST_RETRIES, rounds
 from atoll.probing.errors import ProbeFault
 from atoll.probing.requests import PairOp, Ping, PingAnswer, Pipe, PipeAnswer
 from atoll.probing.run import Run
@@ -21,7 +21,6 @@ from atoll.schema.profile import Figure, Kind, PairMatrix
 
 # Of the kind; a probe that dies three times will die again.
 _MOST_FAULTS = 3
-_MOST_RETRIES = 5
 # The line or buffer goes round in caches, not in memory: it fits the smallest L2 in use.
 PIPE_BYTES = 128 << 10
 
@@ -125,7 +124,7 @@ def _fill(run: Run, boards: Sequence[_Board], what: str) -> None:
     done = _go(run, todo, what, faults_before=0)
     if done is None:
         return
-    for _ in range(_MOST_RETRIES):
+    for _ in range(MOST_RETRIES):
         again = [(board, home) for board in boards for home in board.unsettled()]
         if not again or run.seconds_left() <= 0:
             return
