@@ -118,7 +118,7 @@ def _without_labels(rows: list[_Row]) -> tuple[list[_Row], int]:
         rows = body  # words alone
     elif body and len(head.cells) > 1 and _is_word(head.cells[0]) and _consecutive(head.cells[1:]):
         rows = body  # cpu,0,1,2
-    elif len(body) == len(head.cells) and _consecutive(head.cells):
+    elif len(body) == len(head.cells) and _consecutive(head.cells) and _is_head(head, body):
         rows = body  # 0,1,2 over a square, with or without a label before each line
     headless = rows is body
     wide = max(len(row.cells) for row in rows)
@@ -144,6 +144,18 @@ def _consecutive(cells: list[str]) -> bool:
     numbers = [int(cell) for cell in cells]
     steps = {b - a for a, b in itertools.pairwise(numbers)}
     return all(step > 0 for step in steps) and (numbers[0] == 0 or steps == {1})
+
+
+def _is_head(head: _Row, body: list[_Row]) -> bool:
+    """Numbers above a square, and not the first line of figures of one that has a line too many:
+    no figure is 0, lines with labels are longer, and a PU with itself has no figure."""
+    return (
+        head.cells[0] == "0"
+        or any(len(row.cells) > len(head.cells) for row in body)
+        or not any(
+            _is_positive(cell) for i, row in enumerate(body) for cell in row.cells[i : i + 1]
+        )
+    )
 
 
 def _is_number(cell: str) -> bool:
