@@ -323,3 +323,14 @@ def test_what_the_system_shows_comes_before_a_named_profile(
     out, err = capsys.readouterr()
     assert {chiplet["source"] for chiplet in json.loads(out)["chiplets"]} == {"l3"}
     assert "the chiplets are known already (l3)" in err
+
+
+def test_what_a_profile_is_called_does_not_steer_the_terminal(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    path = tmp_path / "profile.json"
+    evil = sapphire_rapids().model_copy(update={"machine_title": "\x1b[31m\nnext"})
+    path.write_text(evil.model_dump_json())
+    assert run(["topo", "--synthetic", "Core:2 PU:1", "--profile", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "\x1b" not in err and err.count("\n") == 1

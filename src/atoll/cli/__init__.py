@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from atoll import __version__
+from atoll.cli.terminal import one_line
 from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError, DownloadFailed
 
 # Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
@@ -93,9 +94,9 @@ def run(argv: list[str] | None = None) -> int:
         context = getattr(fault, "ctx", None)
         if context is not None:
             hint = f" (see '{context.command_path} --help')"
-        return _say(" ".join(fault.format_message().split()) + hint, 2)
+        return _say(fault.format_message() + hint, 2)
     except AtollError as fault:
-        return _say(" ".join(str(fault).split()), fault.exit_code)
+        return _say(str(fault), fault.exit_code)
     except BrokenPipeError:
         _discard_stdout()  # the reader (head, less) went away, and that is fine
         return 0
@@ -106,7 +107,7 @@ def run(argv: list[str] | None = None) -> int:
         if os.environ.get("ATOLL_DEBUG"):
             raise
         return _say(
-            f"a fault of ours: {type(fault).__name__}: {' '.join(str(fault).split())}; "
+            f"a fault of ours: {type(fault).__name__}: {fault}; "
             "please report it with the output of the same command under ATOLL_DEBUG=1",
             EXIT_INTERNAL,
         )
@@ -121,5 +122,5 @@ def _discard_stdout() -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"atoll: {message}", file=sys.stderr)
+    print(f"atoll: {one_line(message)}", file=sys.stderr)
     return code

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from atoll.cli.terminal import one_line
 from atoll.errors import UsageError
 from atoll.host.topology import read_machine
 from atoll.schema.machine import ChipletSource, Machine
@@ -49,5 +50,5 @@ def machine_for(
 
 def _say(machine: Machine, said: str) -> Machine:
     if said:
-        click.echo(f"atoll: {said}", err=True)
+        click.echo(f"atoll: {one_line(said)}", err=True)
     return machine

@@ -34,7 +34,19 @@ def width(least: int = 40) -> int:
     return max(least, min(shutil.get_terminal_size((80, 50)).columns, 120))
 
 
+def one_line(text: str) -> str:
+    """Names in it come from files: nothing of them may end the line or steer the terminal."""
+    words = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in words)
+
+
 def show(found: RenderableType) -> None:
     from rich.console import Console
 
-    Console(highlight=False, width=width(60)).print(found)
+    console = Console(highlight=False, width=width(60))
+    if has_colour():
+        console.print(found)
+        return
+    with console.capture() as drawn:  # without the blanks that fill its lines
+        console.print(found)
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))

@@ -10,7 +10,9 @@ from __future__ import annotations
 from functools import cache
 
 import jinja2
+from markupsafe import Markup
 
+from atoll.inspect.verify import printable
 from atoll.report import profile_words as words
 from atoll.report.profile_picture import document
 from atoll.report.profile_svg import chapters
@@ -47,9 +49,15 @@ def _templates() -> jinja2.Environment:
         loader=jinja2.PackageLoader("atoll.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _printable(value: object) -> object:
+    """Names come from files; a page need not carry what steers a terminal that shows its source."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _tables(profile: Profile) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
