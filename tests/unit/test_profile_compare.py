@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from atoll.cli.profile import command
+from atoll.errors import UsageError
 from atoll.infer.compare import Comparison, compare_figures, compare_profiles
 from atoll.report.profile_compare import compare_html, compare_svg, compare_text, verdicts
 from atoll.schema.profile import Figure, Profile
@@ -128,6 +129,18 @@ def test_command_compares_two_files(tmp_path: Any) -> None:
     run = CliRunner().invoke(command, ["compare", *paths, "--html", str(page)])
     assert run.exit_code == 0 and page.read_text().startswith("<!doctype html>")
     assert "B / A" in CliRunner().invoke(command, ["compare", *paths]).stdout
+
+
+def test_emulated_and_measured_are_not_compared(tmp_path: Any) -> None:
+    real, made_up = tmp_path / "real.json", tmp_path / "emulated.json"
+    real.write_text(MADE["flat"].model_dump_json())
+    made_up.write_text(MADE["one CPU"].model_dump_json())
+    for pair in ((real, made_up), (made_up, real)):
+        run = CliRunner().invoke(command, ["compare", *map(str, pair)])
+        assert isinstance(run.exception, UsageError)
+        assert str(run.exception).startswith(f"{made_up}: was measured on an emulated CPU")
+    (said,) = verdicts(compare_profiles(MADE["one CPU"], MADE["one CPU"]))
+    assert said.startswith("Nothing was measured on both")
 
 
 def test_profiles_are_left_as_they_were() -> None:

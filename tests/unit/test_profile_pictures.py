@@ -111,6 +111,18 @@ def test_left_out_and_unsettled_are_said() -> None:
     assert "~198" in text and "misconfigured?" in text and "38 of" in text
 
 
+def test_a_flat_machine_is_flat_in_characters_too() -> None:
+    lines = printed(profiles.graviton(64)).partition("ns one way\n")[2].splitlines()
+    assert "".join(lines[:32]).count("▒") == 32 * 64
+
+
+def test_the_catalog_s_word_has_its_reason_and_its_source() -> None:
+    for text in (printed(MADE["epyc"]), profile_html(MADE["epyc"])):
+        words_ = " ".join(text.split())
+        assert "NPS set for capacity?" in words_.partition("gainst the catalog")[2]
+        assert "16 channels of DDR4-3200" in words_
+
+
 def test_a_disturbance_is_told_once() -> None:
     notice = Notice(code="disturbed", message="latency: other processes took 30% of the CPU time")
     quiet, told = (
@@ -179,7 +191,7 @@ def test_titles_from_files_are_escaped(title: str) -> None:
     one = MADE["one CPU"].model_copy(update={"machine_title": evil})
     assert "<script" not in profile_html(one) and "<script" not in str(profile_svg(one))
     ElementTree.fromstring(str(profile_svg(one)))
-    assert "\x1b" not in printed(one)
+    assert "\x1b" not in printed(one) and "\x1b" not in profile_html(one)
 
 
 # ---- Files of others -------------------------------------------------------------------------

@@ -70,6 +70,11 @@ def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None
     from atoll.infer.compare import compare_profiles
 
     first, second = read(a), read(b)
+    if first.emulated is not second.emulated:
+        raise UsageError(
+            f"{a if first.emulated else b}: was measured on an emulated CPU and the other profile "
+            "on a real one; their figures cannot be compared"
+        )
     found = compare_profiles(first, second)
     written: list[tuple[Path, str]] = []
     if svg is not None:

@@ -37,6 +37,8 @@ def verdicts(found: Comparison) -> list[str]:
     both = [row for row in found.rows if row.ratio is not None and row.a and row.b]
     differ = [row for row in both if row.verdict == "differs"]
     where = "the same kind of machine" if found.same_machine else "different machines"
+    if not both:
+        return [f"Nothing was measured on both; these are {where}."]
     told = [f"{len(differ)} of {plural(len(both), 'figure')} differ; these are {where}."]
     for topic, some in groupby(differ, key=lambda row: row.topic):
         widest = max(some, key=_distance)

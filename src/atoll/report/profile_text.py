@@ -30,8 +30,8 @@ _WIDE_CELLS = 32  # of a map, each way: so many may have two characters
 _MOST_CELLS = 64  # half a character each, which needs colours
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BARE_BLOCKS = " .:-=+*%@"
-_SHADES = " ·:░▒▓█"
-_BARE_SHADES = " .:+*#@"
+_SHADES = " ·░▒▓█"  # an odd number of them, so that what is flat has one in the middle
+_BARE_SHADES = " .:*#@"
 _CURVE = 36  # columns of a distribution
 
 
@@ -64,11 +64,11 @@ def profile_text(profile: Profile, *, colour: bool, ascii_only: bool = False) ->
         ("Local against distributed cache", words.SHARING_COLUMNS, words.sharing_rows(profile)),
         ("Allocators under churn: ns an operation by threads, memory over what was asked for",
          *words.churn_table(profile)),
-        ("Against the catalog", words.EXPECTED_COLUMNS, words.expected_rows(profile)),
     )  # fmt: skip
     for title, columns, rows in tables:
         if rows:
             parts += [Text(), Text(title, style="bold"), table(columns, rows)]
+    parts += _expected(profile)
     if profile.inference is not None:
         parts += _list("Why these groups", profile.inference.reasons, "")
     parts += _list("Left out", words.left_out(profile), "")
@@ -88,6 +88,21 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for row in rows:
         found.add_row(*(Text(printable(cell)) for cell in row))
     return found
+
+
+def _expected(profile: Profile) -> list[RenderableType]:
+    """A row a figure; the reason and the source below it, for which a column is too narrow."""
+    rows = words.expected_rows(profile)
+    if not rows:
+        return []
+    found = table(words.EXPECTED_COLUMNS[:-2], (row[:-2] for row in rows))
+    notes = [
+        Padding(
+            Text(printable(f"{row[0]}: {row[-2]}; source: {row[-1]}"), style="dim"), (0, 0, 0, 2)
+        )
+        for row in rows
+    ]
+    return [Text(), Text("Against the catalog", style="bold"), found, *notes]
 
 
 def _list(title: str, lines: Sequence[str], style: str) -> list[RenderableType]:

@@ -228,7 +228,7 @@ PAIR_COLUMNS = ("pairs", "median", "5 to 95 %", "count", "~")
 CACHE_COLUMNS = ("CPU", "level", "reaches", "sysfs says", "latency")
 STREAM_COLUMNS = ("kernel", "processes", "threads", "level", "arrays", "GB/s", "interval")
 SHARING_COLUMNS = ("operation", "threads", "crossing", "together", "spread", "so")
-EXPECTED_COLUMNS = ("figure", "expected", "measured", "verdict", "source")
+EXPECTED_COLUMNS = ("figure", "expected", "measured", "verdict", "why", "source")
 LOADED_COLUMNS = ("CPUs", "memory", "idle", "half load", "full load", "most")
 
 
@@ -337,7 +337,7 @@ def churn_table(profile: Profile) -> tuple[tuple[str, ...], list[tuple[str, ...]
 def expected_rows(profile: Profile) -> list[tuple[str, ...]]:
     return [
         (one.figure, f"{number(one.expected)} {one.unit}", f"{number(one.measured)} {one.unit}",
-         one.verdict, one.source)
+         one.verdict, one.reason, one.source)
         for one in profile.expectations
     ]  # fmt: skip
 
