@@ -54,7 +54,7 @@ def test_all_kinds_of_a_small_machine_end_in_time() -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("slowness", [1.0, 30.0])
 def test_the_time_holds_on_a_large_and_slow_machine(mode: Mode, slowness: float) -> None:
-    world = World(milan(2, 4, 4), slowness=slowness, latency=islands_of_eight)
+    world = World(milan(2, 4, 2), slowness=slowness, latency=islands_of_eight)
     profile = measured(world, mode=mode)
     assert profile.seconds <= {Mode.QUICK: 28, Mode.FULL: 295}[mode]
 
@@ -68,6 +68,22 @@ def test_a_kernel_that_fails_leaves_the_others_alone(do: str, fate: str) -> None
     assert all("\n" not in notice.message for notice in profile.left_out)
     assert {watch.kind for watch in profile.watch} == set(Kind)
     assert (profile.core_latency_cas_ns is None) == (do == "ping")
+    assert all(probe.closed for probe in world.probes)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("hello", [{}, "hang"])
+def test_a_machine_that_hangs_once_it_has_begun_ends_in_time(mode: Mode, hello: Fields) -> None:
+    def script(request: Fields) -> Fields | str:
+        if request["do"] == "hello":
+            return hello if len(world.probes) > 1 else {}
+        return "hang"
+
+    world = World(plain(2), script=script)
+    profile = measured(world, mode=mode)
+    assert profile.seconds <= {Mode.QUICK: 30, Mode.FULL: 300}[mode]
+    assert {watch.kind for watch in profile.watch} == set(Kind)
+    assert profile.core_latency_cas_ns is None and not profile.stream
     assert all(probe.closed for probe in world.probes)
 
 
