@@ -8,7 +8,7 @@ import os
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll.host.cpu_times import process_started_s
@@ -177,6 +177,7 @@ def test_what_is_no_answer_ends_the_probe(words: str) -> None:
         assert run.ask(CHASE).load_ns  # by a new one
 
 
+@settings(max_examples=50)
 @given(
     st.text() | st.recursive(st.none() | st.booleans() | st.integers(), st.lists).map(json.dumps)
 )
