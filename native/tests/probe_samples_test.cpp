@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "samples.hpp"
 
@@ -11,6 +13,7 @@ namespace {
 using atl::probe::Limits;
 using atl::probe::median_ranks;
 using atl::probe::Ranks;
+using atl::probe::repetitions_for;
 using atl::probe::Samples;
 
 // Conover, table A3 (the binomial at p = 1/2): the widest tails that leave 95 % between them.
@@ -96,6 +99,27 @@ TEST(Samples, ThreeAreTakenWithoutAnyBudget) {
   EXPECT_FALSE(samples.done());
   samples.add(1);
   EXPECT_TRUE(samples.done());
+}
+
+// Something of `each_ns` whose timings at these calls take 4 ms longer.
+std::size_t repetitions(double each_ns, const std::vector<int>& lost) {
+  int call = 0;
+  return repetitions_for(100'000, 1 << 20, [&](std::size_t count) {
+    const bool is_lost = std::find(lost.begin(), lost.end(), call++) != lost.end();
+    return each_ns * static_cast<double>(count) + (is_lost ? 4e6 : 0);
+  });
+}
+
+TEST(Repetitions, TakeTheTimeOfASample) {
+  EXPECT_EQ(repetitions(50, {}), 2000U);
+  EXPECT_EQ(repetitions(1e5, {}), 1U);
+  EXPECT_EQ(repetitions(1e9, {}), 1U);
+  EXPECT_EQ(repetitions(0.001, {}), 1U << 20);
+  EXPECT_EQ(repetitions(0, {}), 1U << 20);
+}
+
+TEST(Repetitions, ALossOfTheCpuDoesNotMakeThemFew) {
+  for (int call = 0; call < 12; ++call) EXPECT_EQ(repetitions(50, {call}), 2000U) << call;
 }
 
 }  // namespace

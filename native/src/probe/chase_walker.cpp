@@ -1,9 +1,9 @@
 #include "chase_walker.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "clock.hpp"
+#include "samples.hpp"
 
 namespace atl::probe {
 namespace {
@@ -30,13 +30,10 @@ void Walker::prepare(std::byte* data) {
   at_ = chase_build(data, order_);
   if (!null_run_) chase_warm(data, order_);
   constexpr std::size_t kMostBlocks = std::size_t{1} << 32;
-  for (blocks_ = 4; blocks_ < kMostBlocks; blocks_ *= 2) {
-    const double ns = sample() * static_cast<double>(blocks_ * kChaseUnroll);
-    if (ns < kSampleNs / 4) continue;
-    const double wanted = static_cast<double>(blocks_) * kSampleNs / ns;
-    blocks_ = std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
-    return;
-  }
+  blocks_ = repetitions_for(kSampleNs, kMostBlocks, [this](std::size_t blocks) {
+    blocks_ = blocks;
+    return sample() * static_cast<double>(blocks * kChaseUnroll);
+  });
 }
 
 double Walker::sample() {

@@ -18,7 +18,7 @@ namespace {
 
 // The two readings of the clock and the spread of the threads' begins (under a microsecond) are
 // then under half a percent.
-constexpr std::int64_t kSampleNs = 200'000;
+constexpr double kSampleNs = 200'000;
 
 MoveOp op_named(const std::string& name) {
   static const std::map<std::string, MoveOp> ops{{"read", MoveOp::read}, {"write", MoveOp::write},
@@ -177,18 +177,12 @@ class Mover {
   void calibrate(std::size_t rank, const Streams& chunk) {
     plan_.kernel(chunk, 1);
     team_.barrier();
-    std::size_t passes = 1;
-    for (;; passes *= 4) {
+    const std::size_t passes = repetitions_for(kSampleNs, kMostPasses, [&](std::size_t count) {
       const std::int64_t begin = now_ns();
-      plan_.kernel(chunk, passes);
-      const std::int64_t took = now_ns() - begin;
-      if (took < kSampleNs / 4 && passes < kMostPasses) continue;
-      const double wanted =
-          static_cast<double>(kSampleNs) * static_cast<double>(passes) / static_cast<double>(took);
-      passes = std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
-      break;
-    }
-    if (rank == 0) passes_ = std::min(passes, kMostPasses);
+      plan_.kernel(chunk, count);
+      return static_cast<double>(now_ns() - begin);
+    });
+    if (rank == 0) passes_ = passes;
     team_.barrier();
   }
 

@@ -101,7 +101,8 @@ Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
     late = true;
     if (done > 0) break;
   }
-  const auto ns = static_cast<double>(ticks() - begin) * tick_ns();
+  // Never 0, where the clock is coarse.
+  const auto ns = std::max(1.0, static_cast<double>(ticks() - begin)) * tick_ns();
   return {ns / static_cast<double>(done), late || times_preempted() != preempted};
 }
 
@@ -113,8 +114,7 @@ std::uint64_t calibrate(Flag& flag, double sample_ns, std::int64_t until_ns, con
   double fastest_ns = 1e12;
   for (std::uint64_t count = 1; count <= kMost && now_ns() < until_ns;) {
     const Trips trips = round_trips<Method, kAlone>(flag, count, team);
-    // Never 0, where the clock is coarse.
-    fastest_ns = std::min(fastest_ns, std::max(0.1, trips.mean_ns));
+    fastest_ns = std::min(fastest_ns, trips.mean_ns);
     if (trips.interrupted) continue;
     if (fastest_ns * static_cast<double>(count) >= sample_ns / 2) break;
     count *= 2;

@@ -7,6 +7,7 @@
 // no such interval, so nothing settles before the sixth.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,22 @@ struct Ranks {
   std::size_t high;
 };
 std::optional<Ranks> median_ranks(std::size_t count);
+
+// How often to repeat something so that it takes `sample_ns`, from 1 to `most`; time_ns(count) does
+// it so often and tells how long that took. Whoever loses its CPU meanwhile must not end up with a
+// sample of a few repetitions, most of which is the clock: what could be one such loss counts if
+// it was as slow twice.
+template <typename TimeNs>
+std::size_t repetitions_for(double sample_ns, std::size_t most, TimeNs time_ns) {
+  constexpr double kLossNs = 20e6;
+  for (std::size_t count = 1;; count *= 2) {
+    double ns = time_ns(count);
+    if (ns >= sample_ns / 4 && ns < kLossNs) ns = std::min<double>(ns, time_ns(count));
+    if (ns < sample_ns / 4 && count < most / 2) continue;
+    const double wanted = static_cast<double>(count) * sample_ns / std::max(ns, 1.0);
+    return static_cast<std::size_t>(std::clamp(wanted, 1.0, static_cast<double>(most)));
+  }
+}
 
 class Samples {
  public:

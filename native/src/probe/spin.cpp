@@ -35,19 +35,13 @@ std::uint64_t chain(std::uint64_t rounds) {
 }
 
 template <bool kNull>
-std::uint64_t calibrate(double sample_ns) {
-  std::uint64_t rounds = 16;
-  while (rounds < (1U << 24) && static_cast<double>(chain<kNull>(rounds)) * tick_ns() < sample_ns) {
-    rounds *= 2;
-  }
-  return rounds;
-}
-
-template <bool kNull>
 void time_chain(const Limits& limits, Samples& samples, std::atomic<std::size_t>& unfinished,
                 const Team& team) {
   const double sample_ns = std::clamp(static_cast<double>(limits.budget_ns) / 20, 1e4, 2e5);
-  const std::uint64_t rounds = calibrate<kNull>(sample_ns);
+  constexpr std::size_t kMostRounds = 1 << 24;
+  const std::uint64_t rounds = repetitions_for(sample_ns, kMostRounds, [](std::size_t count) {
+    return static_cast<double>(chain<kNull>(count)) * tick_ns();
+  });
   const auto operations = static_cast<double>(rounds * kUnrolled);
   while (!samples.done()) {
     samples.add(static_cast<double>(chain<kNull>(rounds)) * tick_ns() / operations);
