@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 _NEIGHBOURS = 5
+_UNLIKE = 9.0  # times the nearest one's mean square difference: three times as far
+_SAME = 0.01**2  # rows that differ by no more are the same
 _LEAST_PUS = 6  # below it no PU has neighbours to compare with
 _DISTURBED = math.log(1.6)  # a pair that is slower by more than this than its neighbours' pairs
 _SLOW = math.log(1.3)  # a PU that is slower to everyone by more than this
@@ -72,8 +74,12 @@ def _expected(cost: Floats) -> Floats:
     np.fill_diagonal(distance, np.inf)
     count = min(_NEIGHBOURS, size - 2)
     near = np.argsort(distance, axis=1, kind="stable")[:, :count]
+    reach = np.take_along_axis(distance, near, axis=1)
+    # A member of a small group has fewer that are like it; the others would speak for their own.
+    least = max(float(np.median(reach[:, 0])), _SAME)
+    unlike = reach > _UNLIKE * np.maximum(reach[:, :1], least)
     with np.errstate(all="ignore"):
-        stacked = cost[near]  # (i, neighbour, j)
+        stacked = np.where(unlike[:, :, None], np.nan, cost[near])  # (i, neighbour, j)
         # A neighbour's own diagonal is NaN: it has no word on itself.
         expected = _nanmedian(stacked)
     both = np.fmin(expected, expected.T)
@@ -83,15 +89,12 @@ def _expected(cost: Floats) -> Floats:
 
 
 def _nanmedian(stacked: Floats) -> Floats:
-    """Over axis 1; NaN where all are NaN, without a warning."""
+    """Over axis 1, of an even count the upper one: of two that disagree, one may be the sibling
+    of the pair's other end. NaN where all are NaN, without a warning."""
     ordered = np.sort(stacked, axis=1)  # NaN last
     count = np.sum(~np.isnan(ordered), axis=1)
-    low = np.maximum((count - 1) // 2, 0)
-    high = np.maximum(count // 2, 0)
-    high = np.minimum(high, ordered.shape[1] - 1)
-    a = np.take_along_axis(ordered, low[:, None, :], axis=1)[:, 0, :]
-    b = np.take_along_axis(ordered, high[:, None, :], axis=1)[:, 0, :]
-    middle: Floats = (a + b) / 2
+    high = np.minimum(count // 2, ordered.shape[1] - 1)
+    middle: Floats = np.take_along_axis(ordered, high[:, None, :], axis=1)[:, 0, :]
     return middle
 
 
@@ -100,7 +103,8 @@ def _speed_up(cost: Floats) -> tuple[Floats, tuple[int, ...]]:
     it slower. One without a pattern may be alone in its chiplet, and is left as it is."""
     size = len(cost)
     shifts = np.zeros(size)
-    plain = np.where(np.isnan(cost), np.nanmean(cost, axis=1)[:, None], cost)
+    # A PU is as near to itself as to the nearest other one.
+    plain = np.where(np.isnan(cost), np.nanmin(cost, axis=1)[:, None], cost)
     # Less what the other end explains: one very slow PU would else make all other rows alike.
     plain = plain - np.median(plain, axis=0, keepdims=True)
     patterned = plain.std(axis=1) >= _PATTERN
@@ -123,8 +127,10 @@ def _speed_up(cost: Floats) -> tuple[Floats, tuple[int, ...]]:
 def _calm(cost: Floats) -> tuple[Floats, int]:
     expected = _expected(cost)
     excess = cost - expected
-    off = ~np.eye(len(cost), dtype=bool)
-    spread = 1.4826 * float(np.nanmedian(np.abs(excess[off])))
+    off = ~np.isnan(excess)
+    if not off.any():
+        return cost, 0
+    spread = 1.4826 * float(np.median(np.abs(excess[off])))
     # Only slower: a pair that is faster than its neighbours' pairs is what SMT looks like.
     disturbed = off & (excess > max(_DISTURBED, 6 * spread))
     count = int(disturbed.sum()) // 2

@@ -68,10 +68,13 @@ class Evidence:
         return min(0.97, 0.5 + 0.85 * (ideal - 0.5))
 
 
-def weigh(cost: Floats, group: Group, usual_noise: float) -> Evidence | None:
-    """None: nothing outside, or the outside is as near."""
+def weigh(
+    cost: Floats, group: Group, usual_noise: float, *, least_outside: int = 2
+) -> Evidence | None:
+    """None: too little outside, or the outside is as near. A single core outside may just be a
+    slow one (a_i + a_j), so two are needed; a single group of cores has shown itself already."""
     size, count = len(cost), len(group)
-    if not 2 <= count < size:
+    if not 2 <= count <= size - least_outside:
         return None
     inside = np.array(group)
     outside = np.setdiff1d(np.arange(size), inside)

@@ -67,10 +67,8 @@ def find_levels(cost: Floats, bars: Bars) -> Found:
     tiers: list[tuple[Island, ...]] = []
     nearly = 0.0
     while len(units) > 2 and len(tiers) < _MOST_LEVELS:
-        bar, share = bars.first, _SHARE_OF_PARENT
-        if tiers:
-            bar, share = bars.folded, _SHARE_OF_PARENT_FOLDED
-        islands, refused = _islands(folded, bar, share)
+        bar = bars.folded if tiers else bars.first
+        islands, refused = _islands(folded, bar, first=not tiers)
         if not tiers:
             nearly = refused
             islands = _look_closer(folded, islands, bar)
@@ -114,7 +112,7 @@ def usual_noise(cost: Floats) -> float:
     return 1.4826 * float(np.median(np.concatenate(away))) / math.sqrt(2)
 
 
-def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], float]:
+def _islands(cost: Floats, bar: float, *, first: bool) -> tuple[list[Island], float]:
     """The smallest islands of the tree that shows more, no two with a member in common."""
     best: list[Island] = []
     nearly = 0.0
@@ -123,7 +121,7 @@ def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], floa
     if len(cost) >= 4:
         trees.append(average_linkage(profile_distance(cost)))
     for tree in trees:
-        weighed = _weigh_tree(cost, tree, bar, share, noise)
+        weighed = _weigh_tree(cost, tree, bar, noise, first=first)
         nearly = max([nearly, *(i.clarity for i in weighed if i.clarity < 1.0)])
         chosen = _smallest([island for island in weighed if island.clarity >= 1.0])
         chosen = _with_peers(cost, chosen, weighed)
@@ -133,18 +131,19 @@ def _islands(cost: Floats, bar: float, share: float) -> tuple[list[Island], floa
 
 
 def _weigh_tree(
-    cost: Floats, tree: list[tuple[Group, int]], bar: float, share: float, noise: float
+    cost: Floats, tree: list[tuple[Group, int]], bar: float, noise: float, *, first: bool
 ) -> list[Island]:
     islands = []
+    share = _SHARE_OF_PARENT if first else _SHARE_OF_PARENT_FOLDED
     enclosing = [0.0] * len(tree)  # the largest contrast of a group around it or of itself
     for index in reversed(range(len(tree))):  # parents before their children
         group, parent = tree[index]
         around = enclosing[parent] if parent >= 0 else 0.0
         enclosing[index] = around
-        found = weigh(cost, group, noise)
+        found = weigh(cost, group, noise, least_outside=2 if first else 1)
         if found is None:
             continue
-        least = max(bar, share * around, _PAIR_BAR if len(group) == 2 and share > 0.2 else 0.0)
+        least = max(bar, share * around, _PAIR_BAR if first and len(group) == 2 else 0.0)
         clarity = found.clarity(least)
         if clarity >= 1.0:
             enclosing[index] = max(around, found.contrast)

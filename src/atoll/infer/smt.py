@@ -3,7 +3,8 @@
 Siblings share the L1 cache, so a line need not move at all: 5 to 12 ns one way, against 15 ns and
 more between cores of any machine known. Pairs are matched greedily, the fastest first; a pair is
 certain when it is under the bound and clearly nearer than the next best partners of both. Where
-most certain pairs follow one rule of numbering (i and i + d), the rule completes the rest.
+most certain pairs follow one rule of numbering (i and i + d), the rule completes the rest, pairs
+without a figure and disturbed ones among them.
 Threads by four or eight have no pairs that stand out: they are found as groups, and
 atoll.infer.naming tells them by the same bound.
 """
@@ -28,6 +29,7 @@ _CLEAR = math.log(1.6)
 _FAIR = math.log(1.25)
 _SOME = math.log(1.1)  # for a pair that the numbering already speaks for
 _RULE_SHARE = 0.8
+_FEW = 0.05  # of the pairs of a rule, where nothing else speaks for them
 _UNKNOWN_UNIT = math.log(1.5)  # bandwidth has no bound in ns, so the contrast alone decides
 
 
@@ -79,25 +81,40 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
     """The certain pairs; all pairs of the numbering's rule, where they nearly all follow it."""
     steps = [j - i for i, j in certain]
     step = max(set(steps), key=steps.count)
-    following = [pair for pair in certain if pair[1] - pair[0] == step]
+    following = {i for i, j in certain if j - i == step}
     if len(following) < max(2, _RULE_SHARE * len(certain)):
         return list(certain)
-    starts = sorted({i % (2 * step) for i, _ in following})
-    likely = [
-        (i, i + step)
-        for i in range(len(cost) - step)
-        if i % (2 * step) in starts
-        and cost[i, i + step] < bound
-        and _contrast(cost, i, i + step) >= _SOME - _FAIR
-        and cost[i, i + step] < _usual(cost, i, i + step) - _SOME
-    ]
-    ruled: list[Group] = []
-    taken: set[int] = set()
-    for pair in likely:
-        if taken.isdisjoint(pair):
-            ruled.append(pair)
-            taken.update(pair)
+    # Blocks of `step` first threads, each before the block of its second threads.
+    first = min(following)
+    starts = [i for i in range(first, len(cost) - step) if (i - first) % (2 * step) < step]
+    if not following <= set(starts):
+        return list(certain)
+    told = {i for i in starts if i in following or _is_likely(cost, i, i + step, bound)}
+    told |= _disturbed(cost, starts, told, step)
+    ruled: list[Group] = [(i, i + step) for i in sorted(told)]
+    taken = {pu for pair in ruled for pu in pair}
     return [*ruled, *(pair for pair in certain if taken.isdisjoint(pair))]
+
+
+def _is_likely(cost: Floats, i: int, j: int, bound: float) -> bool:
+    fast = cost[i, j] < min(bound, _usual(cost, i, j) - _SOME)
+    return bool(fast) and _contrast(cost, i, j) >= _SOME - _FAIR
+
+
+def _disturbed(cost: Floats, starts: list[int], told: set[int], step: int) -> set[int]:
+    """Pairs of the rule whose figure does not show it: lost or disturbed, if the pairs before and
+    after are told. At either end they may as well be cores without threads (hybrids), so there the
+    pair must be near, all PUs be of the rule, and hardly another one be missing."""
+    whole = len(cost) == 2 * len(starts)
+    few = len(starts) - len(told) <= max(1, int(_FEW * len(starts)))
+    found = set()
+    for before, i, after in zip([None, *starts], starts, [*starts[1:], None], strict=False):
+        if i in told:
+            continue
+        near = cost[i, i + step] < _usual(cost, i, i + step) - _SOME
+        if (before in told and after in told) or (whole and few and near):
+            found.add(i)
+    return found
 
 
 def _usual(cost: Floats, i: int, j: int) -> float:
