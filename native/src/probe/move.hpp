@@ -10,8 +10,7 @@
 
 namespace atl::probe {
 
-// Beyond PROTOCOL.md's fields, `isa` is the one that ran and `passes` is how often a sample goes
-// over the arrays. With `run_ns` it goes on until then, whether settled or not.
+// With `run_ns` it goes on until then, whether settled or not.
 Json move(const Request& request);
 
 }  // namespace atl::probe

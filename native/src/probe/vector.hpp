@@ -11,7 +11,6 @@
 
 namespace atl::probe {
 
-// Beyond PROTOCOL.md's fields, `batch` is how many iterations one sample is.
 Json vector(const Request& request);
 
 }  // namespace atl::probe
