@@ -1,4 +1,4 @@
-"""Allocator churn: one probe a malloc, and no figure of a malloc that was not reached."""
+"""Allocator churn: one probe a figure, and no figure of a malloc that was not reached."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reaching(world: World) -> World:
     return world
 
 
-def test_each_malloc_in_a_probe_of_its_own_by_one_and_all_threads() -> None:
+def test_each_malloc_by_one_and_all_threads_each_in_a_fresh_probe() -> None:
     world = reaching(World(plain(4)))
     found, codes = churn(world)
     assert [(run.allocator, run.library, run.threads) for run in found] == [
@@ -56,6 +56,7 @@ def test_each_malloc_in_a_probe_of_its_own_by_one_and_all_threads() -> None:
         ("jemalloc", JEMALLOC, 4),
     ]
     assert codes == []
+    assert len(world.probes) == 1 + len(found)
     assert found[1].operations == 4 * found[0].operations
     assert all(run.overhead == pytest.approx(1.25) for run in found)
     assert all(run.seconds.value == pytest.approx(1e-3) for run in found)

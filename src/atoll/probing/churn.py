@@ -1,19 +1,18 @@
 """What each malloc costs in time and in memory, by threads (numa-query-tuning III-A8).
 
 A malloc is a process's: each is preloaded into an atoll-probe of its own, which then allocates,
-writes, hands over and frees. Before a figure stands, the probe says in which file its malloc is;
-a preload that did not take is told and not counted. Overhead is peak resident over peak requested
-memory.
+writes, hands over and frees; and it keeps what was freed, so each number of threads has a fresh
+one. Before a figure stands, the probe says in which file its malloc is; a preload that did not
+take is told and not counted. Overhead is peak resident over peak requested memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from atoll.probing.allocators import Malloc, loadable_mallocs
 from atoll.probing.errors import ProbeMissing
 from atoll.probing.places import CpuGroup, core_cpus
-from atoll.probing.probe import Probe
 from atoll.probing.requests import Churn, ChurnAnswer
 from atoll.probing.run import Run
 from atoll.schema.profile import ChurnRun, Figure, Mode
@@ -49,8 +48,7 @@ def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, .
             continue
         env = {"LD_PRELOAD": malloc.library} if malloc.library else {}
         try:
-            with run.another_probe(env) as probe:
-                runs += _of_one(run, probe, malloc, teams, place, len(mallocs))
+            runs += _of_one(run, env, malloc, teams, place, len(mallocs))
         except ProbeMissing as fault:
             reason = str(fault).removesuffix("; reinstall atoll")
             run.leave_out("malloc", f"churn: {malloc.name} cannot be preloaded: {reason}")
@@ -73,8 +71,14 @@ def is_reached(malloc: Malloc, reached: str) -> bool:
 
 
 def _of_one(
-    run: Run, probe: Probe, malloc: Malloc, teams: Sequence[CpuGroup], place: int, mallocs: int
+    run: Run,
+    env: Mapping[str, str],
+    malloc: Malloc,
+    teams: Sequence[CpuGroup],
+    place: int,
+    mallocs: int,
 ) -> list[ChurnRun]:
+    """Raises ProbeMissing."""
     operations = _OPERATIONS_EMULATED if run.emulated else OPERATIONS[run.mode]
     ends_s = run.elapsed_s() + run.seconds_left() / (mallocs - place)
     found = []
@@ -90,10 +94,11 @@ def _of_one(
             operations=operations,
             budget_s=min(_MOST_S, _SAMPLING_SHARE * left_s / (len(teams) - number)),
         )
-        answer = run.attempt(request, what, probe=probe)
-        if answer is None:
+        with run.another_probe(env) as probe:
+            answer = run.attempt(request, what, probe=probe)
             if not probe.usable:
                 break
+        if answer is None:
             continue
         if not is_reached(malloc, answer.allocator_reached):
             wanted = malloc.library or "the C library's"
