@@ -239,6 +239,11 @@ class Load(_OnNode[LoadAnswer]):
     loaders: tuple[int, ...]
     gap: int | None  # None: idle
 
+    @property
+    def data_bytes(self) -> int:
+        """The loaders share as much again as the chaser has."""
+        return self.bytes if self.gap is None else 2 * self.bytes
+
     def answer_type(self) -> type[LoadAnswer]:
         return LoadAnswer
 
