@@ -31,6 +31,8 @@ from atoll.probing.requests import (
     Answer,
     Chase,
     ChaseAnswer,
+    Churn,
+    ChurnAnswer,
     Load,
     LoadAnswer,
     Move,
@@ -43,6 +45,8 @@ from atoll.probing.requests import (
     PipeAnswer,
     Request,
     Sampling,
+    Spin,
+    SpinAnswer,
     Vector,
     VectorAnswer,
 )
@@ -68,6 +72,7 @@ MOVE_S = 0.2  # a run
 MOVE_TARGET_PERCENT = 98.0
 NULL_BUDGET_S = 0.05
 NULL_BYTES = 1 << 20
+NULL_OPERATIONS = 100_000
 TIMEOUT_S = 60.0
 # As `atoll measure`: until the interval is under 2 %.
 SETTLING = Sampling(settle=0.02, samples=4096)
@@ -269,7 +274,7 @@ def _isas(widest: str) -> tuple[str, ...]:
 
 
 def _say_null_runs(probe: Probe, pair: tuple[int, int]) -> None:
-    """In ns of what each kernel counts: a one-way trip, a load, a cache line of 64 B."""
+    """In ns of what each counts: a one-way trip, a load, a cache line of 64 B, an operation."""
     cpu, other = pair
     requests: dict[str, Request[Answer]] = {
         "ping cas": Ping(cpus=pair, home=0, op="cas", budget_s=NULL_BUDGET_S),
@@ -288,6 +293,8 @@ def _say_null_runs(probe: Probe, pair: tuple[int, int]) -> None:
         requests[f"vector {way}"] = Vector(
             cpus=pair, bytes=NULL_BYTES, op=way, iterations=1000, budget_s=NULL_BUDGET_S
         )
+    requests["spin"] = Spin(cpus=pair, budget_s=NULL_BUDGET_S)
+    requests["churn"] = Churn(cpus=pair, operations=NULL_OPERATIONS, budget_s=NULL_BUDGET_S)
     for name, request in requests.items():
         whole_ns = _ns(_asked(probe, request, SETTLING))
         own_ns = _ns(_asked(probe, replace(request, null=True), SETTLING))
@@ -302,6 +309,10 @@ def _ns(answer: Answer) -> float:
             return statistics.median(answer.load_ns)
         case PipeAnswer() | MoveAnswer() | VectorAnswer():
             return 64 / statistics.median(answer.gbs)
+        case SpinAnswer():
+            return statistics.median(answer.op_ns[0])
+        case ChurnAnswer():
+            return statistics.median(answer.wall_ns_samples) / NULL_OPERATIONS
     raise AssertionError(f"{type(answer).__name__} has no figure")
 
 
