@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # A mesh differs by as much as a third from corner to corner but by a tenth to the cores next
 # door; a fifth of latency is the least step between groups that is believed. In bandwidth the
 # tiles of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
-_LATENCY_BARS = Bars(first=math.log(1.20), folded=math.log(1.08))
+_LATENCY_BARS = Bars(first=math.log(1.30), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
 _OWN_LEVEL = 1.5  # times the median of a group of the same level
 _OWN_PAIRS = 40  # figures that a median of its own needs, so that noise makes no levels
