@@ -155,6 +155,10 @@ def test_a_file_that_cannot_be_written_is_found_before_measuring(
     assert code == 2 and "its folder does not exist" in line
     code, line = fails(capsys, "-o", str(tmp_path))
     assert code == 2 and "is a folder" in line
+    code, line = fails(capsys, "-o", "-")
+    assert code == 2 and "--json" in line
+    code, line = fails(capsys, "-o", "/proc/p.json")  # not even root makes a file there
+    assert code == 4 and "/proc/p.json: cannot be written" in line
     (tmp_path / "state").write_text("a file in the folder's place")
     code, line = fails(capsys)
     assert code == 4

@@ -179,6 +179,7 @@ def test_the_estimate() -> None:
     assert estimate_s(machine=small, cpus=small.pus) <= 30
     assert estimate_s(machine=large, cpus=large.pus) <= 30
     assert estimate_s(machine=small, cpus=small.pus, only="latency") < 2
+    assert estimate_s(machine=small, cpus=(0,), only="latency,bandwidth") < 2  # no pair at all
     assert estimate_s(machine=small, cpus=small.pus, mode="full") <= 300
     assert estimate_s(machine=large, cpus=large.pus, mode="full") > 300
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from pathlib import Path
 
 import click
@@ -136,12 +138,19 @@ def _refuse_measuring(*options: str | None) -> None:
 def _refuse_unwritable(output: str) -> None:
     """Before the measuring, which takes minutes."""
     path = Path(output)
+    if output == "-":
+        raise UsageError("-o -: name a file; --json prints the profile")
     if path.is_dir():
         raise UsageError(f"{output}: is a folder; name a file")
     if not path.parent.is_dir():
         raise UsageError(f"{output}: its folder does not exist; make it first")
-    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
-        raise NotPermitted(f"{output}: cannot be written (Permission denied)")
+    try:
+        if not path.exists() or path.is_file():
+            tempfile.TemporaryFile(dir=path.resolve().parent).close()
+        elif not os.access(path, os.W_OK):  # a device or a pipe: to open it would be seen
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as fault:
+        raise NotPermitted(f"{output}: cannot be written ({fault.strerror})") from None
 
 
 def _infer(latency_csv: str | None, bandwidth_csv: str | None, as_json: bool) -> None:

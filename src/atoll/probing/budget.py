@@ -78,7 +78,7 @@ class Budget:
     @property
     def estimate_s(self) -> float:
         """How long it takes at most, if nothing has to be killed."""
-        if set(self.kinds) <= set(self.pairs):
+        if set(self.kinds) <= set(FIGURES_PER_PAIR):
             once_s = sum(plan.seconds(kind) for kind, plan in self.pairs.items())
             return min(self.total_s, (1 + MOST_RETRIES) * once_s) + _AROUND_S
         return self.total_s + _AROUND_S
