@@ -12,6 +12,7 @@ from atoll.probing.catalog import Catalog, Cpu, catalog, parse_catalog
 # Model names as /proc/cpuinfo writes them, and what a package of the model has at most.
 MODELS = [
     ("AMD EPYC 7601 32-Core Processor", "Naples", 8, 170.6),
+    ("AMD EPYC 7551P 32-Core Processor", "Naples", 8, 170.6),
     ("AMD EPYC 7742 64-Core Processor", "Rome", 16, 204.8),
     ("AMD EPYC 7V12 64-Core Processor", "Rome", 16, 204.8),
     ("AMD EPYC 7R32", "Rome", 16, 204.8),
@@ -44,6 +45,7 @@ UNKNOWN = [
     "Intel(R) Xeon(R) Platinum 8462Y+",
     "Intel(R) Xeon(R) 6972P-C",
     "AMD EPYC 7251 8-Core Processor",
+    "Intel(R) Xeon(R) Gold 6222V CPU @ 1.80GHz",
     "AMD EPYC Processor",
     "QEMU Virtual CPU version 2.5+",
 ]
@@ -56,6 +58,14 @@ def test_real_model_names_are_known(name: str, word: str, islands: int, peak_gbs
     assert word in found.model
     assert found.islands == islands
     assert found.peak_gbs == pytest.approx(peak_gbs, abs=0.05)
+
+
+def test_makes_for_one_cloud_are_known_as_such() -> None:
+    told = {name for name, *_ in MODELS if catalog().unspecified.matches(name)}
+    assert told == {
+        "AMD EPYC 7R32", "AMD EPYC 7R13 Processor", "AMD EPYC 9R14",
+        "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -98,6 +108,9 @@ ROW = """
 [triad]
 share = 0.7
 source = "a rule"
+[unspecified]
+pattern = 'X'
+source = "nowhere"
 [[cpu]]
 model = "M"
 pattern = 'M\\b'

@@ -104,6 +104,19 @@ def test_a_part_of_a_processor_is_not_compared() -> None:
     assert "may show a part" in found.reason
 
 
+def test_a_make_for_one_cloud_is_compared_in_chiplets_alone() -> None:
+    metal = milan(2, 8, 6).model_copy(update={"cpu_model": "AMD EPYC 7R13 Processor"})
+    found = expectations(measured(metal, 100.0, inference=inferred(16)), metal)
+    assert triad_of(found).verdict == "not comparable"
+    assert "made for one cloud" in triad_of(found).reason
+    assert [one.verdict for one in found if one.unit == "chiplets"] == ["as expected"]
+
+
+def test_a_hidden_l3_does_not_make_a_model_small() -> None:
+    hidden = server().model_copy(update={"l3": ()})
+    assert "shows no L3" in triad_of(expectations(measured(hidden, 100.0), hidden)).reason
+
+
 def test_offline_cpus_make_it_a_part() -> None:
     machine = server().model_copy(update={"offline_cpus": (128, 129)})
     assert "2 CPUs are offline" in triad_of(expectations(measured(machine, 9.0), machine)).reason

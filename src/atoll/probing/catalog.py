@@ -81,6 +81,7 @@ class Triad(Record):
 
 class Catalog(Record):
     triad: Triad
+    unspecified: _Row  # models of whose memory their maker says nothing
     cpu: tuple[Cpu, ...]
     machine: tuple[WholeMachine, ...]
 

@@ -54,7 +54,11 @@ def _triad(
         model, expected = cpu.model, known.triad.share * peak_gbs
         source = f"{known.triad.share:g} of {peak_gbs:.1f} GB/s, {known.triad.source}; {cpu.source}"
     measured = run.bandwidth_gbs.value
-    why_not = part or _unusable(profile, machine, run) or ("" if whole else _small(machine, cpu))
+    why_not = part or _unusable(profile, machine, run)
+    if not why_not and whole is None:
+        why_not = _small(machine, cpu)
+        if known.unspecified.matches(machine.cpu_model or profile.environment.cpu_model):
+            why_not = "it was made for one cloud, and its maker says nothing of its memory"
     below = 1 - measured / expected
     verdict: Verdict
     if why_not:
@@ -168,6 +172,8 @@ def _small(machine: Machine, cpu: Cpu) -> str:
     """A package with few L3 groups has fewer links to the memory than the channels could fill."""
     if cpu.l3_groups == 1:
         return ""
+    if not machine.l3:
+        return "the system shows no L3, and so not whether it is a small model of its family"
     shown = len(machine.l3) / max(1, len(machine.packages))
     if 2 * shown >= cpu.l3_groups:
         return ""
