@@ -306,6 +306,13 @@ def test_a_stranger_on_a_measured_cpu_is_not_lost_among_idle_ones() -> None:
     assert run.watches[0].steal_share == pytest.approx(10 / 200)
 
 
+def test_a_few_ticks_tell_no_share() -> None:
+    world = World(plain(2))
+    with world.run([Kind.CACHE]) as run, run.measuring(Kind.CACHE):
+        world.host.files["/proc/stat"] = "cpu  109 0 100 810 0 0 0 0 0 0\n"
+    assert run.watches[0].others_share is run.watches[0].steal_share is None
+
+
 def test_a_probe_of_ours_that_has_ended_is_no_stranger() -> None:
     stat = (
         "1 (x) R 1 1 1 0 -1 0 0 0 0 0 {} 0 {} 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0\n"

@@ -16,6 +16,8 @@ from atoll.host.procfs import parse_stat
 from atoll.probing.requests import Answer
 from atoll.schema.profile import Kind, Watch
 
+# The kernel counts CPU time in ticks of 10 ms: a share of fewer is chance.
+_LEAST_TICKS = 20
 # CPU -> time of a dependent integer operation
 Speeds = Mapping[int, float]
 
@@ -83,7 +85,7 @@ def drift(before: Speeds, after: Speeds) -> float | None:
 
 def _share(part: int, before: CpuTimes, after: CpuTimes) -> float | None:
     whole = after.total - before.total
-    return min(1.0, max(0.0, part / whole)) if whole > 0 else None
+    return min(1.0, max(0.0, part / whole)) if whole >= _LEAST_TICKS else None
 
 
 def _worst(shares: Iterable[float | None]) -> float | None:

@@ -252,8 +252,9 @@ class Watch(Record):
 
     kind: Kind
     seconds: Measured
-    steal_share: Measured | None  # CPU time that the hypervisor took; None: not told
-    others_share: Measured | None  # CPU time that other processes took
+    # CPU time that the hypervisor took, and other processes; None: not told, or too short to tell
+    steal_share: Measured | None
+    others_share: Measured | None
     frequency_drift: Measured | None  # widest change of a core's speed, over its median
     involuntary_switches: int  # of the probe's threads
     misplaced_threads: int  # samples taken on another CPU than asked for
