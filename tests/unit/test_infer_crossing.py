@@ -45,6 +45,13 @@ def test_a_lone_contradiction_does_not_count() -> None:
     assert found is not None and SIZES[9] < found < SIZES[10]
 
 
+def test_nor_does_one_at_an_end() -> None:
+    found = crossing_bytes(points(*[0.6] * 10, *[2.0] * 10, 0.8))
+    assert found is not None and SIZES[9] < found < SIZES[10]
+    assert crossing_bytes(points(0.8, *[2.0] * 10)) is None, "the spread ones always win"
+    assert crossing_bytes(points(*[0.6] * 10, 2.0)) is None, "once is not for good"
+
+
 def test_a_difference_within_the_intervals_does_not_count() -> None:
     wide = [
         Rates(size, 10.0, 7.0 if index < 10 else 14.0, 0.3, 0.3)

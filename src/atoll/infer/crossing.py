@@ -6,7 +6,8 @@ caches the two are alike, so the last word is often a tie: 'for good' says that 
 the faster anywhere after, not that the second always is.
 
 A point speaks only if the two differ by more than TIE, and by more than their intervals leave
-open. A lone contradiction does not count: the ratio's median of three neighbours is judged.
+open. A lone contradiction does not count, nor is one point alone the end of the matter: the ratio's
+median of three neighbours is judged.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def crossing_bytes(points: Sequence[Rates]) -> int | None:
     sizes = np.log([point.size_bytes for point in good])
     if np.any(np.diff(sizes) <= 0):
         raise ValueError("sizes must rise")
-    ratio = median_of_three(np.log([point.distributed / point.local for point in good]))
+    seen = np.log([point.distributed / point.local for point in good])
+    ratio = median_of_three(seen)
+    # An end has its neighbours on one side.
+    ratio[0], ratio[-1] = np.median(seen[:3]), np.median(seen[-3:])
     doubt = np.log1p([max(TIE, p.local_spread + p.distributed_spread) for p in good])
     local_wins = np.flatnonzero(ratio < -doubt)
     if not len(local_wins):
