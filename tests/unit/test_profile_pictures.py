@@ -25,7 +25,7 @@ from atoll.report.profile_html import profile_html
 from atoll.report.profile_svg import chapters, profile_svg
 from atoll.report.profile_text import profile_text
 from atoll.schema.base import parse
-from atoll.schema.profile import Inference, Notice, Profile
+from atoll.schema.profile import Inference, Notice, Profile, SharingPoint
 from tests.unit import profiles
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -121,6 +121,30 @@ def test_the_catalog_s_word_has_its_reason_and_its_source() -> None:
         words_ = " ".join(text.split())
         assert "NPS set for capacity?" in words_.partition("gainst the catalog")[2]
         assert "16 channels of DDR4-3200" in words_
+
+
+@pytest.mark.parametrize(
+    ("spread_over_local", "so"),
+    [
+        ((0.6, 0.6, 1.001), "together"),
+        ((0.99, 2.0, 1.0), "spread"),
+        ((1.0, 1.01), "alike"),
+        ((0.5, 2.0, 0.5), "now the one, now the other"),
+    ],
+)
+def test_without_a_crossing_all_points_speak(spread_over_local: list[float], so: str) -> None:
+    made = MADE["epyc"].sharing[0]
+    points = tuple(
+        SharingPoint(
+            vector_bytes=1024 << place,
+            local_gbs=profiles.figure(10.0),
+            distributed_gbs=profiles.figure(10.0 * ratio),
+        )
+        for place, ratio in enumerate(spread_over_local)
+    )
+    one = made.model_copy(update={"points": points, "crossing_bytes": None})
+    (row,) = words.sharing_rows(MADE["epyc"].model_copy(update={"sharing": (one,)}))
+    assert row[2] == "none" and row[-1] == so
 
 
 def test_a_disturbance_is_told_once() -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from atoll.infer.crossing import TIE
 from atoll.infer.relations import Relation, cores, relations
 from atoll.report.profile_charts import churn_ns, stream_words
 from atoll.report.profile_scale import Unit, figure_words, number
 from atoll.report.words import plural
 from atoll.schema.base import Record
 from atoll.schema.cpulist import brief_cpulist
-from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel, StreamRun
+from atoll.schema.profile import Figure, PairMatrix, Profile, Sharing, StreamKernel, StreamRun
 from atoll.schema.size import gib
 
 EMULATED = (
@@ -307,13 +308,11 @@ def sharing_rows(profile: Profile) -> list[tuple[str, ...]]:
     for one in profile.sharing:
         if not one.points:
             continue
-        last = one.points[-1]
-        faster = last.distributed_gbs.value > last.local_gbs.value
         if one.crossing_bytes is not None:
             crossing = gib(one.crossing_bytes)
             so = f"together below {crossing}, spread above"
         else:
-            crossing, so = "none", "spread always" if faster else "together always"
+            crossing, so = "none", _without_crossing(one)
         rows.append(
             (one.operation, str(one.threads), crossing,
              *(f"{number(max(values))} GB/s" for values in (
@@ -321,6 +320,15 @@ def sharing_rows(profile: Profile) -> list[tuple[str, ...]]:
                  [point.distributed_gbs.value for point in one.points])), so)
         )  # fmt: skip
     return rows
+
+
+def _without_crossing(one: Sharing) -> str:
+    """Far past all caches the two are alike, so the last point alone says nothing."""
+    together = any(p.local_gbs.value > p.distributed_gbs.value * (1 + TIE) for p in one.points)
+    spread = any(p.distributed_gbs.value > p.local_gbs.value * (1 + TIE) for p in one.points)
+    if together and spread:
+        return "now the one, now the other"
+    return "together" if together else "spread" if spread else "alike"
 
 
 def churn_table(profile: Profile) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
