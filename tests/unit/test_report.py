@@ -25,6 +25,7 @@ from atoll.report.html import html
 from atoll.report.render import render
 from atoll.schema.base import parse
 from atoll.schema.plan import Policy
+from atoll.schema.profile import Profile
 from atoll.schema.results import (
     BlockFailed,
     Entrant,
@@ -33,6 +34,7 @@ from atoll.schema.results import (
 )
 from atoll.schema.summary import BenchSummary
 from tests.unit.bench_parts import WIC, WIM, entrant, header, lines, plan, results, time
+from tests.unit.profiles import graviton, one_cpu
 
 EVIL = '<script>alert("x")</script>&|`*_=1+1'
 
@@ -48,6 +50,40 @@ def test_the_page_is_self_contained() -> None:
     assert not re.search(r"url\((?!data:)", page)
     assert "prefers-color-scheme: dark" in page
     assert "Content-Security-Policy" in page
+
+
+def test_the_page_shows_the_machines_profile_where_it_has_one() -> None:
+    page = render(results(), "html", graviton(8))
+    assert "What the machine does" in page and "8 cores without chiplets" in page
+    assert "Distribution of core-to-core latency" in page and "<script" not in page
+    assert "What the machine does" not in page_of(results())
+    nothing = render(results(), "html", one_cpu())
+    assert "1 CPU measured" in nothing
+
+
+def test_only_a_profile_of_the_same_machine_is_shown(tmp_path: Path) -> None:
+    given = results()
+    file = tmp_path / "r.jsonl"
+    file.write_text("".join(f"{line.model_dump_json()}\n" for line in (given.header, *given.lines)))
+    path, page = tmp_path / "p.json", tmp_path / "report.html"
+    environment = {"hostname_hash": given.header.fingerprint.hostname_hash}
+    own = graviton(8)
+    own = own.model_copy(
+        update={
+            "machine_id": given.header.machine_id,
+            "environment": own.environment.model_copy(update=environment),
+        }
+    )
+
+    def made(profile: Profile, *more: str) -> BaseException | None:
+        path.write_text(profile.model_dump_json())
+        arguments = [str(file), "--profile", str(path), "-o", str(page), *more]
+        return CliRunner().invoke(command, arguments).exception
+
+    assert made(own) is None and "What the machine does" in page.read_text()
+    assert "of another machine" in str(made(graviton(8)))
+    assert "emulated" in str(made(own.model_copy(update={"emulated": True})))
+    assert "goes into html" in str(made(own, "--format", "md"))
 
 
 def test_the_page_shows_everything() -> None:

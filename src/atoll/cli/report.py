@@ -8,11 +8,18 @@ from pathlib import Path
 import click
 
 from atoll.bench.results import read_results
+from atoll.errors import UsageError
+from atoll.probing.profiles import read
 from atoll.report.render import FORMATS, render
+from atoll.schema.profile import Profile
+from atoll.schema.results import RunHeader
 from atoll.store.files import write_atomic
 
 
-@click.command(epilog="Example: atoll report results.jsonl -o report.html")
+@click.command(
+    epilog="Examples: atoll report results.jsonl -o report.html; "
+    "atoll report results.jsonl --profile profile.json -o report.html"
+)
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -26,19 +33,45 @@ from atoll.store.files import write_atomic
     type=click.Choice(FORMATS),
     help="Default: by the ending of -o, else html.",
 )
-def command(results: Path, output: Path | None, kind: str | None) -> None:
+@click.option(
+    "--profile",
+    "measured",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="In html, show from this profile of the same machine how its cores lie to each other.",
+)
+def command(results: Path, output: Path | None, kind: str | None, measured: Path | None) -> None:
     """Turn RESULTS, a file that 'atoll bench' wrote, into a report.
 
     html is one self-contained page with the machine, the plans, the figures and their
     intervals; md has the same in words and tables; csv has every single measurement; json the
     summary for programs. A bench that still runs, or was stopped, can be reported too.
     """
-    text = render(read_results(results), kind or _by_ending(output))
+    kind = kind or _by_ending(output)
+    if measured is not None and kind != "html":
+        raise UsageError(f"--profile goes into html, and this is {kind}; leave one of them out")
+    found = read_results(results)
+    profile = _profile(measured, found.header) if measured is not None else None
+    text = render(found, kind, profile)
     if output is None:
         sys.stdout.write(text)
         return
     write_atomic(output, text)
     print(output)
+
+
+def _profile(path: Path, header: RunHeader) -> Profile:
+    """The report says that all was measured on one machine, and shall be right."""
+    profile = read(path)
+    here = (header.machine_id, header.fingerprint.hostname_hash)
+    if (profile.machine_id, profile.environment.hostname_hash) != here:
+        raise UsageError(
+            f"{path}: is of another machine ({profile.machine_title}), not of the one that the "
+            f"results are of ({header.machine.title})"
+        )
+    if profile.emulated:
+        raise UsageError(f"{path}: was measured on an emulated CPU, and its figures mean nothing")
+    return profile
 
 
 def _by_ending(output: Path | None) -> str:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import jinja2
 from markupsafe import Markup
 
+from atoll.inspect.verify import printable
 from atoll.report import charts, tables, words
 from atoll.report.machine_svg import machine_svg, plan_svg
+from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.schema.summary import BenchSummary, EntrantSummary
 
 
-def html(header: RunHeader, summary: BenchSummary) -> str:
-    """The whole page."""
+def html(header: RunHeader, summary: BenchSummary, profile: Profile | None = None) -> str:
+    """The whole page; with the machine's profile, how its cores lie to each other, too."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("atoll.report", "templates"),
         autoescape=True,
@@ -36,6 +38,8 @@ def html(header: RunHeader, summary: BenchSummary) -> str:
         speedups=charts.speedup_chart(summary),
         times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
         machine=Markup(machine_svg(header.machine)),
+        profile=profile,
+        measured=_measured(profile) if profile else (),
         plans=[
             (entrant, Markup(plan_svg(header.machine, entrant.plan))) for entrant in header.entrants
         ],
@@ -47,6 +51,18 @@ def html(header: RunHeader, summary: BenchSummary) -> str:
         entrant_rows=tables.entrant_rows(summary),
         environment=words.fingerprint_rows(summary),
     )
+
+
+def _measured(profile: Profile) -> tuple[list[str], list[Markup]]:
+    """What the machine is, in words, and the pictures of its cores."""
+    from atoll.report.profile_picture import document
+    from atoll.report.profile_svg import chapters
+    from atoll.report.profile_words import headline
+
+    cores = [one for found in chapters(profile) if found.title == "Cores" for one in found.pictures]
+    return [printable(one) for one in headline(profile)], [
+        document([one], one.name) for one in cores
+    ]
 
 
 def _card(entrant: EntrantSummary) -> dict[str, str]:

@@ -6,16 +6,17 @@ from atoll.bench.analysis import summarise
 from atoll.bench.results import Results
 from atoll.report.html import html
 from atoll.report.tables import csv_text, markdown
+from atoll.schema.profile import Profile
 
 FORMATS = ("html", "md", "csv", "json")
 
 
-def render(results: Results, kind: str) -> str:
-    """`kind` is one of FORMATS."""
+def render(results: Results, kind: str, profile: Profile | None = None) -> str:
+    """`kind` is one of FORMATS; `profile` is of the same machine, and for html."""
     summary = summarise(results)
     match kind:
         case "html":
-            return html(results.header, summary)
+            return html(results.header, summary, profile)
         case "md":
             return markdown(summary)
         case "csv":
