@@ -224,19 +224,23 @@ def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Grou
     if (everyone,) not in tiers:
         tiers.append((everyone,))
     level = _level_of_pairs(tiers, size)
-    result = []
+    result: list[tuple[float, tuple[Group, ...]]] = []
     for index, groups in enumerate(tiers):
         mask = level == index
-        split = min(int(mask[np.ix_(group, group)].sum()) for group in groups) >= _OWN_PAIRS
+        split = (
+            groups != smt
+            and min(int(mask[np.ix_(group, group)].sum()) for group in groups) >= _OWN_PAIRS
+        )
         parts = (
             _by_median(view.cost, mask, groups) if split else [(_median(view.cost, mask), groups)]
         )
-        for part in parts:
-            if math.isnan(part[0]):
-                continue
-            figure = part[0] if view.unit == "latency" else 1 / part[0]
-            result.append((float(f"{figure:.4g}"), part[1]))
-    return result
+        result.extend(part for part in parts if not math.isnan(part[0]))
+    # By cost, since a socket that is far from its own lines is farther than the other one.
+    result.sort(key=lambda part: part[0])
+    return [
+        (float(f"{cost if view.unit == 'latency' else 1 / cost:.4g}"), groups)
+        for cost, groups in result
+    ]
 
 
 def _by_median(

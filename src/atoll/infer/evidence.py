@@ -69,12 +69,12 @@ class Evidence:
 
 
 def weigh(
-    cost: Floats, group: Group, usual_noise: float, *, least_outside: int = 2
+    cost: Floats, group: Group, usual_noise: float, *, folded: bool = False
 ) -> Evidence | None:
     """None: too little outside, or the outside is as near. A single core outside may just be a
-    slow one (a_i + a_j), so two are needed; a single group of cores has shown itself already."""
+    slow one (a_i + a_j), so two are needed; of folded groups, each has shown itself already."""
     size, count = len(cost), len(group)
-    if not 2 <= count <= size - least_outside:
+    if not 2 <= count <= size - (1 if folded else 2):
         return None
     inside = np.array(group)
     outside = np.setdiff1d(np.arange(size), inside)
@@ -92,6 +92,10 @@ def weigh(
     if len(next_door) >= 2:
         among = cost[np.ix_(next_door, next_door)]
         beyond = float(among[np.triu_indices(len(next_door), 1)].mean())
+        if folded:
+            # They may be of several quadrants: the ways within theirs, then.
+            others = cost[np.ix_(next_door, outside)]
+            beyond = min(beyond, float(np.nanmin(others, axis=1).mean()))
         corrected = 2 * between - within - beyond
     contrast = min(plain, corrected)
     if contrast <= 0:

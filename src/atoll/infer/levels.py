@@ -32,6 +32,7 @@ _LEAST_TO_PART = 8  # units; smaller sets have no average to speak of
 _SHARE_OF_PARENT = 0.25
 _SHARE_OF_PARENT_FOLDED = 0.10
 _LONE_BAR = math.log(1.5)  # one group amid cores without any is seldom what a machine is
+_LONE_PAIR_BAR = math.log(2.0)  # and one pair, which rests on one figure, hardly ever
 _PEERS = 3
 _PEER_CLARITY = 0.7
 _CLEAR_SHARE = 0.75
@@ -72,7 +73,7 @@ def find_levels(cost: Floats, bars: Bars) -> Found:
         if not tiers:
             nearly = refused
             islands = _look_closer(folded, islands, bar)
-            if len(islands) == 1 and islands[0].evidence.margin(_LONE_BAR) < 1.0:
+            if len(islands) == 1 and not _stands_alone(islands[0]):
                 islands = []
         if not islands:
             break
@@ -82,6 +83,11 @@ def find_levels(cost: Floats, bars: Bars) -> Found:
         units = rest + [island.members for island in tiers[-1]]
         folded = fold(cost, units)
     return Found(tuple(tiers), nearly)
+
+
+def _stands_alone(island: Island) -> bool:
+    bar = _LONE_BAR if len(island.members) > 2 else _LONE_PAIR_BAR
+    return island.evidence.margin(bar) >= 1.0
 
 
 def fold(cost: Floats, units: Sequence[Group]) -> Floats:
@@ -140,7 +146,7 @@ def _weigh_tree(
         group, parent = tree[index]
         around = enclosing[parent] if parent >= 0 else 0.0
         enclosing[index] = around
-        found = weigh(cost, group, noise, least_outside=2 if first else 1)
+        found = weigh(cost, group, noise, folded=not first)
         if found is None:
             continue
         least = max(bar, share * around, _PAIR_BAR if first and len(group) == 2 else 0.0)
@@ -165,24 +171,40 @@ def _look_closer(cost: Floats, islands: list[Island], bar: float) -> list[Island
 
 def _adopted(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
     """Single units join the island that they are as near to as its members are, if it stays
-    clear: noise leaves some out of a tree."""
+    clear: noise leaves some out of a tree. One that is slower than they are to all others was
+    disturbed while it was measured; that much is not held against it."""
     noise = usual_noise(cost)
     result = list(islands)
     alone = set(range(len(cost))) - {unit for island in islands for unit in island.members}
     for unit in sorted(alone):
-        reach = [float(cost[unit, list(island.members)].mean()) for island in result]
+        slower = [_slower(cost, unit, island.members) for island in result]
+        reach = [
+            float(cost[unit, list(island.members)].mean()) - slow
+            for island, slow in zip(result, slower, strict=True)
+        ]
         best = min(range(len(result)), key=reach.__getitem__, default=None)
         if best is None or len(result[best].members) < 3:
             continue
         own = cost[np.ix_(result[best].members, result[best].members)]
         if reach[best] > float(np.nanmean(own)) + result[best].evidence.contrast / 2:
             continue
+        evened = cost.copy()
+        evened[unit] -= slower[best]
+        evened[:, unit] -= slower[best]
         grown = tuple(sorted((*result[best].members, unit)))
-        found = weigh(cost, grown, noise)
+        found = weigh(evened, grown, noise)
         clarity = found.clarity(bar) if found else 0.0
         if found is not None and clarity >= 1.0:
             result[best] = Island(grown, found, clarity)
     return result
+
+
+def _slower(cost: Floats, unit: int, members: Group) -> float:
+    others = np.setdiff1d(np.arange(len(cost)), (*members, unit))
+    if not len(others):
+        return 0.0
+    theirs = cost[np.ix_(np.array(members), others)].mean()
+    return max(0.0, float(cost[unit, others].mean() - theirs))
 
 
 def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:
