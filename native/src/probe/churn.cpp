@@ -87,7 +87,16 @@ class Churners {
   }
 
   void run() {
-    team_.run([this](std::size_t rank) { live(rank); });
+    try {
+      team_.run([this](std::size_t rank) { live(rank); });
+    } catch (...) {
+      // A run that was given up in its middle.
+      for (std::size_t rank = 0; rank < team_.size() && !null_run_; ++rank) {
+        const Table own = table(rank);
+        ChurnThread(own.slots, own.inbox, own.inbox, seed_).drain();
+      }
+      throw;
+    }
   }
 
   [[nodiscard]] Json answer() const {
