@@ -63,11 +63,15 @@ def command(results: Path, output: Path | None, kind: str | None, measured: Path
 def _profile(path: Path, header: RunHeader) -> Profile:
     """The report says that all was measured on one machine, and shall be right."""
     profile = read(path)
-    here = (header.machine_id, header.fingerprint.hostname_hash)
-    if (profile.machine_id, profile.environment.hostname_hash) != here:
+    if profile.machine_id != header.machine_id:
         raise UsageError(
-            f"{path}: is of another machine ({profile.machine_title}), not of the one that the "
-            f"results are of ({header.machine.title})"
+            f"{path}: is of another machine ({profile.machine_title}) than the results "
+            f"({header.machine.title}); name one of that machine"
+        )
+    if profile.environment.hostname_hash != header.fingerprint.hostname_hash:
+        raise UsageError(
+            f"{path}: was measured on another host of the kind that the results are of; name one "
+            "of that host"
         )
     if profile.emulated:
         raise UsageError(f"{path}: was measured on an emulated CPU, and its figures mean nothing")

@@ -190,7 +190,9 @@ def _ratios(found: Comparison) -> Picture | None:
             y += _ROW
         y += 6
     for tick in (0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20):
-        if not scale.low < tick < scale.high or (reach > 2 and tick in (0.9, 1.1, 0.8, 1.25)):
+        if not scale.low < tick < scale.high or (
+            reach > 2 and tick in (0.67, 0.8, 0.9, 1.1, 1.25, 1.5)
+        ):
             continue
         x = _LEFT + scale.at(tick) * across
         parts.append(line(x, _TOP - 14, x, y, "mark" if tick == 1 else "grid"))
