@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atoll.host.cpu_times import process_started_s
+from atoll.host.cpu_times import cpu_times, process_started_s
+from atoll.host.environment import environment
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.probing.budget import GRACE_S, TOTAL_S, budget
@@ -358,6 +359,23 @@ def test_memory_is_what_is_available_to_us_less_a_quarter() -> None:
     world.host.files["/sys/fs/cgroup/a/memory.stat"] = f"anon 4096\ninactive_file {4 * GIB}\n"
     assert free_bytes(world.host, machine) == 3 * GIB
     assert free_bytes(World(machine).host, restrict(machine, memory_max_bytes=GIB)) == 0.75 * GIB
+
+
+@given(text=st.text() | st.text("cpu 0123456789-x\n"))
+def test_whatever_the_system_tells_nothing_breaks(text: str) -> None:
+    names = ("/proc/stat", "/proc/self/cgroup", "/proc/meminfo", "/proc/cpuinfo", "/proc/uptime",
+             "/proc/self/stat", "/sys/fs/cgroup/memory.stat")  # fmt: skip
+    files = {
+        **dict.fromkeys(names, text),
+        "/sys/fs/cgroup/memory.max": "9000",
+        "/sys/fs/cgroup/memory.current": "5000",
+    }
+    host, machine = FakeHost(files), plain(1)
+    assert 0 <= free_bytes(host, machine) <= 9000
+    assert node_free_bytes(host, 0) >= 0
+    assert min(*cpu_times(host), *cpu_times(host, [0])) >= 0
+    assert process_started_s(host) <= host.monotonic()
+    assert environment(host, machine).memory_bytes == machine.memory_bytes
 
 
 def test_memory_of_a_node() -> None:

@@ -31,10 +31,10 @@ def cpu_times(host: Host, cpus: Iterable[int] | None = None) -> CpuTimes:
         return CpuTimes(0, 0, 0)
     idle = steal = total = 0
     for line in lines:
-        if not line or line[0] not in names or len(line) < 9:
-            continue
         # user nice system idle iowait irq softirq steal; guest time is within user and nice.
-        ticks = [int(field) for field in line[1:9]]
+        ticks = [int(field) for field in line[1:9] if field.isdecimal()]
+        if not line or line[0] not in names or len(ticks) < 8:
+            continue
         idle += ticks[3] + ticks[4]
         steal += ticks[7]
         total += sum(ticks)

@@ -109,7 +109,8 @@ def _cgroup(host: Host) -> str:
     """The unified path, else the cpuset controller's (cgroup v1)."""
     paths: dict[str, str] = {}
     for line in _text(host, "/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         for controller in controllers.split(","):
             paths[controller] = path
     unified, cpuset = paths.get("", ""), paths.get("cpuset", "")

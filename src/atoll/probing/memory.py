@@ -69,7 +69,7 @@ def _kib(text: str, field: str) -> int | None:
 
 def _number(text: str, field: str) -> int:
     lines = (line.split(" ", 1) for line in text.splitlines() if " " in line)
-    return next((int(value) for name, value in lines if name == field), 0)
+    return next((int(value) for name, value in lines if name == field and value.isdecimal()), 0)
 
 
 def _text(host: Host, path: str) -> str:
