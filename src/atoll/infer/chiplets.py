@@ -114,7 +114,7 @@ def _view(cost: Floats, unit: Unit) -> _View:
         if whole is None:
             continue
         upper = _step(cost, tiers[: index + 1], index, cores)
-        if naming.are_packages_above(upper, tiers[0], in_ns=in_ns):
+        if naming.are_packages_above(upper, step, in_ns=in_ns):
             packages = tiers[index] = whole
             break
     return _View(

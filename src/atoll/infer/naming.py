@@ -30,7 +30,7 @@ _SOCKET_NS = 160.0
 _SOCKET_RATIO = 1.35
 _LEAST_LINK = 1.5  # across over within, where packages have no chiplets
 _LEAST_LINK_NS = 80.0  # two caches' agents and a link; the fastest pair of sockets known is at 100
-_LEAST_CHIPLETS = 3  # in a package of several; two L3 complexes are one die of Zen
+_LEAST_CHIPLETS = 3  # of few cores in a package of several; two are one die of Zen
 _ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
 
 
@@ -86,10 +86,10 @@ def _has_no_threads(group: Group, cores: int) -> bool:
     return len(group) == cores
 
 
-def are_packages_above(step: Step, chiplets: Sequence[Group], *, in_ns: bool) -> bool:
+def are_packages_above(step: Step, chiplets: Step, *, in_ns: bool) -> bool:
     """Groups of chiplets: packages, or quadrants and dies of one package?"""
-    held = [sum(set(c) <= group for c in chiplets) for group in map(set, step.groups)]
-    if max(held) < _LEAST_CHIPLETS:
+    held = [sum(set(c) <= group for c in chiplets.groups) for group in map(set, step.groups)]
+    if max(held) < _LEAST_CHIPLETS and max(chiplets.cores) <= _FEW_CORES:
         return False
     if step.across < _SOCKET_RATIO * step.within:
         return False
