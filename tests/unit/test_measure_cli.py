@@ -77,6 +77,11 @@ def fails(capsys: Capture, *argv: str) -> tuple[int, str]:
 # ---- Measuring
 
 
+def test_one_mode_only(capsys: Capture) -> None:
+    assert run(["measure", "--quick", "--full"]) == 2
+    assert capsys.readouterr().err == "atoll: give either --quick or --full, not both\n"
+
+
 def test_all_kinds_quickly_by_default(
     capsys: Capture, measuring: Measuring, tmp_path: Path
 ) -> None:

@@ -25,8 +25,8 @@ _MOST_CSV_BYTES = 256 << 20
     epilog="Examples: atoll measure; atoll measure --full -o profile.json; "
     "atoll measure --only latency,bandwidth --cpus 0-15; atoll measure --latency-csv c2c.csv --json"
 )
-@click.option("--quick", "mode", flag_value="quick", help="In 30 seconds (the default).")
-@click.option("--full", "mode", flag_value="full", help="In 5 minutes on 2 cores; all pairs.")
+@click.option("--quick", is_flag=True, help="In 30 seconds (the default).")
+@click.option("--full", is_flag=True, help="In 5 minutes on 2 cores; all pairs.")
 @click.option(
     "--only", metavar="KIND,...", help=f"Of {', '.join(Kind)}. Default: all, in this order."
 )
@@ -38,7 +38,8 @@ _MOST_CSV_BYTES = 256 << 20
 )
 @click.option("--bandwidth-csv", metavar="FILE", help="Likewise (GB/s); both may be given.")
 def command(
-    mode: str | None,
+    quick: bool,
+    full: bool,
     only: str | None,
     cpus: str | None,
     output: str | None,
@@ -55,14 +56,16 @@ def command(
     # Before numpy comes in, which would start a thread for each CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if latency_csv is not None or bandwidth_csv is not None:
-        _refuse_measuring(mode, only, cpus, output)
+        _refuse_measuring(quick, full, *(one is not None for one in (only, cpus, output)))
         _infer(latency_csv, bandwidth_csv, as_json)
         return
+    if quick and full:
+        raise UsageError("give either --quick or --full, not both")
     if output is not None:
         _refuse_unwritable(output)
     state_dir("profiles")  # what would be lost at the end is found now
     with terminate_is_interrupt():
-        profile = _measure(Mode(mode or "quick"), only, cpus)
+        profile = _measure(Mode.FULL if full else Mode.QUICK, only, cpus)
         path, fault = _keep(profile, output)
     if as_json:
         click.echo(profile.model_dump_json(indent=2))
@@ -127,8 +130,8 @@ def _show(profile: Profile) -> None:
     show(profile_text(profile, colour=has_colour(), ascii_only=not can_draw()))
 
 
-def _refuse_measuring(*options: str | None) -> None:
-    if any(option is not None for option in options):
+def _refuse_measuring(*given: bool) -> None:
+    if any(given):
         raise UsageError(
             "a matrix from a file is judged without measuring: leave out --quick, --full, "
             "--only, --cpus and -o"
