@@ -106,21 +106,17 @@ Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
   return {ns / static_cast<double>(done), late || times_preempted() != preempted};
 }
 
-// Round trips of a sample that takes `sample_ns`. The fastest of growing counts decides, so that a
-// partner that is late once does not make the samples short.
+// Round trips of a sample that takes `sample_ns`; until `until_ns` by what nobody interrupted.
 template <typename Method, bool kAlone>
 std::uint64_t calibrate(Flag& flag, double sample_ns, std::int64_t until_ns, const Team& team) {
-  constexpr std::uint64_t kMost = 1 << 16;
-  double fastest_ns = 1e12;
-  for (std::uint64_t count = 1; count <= kMost && now_ns() < until_ns;) {
-    const Trips trips = round_trips<Method, kAlone>(flag, count, team);
-    fastest_ns = std::min(fastest_ns, trips.mean_ns);
-    if (trips.interrupted) continue;
-    if (fastest_ns * static_cast<double>(count) >= sample_ns / 2) break;
-    count *= 2;
-  }
-  const double count = std::clamp(sample_ns / fastest_ns, 1.0, static_cast<double>(kMost));
-  return static_cast<std::uint64_t>(count);
+  constexpr std::size_t kMost = 1 << 16;
+  return repetitions_for(sample_ns, kMost, [&](std::size_t count) {
+    for (;;) {
+      const Trips trips = round_trips<Method, kAlone>(flag, count, team);
+      if (trips.interrupted && now_ns() < until_ns) continue;
+      return trips.mean_ns * static_cast<double>(count);
+    }
+  });
 }
 
 struct Result {
