@@ -96,6 +96,10 @@ def machines() -> list[Made]:
         islands("2 CCD of 6, SMT adjacent", [[6, 6]], smt=2, ns=(19, 80, 0), numbering="adjacent"),
         islands("2 CCX of 4, SMT", [[4, 4]], smt=2, ns=(24, 95, 0), numbering="adjacent"),
         islands("8 CCX of 3, SMT", [[3] * 8], smt=2, ns=(20, 80, 0)),
+        islands("4 CCX of 4, near", [[4] * 4], smt=2, ns=(30, 72, 0), numbering="adjacent"),
+        islands("4 CCX of 4 on 2 dies", [[4] * 4], smt=2, ns=(38, 190, 0), quadrant=2),
+        islands("2 CCX of 4, slow", [[4] * 2], smt=2, ns=(40, 130, 0), smt_ns=13),
+        islands("sub-NUMA halves, far apart", [[13, 15]], smt=2, ns=(45, 70, 0)),
         islands("8 CCD of 8", [[8] * 8], ns=(24, 106, 0)),
         islands("2 x 16 CCX of 4", [[4] * 16] * 2, ns=(24, 110, 220), quadrant=4, quadrant_ns=92),
         islands("12 CCD of 8, quadrants of 3", [[8] * 12], smt=2, ns=(25, 120, 0), quadrant=3),
@@ -161,6 +165,7 @@ def gradients() -> list[Made]:
             ring = np.minimum(way, count - way)
             made.append(Made(f"ring of {count}, {base} + {hop}", _blank(base + hop * ring)))
             made.append(Made(f"line of {count}, {base} + {hop}", _blank(base + hop * way)))
+    made += [two_rings(count, bridge) for count in (12, 14, 18, 22) for bridge in (0.0, 8.0)]
     for count in (16, 64):
         near = np.sort(np.random.default_rng(count).uniform(15, 28, count))[::-1]
         made.append(Made(f"slow and fast cores, {count}", _blank(near[:, None] + near[None])))
@@ -168,6 +173,20 @@ def gradients() -> list[Made]:
         made.append(Made(f"the slower of two, {count}", _blank(far)))
     flat = [(count, np.full((count, count), 46.0)) for count in (2, 3, 4, 6, 8, 16, 64)]
     return made + [Made(f"flat, {count}", _blank(values)) for count, values in flat]
+
+
+def two_rings(count: int, bridge: float) -> Made:
+    """One package of two rings (Xeon E5): across, the way leads over a bridge at one end."""
+    half = count // 2
+    k = np.arange(count)
+    ring, place = k // half, k % half
+    apart = np.abs(place[:, None] - place[None])
+    own = np.minimum(apart, half - apart)
+    over = place[:, None] + place[None]
+    over = np.minimum(over, 2 * half - over) / 2
+    way = np.where(ring[:, None] == ring[None], own, over) / (half / 2)
+    values = 40 + 15 * way + np.where(ring[:, None] == ring[None], 0, bridge)
+    return Made(f"two rings of {half}, bridge of {bridge} ns", _blank(values))
 
 
 def tiles(

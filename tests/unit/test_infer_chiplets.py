@@ -130,6 +130,51 @@ def test_a_core_that_was_disturbed_all_along_stays_in_its_group(times: float) ->
     assert any("slower to everyone" in reason for reason in found.reasons)
 
 
+@pytest.mark.parametrize("smt", [1, 2])
+@pytest.mark.parametrize("times", [1.5, 2.5])
+def test_one_slow_core_of_a_mesh_makes_no_group_of_all_others(times: float, smt: int) -> None:
+    made = parts.islands("", [[28]], smt=smt, ns=(55, 0, 0), numbering="adjacent")
+    values = parts.noisy(made.values, 0.05, 2)
+    slow = [6, 7][:smt]  # a whole core
+    values[slow] *= times
+    values[:, slow] *= times
+    assert_found(infer(values, None), made)
+
+
+@pytest.mark.parametrize("numbering", ["blocks", "adjacent"])
+@pytest.mark.parametrize("lost", [np.nan, 80.0])
+def test_siblings_whose_figure_is_lost_follow_the_rule_of_the_others(
+    lost: float, numbering: str
+) -> None:
+    made = parts.islands("", [[4] * 4], smt=2, ns=(26, 100, 0), numbering=numbering)
+    values = parts.noisy(made.values, 0.05, 3)
+    for i, j in (made.smt[3], made.smt[9]):
+        values[i, j] = values[j, i] = lost
+    assert_found(infer(values, None), made)
+
+
+def test_the_rule_of_siblings_ends_where_cores_without_threads_begin() -> None:
+    made = parts.hybrid()
+    values = parts.lower(parts.noisy(made.values, 0.05, 4))
+    values[19, 18] = np.nan
+    assert infer(values, None).smt == made.smt
+
+
+def test_levels_go_from_the_nearest_to_the_farthest() -> None:
+    medians = [level.median for level in infer(parts.far_home().values, None).levels]
+    assert medians == sorted(medians)
+
+
+def test_quadrants_of_other_sizes_are_all_kept() -> None:
+    quadrant = np.repeat([0, 1, 1, 1, 2, 2, 3, 3, 3, 3], 4)
+    made = parts.islands("", [[4] * 10], ns=(23, 110, 0))
+    same = quadrant[:, None] == quadrant[None]
+    values = np.where(same & (made.values == 110), 92, made.values)
+    found = infer(parts.lower(parts.noisy(values, 0.1, 2)), None)
+    assert_found(found, made)
+    assert [len(group) for group in found.levels[1].groups] == [12, 8, 16]
+
+
 @pytest.mark.parametrize("size", [0, 1])
 def test_nothing_to_compare(size: int) -> None:
     found = infer(np.full((size, size), np.nan), None)

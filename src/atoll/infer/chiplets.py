@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Unit = Literal["latency", "bandwidth"]
 
-# A mesh differs by as much as a third from corner to corner but by a tenth to the cores next
-# door; a fifth of latency is the least step between groups that is believed. In bandwidth the
-# tiles of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
+# The halves of a mesh, or two rings of one package, come to 26 % when the noise is unkind; L3
+# complexes and clusters have 50 % and more (docs/inference.md). In bandwidth the tiles
+# of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
 _LATENCY_BARS = Bars(first=math.log(1.30), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
 _OWN_LEVEL = 1.5  # times the median of a group of the same level
