@@ -165,7 +165,7 @@ def gradients() -> list[Made]:
             ring = np.minimum(way, count - way)
             made.append(Made(f"ring of {count}, {base} + {hop}", _blank(base + hop * ring)))
             made.append(Made(f"line of {count}, {base} + {hop}", _blank(base + hop * way)))
-    made += [two_rings(count, bridge) for count in (12, 14, 18, 22) for bridge in (0.0, 8.0)]
+    made += [two_rings(count, bridge) for count in (14, 22) for bridge in (0.0, 8.0)]
     for count in (16, 64):
         near = np.sort(np.random.default_rng(count).uniform(15, 28, count))[::-1]
         made.append(Made(f"slow and fast cores, {count}", _blank(near[:, None] + near[None])))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
         odds -= 3.0  # a link between sockets costs more than that
     if largest > _LARGE_CORES:
         odds += 2.5
-    elif largest <= _FEW_CORES or (
+    elif median_low(step.cores) <= _FEW_CORES or (
         largest <= _SMALL_CORES and all(map(_has_no_threads, step.groups, step.cores))
     ):
         odds -= 6.0
@@ -89,7 +90,7 @@ def _has_no_threads(group: Group, cores: int) -> bool:
 def are_packages_above(step: Step, chiplets: Step, *, in_ns: bool) -> bool:
     """Groups of chiplets: packages, or quadrants and dies of one package?"""
     held = [sum(set(c) <= group for c in chiplets.groups) for group in map(set, step.groups)]
-    if max(held) < _LEAST_CHIPLETS and max(chiplets.cores) <= _FEW_CORES:
+    if max(held) < _LEAST_CHIPLETS and median_low(chiplets.cores) <= _FEW_CORES:
         return False
     if step.across < _SOCKET_RATIO * step.within:
         return False
