@@ -30,7 +30,7 @@ _MANY = 4  # more packages than that are rare
 _SOCKET_NS = 160.0
 _SOCKET_RATIO = 1.35
 _LEAST_LINK = 1.5  # across over within, where packages have no chiplets
-_LEAST_LINK_NS = 80.0  # two caches' agents and a link; the fastest pair of sockets known is at 100
+_LEAST_LINK_NS = 90.0  # two cache agents and a link; the fastest pair of sockets known is at 100
 _LEAST_CHIPLETS = 3  # of few cores in a package of several; two are one die of Zen
 _ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
 
