@@ -18,7 +18,7 @@ namespace {
 
 constexpr MoveOp kOps[] = {MoveOp::read,  MoveOp::write, MoveOp::copy,
                            MoveOp::scale, MoveOp::add,   MoveOp::triad};
-constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon};
+constexpr Isa kIsas[] = {Isa::scalar, Isa::sse2, Isa::avx2, Isa::avx512, Isa::neon};
 constexpr std::size_t kFirst = 1016;  // so that the sources' period ends within a chunk
 
 // Three arrays with a line before and after each that nobody may write.

@@ -5,7 +5,7 @@
 
 namespace atl::probe {
 
-enum class Isa { scalar, avx2, avx512, neon };
+enum class Isa { scalar, sse2, avx2, avx512, neon };
 
 [[nodiscard]] bool isa_runs_here(Isa isa);
 // The one with the widest vectors that runs here.

@@ -28,7 +28,7 @@ MoveOp op_named(const std::string& name) {
 }
 
 Isa isa_named(const std::string& name) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::neon}) {
+  for (const Isa isa : {Isa::sse2, Isa::avx2, Isa::avx512, Isa::neon}) {
     if (name == name_of(isa)) return isa;
   }
   return Isa::scalar;
@@ -55,7 +55,7 @@ Plan read_plan(const Request& request) {
                           ? Store::streaming
                           : Store::temporal;
   const std::string wanted =
-      request.word("isa", {"widest", "scalar", "avx2", "avx512", "neon"}, false);
+      request.word("isa", {"widest", "scalar", "sse2", "avx2", "avx512", "neon"}, false);
   const Isa isa = wanted == "widest" ? best_isa() : isa_named(wanted);
   if (!isa_runs_here(isa)) {
     throw Fault(Code::kArgument, "isa: this CPU has no " + wanted + "; its widest is " +

@@ -26,6 +26,7 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) {
 MoveKernel move_kernel(MoveOp op, Store store, Isa isa) {
   switch (isa) {
     case Isa::scalar: return move_kernel_scalar(op, store);
+    case Isa::sse2: return move_kernel_sse2(op, store);
     case Isa::avx2: return move_kernel_avx2(op, store);
     case Isa::avx512: return move_kernel_avx512(op, store);
     case Isa::neon: return move_kernel_neon(op, store);
@@ -36,6 +37,7 @@ MoveKernel move_kernel(MoveOp op, Store store, Isa isa) {
 MoveKernel move_null_kernel(MoveOp op, Isa isa) {
   switch (isa) {
     case Isa::scalar: return move_null_scalar(op);
+    case Isa::sse2: return move_null_sse2(op);
     case Isa::avx2: return move_null_avx2(op);
     case Isa::avx512: return move_null_avx512(op);
     case Isa::neon: return move_null_neon(op);
