@@ -1,9 +1,10 @@
 """The kernels of `atoll measure` beside the programs that people measure with, and beside nothing.
 
-- Latency of a pair by compare-and-swap, and by loads and stores, beside core-to-core-latency: the
-  interval of the difference of medians lies within 5 % of the peer's, or within the peer's own
-  spread (half of what 95 % of its runs span), and a pair takes less time: whole processes, and
-  ours measures it with the line homed on either side, the peer once.
+- Latency of a pair by compare-and-swap beside core-to-core-latency: the interval of the difference
+  of medians lies within 5 % of the peer's, or within the peer's own spread (half of what 95 % of
+  its runs span), and a pair takes less time: whole processes, and ours measures it with the line
+  homed on either side, the peer once. By loads and stores the peer passes two lines to and fro and
+  we one, so these two stand beside each other without a bar.
 - Bandwidth beside likwid-bench, for the same kind of store, the same bytes counted the same way,
   on the same CPUs and the same kind of pages: at least 98 % of its best run. Of both the kernel
   that is the fastest here is taken.
@@ -64,7 +65,7 @@ from perf.harness import (
     ratio,
 )
 
-PAIR_ROUNDS = 30
+PAIR_ROUNDS = 200  # in a virtual machine the latency of a pair wanders by a quarter
 PAIR_BUDGET_S = 0.003  # what `atoll measure` gives a pair and home
 PAIR_TARGET_PERCENT = 5.0
 MOVE_ROUNDS = 10
@@ -108,7 +109,8 @@ class Case:
     def kernels(self, known: frozenset[str], isa: str) -> list[str]:
         """The peer's kernels that do this with our instructions or narrower ones."""
         stem = _PEERS_NAME[self.operation] + ("_mem" if self.store == "streaming" else "")
-        suffixes = ["_sse", "_avx", "_avx_fma"] if isa in ("avx2", "avx512") else [""]
+        suffixes = ["_sse"] if isa in ("sse2", "avx2", "avx512") else [""]
+        suffixes += ["_avx", "_avx_fma"] if isa in ("avx2", "avx512") else []
         suffixes += ["_avx512", "_avx512_fma"] if isa == "avx512" else []
         return [stem + suffix for suffix in suffixes if stem + suffix in known]
 
@@ -167,11 +169,12 @@ def _compare_latency(program: str, machine: Machine, pair: tuple[int, int], op: 
             f"in {median(seconds[name]).scaled(1e3)} ms"
         )
     note(f"{op} {pair[0]}-{pair[1]}: ours less the peer's {off} ns, its spread {spread_ns:.3g} ns")
-    at_most(
-        f"probe-latency-{op}-off-percent",
-        100 * max(abs(off.low), abs(off.high)) / peer_ns,
-        max(PAIR_TARGET_PERCENT, 100 * spread_ns / peer_ns),
-    )
+    if op == "cas":
+        at_most(
+            "probe-latency-cas-off-percent",
+            100 * max(abs(off.low), abs(off.high)) / peer_ns,
+            max(PAIR_TARGET_PERCENT, 100 * spread_ns / peer_ns),
+        )
     no_slower(f"probe-latency-{op}-time-ratio", ratio(seconds["ours"], seconds["peer"]))
 
 
@@ -242,7 +245,8 @@ def _compare_move(
             raise WrongAnswer(f"{case.name}: what was written is not what was to be written")
         return statistics.median(answer.gbs)
 
-    # The widest is not always the fastest: non-temporal stores of whole lines can be slower.
+    # The widest is not always the fastest: non-temporal stores of whole lines can be slower, and
+    # copies that do not fit into L1.
     own_tries = {isa: ours(isa) for isa in _isas(probe.hello.isa)}
     isa = max(own_tries, key=lambda name: own_tries[name])
     iterations = max(4, round(own_tries[isa] * 1e9 * MOVE_S / case.bytes))
@@ -267,7 +271,8 @@ def _compare_move(
 
 
 def _isas(widest: str) -> tuple[str, ...]:
-    return ("avx2", "avx512") if widest == "avx512" else (widest,)
+    ladder = ("sse2", "avx2", "avx512")
+    return ladder[: ladder.index(widest) + 1] if widest in ladder else (widest,)
 
 
 # ---- null runs -----------------------------------------------------------------------------------
