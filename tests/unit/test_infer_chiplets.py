@@ -47,7 +47,7 @@ def test_lines_homed_in_one_socket_still_show_both() -> None:
     made = parts.far_home()
     found = infer(parts.noisy(made.values, 0.1, 1, form="uniform"), None)
     assert_found(found, made)
-    inner = [lv.median for lv in found.levels if lv.groups in ((p,) for p in made.packages)]
+    inner = [lv.median for lv in found.levels if lv.groups in [(p,) for p in made.packages]]
     assert inner == [pytest.approx(107.6, rel=0.02), pytest.approx(200.5, rel=0.02)]
 
 
