@@ -67,7 +67,7 @@ def test_a_machine_in_good_order_is_as_expected() -> None:
 def test_more_than_a_tenth_under_is_asked_about() -> None:
     found = triad_of(expectations(measured(server(), 0.89 * EXPECTED_GBS), server()))
     assert found.verdict == "misconfigured?"
-    assert "11%" in found.reason and "memory channel" in found.reason
+    assert "11 %" in found.reason and "memory channel" in found.reason
     near = triad_of(expectations(measured(server(), 0.91 * EXPECTED_GBS), server()))
     assert near.verdict == "as expected"
 

@@ -113,8 +113,8 @@ def test_disturbances_are_told() -> None:
 
     world = World(plain(2), script=script)
     told = [notice.message for notice in measured(world, only=["latency"]).notices]
-    assert "latency: the hypervisor took 25% of the CPU time" in told
-    assert "latency: other processes took 75% of the CPU time" in told
+    assert "latency: the hypervisor took 25 % of the CPU time" in told
+    assert "latency: other processes took 75 % of the CPU time" in told
     assert any("a thread was not where it should be" in message for message in told)
 
 

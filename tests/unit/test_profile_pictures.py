@@ -148,7 +148,7 @@ def test_without_a_crossing_all_points_speak(spread_over_local: list[float], so:
 
 
 def test_a_disturbance_is_told_once() -> None:
-    notice = Notice(code="disturbed", message="latency: other processes took 30% of the CPU time")
+    notice = Notice(code="disturbed", message="latency: other processes took 30 % of the CPU time")
     quiet, told = (
         MADE["epyc"].model_copy(update={"notices": some}) for some in ((), (notice,))
     )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Literal
 from atoll.probing.catalog import Catalog, Cpu, catalog
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Expectation, Profile, StreamKernel, StreamRun
+from atoll.schema.size import percent
 
 Verdict = Literal["as expected", "misconfigured?", "not comparable"]
 
@@ -66,8 +67,9 @@ def _triad(
     elif below > _TOLERANCE:
         verdict = "misconfigured?"
         reason = (
-            f"{below:.0%} under what is expected: see whether every memory channel is populated, "
-            "at which speed the memory runs, and how many nodes the firmware makes of a package"
+            f"{percent(below)} under what is expected: see whether every memory channel is "
+            "populated, at which speed the memory runs, and how many nodes the "
+            "firmware makes of a package"
         )
     else:
         verdict, reason = "as expected", _beside(below)
@@ -185,5 +187,5 @@ def _small(machine: Machine, cpu: Cpu) -> str:
 
 def _beside(below: float) -> str:
     if below < 0:
-        return f"{-below:.0%} above what is expected"
-    return f"{below:.0%} below what is expected, within {_TOLERANCE:.0%}"
+        return f"{percent(-below)} above what is expected"
+    return f"{percent(below)} below what is expected, within {percent(_TOLERANCE)}"

@@ -45,6 +45,7 @@ from atoll.schema.profile import (
     StreamRun,
     Watch,
 )
+from atoll.schema.size import percent
 
 # Above these a kind's figures are somebody else's, too.
 _STEAL_TOLD = 0.02
@@ -269,12 +270,15 @@ def _tell_surroundings(run: Run) -> None:
 
 def _disturbances(watch: Watch) -> list[str]:
     told = []
-    if (watch.steal_share or 0) > _STEAL_TOLD:
-        told.append(f"the hypervisor took {watch.steal_share:.0%} of the CPU time")
-    if (watch.others_share or 0) > _OTHERS_TOLD:
-        told.append(f"other processes took {watch.others_share:.0%} of the CPU time")
-    if (watch.frequency_drift or 0) > _DRIFT_TOLD:
-        told.append(f"a core's speed changed by {watch.frequency_drift:.0%}")
+    steal, others, drift = (
+        share or 0.0 for share in (watch.steal_share, watch.others_share, watch.frequency_drift)
+    )
+    if steal > _STEAL_TOLD:
+        told.append(f"the hypervisor took {percent(steal)} of the CPU time")
+    if others > _OTHERS_TOLD:
+        told.append(f"other processes took {percent(others)} of the CPU time")
+    if drift > _DRIFT_TOLD:
+        told.append(f"a core's speed changed by {percent(drift)}")
     if watch.misplaced_threads:
         told.append(f"{watch.misplaced_threads} times a thread was not where it should be")
     if watch.misplaced_pages:

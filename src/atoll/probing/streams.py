@@ -23,7 +23,7 @@ from atoll.probing.requests import Move, MoveAnswer
 from atoll.probing.run import Run
 from atoll.probing.working_set import Reach, reaches, sits_in
 from atoll.schema.profile import CacheCurve, Figure, Mode, StreamKernel, StreamRun
-from atoll.schema.size import gib
+from atoll.schema.size import gib, percent
 
 Per = Literal["machine", "node", "chiplet", "core", "n"]
 
@@ -270,14 +270,15 @@ def _together(
     if common < _LEAST_COMMON_AT_ALL:
         run.leave_out(
             "not-together",
-            f"{what}: its processes ran side by side for {common:.0%} of their time: no figure",
+            f"{what}: its processes ran side by side for {percent(common)} of their time: no "
+            "figure",
         )
         return None
     if common < _LEAST_COMMON:
         run.notice(
             "not-together",
-            f"{what}: its processes ran side by side for {common:.0%} of their time; the figure "
-            "is not settled",
+            f"{what}: its processes ran side by side for {percent(common)} of their time; the "
+            "figure is not settled",
         )
     measured = run.figure(summed_samples(answers), *answers)
     total = moved_gbs(answers)

@@ -28,7 +28,7 @@ from atoll.schema.profile import (
     StreamKernel,
     StreamRun,
 )
-from atoll.schema.size import gib
+from atoll.schema.size import gib, percent
 
 _CDF_POINTS = 120
 PER_WORDS = {
@@ -50,10 +50,10 @@ def cdf_picture(named: Sequence[tuple[str, Sequence[Relation]]], title: str) -> 
     if len(named) == 1 and len(found) > 1:
         whole = Relation("all pairs", np.sort(np.concatenate([o.values for _, o in found])), 0)
         series.append(Series("all pairs", _steps(whole), dots=False, grey=True, step=True))
-    percent = [(share, f"{share:.0%}".replace("%", " %")) for share in (0, 0.25, 0.5, 0.75, 1)]
+    shares = [(share, percent(share)) for share in (0, 0.25, 0.5, 0.75, 1)]
     return plot(
         title, "how many pairs are at most so far from each other, by kind of pair",
-        _log_axis("latency, ns one way", scale), Axis("share of pairs", 0, 1.03, percent, False),
+        _log_axis("latency, ns one way", scale), Axis("share of pairs", 0, 1.03, shares, False),
         series,
     )  # fmt: skip
 

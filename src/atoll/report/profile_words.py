@@ -15,8 +15,8 @@ from atoll.report.profile_scale import Unit, figure_words, number
 from atoll.report.words import plural
 from atoll.schema.base import Record
 from atoll.schema.cpulist import brief_cpulist
-from atoll.schema.profile import Figure, PairMatrix, Profile, Sharing, StreamKernel, StreamRun
-from atoll.schema.size import gib
+from atoll.schema.profile import Figure, Kind, PairMatrix, Profile, Sharing, StreamKernel, StreamRun
+from atoll.schema.size import gib, percent
 
 EMULATED = (
     "EMULATED CPU: these figures mean nothing. They show that the command runs, not what any "
@@ -113,7 +113,14 @@ def _caches(profile: Profile) -> str:
         f"L{level.level} {gib(level.capacity_bytes)} at {figure_words(level.latency_ns, 'ns')}"
         for level in curve.levels
     ]
-    return f"Caches as CPU {curve.cpu} sees them: {', '.join(levels)}."
+    disturbed = any(
+        one.code == "disturbed" and one.message.startswith(f"{Kind.CACHE}:")
+        for one in profile.notices
+    )
+    return (
+        f"Caches as CPU {curve.cpu} sees them{', while others used it' if disturbed else ''}: "
+        f"{', '.join(levels)}."
+    )
 
 
 def _range(values: Sequence[float], unit: Unit) -> str:
@@ -152,8 +159,8 @@ def doubts(profile: Profile) -> list[str]:
     loose, all_ = unsettled(profile)
     if loose:
         found.append(
-            f"{loose:,} of {all_:,} figures did not settle within {profile.settle:.0%} in the time "
-            "given; they are kept as they came and marked with ~".replace("%", " %")
+            f"{loose:,} of {all_:,} figures did not settle within {percent(profile.settle)} in the "
+            "time given; they are kept as they came and marked with ~"
         )
     # Probing tells what was too much; what stayed below is told here, once.
     told = {one.message.partition(":")[0] for one in profile.notices if one.code == "disturbed"}
@@ -161,7 +168,7 @@ def doubts(profile: Profile) -> list[str]:
         if one.kind.value in told:
             continue
         words = [
-            f"{share:.0%} {what}".replace("%", " %")
+            f"{percent(share)} {what}"
             for share, what in (
                 (one.steal_share, "of the CPU time taken by the hypervisor"),
                 (one.others_share, "taken by other processes"),

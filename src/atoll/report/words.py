@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from atoll.schema.size import percent
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
 from atoll.stats.paired import MIN_BLOCKS
 
@@ -48,7 +49,7 @@ def title(summary: BenchSummary) -> str:
 
 
 def confidence(summary: BenchSummary) -> str:
-    return f"{summary.confidence:.0%}".replace("%", " %")
+    return percent(summary.confidence)
 
 
 def speedup_of(entrant: EntrantSummary, query: str) -> Speedup | None:

@@ -1,4 +1,4 @@
-"""Bytes as people read them."""
+"""Bytes and shares as people read them."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def gib(size_bytes: int) -> str:
             digits = 0 if value >= 100 or size_bytes % unit == 0 else 1
             return f"{value:.{digits}f} {name}"
     return f"{size_bytes} B"
+
+
+def percent(share: float) -> str:
+    """'3 %' of 0.03."""
+    return f"{100 * share:.0f} %"
