@@ -70,6 +70,7 @@ PAIR_BUDGET_S = 0.003  # what `atoll measure` gives a pair and home
 PAIR_TARGET_PERCENT = 5.0
 MOVE_ROUNDS = 10
 MOVE_S = 0.2  # a run
+MOVE_TRIES = 3  # of every kernel, to see which is the fastest; the best of them counts
 MOVE_TARGET_PERCENT = 98.0
 NULL_BUDGET_S = 0.05
 NULL_BYTES = 1 << 20
@@ -247,14 +248,17 @@ def _compare_move(
 
     # The widest is not always the fastest: non-temporal stores of whole lines can be slower, and
     # copies that do not fit into L1.
-    own_tries = {isa: ours(isa) for isa in _isas(probe.hello.isa)}
+    own_tries = {isa: max(ours(isa) for _ in range(MOVE_TRIES)) for isa in _isas(probe.hello.isa)}
     isa = max(own_tries, key=lambda name: own_tries[name])
     iterations = max(4, round(own_tries[isa] * 1e9 * MOVE_S / case.bytes))
 
     def theirs(kernel: str) -> float:
         return peers.move(peer, kernel, case.bytes, tuple(cpus), iterations).gbs
 
-    tried = {kernel: theirs(kernel) for kernel in case.kernels(known, probe.hello.isa)}
+    tried = {
+        kernel: max(theirs(kernel) for _ in range(MOVE_TRIES))
+        for kernel in case.kernels(known, probe.hello.isa)
+    }
     kernel = max(tried, key=lambda name: tried[name])
     found = interleave(
         {"ours": lambda: ours(isa), "peer": lambda: theirs(kernel)}, rounds=MOVE_ROUNDS, warmup=1
