@@ -1,0 +1,97 @@
+// The controller: over how many chiplets a group of tasks is spread, decided anew once an interval
+// from what was counted in it.
+//
+// The idea is that of ARCAS (Fogli et al., "ARCAS: Adaptive Runtime System for Chiplet-Aware
+// Scheduling", section 4): approaches are plug-ins over counters. Each task group has an approach
+// object of its own. docs/runtime-controller.md says what each approach does and why `adaptive`,
+// not the printed algorithm 1, is the default.
+//
+// What it promises
+//  - Pure: no clock, no thread, no I/O and no randomness but seeded one. The same samples give the
+//    same decisions; time is what the samples say.
+//  - Whatever an approach answers, `step` stays within the bounds of the sample.
+//  - A step costs O(task types), at most some thousand operations once a trial block ends.
+//  - Not thread-safe: one caller per object.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atoll/runtime/export.hpp"
+
+namespace atl {
+
+// Cache lines filled into the cores' own caches (L1 or L2) in an interval, by where they came from.
+// Empty: this CPU cannot tell.
+struct Fills {
+  std::optional<std::uint64_t> local_chiplet = {};   // this chiplet's L3, or a neighbour's L2 under it
+  std::optional<std::uint64_t> remote_chiplet = {};  // a cache of another chiplet of the same node
+  std::optional<std::uint64_t> remote_node = {};     // a cache of another node
+  std::optional<std::uint64_t> memory = {};          // any memory
+};
+
+// What a fill takes. The defaults are medians of a dual EPYC 7R13; a profile has the machine's own.
+struct FillLatency {
+  double local_chiplet_ns = 23;
+  double remote_chiplet_ns = 108;
+  double remote_node_ns = 200;
+  double memory_ns = 110;
+};
+
+// Tasks of one type (say, one function) that ended in the interval.
+struct TypeWork {
+  std::uintptr_t type = 0;  // any id that stays the same
+  double units = 0;         // how much was done, in a unit that is the same for all of the type
+  double busy_s = 0;        // CPU time that it took, all workers together
+};
+
+// One interval of one task group.
+struct Sample {
+  double elapsed_s = 0;  // since the group's last sample
+  int spread = 1;        // chiplets in use throughout the interval
+  int min_spread = 1;    // the fewest chiplets that hold the group's threads
+  int max_spread = 1;    // the most that it may use
+  int threads = 1;
+  Fills fills = {};
+  FillLatency latency = {};
+  std::optional<std::uint64_t> working_set_bytes = {};
+  std::uint64_t chiplet_l3_bytes = 0;  // 0: not known
+  std::vector<TypeWork> work = {};     // each type once
+};
+
+struct Decision {
+  int spread = 1;      // chiplets wanted from now on
+  std::string reason;  // for people: a trace, a log; its wording may change
+};
+
+// A way to decide. Users may write their own: derive, override `name` and `decide`.
+class ATOLL_EXPORT Approach {
+ public:
+  Approach() = default;
+  Approach(const Approach&) = delete;
+  Approach& operator=(const Approach&) = delete;
+  virtual ~Approach();
+
+  virtual std::string name() const = 0;
+
+  // Once an interval. An interval of no length is passed over; a spread out of bounds is brought
+  // back into them without asking `decide`.
+  Decision step(const Sample& sample);
+
+ protected:
+  // Sees only samples with elapsed_s > 0 and 1 <= min_spread <= spread <= max_spread. An answer out
+  // of these bounds is moved to the nearer one.
+  virtual Decision decide(const Sample& sample) = 0;
+};
+
+inline constexpr std::string_view kDefaultApproach = "adaptive";
+
+// `adaptive`, `arcas-2025`, `cache-size-centric`, `location-centric`, `static-distributed`,
+// `static-local`, `static:K` (K chiplets), `switchback`. Throws RuntimeFault for another name.
+ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name);
+
+}  // namespace atl

@@ -1,0 +1,227 @@
+// A worker's deque of 64-bit words: its owner pushes and pops at the bottom, thieves take from the
+// top.
+//
+// The algorithm is Chase and Lev's (SPAA 2005) with the orders of Le, Pop, Cohen and Zappa
+// Nardelli, "Correct and Efficient Work-Stealing for Weak Memory Models", PPoPP 2013, and three
+// departures:
+//  - The two fences are seq_cst accesses instead. That is right by the C++ model too (see `pop`),
+//    costs the same one locked instruction on x86, and ThreadSanitizer understands it, which it
+//    does not do for fences.
+//  - The owner looks at top before it lowers bottom. Finding one word, it takes it as a thief
+//    would, so the last word costs one locked instruction, not two, and an empty deque none.
+//  - A thief asks `allowed(word)` before it takes, so that it can leave a word it may not run.
+//
+// What it promises
+//  - Each word pushed is taken exactly once, by `pop` or by `steal`. Words are nonzero.
+//  - push and pop are the owner's alone; everything else is any thread's. Nothing blocks.
+//  - push throws std::bad_alloc if it cannot grow, and has changed nothing then. Capacity doubles
+//    and never shrinks. A grown buffer may still be read by a thief, so it is retired and freed
+//    with the deque; all the retired ones together are smaller than the live one.
+//
+// native/models/deque.pml is this file with store buffers; labels such as [pop-fence] are the
+// same in both.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace atl::detail {
+
+class Deque {
+ public:
+  using Word = std::uint64_t;
+
+  enum class Steal {
+    got,      // `word` is the thief's
+    empty,    // there was nothing
+    lost,     // another took it first: try again
+    refused,  // `allowed` said no to the word on top, which is still there
+  };
+  struct Stolen {
+    Steal outcome;
+    Word word;  // 0 unless got
+  };
+
+  // 8 KiB: two pages; no tree of forks grows it, a loop of spawns does.
+  static constexpr std::int64_t kFirstCapacity = 1024;
+
+  // `capacity`: of the first buffer, a power of two.
+  explicit Deque(std::int64_t capacity = kFirstCapacity) {
+    adopt(make_buffer(capacity, nullptr), 0);
+  }
+
+  Deque(const Deque&) = delete;
+  Deque& operator=(const Deque&) = delete;
+
+  ~Deque() {
+    Buffer* buffer = buffer_.load(std::memory_order_relaxed);
+    while (buffer != nullptr) ::operator delete(std::exchange(buffer, buffer->older));
+  }
+
+  // Owner. `word` is not 0.
+  void push(Word word) {
+    const std::int64_t bottom = bottom_.load(std::memory_order_relaxed);  // only the owner writes
+    if (bottom == full_at_) [[unlikely]]
+      return push_where_full(word);
+    slots_[bottom & mask_].store(word, std::memory_order_relaxed);
+    // Release: a thief that reads this bottom reads the slot, the buffer, and what the word
+    // points to as they are now.
+    bottom_.store(bottom + 1, std::memory_order_release);  // [push-publish]
+  }
+
+  // Owner. The word pushed last, or 0 if there is none.
+  Word pop() {
+    const std::int64_t last = bottom_.load(std::memory_order_relaxed) - 1;
+    // Top only grows, so an old value errs on the side of more words: if it says at most one,
+    // there is at most one. Relaxed: whoever takes the last word is decided by the CAS.
+    const std::int64_t top = top_.load(std::memory_order_relaxed);  // [pop-look]
+    if (top >= last) return top > last ? 0 : take_last(top);
+
+    // The owner claims `last` by lowering bottom, then looks whether thieves have come so far. A
+    // thief reads top, then bottom. If the owner read a top below `last` and yet a thief took
+    // `last`, then that thief read top == last and an old bottom, and each of these is seq_cst:
+    //   owner lowers bottom < owner reads top         program order
+    //   owner reads top < top becomes last            it read an older value
+    //   top becomes last < thief reads top            the thief read that value
+    //   thief reads top < thief reads bottom          program order
+    //   thief reads bottom < owner lowers bottom      it read an older value
+    // which is a cycle in the total order of seq_cst operations, so it cannot be.
+    bottom_.store(last, std::memory_order_seq_cst);                 // [pop-lower, pop-fence]
+    const std::int64_t now = top_.load(std::memory_order_seq_cst);  // [pop-top]
+    if (now < last) [[likely]]
+      return slots_[last & mask_].load(std::memory_order_relaxed);
+
+    const Word word = now == last ? take_last(now) : 0;
+    // Release, as every store to bottom: in C++20 a plain store of the same thread does not carry
+    // on the release of the push before it, and a thief may come to read a slot through this one.
+    bottom_.store(last + 1, std::memory_order_release);  // [pop-restore]
+    return word;
+  }
+
+  // Any thread. `allowed(word)` may look at the word's own bits only: until it is taken, another
+  // may take it and free what it points to.
+  template <class Allowed>
+  Stolen steal(Allowed&& allowed) {
+    // Top before bottom, both seq_cst: see `pop`. Bottom's load also acquires what push released.
+    std::int64_t top = top_.load(std::memory_order_seq_cst);              // [steal-top]
+    const std::int64_t bottom = bottom_.load(std::memory_order_seq_cst);  // [steal-bottom]
+    if (top >= bottom) return {Steal::empty, 0};
+    // After bottom, so it is the buffer in which `top` was pushed, or a copy of it. Acquire: for
+    // the header of a buffer published after that bottom.
+    const Buffer* buffer = buffer_.load(std::memory_order_acquire);
+    // Before the CAS: once top has moved, the owner may reuse the slot. A word read too late is
+    // thrown away because the CAS then fails.
+    const Word word = buffer->slots()[top & buffer->mask].load(std::memory_order_relaxed);
+    if (!allowed(word)) {
+      return {top_.load(std::memory_order_relaxed) == top ? Steal::refused : Steal::lost, 0};
+    }
+    // seq_cst: see `pop`. Its release part makes the slot's read above happen before the owner's
+    // reuse of the slot (push_where_full acquires top).
+    if (!top_.compare_exchange_strong(top, top + 1, std::memory_order_seq_cst,
+                                      std::memory_order_relaxed)) {  // [steal-cas]
+      return {Steal::lost, 0};
+    }
+    return {Steal::got, word};
+  }
+
+  Stolen steal() {
+    return steal([](Word) { return true; });
+  }
+
+  // Any thread. Whether a thief who may take what `allowed` says would find something. Before it
+  // goes to sleep on the answer, it needs a fence (parking.hpp).
+  template <class Allowed>
+  bool offers(Allowed&& allowed) const {
+    // As steal does it, without taking.
+    const std::int64_t top = top_.load(std::memory_order_seq_cst);
+    if (top >= bottom_.load(std::memory_order_seq_cst)) return false;
+    const Buffer* buffer = buffer_.load(std::memory_order_acquire);
+    const Word word = buffer->slots()[top & buffer->mask].load(std::memory_order_relaxed);
+    // A word that is gone says nothing about the next one, so that is a yes.
+    return allowed(word) || top_.load(std::memory_order_relaxed) != top;
+  }
+
+  bool looks_empty() const { return size_hint() <= 0; }
+
+  // Any thread. About how many words there are; below 0 while the owner pops.
+  std::int64_t size_hint() const {
+    const std::int64_t top = top_.load(std::memory_order_relaxed);
+    return bottom_.load(std::memory_order_relaxed) - top;
+  }
+
+ private:
+  // Followed by its mask + 1 slots.
+  struct Buffer {
+    Buffer* older;      // the one it replaced
+    std::int64_t mask;  // capacity - 1
+
+    std::atomic<Word>* slots() { return reinterpret_cast<std::atomic<Word>*>(this + 1); }
+    const std::atomic<Word>* slots() const {
+      return reinterpret_cast<const std::atomic<Word>*>(this + 1);
+    }
+  };
+  static_assert(sizeof(Buffer) % alignof(std::atomic<Word>) == 0);
+
+  static Buffer* make_buffer(std::int64_t capacity, Buffer* older) {
+    const auto count = static_cast<std::size_t>(capacity);
+    void* memory = ::operator new(sizeof(Buffer) + count * sizeof(std::atomic<Word>));
+    auto* buffer = new (memory) Buffer{older, capacity - 1};
+    std::uninitialized_value_construct_n(buffer->slots(), count);
+    return buffer;
+  }
+
+  void adopt(Buffer* buffer, std::int64_t top) {
+    slots_ = buffer->slots();
+    mask_ = buffer->mask;
+    full_at_ = top + mask_ + 1;
+    buffer_.store(buffer, std::memory_order_release);
+  }
+
+  // The word at `top`, which is the last one, unless a thief is faster: by the thieves' CAS.
+  Word take_last(std::int64_t top) {
+    const Word word = slots_[top & mask_].load(std::memory_order_relaxed);
+    // seq_cst: it is one of those that move top (see `pop`).
+    return top_.compare_exchange_strong(top, top + 1, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)  // [pop-cas]
+               ? word
+               : 0;
+  }
+
+  // The deque looked full by the owner's old view of top: look again, and grow if it is. Then
+  // there is room and push is called again; as a tail call, so that push needs no frame.
+  [[gnu::noinline, gnu::cold]] void push_where_full(Word word) {
+    const std::int64_t bottom = bottom_.load(std::memory_order_relaxed);
+    // Acquire: a thief that has moved top is through with the slot that is now reused.
+    const std::int64_t top = top_.load(std::memory_order_acquire);
+    if (bottom - top <= mask_) {
+      full_at_ = top + mask_ + 1;
+      return push(word);
+    }
+    Buffer* grown = make_buffer(2 * (mask_ + 1), buffer_.load(std::memory_order_relaxed));
+    for (std::int64_t at = top; at < bottom; ++at) {
+      grown->slots()[at & grown->mask].store(slots_[at & mask_].load(std::memory_order_relaxed),
+                                             std::memory_order_relaxed);
+    }
+    adopt(grown, top);
+    push(word);
+  }
+
+  // Two lines, for Intel's pairwise prefetch and Arm's cores with lines of 128 bytes.
+  static constexpr std::size_t kApart = 128;
+
+  // Written by thieves. The buffer is here because a thief that reads top needs it next.
+  alignas(kApart) std::atomic<std::int64_t> top_{0};
+  std::atomic<Buffer*> buffer_{nullptr};
+
+  // Written by the owner. Its own view of the buffer shares bottom's line, which it has anyway.
+  alignas(kApart) std::atomic<std::int64_t> bottom_{0};
+  std::int64_t full_at_ = 0;  // the bottom at which the buffer is full, by the last look at top
+  std::int64_t mask_ = 0;
+  std::atomic<Word>* slots_ = nullptr;
+};
+
+}  // namespace atl::detail

@@ -1,0 +1,70 @@
+// Memory for small objects that one worker makes and another drops: the jobs of spawn and scope.
+//
+// A worker keeps a few freed blocks of each size and hands them out again, last in, first out:
+// two loads and two stores instead of a call of malloc. Blocks go to the cache of the worker that
+// frees them; a cache that is full gives to malloc, so nothing piles up where tasks end. Under
+// AddressSanitizer every block is malloc's own, so that uses after free are seen.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "atoll/runtime/export.hpp"
+
+namespace atl::detail {
+
+class JobMemory {
+ public:
+  static constexpr std::size_t kStep = 64;     // sizes are multiples of it: a cache line
+  static constexpr std::size_t kLargest = 512; // beyond, malloc
+  static constexpr int kKept = 256;            // blocks of each size: at most 576 KiB in all
+
+  JobMemory() = default;
+  JobMemory(const JobMemory&) = delete;
+  JobMemory& operator=(const JobMemory&) = delete;
+  ATOLL_EXPORT ~JobMemory();
+
+  void* take(std::size_t bytes) {
+#ifndef __SANITIZE_ADDRESS__
+    const std::size_t at = (bytes - 1) / kStep;
+    if (at < kClasses && shelves_[at].first != nullptr) [[likely]] {
+      Shelf& shelf = shelves_[at];
+      Block* block = shelf.first;
+      shelf.first = block->next;
+      --shelf.count;
+      return block;
+    }
+#endif
+    return allocate(bytes);
+  }
+
+  void give(void* memory, std::size_t bytes) noexcept {
+#ifndef __SANITIZE_ADDRESS__
+    const std::size_t at = (bytes - 1) / kStep;
+    if (at < kClasses && shelves_[at].count < kKept) [[likely]] {
+      Shelf& shelf = shelves_[at];
+      shelf.first = ::new (memory) Block{shelf.first};
+      ++shelf.count;
+      return;
+    }
+#endif
+    free(memory, bytes);
+  }
+
+  // For threads that are no worker.
+  ATOLL_EXPORT static void* allocate(std::size_t bytes);
+  ATOLL_EXPORT static void free(void* memory, std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::size_t kClasses = kLargest / kStep;
+  struct Block {
+    Block* next;
+  };
+  struct Shelf {
+    Block* first = nullptr;
+    int count = 0;
+  };
+  std::array<Shelf, kClasses> shelves_;
+};
+
+}  // namespace atl::detail

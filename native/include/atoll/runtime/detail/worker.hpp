@@ -1,0 +1,126 @@
+// What the inline paths of fork, scope and spawn touch of a worker: the part of it that every
+// translation unit of a user knows. The rest of a worker stays in native/src/runtime/worker.hpp.
+//
+// A deque holds words: bits 63..48 the domain that may run the task, bits 47..3 a pointer, and
+// the kind in the low bits. User pointers have at most 47 bits on x86-64 and 48 on aarch64 unless
+// a program asks mmap for more by a hint; the runtime's own memory never does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "atoll/runtime/asymmetric_fence.hpp"
+#include "atoll/runtime/deque.hpp"
+#include "atoll/runtime/export.hpp"
+#include "atoll/runtime/detail/job_memory.hpp"
+#include "atoll/runtime/place.hpp"
+#include "atoll/runtime/worker_counts.hpp"
+
+namespace atl::detail {
+
+class TaskContext;
+struct Job;
+
+using Word = std::uint64_t;
+
+// The kinds of a word. A scope's child says so in its word, so that the scope's join can tell
+// what it popped without following a pointer that may be of any kind.
+enum class WordKind : Word { job = 0, fiber = 1, scope_child = 2 };
+inline constexpr Word kKindMask = 7;
+inline constexpr int kDomainShift = 48;
+inline constexpr Word kPointerMask = ((Word{1} << kDomainShift) - 1) & ~kKindMask;
+
+// Something to be called once on whatever stack its worker is on. `execute` must not let an
+// exception out. `context` is what the task sees as its own (stop token, task-locals).
+struct alignas(8) Job {
+  void (*execute)(Job*);
+  TaskContext* context;
+};
+
+struct WorkerHead {
+  Deque deque;
+  Word tag = 0;                    // domain << 48 of the task that runs here now
+  TaskContext* context = nullptr;  // of that task
+  const std::atomic<std::uint64_t>* idle = nullptr;  // {sleepers, searchers}: Parking's word
+  WorkerCounts counts;
+  OwnCount spawned;  // tasks with a handle that this worker made, and those that ended here:
+  OwnCount ended;    // the destructor of the runtime waits until the sums are the same
+  JobMemory job_memory;
+};
+
+// The worker that this thread is, or null. Never keep it across a call that may suspend: the
+// task may go on on another thread. Compilers cache the thread pointer (and would cache an
+// ordinary thread_local's address) across such calls, also under LTO; volatile assembler they
+// may not merge.
+extern "C" ATOLL_EXPORT constinit thread_local WorkerHead* atl_rt_worker
+    __attribute__((tls_model("initial-exec")));
+
+#if defined(__x86_64__)
+inline WorkerHead* this_worker() {
+  WorkerHead* worker;
+  asm volatile(
+      "movq atl_rt_worker@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(worker));
+  return worker;
+}
+#else
+ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
+#endif
+
+// A word was published in this worker's deque: wakes a sleeper if there is one and nobody searches
+// already. The fast half of Parking::notify, in line.
+ATOLL_EXPORT void wake_for_published(WorkerHead* worker);
+
+inline void published(WorkerHead* worker) {
+  light_fence();  // [producer-fence]
+  const std::uint64_t idle = worker->idle->load(std::memory_order_relaxed);  // [producer-look]
+  // Whoever searches may not be one who may run a task of a group: then look closer.
+  if (wants_wake(idle) || (idle >= kSleeper && worker->tag != 0)) [[unlikely]]
+    wake_for_published(worker);
+}
+
+// Gives back a word that a join popped but may not run. Nobody could see it meanwhile, so it is
+// published anew.
+inline void put_back(WorkerHead* worker, Word word) {
+  worker->deque.push(word);
+  published(worker);
+}
+
+inline void* pointer_of(Word word) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(word & kPointerMask));
+}
+
+inline WordKind kind_of(Word word) { return static_cast<WordKind>(word & kKindMask); }
+
+inline Word tag_of(Word word) { return word >> kDomainShift << kDomainShift; }
+
+inline Word word_of(const void* pointer, WordKind kind, Word tag) {
+  return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<Word>(kind) | tag;
+}
+
+// What is called outside of any task but needs one.
+[[noreturn]] ATOLL_EXPORT void fault_outside_task(const char* call);
+
+inline WorkerHead* worker_or_fault(const char* call) {
+  WorkerHead* worker = this_worker();
+  if (worker == nullptr) [[unlikely]] fault_outside_task(call);
+  return worker;
+}
+
+[[noreturn]] ATOLL_EXPORT void fault_no_task(const char* call);
+
+// From the worker's cache, or malloc's on other threads.
+ATOLL_EXPORT void* take_job_memory(std::size_t bytes);
+ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
+
+// The domain of a place, shifted; throws RuntimeFault for a place that the runtime has not.
+ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
+// Makes the task ready in that domain.
+ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
+// Waits; runs the task itself if it lies on top of this worker's deque.
+class Completion;
+ATOLL_EXPORT void await_task(Job* job, Completion& completion);
+ATOLL_EXPORT void task_ended();
+
+}  // namespace atl::detail

@@ -1,0 +1,21 @@
+// Where a task may run. Without one: anywhere.
+#pragma once
+
+namespace atl {
+
+// Indices are those of the runtime's Places: cores and chiplets dense from 0, nodes by OS index.
+struct Place {
+  enum class Kind { anywhere, core, chiplet, node, group };
+  Kind kind = Kind::anywhere;
+  int index = 0;
+  bool operator==(const Place&) const = default;
+};
+
+// The worker that sits on this core when the task is spawned; should it move, the task goes along.
+inline Place on_core(int index) { return {Place::Kind::core, index}; }
+// Any worker that sits on this chiplet; if the controller leaves it without one, any worker.
+inline Place on_chiplet(int index) { return {Place::Kind::chiplet, index}; }
+// Likewise for a NUMA node.
+inline Place on_node(int os_index) { return {Place::Kind::node, os_index}; }
+
+}  // namespace atl

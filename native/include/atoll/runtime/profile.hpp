@@ -1,0 +1,146 @@
+// What a runtime did, per worker and code section: tasks, steals by distance, where cache lines
+// came from, faults and delays. Values only; docs/runtime-profiler.md says what each one means.
+//
+// What cannot be known here is empty, never 0, and `remarks` has
+// a line that says why and what would mend it. Counts run from the start of the runtime; take the
+// difference of two profiles to look at a part of a run.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atoll/runtime/export.hpp"
+#include "atoll/runtime/worker_counts.hpp"
+
+namespace atl {
+
+// Where a cache line came from that a core took into its own caches.
+enum class FillSource : std::uint8_t {
+  local_chiplet,   // the chiplet's L3, or another core's cache below it
+  remote_chiplet,  // a cache of another chiplet of the same node
+  node_cache,      // one of these two: a CPU that tells no more has this in their place
+  remote_node,     // a cache of another node
+  memory_local,
+  memory_remote,
+};
+inline constexpr std::size_t kFillSources = 6;
+ATOLL_EXPORT std::string_view fill_source_name(FillSource source);
+
+struct FillCounts {
+  std::array<std::optional<std::uint64_t>, kFillSources> by_source;
+  // How much of the time the counters were on. Below 1 the kernel shared them out, and the counts
+  // are scaled up: estimates. 0: never on, and no counts.
+  double running_share = 0;
+
+  std::optional<std::uint64_t>& of(FillSource source) {
+    return by_source[static_cast<std::size_t>(source)];
+  }
+  const std::optional<std::uint64_t>& of(FillSource source) const {
+    return by_source[static_cast<std::size_t>(source)];
+  }
+  bool operator==(const FillCounts&) const = default;
+};
+
+// What the kernel says of a worker's thread.
+struct ThreadUsage {
+  std::optional<double> cpu_s;        // time on a CPU
+  std::optional<double> run_delay_s;  // time ready to run while something else ran
+  std::optional<std::uint64_t> minor_faults;
+  std::optional<std::uint64_t> major_faults;
+  std::optional<std::uint64_t> voluntary_switches;
+  std::optional<std::uint64_t> involuntary_switches;
+  std::optional<std::uint64_t> cpu_migrations;
+};
+
+// A code section on one worker, or on all. What happened while sections were nested is in the
+// innermost alone, so sections can be added up.
+struct SectionProfile {
+  std::string name;
+  std::uint64_t entered = 0;
+  double seconds = 0;  // without suspensions, without inner sections
+  Counts counts;
+  double fills_s = 0;  // the part of `seconds` in which fills were counted: a sample
+  FillCounts fills;    // within `fills_s`
+};
+
+struct WorkerProfile {
+  int worker = 0;
+  int tid = 0;  // the kernel's number of its thread; 0: it never ran
+  Counts counts;
+  FillCounts fills;
+  ThreadUsage usage;
+  std::vector<SectionProfile> sections;  // by name
+  std::uint64_t lost_trace_events = 0;   // the oldest, overwritten
+};
+
+// What resctrl says of one L3, for the process's own monitoring group.
+struct L3Profile {
+  int l3 = 0;                                    // resctrl's number of the domain
+  std::optional<std::uint64_t> occupancy_bytes;  // now
+  std::optional<std::uint64_t> memory_bytes;     // moved to and from memory since the start
+  std::optional<std::uint64_t> local_memory_bytes;
+};
+
+struct Profile {
+  double seconds = 0;    // since the runtime started
+  std::string cpu;       // whose event encodings were used; empty: none
+  std::string fills_of;  // what a fill is on this CPU: 'lines filled into L1D'
+  std::vector<WorkerProfile> workers;
+  std::vector<L3Profile> l3;
+  std::vector<std::string>
+      remarks;  // what is not there, or less than it seems, and why: one line each
+};
+
+// The sections of all workers, added up; by name.
+ATOLL_EXPORT std::vector<SectionProfile> section_totals(const Profile& profile);
+
+// The JSON of `atoll/runtime-profile` 1 (src/atoll/schema/runtime_profile.py).
+ATOLL_EXPORT std::string profile_json(const Profile& profile);
+
+// Writes it whole or not at all: a temporary file beside `path`, fsync, rename. RuntimeFault: it
+// cannot be written.
+ATOLL_EXPORT void write_profile_json(const Profile& profile, const std::string& path);
+
+// The name of a section: text of the program, so that its address can stand for it.
+class SectionName {
+ public:
+  // Not explicit: `Section section("probe phase")`.
+  consteval SectionName(const char* text) : text_(text) {}
+  [[nodiscard]] const char* text() const noexcept { return text_; }
+
+ private:
+  const char* text_;
+};
+
+// Books what the calling task's stack does, until the end of the block, to a named section:
+//
+//   atl::Section section("probe phase");
+//
+// Suspended, it counts nothing; resumed on another worker it goes on there. Forks that the task
+// runs itself are in it, those that others steal are not: open the section in the body of a
+// parallel_for, not around it. Sections of one name are one section, up to 255 names in a process;
+// more are booked to '(others)'. Must end on the stack where it began, in the reverse order, as
+// objects in blocks do. Outside of a task it does nothing.
+class ATOLL_EXPORT Section {
+ public:
+  explicit Section(SectionName name);
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section();
+
+  // For the profiler.
+  [[nodiscard]] Section* outer() const noexcept { return outer_; }
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+
+ private:
+  Section* outer_ = nullptr;
+  const char* name_;
+  bool counted_ = false;
+};
+
+}  // namespace atl

@@ -1,0 +1,120 @@
+// A scope: any number of children, awaited together.
+//
+//   atl::Scope scope;
+//   for (const auto& part : parts) scope.fork([&] { scan(part); });
+//   scope.join();
+//
+// Promises
+//  - `join` returns when all children are done, and throws the exception of the first that threw;
+//    the others still run to their end. It may be called again after more forks.
+//  - A child runs on the joiner's stack, or, stolen, on its thief's. Memory: one block per child,
+//    from the worker's cache.
+//  - The destructor waits for the children; an exception that nobody asked for is lost there.
+//  - `fork` and `join` belong to the task that made the scope. Children may open scopes of their
+//    own. `request_stop` may be called by anyone: the children's stop token says it.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <new>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "atoll/runtime/detail/result.hpp"
+#include "atoll/runtime/detail/suspend.hpp"
+#include "atoll/runtime/detail/task_context.hpp"
+#include "atoll/runtime/detail/worker.hpp"
+
+namespace atl {
+
+class Scope {
+ public:
+  Scope() : context_(detail::worker_or_fault("Scope")->context) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() {
+    if (forked_ != done_here_) await();
+  }
+
+  template <std::invocable F>
+  void fork(F&& function) {
+    using Child = ChildOf<std::decay_t<F>>;
+    detail::WorkerHead* worker = detail::this_worker();
+    void* memory = worker->job_memory.take(sizeof(Child));
+    Child* child;
+    try {
+      child = ::new (memory) Child(*this, std::forward<F>(function));
+    } catch (...) {
+      worker->job_memory.give(memory, sizeof(Child));
+      throw;
+    }
+    ++forked_;
+    worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
+                                       detail::WordKind::scope_child, worker->tag));
+    detail::published(worker);
+  }
+
+  void join() {
+    if (forked_ != done_here_) await();
+    // Relaxed: all children are done, and `balance_` has told so.
+    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+      rethrow();
+  }
+
+  void request_stop() { context_.stop_source().request_stop(); }
+
+ private:
+  struct ChildBase : detail::Job {
+    Scope* scope;
+    bool by_joiner = false;  // it runs on top of the joiner, which therefore stands still
+  };
+
+  template <class F>
+  struct ChildOf : ChildBase {
+    template <class G>
+    ChildOf(Scope& owner, G&& given) : function(std::forward<G>(given)) {
+      execute = [](detail::Job* job) { static_cast<ChildOf*>(job)->run(); };
+      context = &owner.context_;
+      scope = &owner;
+    }
+
+    void run() {
+      Scope* const owner = scope;
+      try {
+        function();
+      } catch (...) {
+        owner->fail(std::current_exception());
+      }
+      const bool nested = by_joiner;
+      this->~ChildOf();
+      // Not the worker on which it began: the function may have suspended.
+      detail::this_worker()->job_memory.give(this, sizeof(ChildOf));
+      if (nested) {
+        ++owner->done_here_;
+      } else {
+        owner->child_done();
+      }
+    }
+
+    F function;
+  };
+
+  // Children that the joiner itself runs are counted without an atomic. Each of the others takes
+  // one from `balance_`; the joiner adds their number when it begins to wait.
+  ATOLL_EXPORT void await();
+  ATOLL_EXPORT void child_done();
+  ATOLL_EXPORT void fail(std::exception_ptr exception) noexcept;
+  [[noreturn]] ATOLL_EXPORT void rethrow();
+
+  detail::TaskContext context_;
+  std::int64_t forked_ = 0;
+  std::int64_t done_here_ = 0;  // and those elsewhere that were waited for
+  std::atomic<std::int64_t> balance_{0};
+  detail::Waiter waiter_ = detail::Waiter::none;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr exception_;
+};
+
+}  // namespace atl

@@ -1,0 +1,198 @@
+// Tasks with a handle: spawn, wait, stop, leave alone.
+//
+//   atl::Task<int> answer = atl::spawn([] { return 42; });
+//   atl::Task<> near = atl::spawn(atl::on_chiplet(2), [&] { build(table); });
+//   use(answer.join());
+//
+// Promises
+//  - A task may suspend anywhere and go on on another worker; it has its own stop token and
+//    task-locals (this_task.hpp).
+//  - `join` gives the value or throws what the task threw. It may be called from any thread and,
+//    unlike a fork's, from any task. From a worker it runs the task itself if nobody has begun it
+//    and it lies on top of the worker's deque.
+//  - A handle that goes away asks the task to stop and waits for it, as std::jthread does;
+//    `detach` lets it run on alone. The runtime's destructor waits for all of them.
+//  - A spawn costs one block of memory from the worker's cache, no reference count, no lock.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <new>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "atoll/runtime/detail/result.hpp"
+#include "atoll/runtime/detail/suspend.hpp"
+#include "atoll/runtime/detail/task_context.hpp"
+#include "atoll/runtime/detail/worker.hpp"
+#include "atoll/runtime/place.hpp"
+
+namespace atl {
+
+class Runtime;
+
+namespace detail {
+
+// What the handle knows of a task.
+template <class Value>
+struct TaskState : Job {
+  TaskContext own;
+  Completion completion;
+  Result<Value> result;
+  // Destroys the task and gives its memory back. After completion only.
+  void (*drop)(TaskState*);
+};
+
+template <class Value, class F>
+struct TaskOf : TaskState<Value> {
+  template <class G>
+  explicit TaskOf(G&& given) : function(std::forward<G>(given)) {
+    this->context = &this->own;
+    this->execute = [](Job* job) { static_cast<TaskOf*>(job)->run(); };
+    this->drop = [](TaskState<Value>* state) {
+      auto* self = static_cast<TaskOf*>(state);
+      self->~TaskOf();
+      give_job_memory(self, sizeof(TaskOf));
+    };
+  }
+
+  void run() {
+    this->result.fill(function);
+    task_ended();
+    if (this->completion.complete()) this->drop(this);
+  }
+
+  F function;
+};
+
+template <class F>
+using TaskFor = TaskOf<std::invoke_result_t<std::decay_t<F>&>, std::decay_t<F>>;
+
+template <class F>
+TaskFor<F>* make_task(F&& function) {
+  using Made = TaskFor<F>;
+  void* memory = take_job_memory(sizeof(Made));
+  try {
+    return ::new (memory) Made(std::forward<F>(function));
+  } catch (...) {
+    give_job_memory(memory, sizeof(Made));
+    throw;
+  }
+}
+
+}  // namespace detail
+
+template <class Value = void>
+class [[nodiscard]] Task {
+ public:
+  Task() = default;
+  Task(Task&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    if (this != &other) {
+      release();
+      state_ = std::exchange(other.state_, nullptr);
+    }
+    return *this;
+  }
+  ~Task() { release(); }
+
+  bool joinable() const { return state_ != nullptr; }
+  bool done() const { return state_ != nullptr && state_->completion.done(); }
+  // Asks; it is the task that looks at its stop token.
+  void request_stop() {
+    if (state_ != nullptr) state_->own.stop_source().request_stop();
+  }
+
+  // Once. Throws RuntimeFault if there is nothing to join.
+  Value join() {
+    Owner owner{take_state("join")};
+    detail::await_task(owner.state, owner.state->completion);
+    return owner.state->result.take();
+  }
+
+  void detach() {
+    if (state_ == nullptr) return;
+    auto* state = std::exchange(state_, nullptr);
+    if (state->completion.abandon()) state->drop(state);
+  }
+
+  // A coroutine that awaits the task is resumed by a worker of the task's runtime; from then on
+  // it may call all that a task may call except what suspends (coroutine.hpp).
+  auto operator co_await() && {
+    struct Awaiter : detail::Job {
+      Owner owner;
+      std::coroutine_handle<> waiting;
+
+      explicit Awaiter(detail::TaskState<Value>* state) : owner{state} {
+        execute = [](detail::Job* job) { static_cast<Awaiter*>(job)->waiting.resume(); };
+        context = nullptr;
+      }
+      bool await_ready() const { return owner.state->completion.done(); }
+      bool await_suspend(std::coroutine_handle<> handle) {
+        waiting = handle;
+        return owner.state->completion.leave(detail::waiter_of(this));
+      }
+      Value await_resume() { return owner.state->result.take(); }
+    };
+    return Awaiter(take_state("co_await"));
+  }
+
+  // Takes over a task that was made and not yet made ready; for Runtime and spawn.
+  explicit Task(detail::TaskState<Value>* state) : state_(state) {}
+
+ private:
+  struct Owner {
+    detail::TaskState<Value>* state;
+    explicit Owner(detail::TaskState<Value>* given) : state(given) {}
+    Owner(Owner&& other) noexcept : state(std::exchange(other.state, nullptr)) {}
+    ~Owner() {
+      if (state != nullptr) state->drop(state);
+    }
+  };
+
+  detail::TaskState<Value>* take_state(const char* call) {
+    if (state_ == nullptr) detail::fault_no_task(call);
+    return std::exchange(state_, nullptr);
+  }
+
+  void release() {
+    if (state_ == nullptr) return;
+    request_stop();
+    Owner owner{std::exchange(state_, nullptr)};
+    detail::await_task(owner.state, owner.state->completion);
+  }
+
+  detail::TaskState<Value>* state_ = nullptr;
+};
+
+// A new task of the runtime that the caller is in. Its place: the caller's group, or `place`.
+template <std::invocable F>
+[[nodiscard]] auto spawn(F&& function) {
+  detail::WorkerHead* worker = detail::worker_or_fault("spawn");
+  auto* made = detail::make_task(std::forward<F>(function));
+  Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
+  worker->spawned.add();
+  worker->deque.push(detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job,
+                                     worker->tag));
+  detail::published(worker);
+  return task;
+}
+
+template <std::invocable F>
+[[nodiscard]] auto spawn(Place place, F&& function) {
+  detail::WorkerHead* worker = detail::worker_or_fault("spawn");
+  const detail::Word tag = detail::tag_for(worker, place);  // throws before anything is made
+  auto* made = detail::make_task(std::forward<F>(function));
+  Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
+  detail::start_placed(worker, made, tag);
+  return task;
+}
+
+// Calls the function there and waits: the paper's `call` (arcas-runtime 4.6).
+template <std::invocable F>
+auto call(Place place, F&& function) {
+  return spawn(place, std::forward<F>(function)).join();
+}
+
+}  // namespace atl

@@ -1,0 +1,204 @@
+/* native/src/runtime/parking.hpp: no wake-up is lost.
+ *
+ * WORKERS look for work and sleep; each producer publishes one piece of work in a queue of its own
+ * (a deque's bottom: an ordinary store), then calls notify. A worker that took a piece comes back
+ * for more, or stays with it for good. When nothing can move any more, work must not lie in a
+ * queue while a worker that may run it sleeps.
+ *
+ * Variants (tools/check_models.py says which must pass and which must fail):
+ *   MEMBARRIER                   light fences free, heavy ones membarrier; else both full fences
+ *   NO_LIGHT_FENCE               the producer's fence is missing
+ *   NO_HEAVY_FENCE               the sleeper's
+ *   MEMBARRIER, NO_MEMBARRIER    light fences free, heavy ones only full fences
+ *   NO_SECOND_LOOK               commit right after prepare
+ *   NO_LAST_SEARCHER             end_search wakes nobody
+ *   LATE_COUNT                   the waker lets the worker run before it changes the counts
+ *   RESTRICTED                   work 1 is for worker 1 alone, and notify_allowed
+ *   RESTRICTED, PLAIN_NOTIFY     ... but notify
+ *   DEADLINE                     one sleep ends by its deadline
+ */
+#define WORKERS 2
+#define PRODUCERS 2
+#define CPUS 4 /* WORKERS + PRODUCERS */
+
+#define work(number) (number)
+#define state(worker) (PRODUCERS + (worker))
+#define CELLS 4 /* PRODUCERS + WORKERS */
+
+#include "tso.pml"
+
+/* Of a worker's state. */
+#define awake 0
+#define asleep 1
+#define claimed 2
+#define notified 3
+
+#ifdef RESTRICTED
+#define may_run(worker, number) ((number) == 0 || (worker) == 1)
+#else
+#define may_run(worker, number) true
+#endif
+
+/* The word. Only locked instructions change it, so it is in no queue, and one load reads both. */
+byte sleepers, searchers;
+
+byte producers_done;
+
+#ifdef DEADLINE
+byte deadlines = 1;
+#else
+byte deadlines = 0;
+#endif
+
+#define searcher_to_sleeper() assert(searchers > 0); searchers--; sleepers++
+#define sleeper_to_searcher() assert(sleepers > 0); sleepers--; searchers++
+
+/* Each step below is one load, one store or one locked instruction, with what the worker then
+ * decides by itself. Local variables are back at 0 where they are not needed. */
+
+/* Parking::wake_one, and the loop of notify_allowed, with Parking::wake in it. */
+inline wake_one_who_may(number) {
+  do
+  :: atomic { other < WORKERS && (!may_run(other, number) || load(state(other)) != asleep) ->
+              other++ }
+  :: atomic { other < WORKERS && may_run(other, number) && load(state(other)) == asleep };
+     atomic { /* [claim] */
+       fence();
+       if
+       :: memory[state(other)] == asleep -> memory[state(other)] = claimed; won = true
+       :: else -> other++
+       fi
+     };
+     if
+     :: won ->
+#ifdef LATE_COUNT
+        store(state(other), notified);
+        atomic { fence(); sleeper_to_searcher(); other = 0; won = false; break }
+#else
+        atomic { fence(); sleeper_to_searcher() }; /* [waker-count] */
+        atomic { store(state(other), notified); other = 0; won = false; break } /* [waker-state] */
+#endif
+     :: else
+     fi
+  :: atomic { other >= WORKERS -> other = 0; break }
+  od
+}
+
+proctype producer(byte me; byte number) {
+  byte other;
+  bool won;
+  store(work(number), 1); /* [push-publish] */
+  light_fence();          /* [producer-fence] */
+#if defined(RESTRICTED) && !defined(PLAIN_NOTIFY)
+  if
+  :: sleepers > 0 -> wake_one_who_may(number)
+  :: else
+  fi;
+#else
+  if /* [producer-look] */
+  :: sleepers > 0 && searchers == 0 -> wake_one_who_may(0)
+  :: else
+  fi;
+#endif
+  producers_done++
+}
+
+/* Parking::withdraw */
+inline withdraw_or_sleep() {
+  atomic {
+    fence();
+    if
+    :: memory[state(me)] == asleep -> memory[state(me)] = awake
+    :: else -> goto sleeps
+    fi
+  };
+  atomic { fence(); sleeper_to_searcher(); goto searcher }
+}
+
+proctype worker(byte me) {
+  byte number, other, at_cpu;
+  bool won;
+
+busy:
+  atomic { fence(); searchers++ }; /* start_search */
+
+searcher:
+  do
+  :: atomic { number < PRODUCERS && (!may_run(me, number) || load(work(number)) == 0) -> number++ }
+  :: atomic { number < PRODUCERS && may_run(me, number) && load(work(number)) == 1 };
+     atomic { /* [steal-cas] */
+       fence();
+       if
+       :: memory[work(number)] == 1 -> memory[work(number)] = 0; number = 0; goto found
+       :: else -> number++
+       fi
+     }
+  :: atomic { number >= PRODUCERS -> number = 0; break }
+  od;
+
+  /* prepare */
+  atomic { fence(); searcher_to_sleeper() }; /* [sleeper-count] */
+  store(state(me), asleep);                  /* [sleeper-state] */
+  heavy_fence();                             /* [sleeper-fence] */
+
+#ifndef NO_SECOND_LOOK
+  do
+  :: atomic { number < PRODUCERS && (!may_run(me, number) || load(work(number)) == 0) -> number++ }
+  :: atomic { number < PRODUCERS && may_run(me, number) && load(work(number)) == 1 -> number = 0 };
+     withdraw_or_sleep() /* cancel */
+  :: atomic { number >= PRODUCERS -> number = 0; break }
+  od;
+#endif
+
+  /* commit, and await_notified */
+sleeps:
+end_asleep:
+  do
+  :: atomic { load(state(me)) == notified -> store(state(me), awake); goto searcher }
+  :: atomic { load(state(me)) == asleep && deadlines > 0 -> deadlines-- };
+     withdraw_or_sleep()
+  od;
+
+found: /* end_search */
+  atomic {
+    fence();
+    assert(searchers > 0);
+    searchers--;
+#ifndef NO_LAST_SEARCHER
+    if
+    :: searchers == 0 && sleepers > 0 -> skip
+    :: else -> goto with_it
+    fi
+#endif
+  };
+#ifndef NO_LAST_SEARCHER
+  wake_one_who_may(0); /* [last-searcher] */
+#endif
+
+with_it:
+  if
+  :: goto busy
+  :: skip
+  fi;
+end_busy: /* for good */
+  false
+}
+
+init {
+  atomic {
+    run worker(0);
+    run worker(1);
+    run producer(2, 0);
+    run producer(3, 1)
+  }
+}
+
+#define lost(worker, number) \
+  (memory[state(worker)] == asleep && memory[work(number)] == 1 && may_run(worker, number))
+
+active proctype judge() {
+  timeout;
+  assert(producers_done == PRODUCERS);
+  assert(memory[state(0)] != claimed && memory[state(1)] != claimed);
+  assert(!lost(0, 0) && !lost(0, 1) && !lost(1, 0) && !lost(1, 1))
+}

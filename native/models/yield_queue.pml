@@ -1,0 +1,85 @@
+/* native/src/runtime/yield_queue.hpp: the biased lock shuts out.
+ *
+ * The owner goes in and out, two thieves try to. Nobody is ever inside with another, what one did
+ * inside the next one sees, and the owner gets in each time.
+ *
+ * Variants:
+ *   MEMBARRIER         light fences free, heavy ones membarrier; else both full fences
+ *   NO_LIGHT_FENCE     the owner's fence is missing
+ *   MEMBARRIER, NO_MEMBARRIER   the thieves' heavy fence is only a full one
+ *   NO_OWNER_LOOK      the owner does not look for a thief
+ */
+#define ENTRIES 3 /* of the owner */
+#define TRIES 2   /* of each thief */
+#define CPUS 3
+
+#define owner_inside 0
+#define thief_inside 1
+#define contents 2
+#define CELLS 3
+
+#include "tso.pml"
+
+byte inside;  /* how many are */
+byte entered; /* how often in all */
+byte through;
+
+inline go_in_and_out() {
+  atomic { inside++; entered++; assert(inside == 1) };
+  seen = load(contents);
+  store(contents, seen + 1);
+  atomic { inside--; seen = 0 }
+}
+
+proctype owner(byte me) {
+  byte entries, seen;
+  do
+  :: atomic { entries < ENTRIES -> entries++ };
+     store(owner_inside, 1); /* [owner-store] */
+     light_fence();          /* [owner-fence] */
+#ifndef NO_OWNER_LOOK
+     load(thief_inside) == 0; /* [owner-look], await_thief */
+#endif
+     go_in_and_out();
+     store(owner_inside, 0)
+  :: entries == ENTRIES -> break
+  od;
+  through++
+}
+
+proctype thief(byte me) {
+  byte tries, seen, at_cpu;
+  do
+  :: atomic { tries < TRIES -> tries++ };
+     if
+     :: load(owner_inside) == 1
+     :: load(owner_inside) == 0 ->
+        if /* [thief-store] */
+        :: atomic { fence() && memory[thief_inside] == 1 }
+        :: atomic { fence() && memory[thief_inside] == 0 -> memory[thief_inside] = 1 };
+           heavy_fence(); /* [thief-fence] */
+           if             /* [thief-look] */
+           :: load(owner_inside) == 1
+           :: load(owner_inside) == 0 -> go_in_and_out()
+           fi;
+           store(thief_inside, 0)
+        fi
+     fi
+  :: tries == TRIES -> break
+  od;
+  through++
+}
+
+init {
+  atomic {
+    run owner(0);
+    run thief(1);
+    run thief(2)
+  }
+}
+
+active proctype judge() {
+  timeout;
+  assert(through == 3);
+  assert(memory[contents] == entered)
+}

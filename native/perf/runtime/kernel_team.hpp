@@ -1,0 +1,53 @@
+// What all threads do at once: a loop over many light items, and barriers.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend.hpp"
+
+namespace atl::perf {
+
+// A few instructions, four bytes to write; the compiler makes vectors of it where a runtime lets it.
+constexpr std::uint32_t light_item(std::size_t i, std::uint32_t salt) {
+  const auto x = static_cast<std::uint32_t>(i) + salt;
+  return x * 2'654'435'761U ^ (x >> 7);
+}
+
+// Each `step`-th item, the first and the last: a few, since this is within the time.
+inline bool is_done(const std::vector<std::uint32_t>& items, std::uint32_t salt, std::size_t step) {
+  for (std::size_t i = 0; i < items.size(); i += step) {
+    if (items[i] != light_item(i, salt)) return false;
+  }
+  return items.back() == light_item(items.size() - 1, salt);
+}
+
+template <class Runtime>
+void pass_barriers(Runtime& runtime, int threads, long times) {
+  typename Runtime::Barrier barrier(threads);
+  runtime.team([&barrier, times](int) {
+    for (long i = 0; i < times; ++i) barrier.arrive_and_wait();
+  });
+}
+
+// Whether nobody ever is past a barrier that another has not reached. Two threads.
+template <class Runtime>
+bool barriers_hold(Runtime& runtime, int threads, long times) {
+  typename Runtime::Barrier barrier(threads);
+  std::array<std::atomic<long>, 2> reached{};
+  std::atomic<bool> held = threads == 2;
+  runtime.team([&](int rank) {
+    const auto me = static_cast<std::size_t>(rank);
+    for (long i = 1; i <= times; ++i) {
+      reached[me].store(i, std::memory_order_relaxed);
+      barrier.arrive_and_wait();
+      if (reached[1 - me].load(std::memory_order_relaxed) < i) held = false;
+    }
+  });
+  return held;
+}
+
+}  // namespace atl::perf

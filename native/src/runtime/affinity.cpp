@@ -1,0 +1,37 @@
+#include "affinity.hpp"
+
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+
+namespace atl::runtime {
+
+int this_thread() { return static_cast<int>(syscall(SYS_gettid)); }
+
+bool bind_thread(int thread, std::span<const int> cpus) {
+  if (cpus.empty()) return false;
+  const auto most = static_cast<std::size_t>(*std::max_element(cpus.begin(), cpus.end())) + 1;
+  cpu_set_t* set = CPU_ALLOC(most);
+  if (set == nullptr) return false;
+  const std::size_t bytes = CPU_ALLOC_SIZE(most);
+  CPU_ZERO_S(bytes, set);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set);
+  const bool bound = sched_setaffinity(thread, bytes, set) == 0;
+  CPU_FREE(set);
+  return bound;
+}
+
+void prefer_node(int node) {
+  constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
+  std::vector<unsigned long> mask(static_cast<std::size_t>(node) / kBits + 1);
+  mask.back() = 1UL << (static_cast<std::size_t>(node) % kBits);
+  // The kernel reads one bit less than it is told.
+  syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), mask.size() * kBits + 1);
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,63 @@
+// What holds for every approach, and the approaches by name.
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "adaptive.hpp"
+#include "arcas_2025.hpp"
+#include "atoll/runtime/controller.hpp"
+#include "atoll/runtime/places.hpp"
+#include "fixed.hpp"
+#include "switchback.hpp"
+
+namespace atl {
+
+Approach::~Approach() = default;
+
+Decision Approach::step(const Sample& sample) {
+  const int low = std::max(1, sample.min_spread);
+  const int high = std::max(low, sample.max_spread);
+  const int bounded = std::clamp(sample.spread, low, high);
+  if (bounded != sample.spread) return {bounded, "the bounds have moved"};
+  // Written so that a NaN is refused too.
+  if (!(sample.elapsed_s > 0 && std::isfinite(sample.elapsed_s))) return {bounded, "empty interval"};
+  if (sample.min_spread != low || sample.max_spread != high) return {bounded, "bounds that cross"};
+  Decision decision = decide(sample);
+  decision.spread = std::clamp(decision.spread, low, high);
+  return decision;
+}
+
+namespace {
+
+// The K of "static:K", from 1 on.
+std::optional<int> static_spread(std::string_view name) {
+  constexpr std::string_view kPrefix = "static:";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size());
+  int spread = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), spread);
+  if (error != std::errc{} || end != digits.end() || spread < 1) return std::nullopt;
+  return spread;
+}
+
+}  // namespace
+
+std::unique_ptr<Approach> approach_by_name(std::string_view name) {
+  using namespace runtime;
+  if (name == "adaptive") return std::make_unique<Adaptive>();
+  if (name == "arcas-2025") return std::make_unique<Arcas2025>();
+  if (name == "cache-size-centric") return std::make_unique<CacheSizeCentric>();
+  if (name == "location-centric") return std::make_unique<LocationCentric>();
+  if (name == "static-distributed") return std::make_unique<StaticDistributed>();
+  if (name == "static-local") return std::make_unique<StaticLocal>();
+  if (name == "switchback") return std::make_unique<Switchback>();
+  if (const auto spread = static_spread(name)) return std::make_unique<StaticSpread>(*spread);
+  throw RuntimeFault("no approach is called '" + std::string(name) +
+                     "'; take adaptive, arcas-2025, cache-size-centric, location-centric, "
+                     "static-distributed, static-local, static:K (K chiplets, from 1) or "
+                     "switchback");
+}
+
+}  // namespace atl

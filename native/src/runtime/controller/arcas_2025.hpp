@@ -1,0 +1,34 @@
+// Algorithm 1 of ARCAS ("Chiplet Scheduling Policy"), exactly as printed.
+//
+// The counter is that of fills from other chiplets ("tracks the number of remote memory accesses
+// between chiplets", section 4.2). Many of them make it spread, which makes more of them: as
+// printed it feeds itself. It stands here to be compared with; docs/runtime-controller.md.
+#pragma once
+
+#include <string>
+
+#include "atoll/runtime/controller.hpp"
+
+namespace atl::runtime {
+
+// Fills from other chiplets per SCHEDULER_TIMER, of all threads together (section 4.6).
+inline constexpr double kRmtChipAccessRate = 300;
+// The paper prints no value for SCHEDULER_TIMER.
+inline constexpr double kSchedulerTimerS = 0.1;
+
+class Arcas2025 final : public Approach {
+ public:
+  explicit Arcas2025(double scheduler_timer_s = kSchedulerTimerS)
+      : scheduler_timer_s_(scheduler_timer_s) {}
+  std::string name() const override { return "arcas-2025"; }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+
+ private:
+  double scheduler_timer_s_;
+  double elapsed_s_ = 0;  // since the last decision
+  double counter_ = 0;    // fills from other chiplets since then
+};
+
+}  // namespace atl::runtime

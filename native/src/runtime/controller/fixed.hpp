@@ -1,0 +1,71 @@
+// Approaches that follow a rule without measuring whether it pays.
+//
+// Location-centric and cache-size-centric are the two that ARCAS names (section 4.1). The static
+// ones are what a comparison needs: they decide once.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "atoll/runtime/controller.hpp"
+
+namespace atl::runtime {
+
+// The fewest chiplets that hold the threads, at every interval: it spreads only when they no longer
+// fit, and comes back when they fit again.
+class LocationCentric final : public Approach {
+ public:
+  std::string name() const override { return "location-centric"; }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+};
+
+// The fewest chiplets whose L3 caches together hold the working set; stays where the working set or
+// the size of an L3 is not known.
+class CacheSizeCentric final : public Approach {
+ public:
+  std::string name() const override { return "cache-size-centric"; }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+};
+
+// The fewest chiplets at the first interval, kept from then on.
+class StaticLocal final : public Approach {
+ public:
+  std::string name() const override { return "static-local"; }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+
+ private:
+  std::optional<int> spread_;
+};
+
+// The most chiplets at the first interval, kept from then on.
+class StaticDistributed final : public Approach {
+ public:
+  std::string name() const override { return "static-distributed"; }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+
+ private:
+  std::optional<int> spread_;
+};
+
+// So many chiplets.
+class StaticSpread final : public Approach {
+ public:
+  explicit StaticSpread(int spread) : spread_(spread) {}
+  std::string name() const override { return "static:" + std::to_string(spread_); }
+
+ protected:
+  Decision decide(const Sample& sample) override;
+
+ private:
+  int spread_;
+};
+
+}  // namespace atl::runtime

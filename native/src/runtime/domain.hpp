@@ -1,0 +1,91 @@
+// A domain: the workers that may run a task, and a queue for tasks that no worker's deque holds.
+//
+// Domain 0 is everybody. Each worker, each chiplet and each node has one, each group of a user's
+// another. A task carries its domain's number in the top bits of its word, so that a thief can
+// tell without following the pointer whether it may take the word.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "atoll/runtime/detail/worker.hpp"
+
+namespace atl::runtime {
+
+using detail::Word;
+
+class Domain {
+ public:
+  Domain(std::size_t workers);
+
+  // Whether this worker may run the domain's tasks. One load of a line that rarely changes.
+  bool allows(int worker) const {
+    const auto at = static_cast<std::size_t>(worker);
+    return (members_[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1) != 0;
+  }
+
+  // No member means that everybody is one: a task never waits for a worker that is not there.
+  void set_members(std::span<const int> workers);
+
+  // Members that sleep, or are about to: counted before a worker's last look at the queues.
+  void count_asleep(int more) { asleep_.fetch_add(more, std::memory_order_relaxed); }
+  bool has_sleepers() const { return asleep_.load(std::memory_order_relaxed) > 0; }
+
+  void push(Word word);
+  // 0 if there is none. First in, first out.
+  Word pop();
+  bool looks_empty() const { return size_.load(std::memory_order_relaxed) == 0; }
+
+ private:
+  std::vector<std::atomic<Word>> members_;  // one bit per worker
+  std::size_t workers_;
+  // Own line: workers look at it in every search.
+  alignas(128) std::atomic<std::size_t> size_{0};
+  std::atomic<int> asleep_{0};
+  std::mutex mutex_;
+  std::deque<Word> queue_;
+};
+
+// All domains of a runtime by number. Lookup is lock-free; numbers of dropped domains are reused.
+class Domains {
+ public:
+  static constexpr std::size_t kMost = 65536;  // 16 bits of a word
+
+  explicit Domains(std::size_t workers);
+  ~Domains();
+
+  Domain& operator[](std::size_t number) const {
+    return *table_[number].load(std::memory_order_acquire);
+  }
+  Domain& of(Word word) const { return (*this)[static_cast<std::size_t>(word >> detail::kDomainShift)]; }
+
+  bool allows(Word word, int worker) const {
+    return word >> detail::kDomainShift == 0 || of(word).allows(worker);
+  }
+
+  // The number of a new domain. RuntimeFault when all numbers are taken.
+  std::size_t add(std::span<const int> members);
+  // The domain must have no task left.
+  void drop(std::size_t number);
+
+  // The numbers of the domains that this worker serves, without 0. Locks.
+  std::vector<std::size_t> of_worker(int worker) const;
+  // Changes with every change of any domain's members.
+  std::size_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  void set_members(std::size_t number, std::span<const int> members);
+
+ private:
+  std::size_t workers_;
+  std::unique_ptr<std::atomic<Domain*>[]> table_;
+  mutable std::mutex mutex_;
+  std::size_t used_ = 0;
+  std::vector<std::size_t> free_;
+  std::atomic<std::size_t> epoch_{1};
+};
+
+}  // namespace atl::runtime

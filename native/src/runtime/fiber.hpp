@@ -1,0 +1,95 @@
+// A fiber: a stack, the context that is suspended on it, and what of a thread's hidden state has to
+// follow it. Its control block lies at the top of its own stack, so a suspended fiber whose frames
+// are small keeps one page of memory (docs/runtime-stacks.md).
+//
+// What follows a fiber from thread to thread: registers, floating-point control bits, the chain of
+// caught exceptions and the count of uncaught ones. What does not: thread-locals, errno, the signal
+// mask. A compiler may keep the address of a thread-local across a switch, so reach them only
+// through functions that are not inlined.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "context.hpp"
+#include "sanitizers.hpp"
+
+namespace atl::runtime {
+
+// The C++ runtime's state of exceptions of one thread, in the Itanium C++ ABI's layout
+// (__cxa_eh_globals).
+struct ExceptionGlobals {
+  void* caught = nullptr;     // exceptions whose handlers are running, innermost first
+  unsigned uncaught = 0;      // thrown and not yet caught
+};
+
+// Of the calling thread; valid until the thread ends. A worker asks once and keeps it.
+ExceptionGlobals& exception_globals() noexcept;
+
+// Whoever holds a fiber may write it; a hand-over to another thread has to be a synchronisation.
+struct alignas(64) Fiber {
+  Context context;              // where it goes on; meaningless while it runs
+  ExceptionGlobals exceptions;  // likewise
+  void* user[2] = {};           // the scheduler's
+
+  Fiber* next = nullptr;          // of the list it is in, the scheduler's or the pool's
+  std::byte* low = nullptr;       // the lowest byte it may use
+  std::byte* top = nullptr;       // where its frames begin
+  const std::uint64_t* canary = nullptr;  // kCanaryWords words below `low`; null: guard pages
+  int node = 0;                   // whose pool it is from, the OS index
+  bool trimmed = false;           // the pool's: its lower pages have gone back to the system
+#if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
+  FiberEntry entry = nullptr;
+  void* fake_stack = nullptr;  // ASan's, of the frames that it keeps off the stack
+  void* tsan_fiber = nullptr;
+#endif
+
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(top - low); }
+};
+
+inline constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;  // no pointer, no small number
+inline constexpr int kCanaryWords = 8;                        // a cache line
+
+// The fiber's stack has run over its low end (slab mode): says so and aborts.
+[[noreturn]] void report_broken_canary(const Fiber& fiber) noexcept;
+
+inline void check_canary(const Fiber& fiber) noexcept {
+  if (fiber.canary == nullptr) return;
+  std::uint64_t changed = 0;
+  for (int i = 0; i < kCanaryWords; ++i) changed |= fiber.canary[i] ^ kCanary;
+  if (changed != 0) [[unlikely]] report_broken_canary(fiber);
+}
+
+// The calling thread's own stack as a fiber, to switch away from and back to.
+Fiber thread_fiber();
+
+// Suspends `from`, the caller's, and goes on in `to`. `here` is exception_globals() of this thread.
+// Returns what the switch back to `from` passes, perhaps on another thread: everything that was
+// known about the thread is stale by then, `here` too.
+//
+// The caller must be a function that is not inlined into users' code: the compiler then need not
+// know which wide registers (AVX-512, SVE) their code has alive.
+#if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
+void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here, void* passed) noexcept;
+#else
+[[gnu::always_inline]] inline void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
+                                                 void* passed) noexcept {
+  if (from.canary != nullptr) [[unlikely]] check_canary(from);
+  from.exceptions = here;
+  here = to.exceptions;
+  return switch_context(from.context, to.context, passed);
+}
+#endif
+
+// Makes `fiber` start `entry` from the top of its stack at the next switch to it, whatever it was
+// suspended in: frames it had are forgotten, not unwound. The entry gets what that switch passes.
+void reset(Fiber& fiber, FiberEntry entry) noexcept;
+
+// Gives up what a sanitizer keeps for a fiber that will not run again. Not for the running one.
+#if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
+void forget(Fiber& fiber) noexcept;
+#else
+inline void forget(Fiber&) noexcept {}
+#endif
+
+}  // namespace atl::runtime

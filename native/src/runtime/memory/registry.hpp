@@ -1,0 +1,29 @@
+// The live partitioned arrays of the process, so that a runtime whose workers move can take their
+// memory along. Never destroyed: arrays of static lifetime may leave it last.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "block.hpp"
+
+namespace atl::runtime {
+
+class Registry {
+ public:
+  void add(const std::shared_ptr<Block>& block);
+  // Those of one runtime. Weak, so that memory is given back while others are being moved.
+  [[nodiscard]] std::vector<std::weak_ptr<Block>> of(int runtime);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Block>> blocks_;
+};
+
+[[nodiscard]] Registry& registry();
+
+// `rehome_all` over the arrays of one registry.
+Rehomed rehome_all(Registry& registry, const NodeMap& map, const RehomeControl& control);
+
+}  // namespace atl::runtime

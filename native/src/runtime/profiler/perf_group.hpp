@@ -1,0 +1,60 @@
+// Groups of perf events on the calling thread, opened with perf_event_open(2): the hardware's
+// fills by source, counted in user mode only so that perf_event_paranoid 2, the kernel's default,
+// allows it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "group_read.hpp"
+
+namespace atl::runtime {
+
+struct PerfEvent {
+  std::uint32_t type;    // PERF_TYPE_*
+  std::uint64_t config;  // what perf_event_open(2) says for the type
+};
+
+// Events that are counted together on the thread that opened them; any thread may read. Closes
+// them at the end. At most kMaxGroupEvents.
+class PerfGroup {
+ public:
+  PerfGroup() = default;
+  PerfGroup(PerfGroup&& other) noexcept : descriptors_(std::move(other.descriptors_)) {
+    other.descriptors_.clear();
+  }
+  PerfGroup& operator=(PerfGroup&& other) noexcept {
+    std::swap(descriptors_, other.descriptors_);
+    return *this;
+  }
+  ~PerfGroup();
+
+  // On the calling thread, counting from now on. 0, or the errno of the event that failed.
+  [[nodiscard]] int open(const std::vector<PerfEvent>& events);
+  [[nodiscard]] std::optional<GroupReading> read() const;
+
+ private:
+  std::vector<int> descriptors_;  // the leader first
+};
+
+// The groups of a fill table on the calling thread.
+class FillCounters {
+ public:
+  // 0, or an errno: then nothing is counted.
+  [[nodiscard]] int open(const FillTable& table);
+  // A system call per group. Nothing, if a group could not be read.
+  [[nodiscard]] std::optional<FillReading> read() const;
+
+ private:
+  std::vector<PerfGroup> groups_;
+};
+
+// Why a group could not be opened and what would mend it, in one line. `paranoid`: the content of
+// /proc/sys/kernel/perf_event_paranoid. Pure.
+[[nodiscard]] std::string why_no_counters(int error, std::string_view paranoid);
+
+}  // namespace atl::runtime

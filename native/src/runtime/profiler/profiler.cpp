@@ -1,0 +1,236 @@
+#include "profiler.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cpu_model.hpp"
+#include "text.hpp"
+#include "thread_usage.hpp"
+#include "whole_file.hpp"
+
+namespace atl::runtime {
+
+namespace {
+
+constexpr std::size_t kSamplesKept = 65'536;
+
+// Counters start at 0 when they are opened.
+constexpr FillReading kStart{};
+
+FillCounts fills_of(const SectionBook& book, const FillTable* table) {
+  FillCounts fills;
+  if (table == nullptr || book.fills_ns.read() == 0) return fills;
+  const unsigned missing = book.fills_missing.load(std::memory_order_relaxed);
+  for (const FillEvent& event : table->events) {
+    const auto source = static_cast<std::size_t>(event.source);
+    if ((missing >> source & 1U) == 0) fills.by_source[source] = book.fills[source].read();
+  }
+  fills.running_share = book.fills_share.load(std::memory_order_relaxed);
+  return fills;
+}
+
+std::vector<SectionProfile> sections_of(const Recorder& recorder, const FillTable* table) {
+  std::vector<SectionProfile> sections;
+  for (int id = 0; id < kMaxSections; ++id) {
+    const SectionBook* book = recorder.book(id);
+    if (book == nullptr) continue;
+    sections.push_back({.name = section_name(id),
+                        .entered = book->entered.read(),
+                        .seconds = static_cast<double>(book->ns.read()) * 1e-9,
+                        .counts = read_counts(book->counts),
+                        .fills_s = static_cast<double>(book->fills_ns.read()) * 1e-9,
+                        .fills = fills_of(*book, table)});
+  }
+  std::sort(sections.begin(), sections.end(),
+            [](const SectionProfile& a, const SectionProfile& b) { return a.name < b.name; });
+  return sections;
+}
+
+}  // namespace
+
+Profiler::Worker::Worker(WorkerCounts& own, std::size_t trace_events, std::int64_t origin_ns)
+    : counts(own),
+      trace(trace_events == 0 ? nullptr : std::make_unique<TraceRing>(trace_events)),
+      recorder(own, trace.get(), origin_ns) {}
+
+Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions& options)
+    : options_(options), start_ns_(now_ns()) {
+  for (WorkerCounts* own : counts) {
+    workers_.push_back(std::make_unique<Worker>(*own, options.trace_events, start_ns_));
+  }
+  if (!options.hardware) {
+    no_fills_ = "n/a (the runtime was told not to count)";
+    return;
+  }
+  if (const auto cpu = cpu_model(read_text("/proc/cpuinfo").value_or(""))) {
+    table_ = fill_table(*cpu);
+    if (table_ == nullptr) {
+      no_fills_ = "n/a (no event encodings for " + cpu->vendor + " family " +
+                  std::to_string(cpu->family) + " model " + std::to_string(cpu->model) +
+                  "); tell us, with the vendor's event list";
+    }
+  } else {
+    no_fills_ = "n/a (no event encodings for this kind of CPU)";
+  }
+  if (const auto mount = find_resctrl(read_text("/proc/self/mountinfo").value_or(""))) {
+    l3_.emplace(*mount, getpid(), gettid());
+  }
+}
+
+Profiler::~Profiler() = default;
+
+void Profiler::attach(int worker) {
+  Worker& own = *workers_[index(worker)];
+  Recorder::set_current(&own.recorder);
+  const std::scoped_lock lock(own.mutex);
+  own.tid = gettid();
+  own.attached = true;
+  if (table_ != nullptr) {
+    const int error = own.counters.open(*table_);
+    if (error == 0) {
+      own.recorder.set_fills(&own.counters, table_);
+    } else {
+      const std::scoped_lock all(mutex_);
+      no_fills_ = why_no_counters(
+          error, read_text("/proc/sys/kernel/perf_event_paranoid").value_or("not known"));
+    }
+  }
+  const std::scoped_lock all(mutex_);
+  if (l3_) l3_->add_thread(own.tid);
+}
+
+void Profiler::detach(int worker) {
+  Worker& own = *workers_[index(worker)];
+  own.recorder.set_fills(nullptr, nullptr);
+  Recorder::set_current(nullptr);
+  const std::scoped_lock lock(own.mutex);
+  own.last_fills = fills_of(own);
+  own.last_usage = usage_of_thread(own.tid);
+  own.counters = FillCounters{};
+  own.attached = false;
+}
+
+void Profiler::sample() {
+  const std::int64_t at_ns = now_ns() - start_ns_;
+  std::vector<CounterSample> fresh;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const int worker = static_cast<int>(i);
+    fresh.push_back({at_ns, worker, read_counts(workers_[i]->counts), fills(worker)});
+  }
+  const std::scoped_lock lock(mutex_);
+  samples_.insert(samples_.end(), fresh.begin(), fresh.end());
+  while (samples_.size() > kSamplesKept) samples_.pop_front();
+}
+
+FillCounts Profiler::fills(int worker) const {
+  const Worker& own = *workers_[index(worker)];
+  const std::scoped_lock lock(own.mutex);
+  return fills_of(own);
+}
+
+// With the worker's mutex held.
+FillCounts Profiler::fills_of(const Worker& worker) const {
+  if (!worker.attached) return worker.last_fills;
+  const std::optional<FillReading> now = worker.counters.read();
+  return now ? fills_between(*table_, kStart, *now) : FillCounts{};
+}
+
+WorkerProfile Profiler::profile_of(std::size_t index) const {
+  const Worker& worker = *workers_[index];
+  WorkerProfile profile;
+  profile.worker = static_cast<int>(index);
+  profile.counts = read_counts(worker.counts);
+  profile.sections = sections_of(worker.recorder, table_);
+  profile.lost_trace_events = worker.trace == nullptr ? 0 : worker.trace->lost();
+  const std::scoped_lock lock(worker.mutex);
+  profile.tid = worker.tid;
+  profile.fills = fills_of(worker);
+  profile.usage = worker.attached ? usage_of_thread(worker.tid) : worker.last_usage;
+  return profile;
+}
+
+Profile Profiler::snapshot() const {
+  Profile profile;
+  profile.seconds = static_cast<double>(now_ns() - start_ns_) * 1e-9;
+  for (std::size_t i = 0; i < workers_.size(); ++i) profile.workers.push_back(profile_of(i));
+  const std::scoped_lock lock(mutex_);
+  if (l3_) profile.l3 = l3_->read();
+  if (table_ != nullptr && no_fills_.empty()) {
+    profile.cpu = table_->cpu;
+    profile.fills_of = table_->fills_of;
+  }
+  add_remarks(profile);
+  return profile;
+}
+
+void Profiler::add_remarks(Profile& profile) const {
+  if (!no_fills_.empty()) {
+    profile.remarks.push_back("fills: " + no_fills_);
+  } else if (table_ != nullptr) {
+    FillCounts counted;
+    for (const FillEvent& event : table_->events) counted.of(event.source) = 0;
+    if (!counted.of(FillSource::local_chiplet)) {
+      profile.remarks.push_back(std::string("fills from chiplets: n/a (") + table_->cpu +
+                                " does not tell them apart); node_cache has both");
+    }
+  }
+  const auto scaled = [](const WorkerProfile& worker) {
+    return worker.fills != FillCounts{} && worker.fills.running_share < 0.999;
+  };
+  if (std::any_of(profile.workers.begin(), profile.workers.end(), scaled)) {
+    profile.remarks.emplace_back(
+        "fills: estimates (others use the counters, too: running_share); stop other profilers, or "
+        "run 'sysctl kernel.nmi_watchdog=0'");
+  }
+  if (!options_.hardware) return;
+  if (!l3_) {
+    profile.remarks.emplace_back(
+        "l3: n/a (resctrl is not mounted); where the CPU has it, run 'mount -t resctrl resctrl "
+        "/sys/fs/resctrl'");
+  } else if (!l3_->remark().empty()) {
+    profile.remarks.push_back("l3: " + l3_->remark());
+  }
+}
+
+void Profiler::write_trace(const std::string& path) const {
+  if (options_.trace_events == 0) {
+    throw RuntimeFault("no trace was recorded; start the runtime with trace_events above 0");
+  }
+  std::vector<WorkerTrace> traces;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    WorkerTrace trace;
+    trace.worker = static_cast<int>(i);
+    trace.events = workers_[i]->trace->copy(trace.lost);
+    traces.push_back(std::move(trace));
+  }
+  std::vector<CounterSample> samples;
+  {
+    const std::scoped_lock lock(mutex_);
+    samples.assign(samples_.begin(), samples_.end());
+  }
+  WholeFile file(path);
+  JsonWriter json([&](std::string_view part) { file.write(part); });
+  write_trace_json(json, getpid(), traces, samples);
+  file.commit();
+}
+
+Fills controller_fills(const FillCounts& before, const FillCounts& now) {
+  const auto since = [&](FillSource source) -> std::optional<std::uint64_t> {
+    const std::optional<std::uint64_t>& last = now.of(source);
+    if (!last) return std::nullopt;
+    // Scaled counts are estimates and may fall a little.
+    const std::uint64_t first = before.of(source).value_or(0);
+    return *last > first ? *last - first : 0;
+  };
+  Fills fills;
+  fills.local_chiplet = since(FillSource::local_chiplet);
+  fills.remote_chiplet = since(FillSource::remote_chiplet);
+  fills.remote_node = since(FillSource::remote_node);
+  const std::optional<std::uint64_t> local = since(FillSource::memory_local);
+  const std::optional<std::uint64_t> remote = since(FillSource::memory_remote);
+  if (local && remote) fills.memory = *local + *remote;
+  return fills;
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,89 @@
+// The profiler of a runtime: a recorder for each worker, the hardware's counters where there are
+// some, samples over time, and what users get of it: profiles and traces.
+//
+// What it costs: recorder.hpp. `sample` and `snapshot` are paid by whoever calls them; workers
+// notice nothing but their counters' cache lines being read.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "atoll/runtime/controller.hpp"
+#include "atoll/runtime/profile.hpp"
+#include "recorder.hpp"
+#include "resctrl.hpp"
+#include "trace_json.hpp"
+
+namespace atl::runtime {
+
+struct ProfilerOptions {
+  std::size_t trace_events = 0;  // kept for each worker, 16 bytes each; 0: no trace
+  bool hardware = true;          // count fills and read resctrl where that can be done
+};
+
+class Profiler {
+ public:
+  // `counts[w]` of worker w must live as long as this.
+  Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions& options);
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+  ~Profiler();
+
+  [[nodiscard]] Recorder& recorder(int worker) { return workers_[index(worker)]->recorder; }
+
+  // By the worker's own thread, once each, first and last. `detach` keeps what was counted.
+  void attach(int worker);
+  void detach(int worker);
+
+  // Any thread, at any time -----------------------------------------------------------------------
+
+  // Notes each worker's counters for the trace's counter tracks. Call it at an interval of 10 ms or
+  // more: a system call or two per worker. The latest 65,536 notes are kept.
+  void sample();
+  [[nodiscard]] Profile snapshot() const;
+  // RuntimeFault: no trace was asked for; the file cannot be written.
+  void write_trace(const std::string& path) const;
+
+  // Fills of a worker so far, for the controller: take the difference of two. A system call or two.
+  [[nodiscard]] FillCounts fills(int worker) const;
+
+ private:
+  struct Worker {
+    Worker(WorkerCounts& own, std::size_t trace_events, std::int64_t origin_ns);
+    WorkerCounts& counts;
+    std::unique_ptr<TraceRing> trace;
+    Recorder recorder;
+    mutable std::mutex mutex;  // of what follows; the worker itself takes it in attach and detach
+    int tid = 0;
+    bool attached = false;
+    FillCounters counters;
+    FillCounts last_fills;  // when it was detached
+    ThreadUsage last_usage;
+  };
+
+  static std::size_t index(int worker) { return static_cast<std::size_t>(worker); }
+  [[nodiscard]] FillCounts fills_of(const Worker& worker) const;
+  [[nodiscard]] WorkerProfile profile_of(std::size_t index) const;
+  void add_remarks(Profile& profile) const;
+
+  ProfilerOptions options_;
+  std::int64_t start_ns_;
+  const FillTable* table_ = nullptr;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::string no_fills_;      // why there are no fills; empty: there are
+  std::optional<L3Monitor> l3_;
+  std::deque<CounterSample> samples_;
+};
+
+// What the controller takes for a sample: the difference of two counts, memory as one.
+[[nodiscard]] Fills controller_fills(const FillCounts& before, const FillCounts& now);
+
+}  // namespace atl::runtime

@@ -1,0 +1,150 @@
+// The profiler's part of one worker: the hooks that the scheduler calls, and the books of its code
+// sections. Everything here is called by the worker's own thread, but for what says otherwise.
+//
+// A hook is an increment of an own counter (worker_counts.hpp) and, for the trace, one branch that
+// is never taken while no trace is on. Sections cost nothing while none is open: one branch at a
+// switch. While one is open, what happens is booked to it when it changes: the worker's counters
+// minus what they were when the section went on.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "atoll/runtime/profile.hpp"
+#include "clock.hpp"
+#include "perf_group.hpp"
+#include "section_names.hpp"
+#include "trace_ring.hpp"
+
+namespace atl::runtime {
+
+// What a worker has booked to one section. Written by the worker, read by anyone.
+struct SectionBook {
+  detail::OwnCount entered;
+  detail::OwnCount ns;
+  WorkerCounts counts;
+  detail::OwnCount fills_ns;
+  std::array<detail::OwnCount, kFillSources> fills;
+  // Sources that had no count at some time (bit each): then there is no sum.
+  std::atomic<std::uint8_t> fills_missing{0};
+  std::atomic<double> fills_share{1};  // the smallest running share
+};
+
+class Recorder {
+ public:
+  // `trace` may be null: no trace. `origin_ns`: the trace's time 0.
+  Recorder(WorkerCounts& counts, TraceRing* trace, std::int64_t origin_ns)
+      : counts_(&counts), trace_(trace), origin_ns_(origin_ns) {}
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder();
+
+  // The recorder of this thread, for Section: null on threads that are no workers. Never inlined,
+  // so that no compiler keeps the thread's address across a switch.
+  [[gnu::noinline]] static Recorder* current() noexcept;
+  static void set_current(Recorder* recorder) noexcept;
+
+  // The scheduler's hooks -------------------------------------------------------------------------
+
+  // Around what the loop runs: a fresh job, or a suspended task that goes on (`resumed`). Jobs that
+  // a join calls inline are no such thing; they count in WorkerCounts::inline_forks only.
+  void job_begin(bool resumed) noexcept {
+    counts_->tasks.add(resumed ? 0 : 1);
+    trace(TraceKind::job_begin, resumed ? 1 : 0);
+  }
+  void job_end() noexcept { trace(TraceKind::job_end, 0); }
+  void stole(int victim, Distance distance) noexcept {
+    counts_->steals[static_cast<std::size_t>(distance)].add();
+    trace(TraceKind::steal,
+          static_cast<std::uint64_t>(victim) << 8 | static_cast<std::uint64_t>(distance));
+  }
+  void found_nothing() noexcept { counts_->failed_rounds.add(); }
+  void parking() noexcept {
+    counts_->parks.add();
+    trace(TraceKind::park, 0);
+  }
+  void unparked() noexcept { trace(TraceKind::unpark, 0); }
+  void woke(int worker) noexcept {
+    counts_->wakes.add();
+    trace(TraceKind::wake, static_cast<std::uint64_t>(worker));
+  }
+  void migrated_from(int worker) noexcept {
+    counts_->migrations.add();
+    trace(TraceKind::migration, static_cast<std::uint64_t>(worker));
+  }
+  void switched() noexcept { counts_->switches.add(); }
+  void yielded() noexcept { counts_->yields.add(); }
+  void moved_to(int core) noexcept {
+    counts_->moves.add();
+    trace(TraceKind::move, static_cast<std::uint64_t>(core));
+  }
+
+  // A task is about to be suspended: keep the answer with it, and give it back when it goes on, on
+  // the recorder of whichever worker that is.
+  [[nodiscard]] Section* section_suspended() noexcept {
+    Section* const open = open_;
+    if (open != nullptr) [[unlikely]]
+      suspend_sections();
+    return open;
+  }
+  void section_resumed(Section* section) {
+    if (section != nullptr) [[unlikely]]
+      resume_sections(section);
+  }
+
+  // For Section and Profiler ----------------------------------------------------------------------
+
+  // The section that was open until now, or null.
+  Section* begin(Section& section);
+  void end(Section& section);
+  // Null to stop. `fills` and `table` must stay until then.
+  void set_fills(const FillCounters* fills, const FillTable* table) noexcept;
+  // Any thread; null: this worker was never in that section.
+  [[nodiscard]] const SectionBook* book(int id) const noexcept {
+    return books_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
+  }
+
+ private:
+  struct Known {
+    const char* name = nullptr;
+    int id = 0;
+  };
+
+  void trace(TraceKind kind, std::uint64_t value) noexcept {
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->put(kind, value, now_ns() - origin_ns_);
+  }
+  void suspend_sections() noexcept;
+  void resume_sections(Section* section);
+  void trace_outermost_first(const Section* section, std::int64_t now);
+  void trace_ends(const Section* section, std::int64_t now) noexcept;
+  int id_of(const char* name);
+  SectionBook& book_of(int id);
+  void start_span(const Section& section, std::int64_t now);
+  void book_span(std::int64_t now) noexcept;
+  void start_fills(std::int64_t now) noexcept;
+  void book_fills(std::int64_t now) noexcept;
+
+  WorkerCounts* counts_;
+  TraceRing* trace_;
+  std::int64_t origin_ns_;
+
+  Section* open_ = nullptr;  // the innermost of the task that runs now
+  // The span: since when the innermost section has been running here.
+  SectionBook* span_book_ = nullptr;
+  std::int64_t span_begin_ns_ = 0;
+  Counts span_counts_;
+
+  const FillCounters* fills_ = nullptr;
+  const FillTable* table_ = nullptr;
+  bool span_has_fills_ = false;
+  FillReading span_fills_;
+  std::int64_t next_fills_ns_ = 0;
+
+  std::array<Known, 64> known_;  // by a hash of the name's address
+  std::array<std::atomic<SectionBook*>, kMaxSections> books_{};
+};
+
+}  // namespace atl::runtime

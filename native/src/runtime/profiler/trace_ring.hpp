@@ -1,0 +1,76 @@
+// The trace of one worker: a ring of its latest events, 16 bytes each.
+//
+// The worker writes and never waits; when the ring is full the oldest events go, and are counted.
+// Anyone may read while it writes (`copy`): a reader throws away what may have been overwritten
+// under it, as readers of a seqlock do (Boehm, "Can Seqlocks Get Along With Programming Language
+// Memory Models?", MSPC 2012).
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace atl::runtime {
+
+enum class TraceKind : std::uint8_t {
+  section_begin,  // value: the section's id
+  section_end,
+  job_begin,  // value: 1 for a suspended task that goes on, 0 for a fresh job
+  job_end,
+  steal,  // value: victim << 8 | Distance
+  park,
+  unpark,
+  wake,       // value: the worker that was woken
+  migration,  // value: the worker where the task ran before
+  move,       // value: the core where the worker sits now
+};
+
+struct TraceEvent {
+  std::int64_t at_ns;  // since the profiler's start
+  TraceKind kind;
+  std::uint64_t value;
+  bool operator==(const TraceEvent&) const = default;
+};
+
+class TraceRing {
+ public:
+  // Room for at least `events`.
+  explicit TraceRing(std::size_t events) : slots_(std::bit_ceil(events + 2)) {}
+
+  // By one thread only. `at_ns` below 2^56: two years.
+  void put(TraceKind kind, std::uint64_t value, std::int64_t at_ns) noexcept {
+    const std::uint64_t index = written_.load(std::memory_order_relaxed);
+    // The slot's new content must not be seen before `written_` says that it may be there: fence
+    // and relaxed store here pair with relaxed load and fence in `copy`.
+    std::atomic_thread_fence(std::memory_order_release);
+    Slot& slot = slots_[index & (slots_.size() - 1)];
+    slot.when.store(static_cast<std::uint64_t>(at_ns) << 8 | static_cast<std::uint64_t>(kind),
+                    std::memory_order_relaxed);
+    slot.value.store(value, std::memory_order_relaxed);
+    // Release: who sees the new count sees the slot.
+    written_.store(index + 1, std::memory_order_release);
+  }
+
+  // The events that are whole, oldest first. `lost`: how many were there before them.
+  [[nodiscard]] std::vector<TraceEvent> copy(std::uint64_t& lost) const;
+  // How many `copy` would not find.
+  [[nodiscard]] std::uint64_t lost() const noexcept;
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> when{0};  // ns << 8 | kind
+    std::atomic<std::uint64_t> value{0};
+  };
+  // One slot is always the writer's: it may be in the middle of it.
+  [[nodiscard]] std::uint64_t lost_of(std::uint64_t written) const noexcept {
+    const std::uint64_t room = slots_.size() - 1;
+    return written > room ? written - room : 0;
+  }
+
+  std::vector<Slot> slots_;  // a power of two
+  std::atomic<std::uint64_t> written_{0};
+};
+
+}  // namespace atl::runtime

@@ -1,0 +1,29 @@
+// A file that is there whole or not at all: written under another name in the same folder, synced
+// to disk, then renamed; the old content stays until then. RuntimeFault where that fails; nothing
+// is left behind.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace atl::runtime {
+
+class WholeFile {
+ public:
+  explicit WholeFile(std::string path);
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+  ~WholeFile();  // without `commit`: nothing was written
+
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* doing) const;
+
+  std::string path_;
+  std::string temporary_;
+  int file_ = -1;
+};
+
+}  // namespace atl::runtime

@@ -1,0 +1,42 @@
+#include "atoll/runtime/runtime.hpp"
+
+#include "worker.hpp"
+
+namespace atl {
+
+using runtime::Worker;
+
+Runtime::Runtime(const RuntimeOptions& options) : team_(std::make_unique<runtime::Team>(options)) {}
+
+Runtime::~Runtime() = default;
+
+detail::Word Runtime::tag_of(Place place) const {
+  team_->check_process();
+  return team_->tag_of(place);
+}
+
+void Runtime::start(detail::Job* job, detail::Word tag) {
+  Worker* const worker = Worker::here();
+  if (worker != nullptr && &worker->team == team_.get()) {
+    detail::start_placed(worker, job, tag);
+    return;
+  }
+  team_->spawned_outside.fetch_add(1, std::memory_order_relaxed);
+  team_->inject(detail::word_of(job, detail::WordKind::job, tag));
+}
+
+int Runtime::workers() const { return team_->size(); }
+
+const Places& Runtime::places() const { return team_->places; }
+
+std::vector<int> Runtime::cores() const { return team_->cores(); }
+
+std::vector<Counts> Runtime::counts() const {
+  std::vector<Counts> counts;
+  for (int rank = 0; rank < team_->size(); ++rank) {
+    counts.push_back(read_counts(team_->worker(rank).counts));
+  }
+  return counts;
+}
+
+}  // namespace atl

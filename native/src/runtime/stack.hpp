@@ -1,0 +1,80 @@
+// Stacks for fibers: a pool per NUMA node that only grows, in chunks of address space. A stack
+// takes real memory page by page as it is used, and keeps it when it is given back, until `trim`.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "fiber.hpp"
+#include "stack_chunk.hpp"
+#include "stack_guard.hpp"
+
+namespace atl::runtime {
+
+struct StackOptions {
+  // Of address space for one stack, its control block and its guard page among it; rounded up to
+  // whole pages. 256 KiB: enough for printf, regular expressions and a query engine's operators
+  // with room to spare, and a million take 244 GiB of 128 TiB. Only touched pages cost memory.
+  std::size_t bytes = std::size_t{256} << 10;
+  StackKind kind = StackKind::guarded;
+};
+
+struct StackCounts {
+  std::size_t live = 0;          // taken and not given back
+  std::size_t peak = 0;          // the most that were live at a time
+  std::size_t made = 0;          // live or idle
+  std::size_t mapped_bytes = 0;  // of address space
+};
+
+class StackPool {
+ public:
+  // `nodes`: OS indices. With more than one, each node's stacks prefer its memory.
+  // RuntimeFault: sizes that cannot be; a shadow stack that is on (x86 CET).
+  explicit StackPool(StackOptions options, std::span<const int> nodes = {},
+                     GuardSupport support = guard_support());
+  // All stacks must be at rest; the frames that are suspended on them are not unwound.
+  ~StackPool();
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  // A fiber of the node (of the first node, if this one is unknown): one that was given back, as
+  // it was then, parked where it stood; otherwise a fresh one that starts `entry`. Where no more
+  // can be had, another node's. Any thread; amortised constant. RuntimeFault: no stack to be had.
+  Fiber* take(int node, FiberEntry entry);
+  // Back to its node, as it is. Not the running one. Any thread; constant.
+  void give(Fiber* fiber) noexcept;
+  // Gives the memory of idle stacks, but for `keep` on each node, back to the system, except the
+  // pages that their suspended frames are on. Returns how many stacks.
+  std::size_t trim(std::size_t keep);
+
+  [[nodiscard]] StackCounts counts() const;
+
+ private:
+  // The stacks of one node.
+  struct alignas(128) Shelf {
+    mutable std::mutex mutex;
+    Fiber* idle = nullptr;
+    std::vector<std::unique_ptr<StackChunk>> chunks;
+    std::size_t made = 0;
+    int node = 0;
+  };
+
+  Shelf& shelf_of(int node) noexcept;
+  static Fiber* pop(Shelf& shelf) noexcept;
+  Fiber* make(Shelf& shelf);
+  Fiber* of_another_node(const Shelf& except) noexcept;
+  void count_taken() noexcept;
+
+  StackKind kind_;
+  std::size_t stride_;
+  Guards guards_;
+  std::vector<Shelf> shelves_;
+  std::atomic<std::size_t> live_{0};
+  std::atomic<std::size_t> peak_{0};
+};
+
+}  // namespace atl::runtime

@@ -1,0 +1,67 @@
+// A chunk: one mapping cut into equal stacks, and the list of all chunks for the handler of
+// overflows.
+//
+//   | edge | stack 0 ... block | edge | stack 1 ... block | edge | ...
+//
+// An edge is a guard page, or a cache line of canary words in the slab mode: the canary of stack
+// i + 1 shares the page of stack i's control block, so it costs no page of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "fiber.hpp"
+#include "stack_guard.hpp"
+
+namespace atl::runtime {
+
+enum class StackKind {
+  guarded,  // a guard page at both ends
+  slab,     // canaries, looked at when a task suspends or ends: an overflow is found too late
+};
+
+struct ChunkRecord;
+
+class StackChunk {
+ public:
+  // `stride`: from stack to stack. `node`: the OS index whose memory is preferred; -1 for any.
+  // RuntimeFault: no address space.
+  StackChunk(StackKind kind, std::size_t stride, int node, Guards& guards);
+  StackChunk(const StackChunk&) = delete;
+  StackChunk& operator=(const StackChunk&) = delete;
+  ~StackChunk();
+
+  [[nodiscard]] bool full() const { return made_ == count_; }
+  // The next stack, its control block made; not full. RuntimeFault: as Guards::install.
+  Fiber* make();
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* edge_of(std::size_t index) const;  // the edge below a stack
+  std::byte* block_of(std::size_t index) const;
+  void make_edge(std::size_t index);
+
+  StackKind kind_;
+  std::size_t stride_;
+  std::size_t edge_bytes_;
+  std::size_t count_;
+  std::size_t bytes_;
+  std::size_t made_ = 0;
+  std::size_t edges_ = 0;
+  Guards& guards_;
+  std::byte* memory_;
+  ChunkRecord* record_;
+};
+
+// Where an address lies that is in a guard page.
+struct GuardHit {
+  std::byte* low;           // of the guard page
+  std::byte* high;          // its end: where the stack above it begins
+  std::size_t stack_bytes;  // from guard to guard
+};
+
+// Async-signal-safe. Nothing: the address is in no guard page of any chunk.
+std::optional<GuardHit> find_guard(const void* address) noexcept;
+
+}  // namespace atl::runtime

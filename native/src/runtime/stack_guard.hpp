@@ -1,0 +1,35 @@
+// Guard pages: pages between stacks that no access survives.
+//
+// MADV_GUARD_INSTALL (Linux 6.13) marks pages inside a mapping and costs nothing else. Before it,
+// mprotect splits a mapping in three, and a process may have no more than vm.max_map_count of
+// them: about 32,700 guarded stacks by default. They are counted, so that the limit ends in a
+// message here and not in a malloc that fails elsewhere.
+#pragma once
+
+#include <cstddef>
+
+namespace atl::runtime {
+
+struct GuardSupport {
+  bool install = false;       // the kernel has MADV_GUARD_INSTALL
+  std::size_t map_limit = 0;  // mappings that guards may add to the process by mprotect
+};
+
+// Of this kernel, now; what the process has mapped already is off the limit.
+GuardSupport guard_support();
+
+class Guards {
+ public:
+  explicit Guards(GuardSupport support) : support_(support) {}
+  // RuntimeFault: the limit on mappings; names the slab mode.
+  void install(std::byte* low, std::size_t bytes);
+  // `guards` of them have been unmapped.
+  void release(std::size_t guards) noexcept;
+
+ private:
+  GuardSupport support_;
+};
+
+std::size_t page_bytes() noexcept;
+
+}  // namespace atl::runtime

@@ -1,0 +1,72 @@
+// What tasks with a handle need of the workers, out of line.
+#include "atoll/runtime/task.hpp"
+
+#include <string>
+
+#include "worker.hpp"
+
+namespace atl::detail {
+
+using runtime::Worker;
+
+void fault_outside_task(const char* call) {
+  throw RuntimeFault(std::string(call) +
+                     " was called outside of a task: call it inside Runtime::run");
+}
+
+void fault_no_task(const char* call) {
+  throw RuntimeFault(std::string(call) +
+                     ": this handle holds no task; it was joined, detached or moved from");
+}
+
+void* take_job_memory(std::size_t bytes) {
+  WorkerHead* const worker = this_worker();
+  return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);
+}
+
+void give_job_memory(void* memory, std::size_t bytes) noexcept {
+  WorkerHead* const worker = this_worker();
+  if (worker != nullptr) {
+    worker->job_memory.give(memory, bytes);
+  } else {
+    JobMemory::free(memory, bytes);
+  }
+}
+
+void wake_for_published(WorkerHead* head) {
+  static_cast<Worker*>(head)->wake_for_published();
+}
+
+Word tag_for(WorkerHead* worker, Place place) {
+  return static_cast<Worker*>(worker)->team.tag_of(place);
+}
+
+void start_placed(WorkerHead* head, Job* job, Word tag) {
+  auto* const worker = static_cast<Worker*>(head);
+  worker->spawned.add();
+  worker->make_ready(word_of(job, WordKind::job, tag));
+}
+
+void await_task(Job* job, Completion& completion) {
+  Worker* const worker = Worker::here();
+  if (worker != nullptr && !completion.done()) {
+    const Word popped = worker->deque.pop();
+    if (popped == word_of(job, WordKind::job, worker->tag)) {
+      TaskContext* const own = worker->context;
+      worker->context = job->context;
+      worker->counts.inline_forks.add();
+      job->execute(job);
+      Worker::here()->context = own;
+    } else if (popped != 0) {
+      put_back(worker, popped);
+    }
+  }
+  completion.wait();
+}
+
+void task_ended() {
+  // A task runs on workers only.
+  this_worker()->ended.add();
+}
+
+}  // namespace atl::detail

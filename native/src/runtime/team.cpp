@@ -1,0 +1,207 @@
+#include "team.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "affinity.hpp"
+#include "atoll/runtime/mapping.hpp"
+#include "overflow.hpp"
+#include "worker.hpp"
+
+namespace atl::runtime {
+
+namespace {
+
+// Worker -> core. More workers than cores share them in turn.
+std::vector<int> seats(const Places& places, const RuntimeOptions& options) {
+  const int cores = static_cast<int>(places.cores.size());
+  const int workers = options.workers == 0 ? cores : options.workers;
+  if (workers < 1) {
+    throw RuntimeFault("workers is " + std::to_string(workers) + ": give 1 or more, or 0 for one per core");
+  }
+  const int seated = std::min(workers, cores);
+  const int least = min_spread(places, seated);
+  std::vector<int> core_of_worker =
+      spread_cores(places, seated, options.spread == 0 ? least : options.spread);
+  for (int extra = seated; extra < workers; ++extra) {
+    core_of_worker.push_back(core_of_worker[static_cast<std::size_t>(extra % seated)]);
+  }
+  return core_of_worker;
+}
+
+Places places_of(const RuntimeOptions& options) {
+  Places places = options.places ? *options.places : places_here();
+  if (places.cores.empty()) throw RuntimeFault("the places have no core: nothing to sit on");
+  return places;
+}
+
+}  // namespace
+
+Team::Team(const RuntimeOptions& options)
+    : places(places_of(options)),
+      pins(options.pin),
+      core_of_worker_(seats(places, options)),
+      domains(core_of_worker_.size()),
+      parking(static_cast<int>(core_of_worker_.size())),
+      stacks({options.stacks.bytes, options.stacks.kind == atl::StackOptions::Kind::slab ? StackKind::slab : StackKind::guarded}, places.nodes()),
+      nodes_(places.nodes()),
+      workers_(core_of_worker_.size()),
+      thread_of_worker_(core_of_worker_.size()),
+      everybody_(core_of_worker_.size()),
+      seated_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
+      left_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
+      process_(getpid()) {
+  std::iota(everybody_.begin(), everybody_.end(), 0);
+  first_worker_domain_ = 1;
+  for (const int rank : everybody_) domains.add({&rank, 1});
+  first_chiplet_domain_ = first_worker_domain_ + everybody_.size();
+  for (int chiplet = 0; chiplet < places.chiplets(); ++chiplet) domains.add({});
+  first_node_domain_ = first_chiplet_domain_ + static_cast<std::size_t>(places.chiplets());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) domains.add({});
+  update_members();
+  install_overflow_handler();
+  try {
+    for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
+  } catch (const std::system_error&) {
+    const std::size_t started = threads_.size();
+    // Those that run wait for the others to sit; they shall see the end instead.
+    const auto missing = static_cast<std::ptrdiff_t>(everybody_.size() - started);
+    stopping_.store(true, std::memory_order_release);
+    seated_.count_down(missing);
+    left_.count_down(missing);
+    stop();
+    throw RuntimeFault("only " + std::to_string(started) + " of " +
+                       std::to_string(everybody_.size()) +
+                       " workers could be started: raise the limit of threads (ulimit -u, the "
+                       "cgroup's pids.max) or ask for fewer workers");
+  }
+  seated_.wait();
+}
+
+Team::~Team() {
+  if (getpid() != process_) {
+    // fork() copies the calling thread alone: there is nobody to wait for.
+    for (std::thread& thread : threads_) thread.detach();
+    return;
+  }
+  for (auto pause = std::chrono::microseconds(50); tasks_left(); pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
+    std::this_thread::sleep_for(pause);
+  }
+  stop();
+}
+
+void Team::stop() noexcept {
+  stopping_.store(true, std::memory_order_release);
+  parking.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool Team::tasks_left() const {
+  // Ends are read before beginnings: a task counted as ended is then counted as begun.
+  std::uint64_t ended = 0;
+  for (const Worker* worker : workers_) ended += worker->ended.read();
+  std::uint64_t begun = spawned_outside.load(std::memory_order_acquire);
+  for (const Worker* worker : workers_) begun += worker->spawned.read();
+  return begun != ended;
+}
+
+void Team::seat(int rank, int thread) {
+  const std::lock_guard lock(placing_);
+  thread_of_worker_[static_cast<std::size_t>(rank)] = thread;
+  const int core = core_of_worker_[static_cast<std::size_t>(rank)];
+  if (pins) bind_thread(thread, places.cores[static_cast<std::size_t>(core)].cpus);
+}
+
+void Team::announce(Worker& worker) {
+  workers_[static_cast<std::size_t>(worker.rank)] = &worker;
+  seated_.arrive_and_wait();
+}
+
+std::vector<int> Team::cores() const {
+  const std::lock_guard lock(placing_);
+  return core_of_worker_;
+}
+
+void Team::place(std::span<const int> core_of_worker) {
+  const std::lock_guard lock(placing_);
+  for (const int rank : everybody_) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (core_of_worker_[at] == core_of_worker[at]) continue;
+    core_of_worker_[at] = core_of_worker[at];
+    if (pins) {
+      bind_thread(thread_of_worker_[at],
+                  places.cores[static_cast<std::size_t>(core_of_worker[at])].cpus);
+    }
+  }
+  update_members();
+  placement_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Team::update_members() {
+  std::vector<std::vector<int>> on_chiplet(static_cast<std::size_t>(places.chiplets()));
+  std::vector<std::vector<int>> on_node(nodes_.size());
+  for (const int rank : everybody_) {
+    const Core& core = places.cores[static_cast<std::size_t>(
+        core_of_worker_[static_cast<std::size_t>(rank)])];
+    on_chiplet[static_cast<std::size_t>(core.chiplet)].push_back(rank);
+    const auto node = std::lower_bound(nodes_.begin(), nodes_.end(), core.node) - nodes_.begin();
+    on_node[static_cast<std::size_t>(node)].push_back(rank);
+  }
+  for (std::size_t at = 0; at < on_chiplet.size(); ++at) {
+    domains.set_members(first_chiplet_domain_ + at, on_chiplet[at]);
+  }
+  for (std::size_t at = 0; at < on_node.size(); ++at) {
+    domains.set_members(first_node_domain_ + at, on_node[at]);
+  }
+}
+
+Word Team::tag_of(Place place) const {
+  const auto fault = [&](const std::string& what, const std::string& range) -> Word {
+    throw RuntimeFault("there is no " + what + " " + std::to_string(place.index) +
+                       " in this runtime: " + range);
+  };
+  const auto shifted = [](std::size_t number) { return Word{number} << detail::kDomainShift; };
+  switch (place.kind) {
+    case Place::Kind::anywhere:
+      return 0;
+    case Place::Kind::core: {
+      const std::lock_guard lock(placing_);
+      const auto at = std::find(core_of_worker_.begin(), core_of_worker_.end(), place.index);
+      if (at == core_of_worker_.end()) return fault("worker on core", "see Runtime::cores()");
+      return shifted(first_worker_domain_ +
+                     static_cast<std::size_t>(at - core_of_worker_.begin()));
+    }
+    case Place::Kind::chiplet:
+      if (place.index < 0 || place.index >= places.chiplets()) {
+        return fault("chiplet", "it has " + std::to_string(places.chiplets()) + ", from 0");
+      }
+      return shifted(first_chiplet_domain_ + static_cast<std::size_t>(place.index));
+    case Place::Kind::node: {
+      const auto at = std::lower_bound(nodes_.begin(), nodes_.end(), place.index);
+      if (at == nodes_.end() || *at != place.index) return fault("node", "see Places::nodes()");
+      return shifted(first_node_domain_ + static_cast<std::size_t>(at - nodes_.begin()));
+    }
+    case Place::Kind::group:
+      return shifted(static_cast<std::size_t>(place.index));
+  }
+  __builtin_unreachable();
+}
+
+void Team::inject(Word word) {
+  Domain& domain = domains.of(word);
+  domain.push(word);
+  parking.notify_allowed(everybody_, [&](int rank) { return domain.allows(rank); });
+}
+
+void Team::check_process() const {
+  if (getpid() != process_) {
+    throw RuntimeFault(
+        "this Runtime was made before fork(), which does not copy its workers: make one in the "
+        "child");
+  }
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,101 @@
+// A team: all workers of one Runtime and what they share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "atoll/runtime/options.hpp"
+#include "atoll/runtime/places.hpp"
+#include "domain.hpp"
+#include "fiber.hpp"
+#include "parking.hpp"
+#include "stack.hpp"
+
+namespace atl::runtime {
+
+class Worker;
+
+class Team {
+ public:
+  // Starts the workers and returns when all of them sit. RuntimeFault: options that cannot be had.
+  explicit Team(const RuntimeOptions& options);
+  // Waits until no task with a handle is left, then ends the workers. In a child of fork(), where
+  // the workers are not, it gives up the memory and returns.
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int size() const { return static_cast<int>(core_of_worker_.size()); }
+  Worker& worker(int rank) const { return *workers_[static_cast<std::size_t>(rank)]; }
+
+  // Makes a task ready from a thread that is no worker of this team, or for a domain that the
+  // calling worker is not in.
+  void inject(Word word);
+
+  // The domain of a place, shifted. RuntimeFault.
+  Word tag_of(Place place) const;
+
+  // Where each worker sits now; a core's index. Consistent among themselves.
+  std::vector<int> cores() const;
+  // Puts worker w on core_of_worker[w]: its mask at once, its memory policy and its order of
+  // victims when it next looks for work.
+  void place(std::span<const int> core_of_worker);
+  // Changes with every `place`.
+  std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
+
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+  // Throws RuntimeFault in a child of fork().
+  void check_process() const;
+
+  // Tasks made by threads that are no worker of this team.
+  std::atomic<std::uint64_t> spawned_outside{0};
+
+  const Places places;
+  const bool pins;  // whether workers are bound to their cores
+
+ private:
+  std::vector<int> core_of_worker_;
+
+ public:
+  Domains domains;
+  Parking parking;
+  StackPool stacks;
+
+  // Of workers that start: binds the calling thread, `thread` by its number, to the core of `rank`;
+  // then makes the worker known to the others.
+  void seat(int rank, int thread);
+  void announce(Worker& worker);
+  // Nobody may go while another may still look into its deque.
+  void await_all_left() { left_.arrive_and_wait(); }
+
+  // The queue of what only this worker may run.
+  Domain& bound_to(int rank) const {
+    return domains[first_worker_domain_ + static_cast<std::size_t>(rank)];
+  }
+
+ private:
+  void stop() noexcept;
+  bool tasks_left() const;
+  void update_members();
+
+  mutable std::mutex placing_;
+  std::atomic<std::size_t> placement_{1};
+  std::size_t first_worker_domain_ = 0, first_chiplet_domain_ = 0, first_node_domain_ = 0;
+  std::vector<int> nodes_;  // of the places, sorted
+  std::vector<Worker*> workers_;
+  std::vector<int> thread_of_worker_;  // the kernel's ids, under placing_
+  std::vector<int> everybody_;         // all ranks
+  std::vector<std::thread> threads_;
+  std::latch seated_;
+  std::latch left_;
+  std::atomic<bool> stopping_{false};
+  int process_;  // the pid that made it
+};
+
+}  // namespace atl::runtime

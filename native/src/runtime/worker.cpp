@@ -1,0 +1,199 @@
+#include "worker.hpp"
+
+#include <memory>
+
+#include "affinity.hpp"
+#include "overflow.hpp"
+
+constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
+
+namespace atl::detail {
+
+#if !defined(__x86_64__)
+[[gnu::noinline]] WorkerHead* this_worker() {
+  asm volatile("");  // keeps the call a call
+  return atl_rt_worker;
+}
+#endif
+
+}  // namespace atl::detail
+
+namespace atl::runtime {
+
+namespace {
+
+struct GiveBack : After {
+  StackPool* pool;
+  Fiber* fiber;
+};
+
+}  // namespace
+
+Worker::Worker(Team& team_, int rank_)
+    : team(team_),
+      rank(rank_),
+      random_(0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank_) + 1)),
+      thread_fiber_(thread_fiber()) {
+  idle = &team.parking.word();
+  exceptions_ = &exception_globals();
+  fiber_ = &thread_fiber_;
+}
+
+Worker::~Worker() {
+  for (std::size_t at = 0; at < spare_count_; ++at) team.stacks.give(spares_[at]);
+}
+
+void Worker::main(Team& team, int rank) {
+  const AlternateStack overflow_stack;
+  team.seat(rank, this_thread());  // on its core before its memory is made
+  const auto worker = std::make_unique<Worker>(team, rank);
+  atl_rt_worker = worker.get();
+  worker->sit_down();
+  team.announce(*worker);
+  // The start may have failed elsewhere.
+  if (!team.stopping()) worker->switch_to_loop(nullptr);
+  atl_rt_worker = nullptr;
+  team.await_all_left();
+}
+
+void Worker::sit_down() {
+  placement_ = team.placement();
+  const std::vector<int> cores = team.cores();
+  core_ = cores[static_cast<std::size_t>(rank)];
+  node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
+  victims_ = victims(team.places, cores, rank);
+  if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
+}
+
+void Worker::switch_to(Fiber& to, After* after) {
+  Fiber& from = *fiber_;
+  fiber_ = &to;
+  counts.switches.add();
+  arrived(switch_fiber(from, to, *exceptions_, after));
+}
+
+void Worker::arrived(void* passed) {
+  if (passed == nullptr) return;
+  auto* after = static_cast<After*>(passed);
+  after->run(after);
+}
+
+void Worker::switch_to_loop(After* after) {
+  Fiber* const spare =
+      spare_count_ > 0 ? spares_[--spare_count_] : team.stacks.take(node_, &Worker::loop);
+  switch_to(*spare, after);
+}
+
+void Worker::switch_to_loop_with(Word word, After* after) {
+  first_ = word;
+  switch_to_loop(after);
+}
+
+void Worker::loop(void* passed) {
+  arrived(passed);
+  // Who runs this loop may be another worker after each call. After the last word the worker goes
+  // home to its thread's stack and ends; a fiber in which that happened is not used again.
+  for (;;) {
+    if (const Word word = here()->next()) {
+      here()->run(word);
+    } else {
+      here()->switch_to(here()->thread_fiber_, nullptr);
+    }
+  }
+}
+
+void Worker::run(Word word) {
+  tag = word & ~((Word{1} << detail::kDomainShift) - 1);
+  void* const pointer = detail::pointer_of(word);
+  if (detail::kind_of(word) == detail::WordKind::fiber) {
+    // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
+    // once it is left.
+    Fiber* const mine = fiber_;
+    if (spare_count_ < kSpares) {
+      spares_[spare_count_++] = mine;
+      switch_to(*static_cast<Fiber*>(pointer), nullptr);
+    } else {
+      GiveBack give{{[](After* after) {
+                      const auto* back = static_cast<GiveBack*>(after);
+                      back->pool->give(back->fiber);
+                    }},
+                    &team.stacks,
+                    mine};
+      switch_to(*static_cast<Fiber*>(pointer), &give);
+    }
+    return;
+  }
+  counts.tasks.add();
+  auto* const job = static_cast<detail::Job*>(pointer);
+  context = job->context;
+  job->execute(job);
+}
+
+namespace {
+
+struct Yielding : After {
+  Worker* worker;  // a yield switches stacks, not threads
+  Word word;
+};
+
+}  // namespace
+
+void Worker::yield() {
+  counts.yields.add();
+  Yielding yielding{{[](After* after) {
+                      const auto& it = *static_cast<Yielding*>(after);
+                      it.worker->keep_yielded(it.word);
+                    }},
+                    this,
+                    detail::word_of(fiber_, detail::WordKind::fiber, tag)};
+  const Word mine = tag;
+  detail::TaskContext* const own = context;
+  const unsigned turn = ++yields_;
+
+  if (turn % kFairness == 0) {
+    switch_to_loop(&yielding);
+  } else {
+    Word next = turn % kFreshTurn == 0 ? take_mine(deque.pop()) : 0;
+    if (next == 0) next = take_mine(yielded_.pop());
+    if (next == 0) next = take_mine(deque.pop());
+    if (next == 0) return;
+    if (detail::kind_of(next) == detail::WordKind::fiber) {
+      switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), &yielding);
+    } else {
+      switch_to_loop_with(next, &yielding);
+    }
+  }
+
+  Worker* const now = here();
+  now->tag = mine;
+  now->context = own;
+  if (now != this) now->counts.migrations.add();
+}
+
+void Worker::keep_yielded(Word word) {
+  if (take_mine(word) == 0) return;
+  yielded_.push(word);
+  // Others may take it while this worker is busy.
+  team.parking.notify(victims_.workers);
+}
+
+void Worker::wake_for_published() {
+  if (tag == 0) {
+    team.parking.wake_one(victims_.workers);
+    return;
+  }
+  Domain& domain = team.domains.of(tag);
+  if (!domain.has_sleepers()) return;
+  team.parking.notify_allowed(victims_.workers, [&](int other) { return domain.allows(other); });
+}
+
+void Worker::make_ready(Word word) {
+  if (team.domains.allows(word, rank)) {
+    deque.push(word);
+    detail::published(this);
+  } else {
+    team.inject(word);
+  }
+}
+
+}  // namespace atl::runtime
