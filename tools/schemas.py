@@ -16,7 +16,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from atoll.schema import deployment, inspection, knobs, machine, plan, profile, results, summary
+from atoll.schema import (
+    deployment,
+    inspection,
+    knobs,
+    machine,
+    plan,
+    profile,
+    results,
+    runtime_profile,
+    summary,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,6 +44,11 @@ FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
         results,
         results.RunHeader | results.Line,
         results.RunHeader.VERSION,
+    ),
+    "runtime-profile": (
+        runtime_profile,
+        runtime_profile.RuntimeProfile,
+        runtime_profile.RuntimeProfile.VERSION,
     ),
     "summary": (summary, summary.BenchSummary, summary.BenchSummary.VERSION),
 }

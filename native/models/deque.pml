@@ -129,9 +129,11 @@ init {
 #define once(word) \
   (taken[word] + at_place(0, word) + at_place(1, word) == ((word) <= pushed -> 1 : 0))
 
+bool each_once;
+
 active proctype judge() {
   timeout;
   assert(through == 3);
-  assert(taken[0] == 0);
-  assert(once(1) && once(2) && once(3) && once(4))
+  each_once = taken[0] == 0 && once(1) && once(2) && once(3) && once(4);
+  assert(each_once)
 }

@@ -81,5 +81,5 @@ init {
 active proctype judge() {
   timeout;
   assert(through == 3);
-  assert(memory[contents] == entered)
+  assert(memory[contents] == entered) /* none overwrote what it had not seen */
 }

@@ -22,7 +22,8 @@ using atl::runtime::Switchback;
 constexpr bool kCounters = true;
 const Machine kMachine;
 
-Trace run(atl::Approach& approach, const Job& job, int start, int intervals, std::uint64_t seed = 1) {
+Trace run(atl::Approach& approach, const Job& job, int start, int intervals,
+          std::uint64_t seed = 1) {
   return simulate(approach, kMachine, job, kCounters, intervals, start, seed);
 }
 
@@ -164,8 +165,8 @@ TEST(Adaptive, TakesBackASpreadThatDidNotPayAndHoldsOffForLongerEachTime) {
 }
 
 TEST(Adaptive, StaysBetweenPushesThatAreAlikeOrSmall) {
-  for (const auto& [memory, other] : {std::pair{0.30, 0.29}, {0.29, 0.30}, {0.015, 0.0},
-                                      {0.0, 0.015}, {0.0, 0.0}}) {
+  for (const auto& [memory, other] :
+       {std::pair{0.30, 0.29}, {0.29, 0.30}, {0.015, 0.0}, {0.0, 0.015}, {0.0, 0.0}}) {
     Adaptive adaptive;
     for (int i = 0; i < 200; ++i) {
       ASSERT_EQ(adaptive.step(Made().next(4, memory, other)).spread, 4) << memory << ' ' << other;

@@ -21,9 +21,9 @@ using atl::approach_by_name;
 using atl::Decision;
 using atl::Sample;
 
-const std::vector<std::string> kNames = {"adaptive",        "arcas-2025",         "cache-size-centric",
-                                         "location-centric", "static-distributed", "static-local",
-                                         "static:3",         "switchback"};
+const std::vector<std::string> kNames = {
+    "adaptive",           "arcas-2025",   "cache-size-centric", "location-centric",
+    "static-distributed", "static-local", "static:3",           "switchback"};
 
 Sample sample_of(int spread, int low = 1, int high = 8) {
   return {.elapsed_s = 0.1, .spread = spread, .min_spread = low, .max_spread = high, .threads = 8};
@@ -81,8 +81,9 @@ class Hostile {
   }
   double number() {
     using Limits = std::numeric_limits<double>;
-    constexpr double kOdd[] = {0.0,          -1.0,          Limits::quiet_NaN(), Limits::infinity(),
-                               Limits::max(), Limits::min(), Limits::denorm_min()};
+    constexpr double kOdd[] = {
+        0.0,           -1.0,          Limits::quiet_NaN(), Limits::infinity(),
+        Limits::max(), Limits::min(), Limits::denorm_min()};
     const int which = pick(0, 20);
     return which < 7 ? kOdd[which] : std::uniform_real_distribution<double>(0, 1)(random_);
   }
@@ -151,7 +152,7 @@ TEST(Approaches, AreNotAskedWhenThereIsNothingToDecideOn) {
   Sample empty = sample_of(3);
   empty.elapsed_s = 0;
   EXPECT_EQ(wild.step(empty).spread, 3);
-  EXPECT_EQ(wild.step(sample_of(9)).spread, 8);      // the mask has shrunk
+  EXPECT_EQ(wild.step(sample_of(9)).spread, 8);        // the mask has shrunk
   EXPECT_EQ(wild.step(sample_of(3, 6, 8)).spread, 6);  // more threads have come
   EXPECT_EQ(wild.step(sample_of(5, 6, 3)).spread, 6);  // bounds that cross
   EXPECT_EQ(wild.asked, 0);

@@ -36,7 +36,7 @@ using atl::Pages;
 constexpr std::size_t kMib = std::size_t{1} << 20;
 // No two neighbours on one node, so that the kernel shows each part as a mapping of its own.
 const NodeMap kBefore{{0, 1, 2, 3}, {3, 1, 0, 2, 1, 3}};
-const NodeMap kAfter{{0, 1, 2, 3}, {1, 1, 2, 0, 3, 3}};
+const NodeMap kAfter{{0, 1, 2, 3}, {2, 1, 2, 0, 2, 3}};
 
 void range(const std::string& label, const void* begin, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(begin);

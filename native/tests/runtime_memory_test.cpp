@@ -24,10 +24,13 @@ using atl::RuntimeFault;
 
 // A node that has memory and is allowed: where a page of ours lies.
 int a_node() {
-  auto array = Array<char>::local(1);
-  array[0] = 1;
-  const auto found = array.pages_found().bytes_by_node;
-  return found.empty() ? 0 : found.begin()->first;
+  static const int node = [] {
+    auto array = Array<char>::local(1);
+    array[0] = 1;
+    const auto found = array.pages_found().bytes_by_node;
+    return found.empty() ? 0 : found.begin()->first;
+  }();
+  return node;
 }
 
 NodeMap ranks(int count) {
@@ -103,7 +106,7 @@ TEST(RuntimeMemory, WhatRunsOverTheEndFaults) {
 }
 
 TEST(RuntimeMemory, TransparentPagesAreHadOrRefused) {
-  constexpr std::size_t kBytes = 8 << 20;
+  constexpr std::size_t kBytes = 4 << 20;
   try {
     auto array = Array<char>::partitioned(kBytes, ranks(2), Pages::transparent);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(array.data()) % (2 << 20), 0U);
@@ -175,12 +178,12 @@ TEST(RuntimeMemoryResources, ContainersLiveInThem) {
             &atl::interleaved_memory({{a_node()}, {}}));
   for (auto* const memory : {&atl::local_memory(), &atl::interleaved_memory(ranks(1))}) {
     std::pmr::unordered_map<int, std::pmr::string> texts(memory);
-    for (int i = 0; i < 2000; ++i) {
-      texts[i] = std::string(static_cast<std::size_t>(i) * 40, 'a');  // up to 80 KB
+    for (int i = 0; i < 500; ++i) {
+      texts[i] = std::string(static_cast<std::size_t>(i) * 160, 'a');  // up to 80 KB
     }
-    for (int i = 0; i < 2000; i += 2) texts.erase(i);
-    EXPECT_EQ(texts.at(1999).size(), 1999U * 40);
-    EXPECT_EQ(texts.size(), 1000U);
+    for (int i = 0; i < 500; i += 2) texts.erase(i);
+    EXPECT_EQ(texts.at(499).size(), 499U * 160);
+    EXPECT_EQ(texts.size(), 250U);
   }
   EXPECT_THROW(static_cast<void>(atl::local_memory().allocate(std::size_t{1} << 62)),
                std::bad_alloc);

@@ -9,8 +9,8 @@ namespace atl::simulation {
 namespace {
 
 constexpr double kMiB = 1024.0 * 1024;
-constexpr double kColdPart = 0.3;     // of the working set, after a move
-constexpr double kBusyPart = 0.9;     // of the threads' time
+constexpr double kColdPart = 0.3;      // of the working set, after a move
+constexpr double kBusyPart = 0.9;      // of the threads' time
 constexpr double kCountsNoise = 0.03;  // of what the PMU counts, beyond that of the speed
 
 struct Accesses {
@@ -23,8 +23,7 @@ struct Accesses {
 Accesses accesses(const Machine& machine, double set_bytes, const TaskType& type, int spread,
                   bool cold) {
   const double others = 1 - 1.0 / spread;
-  const double fits =
-      set_bytes <= 0 ? 1 : std::min(1.0, machine.l3_bytes * spread / set_bytes);
+  const double fits = set_bytes <= 0 ? 1 : std::min(1.0, machine.l3_bytes * spread / set_bytes);
   const double warm = fits * (cold ? 1 - kColdPart : 1);
   return {.local = type.shared * (1 - others) + type.own * warm,
           .remote = type.shared * others,
@@ -175,14 +174,13 @@ double Trace::slowdown(std::size_t from) const {
 }
 
 Trace simulate(Approach& approach, const Machine& machine, const Job& job, bool counters,
-             int intervals, int start, std::uint64_t seed) {
+               int intervals, int start, std::uint64_t seed) {
   Simulation simulation(machine, job, counters, seed);
   Trace run;
   int spread = start;
   for (int interval = 0; interval < intervals; ++interval) {
     const Phase& phase = phase_at(job, interval);
-    run.steps.push_back(
-        {spread, unit_ns(machine, phase, spread) / best_unit_ns(machine, phase)});
+    run.steps.push_back({spread, unit_ns(machine, phase, spread) / best_unit_ns(machine, phase)});
     spread = approach.step(simulation.next(spread)).spread;
   }
   return run;

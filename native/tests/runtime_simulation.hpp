@@ -30,10 +30,10 @@ struct Machine {
 };
 
 struct TaskType {
-  double share = 1;         // of the units that are done
+  double share = 1;          // of the units that are done
   double compute_ns = 1000;  // per unit
-  double shared = 0;        // accesses per unit to lines that all threads write
-  double own = 0;           // accesses per unit to the working set
+  double shared = 0;         // accesses per unit to lines that all threads write
+  double own = 0;            // accesses per unit to the working set
 };
 
 struct Phase {
@@ -45,7 +45,7 @@ struct Phase {
 struct Job {
   std::string name;
   std::vector<Phase> phases = {};  // in turn, for ever
-  double noise = 0.05;        // standard deviation of the logarithm of an interval's speed
+  double noise = 0.05;             // standard deviation of the logarithm of an interval's speed
   double autocorrelation = 0;
   double mix_drift = 0;  // step of a random walk of the types' shares (their logarithms)
 };
@@ -93,6 +93,6 @@ struct Trace {
 };
 
 Trace simulate(Approach& approach, const Machine& machine, const Job& job, bool counters,
-             int intervals, int start, std::uint64_t seed);
+               int intervals, int start, std::uint64_t seed);
 
 }  // namespace atl::simulation

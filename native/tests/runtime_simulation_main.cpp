@@ -13,8 +13,8 @@ using namespace atl::simulation;
 
 constexpr int kIntervals = 8000;
 constexpr std::uint64_t kSeed = 1;
-constexpr const char* kApproaches[] = {"adaptive", "switchback", "arcas-2025", "cache-size-centric",
-                                       "static-local", "static-distributed"};
+constexpr const char* kApproaches[] = {"adaptive",           "switchback",   "arcas-2025",
+                                       "cache-size-centric", "static-local", "static-distributed"};
 
 void print_table() {
   std::puts("job,approach,start,last_spread,moves,slowdown_all,slowdown_last_half");

@@ -2,15 +2,23 @@
 #pragma once
 
 #include <atoll/runtime/fork.hpp>
-#include <atoll/runtime/parallel_for.hpp>
 #include <atoll/runtime/runtime.hpp>
 #include <atoll/runtime/scope.hpp>
-#include <atoll/runtime/sync.hpp>
 #include <atoll/runtime/task.hpp>
 #include <atoll/runtime/this_task.hpp>
 #include <cstddef>
 #include <utility>
 #include <vector>
+
+#if __has_include(<atoll/runtime/parallel_for.hpp>)
+#include <atoll/runtime/parallel_for.hpp>
+#endif
+#if __has_include(<atoll/runtime/event.hpp>)
+#include <atoll/runtime/event.hpp>
+#endif
+#if __has_include(<atoll/runtime/barrier.hpp>)
+#include <atoll/runtime/barrier.hpp>
+#endif
 
 #include "backend.hpp"
 
@@ -40,8 +48,12 @@ class Backend {
   }
 
   using Children = atl::Scope;
+#if __has_include(<atoll/runtime/event.hpp>)
   using Event = atl::Event;
+#endif
+#if __has_include(<atoll/runtime/barrier.hpp>)
   using Barrier = atl::Barrier;
+#endif
 
   template <class F>
   static auto spawn(F&& f) {
@@ -49,11 +61,13 @@ class Backend {
   }
   static void yield() { atl::yield(); }
 
+#if __has_include(<atoll/runtime/parallel_for.hpp>)
   template <class Body>
   void parallel_for(std::size_t n, Body body) {
     runtime_.run([n, &body] { atl::parallel_for(std::size_t{0}, n, body); });
   }
 
+#endif
   // Each on a core of its own, as the others have threads.
   template <class F>
   void team(F&& f) {

@@ -257,7 +257,6 @@ constexpr int most_threads() {
 
 template <class Runtime>
 void add_all() {
-  constexpr bool kHasTeam = requires(Runtime r) { r.team([](int) {}); };
   for (int threads = 1; threads <= most_threads<Runtime>(); ++threads) {
     add("fib", threads, fib_body);
     add("skynet", threads, skynet_body);
@@ -270,10 +269,12 @@ void add_all() {
   if constexpr (requires { Runtime::yield(); }) {
     add("yield", 1, yield_body<Runtime>);
     add("spawn-yield", 1, spawn_yielding_body<Runtime>);
+  }
+  if constexpr (requires { typename Runtime::Event; }) {
     add("spawn-wait", 1, spawn_waiting_body<Runtime>);
     add("million", 1, million_body<Runtime>)->Iterations(1);
   }
-  if constexpr (kHasTeam) add("barrier", 2, barrier_body<Runtime>);
+  if constexpr (requires { typename Runtime::Barrier; }) add("barrier", 2, barrier_body<Runtime>);
   if constexpr (most_threads<Runtime>() > 1 && Runtime::kWeight == Weight::kTask) {
     for (const auto& [kernel, samples, gap_ns] :
          {std::tuple("steal", kStealSamples, kStealGapNs),

@@ -26,6 +26,24 @@ bool bind_thread(int thread, std::span<const int> cpus) {
   return bound;
 }
 
+std::vector<int> cpus_of_this_thread() {
+  // The kernel refuses a set that is smaller than its own.
+  for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
+    cpu_set_t* set = CPU_ALLOC(most);
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(most);
+    CPU_ZERO_S(bytes, set);
+    std::vector<int> cpus;
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    for (std::size_t cpu = 0; known && cpu < most; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(static_cast<int>(cpu));
+    }
+    CPU_FREE(set);
+    if (known) return cpus;
+  }
+  return {};
+}
+
 void prefer_node(int node) {
   constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
   std::vector<unsigned long> mask(static_cast<std::size_t>(node) / kBits + 1);

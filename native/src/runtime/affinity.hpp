@@ -8,6 +8,9 @@ namespace atl::runtime {
 
 int this_thread();  // the kernel's id of it
 
+// OS indices of the CPUs that the calling thread may run on, sorted.
+std::vector<int> cpus_of_this_thread();
+
 // False where the kernel refuses (CPUs that the cgroup no longer has): the thread stays where it
 // was.
 bool bind_thread(int thread, std::span<const int> cpus);

@@ -11,6 +11,7 @@
   .p2align 4
 atl_rt_context_start:
   .cfi_startproc
+  .cfi_def_cfa_offset 0
   .cfi_undefined rip
 #if defined(__CET__) && (__CET__ & 1)
   endbr64

@@ -36,6 +36,15 @@ class Domain {
   void count_asleep(int more) { asleep_.fetch_add(more, std::memory_order_relaxed); }
   bool has_sleepers() const { return asleep_.load(std::memory_order_relaxed) > 0; }
 
+  // Tasks with a handle, for who waits for all of them.
+  void count_begun() { begun_.fetch_add(1, std::memory_order_relaxed); }
+  void count_ended() { ended_.fetch_add(1, std::memory_order_release); }
+  bool all_ended() const {
+    // Ends first: a task counted as ended is then counted as begun.
+    const Word ended = ended_.load(std::memory_order_acquire);
+    return begun_.load(std::memory_order_relaxed) == ended;
+  }
+
   void push(Word word);
   // 0 if there is none. First in, first out.
   Word pop();
@@ -47,6 +56,8 @@ class Domain {
   // Own line: workers look at it in every search.
   alignas(128) std::atomic<std::size_t> size_{0};
   std::atomic<int> asleep_{0};
+  std::atomic<Word> begun_{0};
+  std::atomic<Word> ended_{0};
   std::mutex mutex_;
   std::deque<Word> queue_;
 };

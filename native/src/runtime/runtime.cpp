@@ -22,7 +22,18 @@ void Runtime::start(detail::Job* job, detail::Word tag) {
     return;
   }
   team_->spawned_outside.fetch_add(1, std::memory_order_relaxed);
+  if (tag != 0) team_->domains.of(tag).count_begun();
   team_->inject(detail::word_of(job, detail::WordKind::job, tag));
+}
+
+int Runtime::spread() const {
+  return team_->governor().locked([&] { return team_->steered().spread; });
+}
+
+void Runtime::set_spread(int spread) { team_->governor().set_spread(team_->steered(), spread); }
+
+std::string Runtime::reason() const {
+  return team_->governor().locked([&] { return team_->steered().reason; });
 }
 
 int Runtime::workers() const { return team_->size(); }

@@ -25,6 +25,7 @@ void pause() {
 }  // namespace
 
 Word Worker::next() {
+  if (metered_ != 0) [[unlikely]] end_metering();
   if (const Word word = std::exchange(first_, 0)) return word;
   if (const Word word = own_work()) return word;
 

@@ -44,7 +44,12 @@ Word tag_for(WorkerHead* worker, Place place) {
 void start_placed(WorkerHead* head, Job* job, Word tag) {
   auto* const worker = static_cast<Worker*>(head);
   worker->spawned.add();
+  if (tag != 0) count_begun(worker, tag);
   worker->make_ready(word_of(job, WordKind::job, tag));
+}
+
+void count_begun(WorkerHead* worker, Word tag) {
+  static_cast<Worker*>(worker)->team.domains.of(tag).count_begun();
 }
 
 void await_task(Job* job, Completion& completion) {
@@ -66,7 +71,9 @@ void await_task(Job* job, Completion& completion) {
 
 void task_ended() {
   // A task runs on workers only.
-  this_worker()->ended.add();
+  Worker& worker = *Worker::here();
+  worker.ended.add();
+  if (worker.tag != 0) worker.team.domains.of(worker.tag).count_ended();
 }
 
 }  // namespace atl::detail

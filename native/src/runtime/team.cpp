@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "affinity.hpp"
-#include "atoll/runtime/mapping.hpp"
 #include "overflow.hpp"
 #include "worker.hpp"
 
@@ -15,21 +14,12 @@ namespace atl::runtime {
 
 namespace {
 
-// Worker -> core. More workers than cores share them in turn.
-std::vector<int> seats(const Places& places, const RuntimeOptions& options) {
-  const int cores = static_cast<int>(places.cores.size());
-  const int workers = options.workers == 0 ? cores : options.workers;
-  if (workers < 1) {
-    throw RuntimeFault("workers is " + std::to_string(workers) + ": give 1 or more, or 0 for one per core");
+int worker_count(const Places& places, const RuntimeOptions& options) {
+  if (options.workers < 0) {
+    throw RuntimeFault("workers is " + std::to_string(options.workers) +
+                       ": give 1 or more, or 0 for one per core");
   }
-  const int seated = std::min(workers, cores);
-  const int least = min_spread(places, seated);
-  std::vector<int> core_of_worker =
-      spread_cores(places, seated, options.spread == 0 ? least : options.spread);
-  for (int extra = seated; extra < workers; ++extra) {
-    core_of_worker.push_back(core_of_worker[static_cast<std::size_t>(extra % seated)]);
-  }
-  return core_of_worker;
+  return options.workers == 0 ? static_cast<int>(places.cores.size()) : options.workers;
 }
 
 Places places_of(const RuntimeOptions& options) {
@@ -43,7 +33,8 @@ Places places_of(const RuntimeOptions& options) {
 Team::Team(const RuntimeOptions& options)
     : places(places_of(options)),
       pins(options.pin),
-      core_of_worker_(seats(places, options)),
+      usable_(usable_cores(places, cpus_of_this_thread())),
+      core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
       domains(core_of_worker_.size()),
       parking(static_cast<int>(core_of_worker_.size())),
       stacks({options.stacks.bytes, options.stacks.kind == atl::StackOptions::Kind::slab ? StackKind::slab : StackKind::guarded}, places.nodes()),
@@ -79,17 +70,32 @@ Team::Team(const RuntimeOptions& options)
                        "cgroup's pids.max) or ask for fewer workers");
   }
   seated_.wait();
+  steered_ = std::make_shared<Steered>();
+  steered_->approach = options.own_approach ? options.own_approach : approach_by_name(options.approach);
+  steered_->threads = size();
+  steered_->workers = [this] { return everybody_; };
+  steered_->seat = [this](Steered& steered, int spread) {
+    const SpreadBounds limits = bounds();
+    steered.min_spread = limits.least;
+    steered.max_spread = limits.most;
+    steered.spread = limits.clamp(spread);
+    place(steered.spread);
+  };
+  governor_ = std::make_unique<Governor>(*this, options);
+  governor_->add(steered_);
 }
 
 Team::~Team() {
   if (getpid() != process_) {
     // fork() copies the calling thread alone: there is nobody to wait for.
     for (std::thread& thread : threads_) thread.detach();
+    static_cast<void>(governor_.release());
     return;
   }
   for (auto pause = std::chrono::microseconds(50); tasks_left(); pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
     std::this_thread::sleep_for(pause);
   }
+  governor_.reset();  // it looks at workers
   stop();
 }
 
@@ -125,16 +131,23 @@ std::vector<int> Team::cores() const {
   return core_of_worker_;
 }
 
-void Team::place(std::span<const int> core_of_worker) {
+SpreadBounds Team::bounds() const {
   const std::lock_guard lock(placing_);
+  return worker_bounds(places, usable_, size());
+}
+
+void Team::restrict_to(std::span<const int> cpus) {
+  const std::lock_guard lock(placing_);
+  usable_ = usable_cores(places, cpus);
+}
+
+void Team::place(int spread) {
+  const std::lock_guard lock(placing_);
+  std::vector<int> cores = seat_workers(places, usable_, size(), spread);
   for (const int rank : everybody_) {
     const auto at = static_cast<std::size_t>(rank);
-    if (core_of_worker_[at] == core_of_worker[at]) continue;
-    core_of_worker_[at] = core_of_worker[at];
-    if (pins) {
-      bind_thread(thread_of_worker_[at],
-                  places.cores[static_cast<std::size_t>(core_of_worker[at])].cpus);
-    }
+    if (std::exchange(core_of_worker_[at], cores[at]) == cores[at]) continue;
+    if (pins) bind_thread(thread_of_worker_[at], places.cores[static_cast<std::size_t>(cores[at])].cpus);
   }
   update_members();
   placement_.fetch_add(1, std::memory_order_acq_rel);

@@ -14,7 +14,9 @@
 #include "atoll/runtime/places.hpp"
 #include "domain.hpp"
 #include "fiber.hpp"
+#include "governor.hpp"
 #include "parking.hpp"
+#include "seating.hpp"
 #include "stack.hpp"
 
 namespace atl::runtime {
@@ -43,11 +45,20 @@ class Team {
 
   // Where each worker sits now; a core's index. Consistent among themselves.
   std::vector<int> cores() const;
-  // Puts worker w on core_of_worker[w]: its mask at once, its memory policy and its order of
-  // victims when it next looks for work.
-  void place(std::span<const int> core_of_worker);
+  // Spreads the workers: their masks at once, their memory policies and their orders of victims
+  // when they next look for work.
+  void place(int spread);
+  SpreadBounds bounds() const;
+  // From now on only cores with one of these CPUs are sat on; holds from the next `place`.
+  void restrict_to(std::span<const int> cpus);
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
+
+  // Whether workers fill their meters.
+  bool metered() const { return metered_.load(std::memory_order_relaxed); }
+  void meter(bool on) { metered_.store(on, std::memory_order_relaxed); }
+  Governor& governor() { return *governor_; }
+  Steered& steered() { return *steered_; }
 
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
   // Throws RuntimeFault in a child of fork().
@@ -60,6 +71,7 @@ class Team {
   const bool pins;  // whether workers are bound to their cores
 
  private:
+  std::vector<int> usable_;  // cores, by the process's mask; under placing_
   std::vector<int> core_of_worker_;
 
  public:
@@ -95,7 +107,10 @@ class Team {
   std::latch seated_;
   std::latch left_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> metered_{false};
   int process_;  // the pid that made it
+  std::shared_ptr<Steered> steered_;
+  std::unique_ptr<Governor> governor_;
 };
 
 }  // namespace atl::runtime

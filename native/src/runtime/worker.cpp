@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "affinity.hpp"
+#include "profiler/clock.hpp"
 #include "overflow.hpp"
 
 constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
@@ -103,7 +104,8 @@ void Worker::loop(void* passed) {
 }
 
 void Worker::run(Word word) {
-  tag = word & ~((Word{1} << detail::kDomainShift) - 1);
+  tag = detail::tag_of(word);
+  if (team.metered()) [[unlikely]] begin_metering(word);
   void* const pointer = detail::pointer_of(word);
   if (detail::kind_of(word) == detail::WordKind::fiber) {
     // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
@@ -127,6 +129,25 @@ void Worker::run(Word word) {
   auto* const job = static_cast<detail::Job*>(pointer);
   context = job->context;
   job->execute(job);
+}
+
+// From here until this worker next looks for work. Direct switches between tasks that yield are
+// booked to the first of them.
+void Worker::begin_metering(Word word) {
+  const auto* job = static_cast<detail::Job*>(detail::pointer_of(word));
+  const bool fresh = detail::kind_of(word) != detail::WordKind::fiber;
+  // A task that goes on is of a type that nobody wrote down; all of these are one.
+  const void* const type = fresh ? reinterpret_cast<const void*>(job->execute) : nullptr;
+  // Functions need not be aligned: shift out what word_of would take for its kind.
+  metered_ = ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) | tag;
+  forks_before_ = counts.inline_forks.read();
+  metered_since_ns_ = now_ns();
+}
+
+void Worker::end_metering() {
+  const std::uint64_t forks = counts.inline_forks.read() - forks_before_;
+  meter_.add(std::exchange(metered_, 0), 1 + forks,
+             static_cast<std::uint64_t>(now_ns() - metered_since_ns_));
 }
 
 namespace {

@@ -21,6 +21,7 @@
 #include "atoll/runtime/detail/worker.hpp"
 #include "atoll/runtime/victims.hpp"
 #include "fiber.hpp"
+#include "meter.hpp"
 #include "team.hpp"
 #include "yield_queue.hpp"
 
@@ -60,6 +61,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   // For the owner of the fiber that runs here.
   Fiber& fiber() { return *fiber_; }
   int core() const { return core_; }
+  const Meter& meter() const { return meter_; }
 
  private:
   static constexpr unsigned kFairness = 64;
@@ -79,6 +81,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word take_mine(Word word);
   void sit_down();
   void keep_yielded(Word word);
+  void begin_metering(Word word);
+  void end_metering();
   void count_asleep(int more) const;
 
   std::uint64_t random();
@@ -86,6 +90,11 @@ class alignas(128) Worker : public detail::WorkerHead {
   Fiber* fiber_ = nullptr;
   ExceptionGlobals* exceptions_ = nullptr;
   Word first_ = 0;  // what the loop begins with
+
+  Meter meter_;
+  Meter::Key metered_ = 0;  // what is being metered; 0: nothing
+  std::int64_t metered_since_ns_ = 0;
+  std::uint64_t forks_before_ = 0;
   unsigned turn_ = 0;
   unsigned yields_ = 0;
 

@@ -28,7 +28,8 @@ namespace atl {
 // Cache lines filled into the cores' own caches (L1 or L2) in an interval, by where they came from.
 // Empty: this CPU cannot tell.
 struct Fills {
-  std::optional<std::uint64_t> local_chiplet = {};   // this chiplet's L3, or a neighbour's L2 under it
+  std::optional<std::uint64_t> local_chiplet =
+      {};  // this chiplet's L3, or a neighbour's L2 under it
   std::optional<std::uint64_t> remote_chiplet = {};  // a cache of another chiplet of the same node
   std::optional<std::uint64_t> remote_node = {};     // a cache of another node
   std::optional<std::uint64_t> memory = {};          // any memory

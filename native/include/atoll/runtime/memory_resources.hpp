@@ -6,8 +6,8 @@
 //
 // Behind each is std::pmr::synchronized_pool_resource over chunks placed like an Array's: any
 // thread may allocate and free. Freed small blocks are used again, not given back; a block above
-// 32 KiB is a mapping of its own (some microseconds) and is given back. Freeing costs least on the
-// thread that allocated: from another one a lock is taken and the pools of all are searched.
+// 32 KiB is a mapping of its own (about 10 microseconds) and is given back. Freeing costs least on
+// the thread that allocated: from another one a lock is taken and the pools of all are searched.
 #pragma once
 
 #include <memory_resource>

@@ -1,9 +1,14 @@
 // How a Runtime is set up.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 
+#include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/places.hpp"
 
 namespace atl {
@@ -16,15 +21,27 @@ struct StackOptions {
               // on kernels before 6.13, where a guard costs one of 65530 mappings
   };
   Kind kind = Kind::guarded;
-  std::size_t bytes = 256 * 1024;  // of address space; memory is what was touched, by the page
+  // Of address space for one stack, rounded up to whole pages; memory is what was touched, by the
+  // page. 256 KiB: enough for printf, regular expressions and a query engine's operators with room
+  // to spare, and a million take 244 GiB of the 128 TiB that there are.
+  std::size_t bytes = std::size_t{256} << 10;
 };
 
+// The fills of a worker's core so far, for users who count them better than the runtime can; from
+// the governor's thread.
+using FillReader = std::function<Fills(int worker)>;
+
 struct RuntimeOptions {
-  int workers = 0;               // 0: one per core
-  std::optional<Places> places;  // none: places_here()
-  int spread = 0;                // over how many chiplets; 0: as few as hold the workers
-  bool pin = true;               // bind workers to their cores and their memory to its node
-  StackOptions stacks;
+  int workers = 0;                    // 0: one per core
+  std::optional<Places> places = {};  // none: places_here()
+  bool pin = true;                    // bind workers to their cores, their memory to its node
+  // Over how many chiplets the workers are spread: a name (controller.hpp). Matters where there
+  // are fewer workers than cores; then it is the workers that move.
+  std::string approach = std::string(kDefaultApproach);
+  std::shared_ptr<Approach> own_approach = {};  // the user's, instead of a named one
+  std::chrono::milliseconds interval{100};      // between two decisions
+  FillReader fills = {};                        // instead of the CPU's counters
+  StackOptions stacks = {};
 };
 
 }  // namespace atl

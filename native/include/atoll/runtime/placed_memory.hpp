@@ -80,7 +80,7 @@ ATOLL_EXPORT Rehomed rehome_all(const NodeMap& map, const RehomeControl& control
 
 namespace detail {
 
-// The node of the CPU that the caller runs on. Nanoseconds.
+// The node of the CPU that the caller runs on. About 20 ns.
 [[nodiscard]] ATOLL_EXPORT int node_here();
 
 // Bytes in the memory of an array.

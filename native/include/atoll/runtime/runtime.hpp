@@ -18,6 +18,7 @@
 
 #include <concepts>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,14 @@ class ATOLL_EXPORT Runtime {
   std::vector<int> cores() const;
   // What each worker has counted so far, by rank.
   std::vector<Counts> counts() const;
+
+  // Over how many chiplets the workers are spread, and why; group.hpp for parts of them.
+  int spread() const;
+  std::string reason() const;
+  // Until the approach decides otherwise ('static:K' never does). RuntimeFault: out of bounds.
+  void set_spread(int spread);
+
+  runtime::Team& team() { return *team_; }  // the inside, for group.hpp and the like
 
  private:
   detail::Word tag_of(Place place) const;

@@ -173,6 +173,7 @@ template <std::invocable F>
   auto* made = detail::make_task(std::forward<F>(function));
   Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
   worker->spawned.add();
+  if (worker->tag != 0) detail::count_begun(worker, worker->tag);
   worker->deque.push(detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job,
                                      worker->tag));
   detail::published(worker);

@@ -16,11 +16,9 @@ constexpr double kLeastBusy = 0.01;
 constexpr double kLeastPush = 0.02;
 // One push must exceed the other by so much: between the two lies the hysteresis.
 constexpr double kHysteresis = 1.25;
-// Costs that differ by less count as equal: of the cost, of the busy time, and of what costs differ
-// from window to window where nothing has moved.
+// Costs that differ by less count as equal: of the cost, and of the busy time.
 constexpr double kRelativeMargin = 0.05;
 constexpr double kAbsoluteMargin = 0.01;
-constexpr double kMarginRanges = 2;
 // A cost that left what was measured at this same spread by so much, and by so many times what it
 // differs from window to window: the job is in another phase.
 constexpr double kPhase = 0.3;
@@ -31,6 +29,8 @@ constexpr double kRangeWeight = 0.125;
 // failure takes ten intervals, so at the longest hold 0.25 % of the time goes into looking again.
 constexpr std::uint64_t kFirstHold = 64;
 constexpr std::uint64_t kLongestHold = 4096;
+
+double margin(double cost) { return std::max(kRelativeMargin * cost, kAbsoluteMargin); }
 
 double busy_s(const Sample& sample) {
   double sum = 0;
@@ -130,12 +130,16 @@ bool Adaptive::other_phase(int spread, double cost) {
   last_spread_ = spread;
   last_cost_ = cost;
   const auto here = seen_.find(spread);
-  const bool other =
-      here != seen_.end() &&
-      std::abs(cost - here->second.cost) >
-          std::max({kPhase * here->second.cost, kLeastPush, kPhaseRanges * mean_range_});
+  const bool other = here != seen_.end() && std::abs(cost - here->second.cost) >
+                                                std::max({kPhase * here->second.cost, kLeastPush,
+                                                          kPhaseRanges * mean_range_});
   if (same_spread) mean_range_ += kRangeWeight * (range - mean_range_);
-  return other;
+  if (!other || now_ < next_phase_) return false;
+  // Twice at the same spread: the first time has led nowhere, and may have been noise.
+  phase_hold_ = spread == phase_spread_ ? std::clamp(2 * phase_hold_, kFirstHold, kLongestHold) : 0;
+  phase_spread_ = spread;
+  next_phase_ = now_ + phase_hold_;
+  return true;
 }
 
 Decision Adaptive::follow(const Sample& sample, const Stall& stall) {
@@ -155,10 +159,6 @@ Decision Adaptive::move(const Sample& sample, int target, const std::string& why
   asked_ = std::clamp(target, sample.min_spread, sample.max_spread);
   settling_ = asked_ != sample.spread;
   return {asked_, why};
-}
-
-double Adaptive::margin(double cost) const {
-  return std::max({kRelativeMargin * cost, kAbsoluteMargin, kMarginRanges * mean_range_});
 }
 
 // The group has come to a spread and found this cost there.

@@ -50,7 +50,6 @@ class Adaptive final : public Approach {
   };
 
   Decision judge(const Sample& sample, const Stall& stall);
-  double margin(double cost) const;
   bool other_phase(int spread, double cost);
   Decision follow(const Sample& sample, const Stall& stall);
   Decision move(const Sample& sample, int target, const std::string& why);
@@ -60,13 +59,16 @@ class Adaptive final : public Approach {
   bool held(int target, double cost) const;
 
   Switchback without_counters_;
-  std::uint64_t now_ = 0;       // intervals
-  int asked_ = 0;               // the spread last asked for; 0: none
-  int came_from_ = 0;           // where the move to be judged began; 0: none to be judged
-  double cost_before_ = 0;      // and what the fills cost there
-  int last_spread_ = 0;         // of the last window judged
+  std::uint64_t now_ = 0;   // intervals
+  int asked_ = 0;           // the spread last asked for; 0: none
+  int came_from_ = 0;       // where the move to be judged began; 0: none to be judged
+  double cost_before_ = 0;  // and what the fills cost there
+  int last_spread_ = 0;     // of the last window judged
   double last_cost_ = 0;
-  double mean_range_ = 0;       // of cost, from a window to the next of the same spread
+  double mean_range_ = 0;  // of cost, from a window to the next of the same spread
+  int phase_spread_ = 0;   // where the last change of phase was seen
+  std::uint64_t phase_hold_ = 0;
+  std::uint64_t next_phase_ = 0;  // the interval from which on one is believed again
   bool settling_ = false;
   Window window_;
   std::map<int, Seen> seen_;  // by spread

@@ -22,7 +22,8 @@ Decision Approach::step(const Sample& sample) {
   const int bounded = std::clamp(sample.spread, low, high);
   if (bounded != sample.spread) return {bounded, "the bounds have moved"};
   // Written so that a NaN is refused too.
-  if (!(sample.elapsed_s > 0 && std::isfinite(sample.elapsed_s))) return {bounded, "empty interval"};
+  if (!(sample.elapsed_s > 0 && std::isfinite(sample.elapsed_s)))
+    return {bounded, "empty interval"};
   if (sample.min_spread != low || sample.max_spread != high) return {bounded, "bounds that cross"};
   Decision decision = decide(sample);
   decision.spread = std::clamp(decision.spread, low, high);

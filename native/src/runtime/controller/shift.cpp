@@ -10,11 +10,13 @@ namespace {
 
 // The reference's mean is then known to a quarter of a standard deviation.
 constexpr int kReference = 16;
-// In standard deviations. The slack swallows twice what the reference may be off by; with it a
-// steady series of normal noise alarms once in some ten thousand intervals, and a jump by three
-// standard deviations is seen within four intervals. A false alarm costs a trial, not a move.
+// In standard deviations. The slack swallows twice what the reference may be off by; with it steady
+// normal noise alarms once in more than ten thousand intervals on average, a jump by two deviations
+// after some 30 intervals, by three after six. A false alarm costs a trial, not a move.
 constexpr double kSlack = 1;
 constexpr double kAlarm = 12;
+// Intervals in a row of other task types than the reference's.
+constexpr int kStrange = 8;
 // Below 2 % there is nothing for a spread to gain that would be worth a trial.
 constexpr double kLeastDeviation = 0.02;
 // The mean distance of two normal values is 1.128 standard deviations.
@@ -43,7 +45,7 @@ bool Shift::watch(const std::vector<TypeWork>& work) {
   const std::optional<double> speedup = log_speedup(reference_, now);
   if (!speedup) {
     // Other types of tasks than those of the reference: another phase of the program.
-    shifted_ = ++strange_ >= kAlarm;
+    shifted_ = ++strange_ >= kStrange;
     return shifted_;
   }
   strange_ = 0;

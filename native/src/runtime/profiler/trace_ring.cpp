@@ -11,11 +11,10 @@ std::vector<TraceEvent> TraceRing::copy(std::uint64_t& lost) const {
   events.reserve(end - begin);
   for (std::uint64_t i = begin; i < end; ++i) {
     const Slot& slot = slots_[i & (slots_.size() - 1)];
-    const std::uint64_t when = slot.when.load(std::memory_order_relaxed);
+    const std::uint64_t when = slot.when.load(std::memory_order_acquire);
     events.push_back({static_cast<std::int64_t>(when >> 8), static_cast<TraceKind>(when & 0xff),
-                      slot.value.load(std::memory_order_relaxed)});
+                      slot.value.load(std::memory_order_acquire)});
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   // What the writer overwrote meanwhile, or is overwriting.
   const std::uint64_t whole = std::min(end, lost_of(written_.load(std::memory_order_relaxed)));
   events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(whole - begin));

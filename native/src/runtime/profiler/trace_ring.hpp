@@ -42,13 +42,12 @@ class TraceRing {
   // By one thread only. `at_ns` below 2^56: two years.
   void put(TraceKind kind, std::uint64_t value, std::int64_t at_ns) noexcept {
     const std::uint64_t index = written_.load(std::memory_order_relaxed);
-    // The slot's new content must not be seen before `written_` says that it may be there: fence
-    // and relaxed store here pair with relaxed load and fence in `copy`.
-    std::atomic_thread_fence(std::memory_order_release);
+    // Release, with acquire in `copy`: who sees any of a slot's new content also sees, in
+    // `written_`, that the slot was the writer's. Not fences: ThreadSanitizer does not know them.
     Slot& slot = slots_[index & (slots_.size() - 1)];
     slot.when.store(static_cast<std::uint64_t>(at_ns) << 8 | static_cast<std::uint64_t>(kind),
-                    std::memory_order_relaxed);
-    slot.value.store(value, std::memory_order_relaxed);
+                    std::memory_order_release);
+    slot.value.store(value, std::memory_order_release);
     // Release: who sees the new count sees the slot.
     written_.store(index + 1, std::memory_order_release);
   }

@@ -116,6 +116,8 @@ ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
 
 // The domain of a place, shifted; throws RuntimeFault for a place that the runtime has not.
 ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
+// Counts a new task with a handle in its domain; of tag 0 nobody waits for.
+ATOLL_EXPORT void count_begun(WorkerHead* worker, Word tag);
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
 // Waits; runs the task itself if it lies on top of this worker's deque.

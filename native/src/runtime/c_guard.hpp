@@ -1,0 +1,32 @@
+// What stands between the C interface and exceptions: they become a code and a message.
+#pragma once
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "atoll/runtime/places.hpp"
+
+namespace atl::runtime {
+
+// Keeps the text for atoll_rt_message; cut off at 511 bytes, so that it needs no memory.
+void set_message(const char* text) noexcept;
+
+template <typename Body>
+int guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const RuntimeFault& fault) {
+    set_message(fault.what());
+    return EINVAL;
+  } catch (const std::bad_alloc&) {
+    set_message("no memory is left");
+    return ENOMEM;
+  } catch (const std::exception& fault) {  // length_error: an absurd size
+    set_message(fault.what());
+    return EINVAL;
+  }
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,180 @@
+#include "governor.hpp"
+
+#include <algorithm>
+
+#include "affinity.hpp"
+#include "team.hpp"
+#include "worker.hpp"
+
+namespace atl::runtime {
+
+namespace {
+
+constexpr std::chrono::seconds kLongestSleep(1);
+
+// a - b by source; empty where either is.
+std::optional<std::uint64_t> difference(std::optional<std::uint64_t> a,
+                                        std::optional<std::uint64_t> b) {
+  if (!a || !b) return {};
+  return *a - std::min(*a, *b);
+}
+
+Fills difference(const Fills& a, const Fills& b) {
+  return {difference(a.local_chiplet, b.local_chiplet),
+          difference(a.remote_chiplet, b.remote_chiplet),
+          difference(a.remote_node, b.remote_node), difference(a.memory, b.memory)};
+}
+
+// What one worker cannot tell is not known of the sum either.
+std::optional<std::uint64_t> sum(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+  if (!a || !b) return {};
+  return *a + *b;
+}
+
+Fills sum(const Fills& a, const Fills& b) {
+  return {sum(a.local_chiplet, b.local_chiplet), sum(a.remote_chiplet, b.remote_chiplet),
+          sum(a.remote_node, b.remote_node), sum(a.memory, b.memory)};
+}
+
+}  // namespace
+
+Governor::Governor(Team& team, const RuntimeOptions& options)
+    : team_(team), interval_(options.interval), fills_(options.fills) {
+  thread_ = std::thread([this] { main(); });
+}
+
+Governor::~Governor() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Governor::add(std::shared_ptr<Steered> steered) {
+  {
+    const std::lock_guard lock(mutex_);
+    steered->seat(*steered, steered->spread);
+    steered_.push_back(std::move(steered));
+    team_.meter(true);
+  }
+  changed_.notify_all();
+}
+
+void Governor::remove(const Steered* steered) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(steered_, [&](const auto& other) { return other.get() == steered; });
+  team_.meter(!steered_.empty());
+}
+
+void Governor::set_spread(Steered& steered, int spread) {
+  const std::lock_guard lock(mutex_);
+  if (spread < steered.min_spread || spread > steered.max_spread) {
+    throw RuntimeFault("a spread of " + std::to_string(spread) + ": " +
+                       std::to_string(steered.threads) + " threads can be spread over " +
+                       std::to_string(steered.min_spread) + " to " +
+                       std::to_string(steered.max_spread) + " chiplets here");
+  }
+  set(steered, spread, "set by hand");
+}
+
+// The team comes first: where its workers move, groups choose among them anew.
+void Governor::set(Steered& steered, int spread, std::string reason) {
+  steered.reason = std::move(reason);
+  if (spread == steered.spread) return;
+  steered.seat(steered, spread);
+  if (steered.tag == 0) reseat();
+}
+
+void Governor::main() {
+  mask_ = cpus_of_this_thread();
+  std::unique_lock lock(mutex_);
+  std::chrono::nanoseconds pause = interval_;
+  Clock::time_point last = Clock::now();
+  while (!ending_) {
+    const std::size_t known = steered_.size();
+    changed_.wait_for(lock, pause, [&] { return ending_ || steered_.size() > known; });
+    if (ending_) return;
+    const Clock::time_point now = Clock::now();
+    const double elapsed_s = std::chrono::duration<double>(now - last).count();
+    last = now;
+    follow_mask();
+    const bool busy = tick(elapsed_s);
+    pause = busy && !steered_.empty()
+                ? interval_
+                : std::clamp<std::chrono::nanoseconds>(2 * pause, interval_, std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
+  }
+}
+
+// Whether anything ran since the last time.
+bool Governor::tick(double elapsed_s) {
+  std::uint64_t jobs = 0;
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    const Counts counts = read_counts(team_.worker(rank).counts);
+    jobs += counts.tasks + counts.inline_forks + counts.switches;
+  }
+  const bool busy = std::exchange(jobs_before_, jobs) != jobs;
+  if (!busy) return false;
+  for (const auto& steered : steered_) steer(*steered, elapsed_s);
+  return true;
+}
+
+void Governor::steer(Steered& steered, double elapsed_s) {
+  Decision decision = steered.approach->step(sample(steered, elapsed_s));
+  set(steered, decision.spread, std::move(decision.reason));
+}
+
+Sample Governor::sample(Steered& steered, double elapsed_s) {
+  Sample sample;
+  sample.elapsed_s = elapsed_s;
+  sample.spread = steered.spread;
+  sample.min_spread = steered.min_spread;
+  sample.max_spread = steered.max_spread;
+  sample.threads = steered.threads;
+
+  // All workers: one that is no longer a member keeps what it did.
+  std::map<std::uintptr_t, TypeWork> work;
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    team_.worker(rank).meter().read([&](Meter::Key key, std::uint64_t units, std::uint64_t busy) {
+      if (steered.tag != 0 && detail::tag_of(key) != steered.tag) return;
+      TypeWork& type = work[key];
+      type.type = key;
+      type.units += static_cast<double>(units);
+      type.busy_s += static_cast<double>(busy) * 1e-9;
+    });
+  }
+  bool first = true;
+  for (const int rank : steered.workers()) {
+    const Fills now = fills_ ? fills_(rank) : Fills{};
+    const auto [before, fresh] = steered.fills_before.try_emplace(rank, now);
+    const Fills more = difference(now, before->second);
+    before->second = now;
+    sample.fills = first ? more : sum(sample.fills, more);
+    first = false;
+  }
+  for (const auto& [key, type] : work) {
+    const TypeWork before = steered.work_before.contains(key) ? steered.work_before[key] : TypeWork{};
+    if (type.units > before.units) {
+      sample.work.push_back({key, type.units - before.units, type.busy_s - before.busy_s});
+    }
+  }
+  steered.work_before = std::move(work);
+  return sample;
+}
+
+// The thread is never bound, so its mask is what process and cgroup leave; the kernel cuts it when
+// a cpuset shrinks, and a user's taskset of all threads reaches it like the others.
+void Governor::follow_mask() {
+  std::vector<int> mask = cpus_of_this_thread();
+  if (mask == mask_) return;
+  mask_ = std::move(mask);
+  team_.restrict_to(mask_);
+  reseat();
+}
+
+void Governor::reseat() {
+  for (const auto& steered : steered_) steered->seat(*steered, steered->spread);
+}
+
+}  // namespace atl::runtime

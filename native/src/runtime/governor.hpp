@@ -1,0 +1,83 @@
+// The governor: one thread per runtime that, once an interval, samples what is steered, asks its
+// approach over how many chiplets it should be spread, and sees to it. It also notices when the
+// process may run on fewer or more CPUs than before, and seats the workers anew.
+//
+// It sleeps longer and longer (up to a second) while no task runs.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "atoll/runtime/controller.hpp"
+#include "atoll/runtime/options.hpp"
+
+namespace atl::runtime {
+
+class Team;
+
+// Something that has a spread: the workers of a runtime, or a group among them.
+struct Steered {
+  std::shared_ptr<Approach> approach;
+  int threads = 1;
+  int spread = 1;
+  int min_spread = 1;
+  int max_spread = 1;
+  std::uint64_t tag = 0;          // the domain whose work counts; of the team: 0, all work
+  // Sees to a spread and keeps `spread` and the bounds right; under the governor's lock.
+  std::function<void(Steered&, int)> seat;
+  std::function<std::vector<int>()> workers;
+  std::string reason;             // of the last decision
+
+  // Of the last sample, to take differences from.
+  std::map<std::uintptr_t, TypeWork> work_before = {};
+  std::map<int, Fills> fills_before = {};
+};
+
+class Governor {
+ public:
+  Governor(Team& team, const RuntimeOptions& options);
+  ~Governor();
+
+  // Steers it until `remove`. Its address is its name.
+  void add(std::shared_ptr<Steered> steered);
+  void remove(const Steered* steered);
+  // For a spread that a user sets. RuntimeFault: out of bounds.
+  void set_spread(Steered& steered, int spread);
+  // Reads what belongs to something steered.
+  template <class F>
+  auto locked(F&& f) const {
+    const std::lock_guard lock(mutex_);
+    return f();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void main();
+  bool tick(double elapsed_s);
+  void steer(Steered& steered, double elapsed_s);
+  void set(Steered& steered, int spread, std::string reason);
+  Sample sample(Steered& steered, double elapsed_s);
+  void follow_mask();
+  void reseat();
+
+  Team& team_;
+  const std::chrono::nanoseconds interval_;
+  const FillReader fills_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Steered>> steered_;
+  std::vector<int> mask_;
+  std::uint64_t jobs_before_ = 0;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace atl::runtime

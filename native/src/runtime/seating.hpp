@@ -1,0 +1,33 @@
+// Who sits where, as pure functions over mapping.hpp: workers on the cores that may be used, and
+// the members of a group among the workers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "atoll/runtime/places.hpp"
+
+namespace atl::runtime {
+
+struct SpreadBounds {
+  int least = 1;
+  int most = 1;
+  int clamp(int spread) const { return spread < least ? least : spread > most ? most : spread; }
+};
+
+// The cores that have at least one of these CPUs; indices. All of them if none has: then the
+// places are made up, or the mask is of another machine.
+std::vector<int> usable_cores(const Places& places, std::span<const int> cpus);
+
+// For `workers` on the usable cores; more than there are cores share them.
+SpreadBounds worker_bounds(const Places& places, std::span<const int> usable, int workers);
+// rank -> core. A spread out of bounds is moved to the nearer one.
+std::vector<int> seat_workers(const Places& places, std::span<const int> usable, int workers,
+                              int spread);
+
+// The same for `threads` of the workers: which ranks, sorted.
+SpreadBounds member_bounds(const Places& places, std::span<const int> core_of_worker, int threads);
+std::vector<int> choose_members(const Places& places, std::span<const int> core_of_worker,
+                                int threads, int spread);
+
+}  // namespace atl::runtime

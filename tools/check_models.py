@@ -1,0 +1,179 @@
+"""Check the models of native/models by spin: what must hold holds, and what must fail fails.
+
+Each model is checked as the code is, and again with one thing taken away that the code says it
+needs; a model in which nothing can be taken away would prove nothing. `python -m
+tools.check_models` prints a line for each variant and exits 1 if one is not as expected;
+`--trace NAME` shows the steps that lead a variant to its fault. Needs spin and a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MODELS = Path(__file__).resolve().parent.parent / "native/models"
+
+# Without partial order reduction, so that nothing rests on its rules for `timeout`.
+COMPILE = ["cc", "-O2", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c"]
+DEPTH = 100_000  # steps; a search that was cut off there is no proof
+SECONDS = 300  # for one variant on a slow machine; here they take up to 5
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One check. `fault`: what the failing assertion must name; None where none may fail."""
+
+    model: str
+    flags: tuple[str, ...]
+    fault: str | None
+    what: str
+
+    @property
+    def name(self) -> str:
+        """As `--trace` takes it."""
+        return "+".join((self.model, *self.flags))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What spin's verifier said."""
+
+    failed: str | None  # the assertion
+    states: int
+    complete: bool
+
+
+LOST, TWICE, INSIDE = "lost_wake_up", "each_once", "inside|entered"
+
+VARIANTS = (
+    Variant("parking", (), None, "two full fences"),
+    Variant("parking", ("MEMBARRIER",), None, "asymmetric fences"),
+    Variant("parking", ("DEADLINE",), None, "a sleep that ends by itself"),
+    Variant("parking", ("RESTRICTED",), None, "notify_allowed"),
+    Variant("parking", ("RESTRICTED", "MEMBARRIER"), None, "notify_allowed, asymmetric fences"),
+    Variant("parking", ("NO_LIGHT_FENCE",), LOST, "without the producer's fence"),
+    Variant("parking", ("NO_HEAVY_FENCE",), LOST, "without the sleeper's fence"),
+    Variant("parking", ("MEMBARRIER", "NO_MEMBARRIER"), LOST, "without membarrier"),
+    Variant("parking", ("NO_SECOND_LOOK",), LOST, "without the look between prepare and commit"),
+    Variant("parking", ("NO_LAST_SEARCHER",), LOST, "the last searcher wakes nobody"),
+    Variant("parking", ("LATE_COUNT",), "searchers", "the woken runs before it is counted"),
+    Variant("parking", ("RESTRICTED", "PLAIN_NOTIFY"), LOST, "notify for what not all may run"),
+    Variant("deque", (), None, "one owner, two thieves"),
+    Variant("deque", ("NO_POP_FENCE",), TWICE, "without pop's fence"),
+    Variant("deque", ("NO_LAST_CAS",), TWICE, "the owner takes the last word without a CAS"),
+    Variant("deque", ("BOTTOM_FIRST",), TWICE, "a thief reads bottom before top"),
+    Variant("deque", ("SLOT_AFTER_CAS",), TWICE, "a thief reads the slot after its CAS"),
+    Variant("yield_queue", (), None, "two full fences"),
+    Variant("yield_queue", ("MEMBARRIER",), None, "asymmetric fences"),
+    Variant("yield_queue", ("NO_LIGHT_FENCE",), INSIDE, "without the owner's fence"),
+    Variant("yield_queue", ("MEMBARRIER", "NO_MEMBARRIER"), INSIDE, "without membarrier"),
+    Variant("yield_queue", ("NO_OWNER_LOOK",), INSIDE, "the owner does not look for a thief"),
+)
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command printed. Raises CalledProcessError or TimeoutExpired."""
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True, timeout=SECONDS
+    ).stdout
+
+
+def verify(variant: Variant, folder: Path) -> Outcome:
+    """Search all states of a variant, working in an empty folder."""
+    defines = (f"-D{flag}" for flag in variant.flags)
+    run(folder, "spin", *defines, "-a", str(MODELS / f"{variant.model}.pml"))
+    run(folder, *COMPILE)
+    return read_outcome(run(folder, "./pan", f"-m{DEPTH}"))
+
+
+def read_outcome(text: str) -> Outcome:
+    """The verifier's report. Raises ValueError if it is none."""
+    errors = re.search(r"errors: (\d+)", text)
+    states = re.search(r"(\d+) states, stored", text)
+    if errors is None or states is None:
+        raise ValueError(f"no report of spin's verifier: {text}")
+    failed = re.search(r"assertion violated (.*) \(at depth", text)
+    if failed is None and errors[1] != "0":
+        raise ValueError(f"the verifier found a fault that is no assertion: {text}")
+    complete = "max search depth too small" not in text and "Search not completed" not in text
+    return Outcome(failed[1] if failed else None, int(states[1]), complete)
+
+
+def complaint(variant: Variant, outcome: Outcome) -> str | None:
+    """Why this outcome is not the expected one; None if it is."""
+    if variant.fault is None:
+        if outcome.failed is not None:
+            return f"must hold, but this fails: {outcome.failed}"
+        return None if outcome.complete else "the search was cut off"
+    if outcome.failed is None:
+        return "must fail, but holds: the model does not see what the code needs this for"
+    if not re.search(variant.fault, outcome.failed):
+        return f"must fail by {variant.fault}, but fails by {outcome.failed}"
+    return None
+
+
+def check(variants: Sequence[Variant]) -> int:
+    """Check them all and print the table. Returns how many were not as expected."""
+    wrong = 0
+    for variant in variants:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="atoll-model-") as folder:
+            outcome = verify(variant, Path(folder))
+        found = complaint(variant, outcome)
+        wrong += found is not None
+        said = "holds" if outcome.failed is None else "fails"
+        print(
+            f"{'ok   ' if found is None else 'WRONG'} {variant.model:<11} {said}  "
+            f"{outcome.states:>8} states {time.monotonic() - began:5.1f} s  "
+            f"{variant.what} [{' '.join(variant.flags) or 'as the code is'}]",
+            flush=True,
+        )
+        if found is not None:
+            print(f"      {found}; see --trace {variant.name}")
+    return wrong
+
+
+def trace(name: str) -> None:
+    """Print the steps to a variant's fault, a column for each process."""
+    variant = next((v for v in VARIANTS if v.name == name), None)
+    if variant is None:
+        sys.exit(f"no variant {name}; there are {', '.join(v.name for v in VARIANTS)}")
+    with tempfile.TemporaryDirectory(prefix="atoll-model-") as folder:
+        # Breadth first: the shortest way there.
+        here = Path(folder)
+        defines = [f"-D{flag}" for flag in variant.flags]
+        model = str(MODELS / f"{variant.model}.pml")
+        run(here, "spin", *defines, "-a", model)
+        run(here, *COMPILE, "-DBFS")
+        run(here, "./pan")
+        if not (trail := here / f"{variant.model}.pml.trail").exists():
+            sys.exit(f"{name} has no fault")
+        print(run(here, "spin", *defines, "-p", "-g", "-k", str(trail), model))
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--trace", metavar="NAME", help="show how this variant fails")
+    if name := parser.parse_args().trace:
+        trace(name)
+        return 0
+    wrong = check(VARIANTS)
+    print(f"{len(VARIANTS) - wrong} of {len(VARIANTS)} as expected")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except FileNotFoundError as missing:
+        sys.exit(f"models: no {missing.filename} here; install it: apt-get install spin gcc")
+    except (subprocess.SubprocessError, ValueError) as error:
+        sys.exit(f"models: {error}")
