@@ -3,7 +3,7 @@ add_library(
   runtime-simulation STATIC
   runtime_simulation.cpp
 )
-target_link_libraries(runtime-simulation PRIVATE atoll-flags PUBLIC atoll-runtime-parts)
+target_link_libraries(runtime-simulation PRIVATE atoll-flags PUBLIC atoll-runtime)
 
 add_executable(
   runtime-controller-tests

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "atoll/runtime/controller.hpp"
-#include "runtime/controller/adaptive.hpp"
-#include "runtime/controller/arcas_2025.hpp"
-#include "runtime/controller/switchback.hpp"
+#include "controller/adaptive.hpp"
+#include "controller/arcas_2025.hpp"
+#include "controller/switchback.hpp"
 #include "runtime_simulation.hpp"
 
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/controller/shift.hpp"
-#include "runtime/controller/sign_flip.hpp"
-#include "runtime/controller/switchback.hpp"
-#include "runtime/controller/throughput.hpp"
+#include "controller/shift.hpp"
+#include "controller/sign_flip.hpp"
+#include "controller/switchback.hpp"
+#include "controller/throughput.hpp"
 #include "runtime_simulation.hpp"
 
 namespace {

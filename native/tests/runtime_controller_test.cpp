@@ -12,7 +12,7 @@
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/places.hpp"
-#include "runtime/controller/arcas_2025.hpp"
+#include "controller/arcas_2025.hpp"
 
 namespace {
 

@@ -4,6 +4,7 @@ add_executable(
   runtime_profiler_events_test.cpp
   runtime_profiler_formats_test.cpp
   runtime_profiler_test.cpp
+  runtime_profiler_trace_test.cpp
 )
 target_compile_definitions(
   runtime_profiler_test PRIVATE ATOLL_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
