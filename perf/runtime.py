@@ -42,7 +42,6 @@ from perf.harness import (
 from perf.runtime_runs import OURS, Run, Subject
 
 THIRD = 1 / 3
-PATIENCE_S = 60.0  # with other work on the machine, for each kernel
 PINNED = (("OMP_PROC_BIND", "true"),)
 PASSIVE = (*PINNED, ("OMP_WAIT_POLICY", "passive"))
 
@@ -84,10 +83,11 @@ class Effort:
     rounds: int
     least_s: float  # of a run
     idle_s: int
+    patience_s: float  # with other work on the machine, for each kernel
 
 
-WHOLE = Effort(rounds=10, least_s=0.2, idle_s=10)
-QUICK = Effort(rounds=3, least_s=0.05, idle_s=2)
+WHOLE = Effort(rounds=10, least_s=0.2, idle_s=10, patience_s=30.0)
+QUICK = Effort(rounds=3, least_s=0.05, idle_s=2, patience_s=5.0)
 
 
 def _forks(name: str, item: str, one: Bar | None, two: Bar, *aims_ns: float) -> list[Kernel]:
@@ -189,7 +189,7 @@ class TooBusy(Exception):
 
 
 def clean_rounds(
-    subjects: Mapping[str, Callable[[], Run]], rounds: int, *, patience_s: float = PATIENCE_S
+    subjects: Mapping[str, Callable[[], Run]], rounds: int, patience_s: float
 ) -> dict[str, list[Run]]:
     """The runs of those rounds in which every subject had its CPUs, in the order of the rounds.
 
@@ -225,7 +225,7 @@ def _measured(
         if subject.program in found
     }
     try:
-        return clean_rounds(subjects, rounds)
+        return clean_rounds(subjects, rounds, effort.patience_s)
     except TooBusy as fault:
         note(f"{kernel.name}, {_workers(kernel.threads)}: not measured, {fault}")
         return {}

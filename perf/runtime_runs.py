@@ -20,6 +20,7 @@ from perf.harness import WrongAnswer
 
 _ROOT = Path(__file__).resolve().parent.parent
 FOLDER = _ROOT / "build/perf-runtime"
+_PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"  # cmake and ninja
 OURS = "atoll"
 # What brings a runtime, by the name of its program.
 PEERS = {
@@ -64,13 +65,14 @@ class Run:
 
 def build() -> frozenset[str]:
     """Builds them all; the names of those that there are."""
-    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    cmake = shutil.which("cmake", path=_PATH)
     if cmake is None:
         raise WrongAnswer("cmake is not installed; `make setup` brings it")
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DATOLL_PERF=ON"]
     options += ["-DBUILD_TESTING=OFF", "--log-level=WARNING", "-Wno-dev"]
-    _make([cmake, "-S", str(_ROOT), "-B", str(FOLDER), *options])
-    _make([cmake, "--build", str(FOLDER), "--target", "perf-runtime"])
+    packages = sorted({"libbenchmark-dev", *(package for _, package in PEERS.values())})
+    _make([cmake, "-S", str(_ROOT), "-B", str(FOLDER), *options], f"needs {', '.join(packages)}")
+    _make([cmake, "--build", str(FOLDER), "--target", "perf-runtime"], "does not compile")
     found = frozenset(name for name in (OURS, *PEERS) if _program(name).is_file())
     if OURS not in found:
         raise WrongAnswer(f"{_program(OURS)} has not been built")
@@ -138,11 +140,9 @@ def _program(name: str) -> Path:
     return FOLDER / "native/perf" / f"perf-runtime-{name}"
 
 
-def _make(argv: list[str]) -> None:
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+def _make(argv: list[str], fault: str) -> None:
+    environment = os.environ | {"PATH": _PATH}
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode != 0:
-        print(done.stdout, file=sys.stderr)
-        raise WrongAnswer(
-            "the benchmarks cannot be built; they want libbenchmark-dev, and for the peers "
-            + ", ".join(sorted({package for _, package in PEERS.values()}))
-        )
+        print((done.stdout + done.stderr).decode(errors="replace"), file=sys.stderr)
+        raise WrongAnswer(f"native/perf cannot be built: it {fault}")

@@ -1,14 +1,14 @@
 // The switch between contexts, by way of fibers, so that sanitizers know of it too. Compiled for
 // x86-64, for aarch64 (run under qemu-user) and against Boost.Context.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <unwind.h>
+
 #include <cfenv>
 #include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
-#include <unistd.h>
-#include <unwind.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

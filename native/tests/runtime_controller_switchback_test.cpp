@@ -319,6 +319,24 @@ TEST(Switchback, AGroupWithoutWorkStays) {
   EXPECT_EQ(switchback.counts().trials, 0);
 }
 
+TEST(Switchback, GroupsOfDifferentSeedsDoNotKeepStep) {
+  const auto first = atl::approach_by_name("switchback", 1);
+  const auto second = atl::approach_by_name("switchback", 2);
+  Simulation simulation(kMachine, indifferent_job(), kNoCounters, 1);
+  int apart = 0;
+  int one = 4;
+  int two = 4;
+  for (int i = 0; i < 200; ++i) {
+    Sample sample = simulation.next(4);
+    sample.spread = one;
+    one = first->step(sample).spread;
+    sample.spread = two;
+    two = second->step(sample).spread;
+    apart += one != two ? 1 : 0;
+  }
+  EXPECT_GT(apart, 10);
+}
+
 TEST(Switchback, AsksForNothingElseAfterSomebodyMovedTheGroup) {
   Switchback switchback;
   Simulation simulation(kMachine, indifferent_job(), kNoCounters, 1);

@@ -239,6 +239,14 @@ TEST(Mapping, APackageIsUsedUpBeforeTheNext) {
   }
 }
 
+TEST(Mapping, ANodeRoundTwoPackagesUsesUpOnePackageFirst) {
+  Places places = synthetic_places("package:2 chiplet:3 core:2,5,2,4,4,4", {});
+  for (Core& core : places.cores) core.node = 0;
+  for (const int core : spread_cores(places, 3, 3)) {
+    EXPECT_EQ(places.cores[static_cast<std::size_t>(core)].package, 1);  // 12 cores, not 9
+  }
+}
+
 TEST(Mapping, Examples) {
   const Places equal = synthetic_places("node:2 chiplet:2 core:4", {});
   EXPECT_EQ(spread_cores(equal, 4, 1), (std::vector<int>{0, 1, 2, 3}));

@@ -7,6 +7,6 @@ add_executable(
 )
 target_include_directories(runtime-memory-tests PRIVATE ${PROJECT_SOURCE_DIR}/native/src/runtime)
 target_link_libraries(
-  runtime-memory-tests PRIVATE atoll-flags atoll-runtime-parts GTest::gtest_main
+  runtime-memory-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main
 )
 gtest_discover_tests(runtime-memory-tests)

@@ -1,4 +1,5 @@
 // What happens at the ends of a stack: a message and the signal, not corruption.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cstring>
 #include <string>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "overflow.hpp"
 #include "runtime_fiber_parts.hpp"
@@ -122,7 +121,7 @@ void earlier_handler(int number, siginfo_t* info, void*) {
 }
 
 void fault_elsewhere() {
-  struct sigaction earlier {};
+  struct sigaction earlier{};
   earlier.sa_sigaction = &earlier_handler;
   earlier.sa_flags = SA_SIGINFO;
   sigemptyset(&earlier.sa_mask);
@@ -131,8 +130,7 @@ void fault_elsewhere() {
   install_overflow_handler();
   install_overflow_handler();
   const AlternateStack alternate;
-  void* const page =
-      mmap(nullptr, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const page = mmap(nullptr, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (sigsetjmp(escape, 1) == 0) {
     *static_cast<volatile char*>(page) = 1;
     std::_Exit(1);

@@ -72,7 +72,7 @@ TEST_P(ParkingTest, WakesNobodyWhileSomebodySearchesAndTheLastSearcherWakesAnoth
   EXPECT_EQ(parking.sleepers(), 1) << "it was not the last";
   parking.end_search(kOrder);
   EXPECT_EQ(parking.sleepers(), 0);
-  parking.commit(0);
+  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::notified);
   EXPECT_EQ(parking.searchers(), 1);
 }
 
@@ -85,7 +85,7 @@ TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
   parking.notify_allowed(kOrder, allowed);
   parking.notify_allowed(kOrder, allowed);
   EXPECT_EQ(parking.sleepers(), 2);
-  parking.commit(1);
+  EXPECT_EQ(parking.commit(1, kLongAgo), Wake::notified);
   EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
   parking.notify_worker(2);
   EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);

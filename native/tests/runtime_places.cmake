@@ -20,5 +20,5 @@ gtest_discover_tests(runtime-places-tests)
 # The topology's bounded driver with a target of its own; what its header says of libFuzzer holds.
 add_executable(runtime_places_fuzz runtime_places_fuzz.cpp topology_fuzz_driver.cpp)
 target_link_libraries(runtime_places_fuzz PRIVATE atoll-flags atoll-runtime)
-add_test(NAME runtime_places_fuzz COMMAND runtime_places_fuzz 3000 ${ATOLL_PLACES_SEEDS})
+add_test(NAME runtime_places_fuzz COMMAND runtime_places_fuzz 1000 ${ATOLL_PLACES_SEEDS})
 set_tests_properties(runtime_places_fuzz PROPERTIES TIMEOUT 300)

@@ -16,6 +16,7 @@
 
 #include "atoll/runtime/places.hpp"
 #include "atoll/topology.hpp"
+#include "places_build.hpp"
 
 namespace atl {
 namespace {
@@ -217,21 +218,23 @@ TEST(PlacesFromMachine, SaysWhatIsWrong) {
   EXPECT_TRUE(has(fault_of(threads.dump()), "only in part in a chiplet"));
 }
 
-TEST(PlacesFromMachine, TooMuchIsRefused) {
-  Json machine = small_machine();
-  const auto grow = [&](int cores, bool own_node) {
-    machine["cores"] = Json::array();
-    machine["allowed"]["pus"] = Json::array();
-    for (int core = 0; core < cores; ++core) {
-      machine["cores"].push_back({{"pus", {core}}, {"package", 0}, {"node", own_node ? core : 0}});
-      machine["allowed"]["pus"].push_back(core);
+TEST(BuildPlaces, TooMuchIsRefused) {
+  const auto fault = [](std::size_t cores, bool chiplet_each) -> std::string {
+    std::vector<runtime::RawCore> raw(cores, runtime::RawCore{{0}, 0, 0, 0});
+    for (std::size_t core = 0; chiplet_each && core < cores; ++core) {
+      raw[core].chiplet = static_cast<int>(core);
     }
-    return fault_of(machine.dump());
+    try {
+      runtime::build_places(raw);
+    } catch (const RuntimeFault& found) {
+      return found.what();
+    }
+    return "";
   };
-  EXPECT_EQ(grow(8192, false), "");
-  EXPECT_NE(grow(8193, false).find("at most 8192"), std::string::npos);
-  EXPECT_EQ(grow(1024, true), "");
-  EXPECT_NE(grow(1025, true).find("at most 1024"), std::string::npos);
+  EXPECT_EQ(fault(8192, false), "");
+  EXPECT_NE(fault(8193, false).find("at most 8192"), std::string::npos);
+  EXPECT_EQ(fault(1024, true), "");
+  EXPECT_NE(fault(1025, true).find("at most 1024"), std::string::npos);
 }
 
 TEST(PlacesFromMachine, DeepNestingIsAFaultNotAStackOverflow) {

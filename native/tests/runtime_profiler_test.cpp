@@ -139,7 +139,7 @@ TEST(Section, GoesOnWhereItsTaskGoesOn) {
 }
 
 // Counters that go up by known steps with each reading.
-struct FakeCounters final : FillReader {
+struct FakeCounters final : CounterReader {
   [[nodiscard]] std::optional<FillReading> read() const override {
     ++readings;
     if (broken) return std::nullopt;

@@ -258,7 +258,7 @@ TEST(SchedulerPlaces, MoreWorkersThanCoresShareThem) {
 // The workers of a group and the tasks that ran on others.
 TEST(SchedulerGroups, TasksRunOnMembersOnlyWhileTheSpreadChanges) {
   atl::Runtime runtime(with_workers(8));
-  atl::Group group(runtime, {.threads = 2, .approach = "static:1"});
+  atl::Group group(runtime, {.threads = 2, .approach = "static-local"});
   EXPECT_EQ(group.spread(), 1);
   for (const int spread : {1, 2, 1, 2}) {
     group.set_spread(spread);

@@ -1,4 +1,5 @@
 // The pool of stacks: geometry, reuse, nodes, limits, trimming.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "atoll/runtime/places.hpp"
 #include "runtime_fiber_parts.hpp"
@@ -33,9 +32,10 @@ std::string fault_of(const std::function<void()>& call) {
 
 std::size_t resident_pages(const std::byte* low, const std::byte* high) {
   std::vector<unsigned char> pages(static_cast<std::size_t>(high - low) / page_bytes());
-  if (mincore(const_cast<std::byte*>(low), pages.size() * page_bytes(), pages.data()) != 0) return 0;
-  return static_cast<std::size_t>(
-      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
+  if (mincore(const_cast<std::byte*>(low), pages.size() * page_bytes(), pages.data()) != 0)
+    return 0;
+  return static_cast<std::size_t>(std::count_if(
+      pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
 }
 
 struct Case {

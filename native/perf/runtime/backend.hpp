@@ -1,7 +1,7 @@
 // What a kernel may ask of a runtime, so that one source runs on all of them. An adaptor
 // (backend_NAME.hpp) defines `atl::perf::Backend`; a kernel is compiled for a runtime only if its
-// adaptor has what the kernel needs (`requires` in main.cpp). Each primitive is written the way that
-// is the fastest of those which the runtime's own manual shows.
+// adaptor has what the kernel needs (`requires` in main.cpp). Each primitive is written the way
+// that is the fastest of those which the runtime's own manual shows.
 //
 //   explicit Backend(Setup)             threads that do work, the caller of `run` among them or not
 //   run(f)                              f inside the runtime; returns when f has

@@ -1,5 +1,5 @@
-// No runtime: a fork is a call, which the compiler must not see through (it would know fib's answer).
-// What the kernel itself costs.
+// No runtime: a fork is a call, which the compiler must not see through (it would know fib's
+// answer). What the kernel itself costs.
 #pragma once
 
 #include <cstddef>

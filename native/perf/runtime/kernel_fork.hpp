@@ -19,7 +19,8 @@
 
 namespace atl::perf {
 
-// ---- fib -----------------------------------------------------------------------------------------
+// ---- fib
+// -----------------------------------------------------------------------------------------
 
 template <class Runtime>
 long fib(int n) {
@@ -45,7 +46,8 @@ constexpr long fib_of(int n) {
 // One a call with n > 1.
 constexpr long forks_of_fib(int n) { return fib_of(n + 1) - 1; }
 
-// ---- skynet --------------------------------------------------------------------------------------
+// ---- skynet
+// --------------------------------------------------------------------------------------
 
 template <class Runtime>
 long skynet(long first, long leaves) {
@@ -67,7 +69,8 @@ long skynet(long first, long leaves) {
 // 10 + 100 + ... + leaves.
 constexpr long forks_of_skynet(long leaves) { return (leaves - 1) / 9 * 10; }
 
-// ---- matmul --------------------------------------------------------------------------------------
+// ---- matmul
+// --------------------------------------------------------------------------------------
 
 // Square matrices within rows of `stride`.
 template <class Runtime>
@@ -91,11 +94,10 @@ void matmul(float* c, const float* a, const float* b, int n, std::ptrdiff_t stri
 }
 
 // Three for each four products.
-constexpr long forks_of_matmul(int n) {
-  return n == 1 ? 0 : 6 + 8 * forks_of_matmul(n / 2);
-}
+constexpr long forks_of_matmul(int n) { return n == 1 ? 0 : 6 + 8 * forks_of_matmul(n / 2); }
 
-// ---- nqueens -------------------------------------------------------------------------------------
+// ---- nqueens
+// -------------------------------------------------------------------------------------
 
 template <std::size_t N>
 using Queens = std::array<signed char, N>;  // the column of each row's queen

@@ -29,18 +29,27 @@ long yield_to_each_other(long times) {
   return switches;
 }
 
-// One after the other: a task that yields once.
+// Pair after pair of tasks that yield once, so that each has somebody to yield to: a yield that
+// returns at once would be no suspension. Returns in how many pairs both had begun before one
+// ended.
 template <class Runtime>
-long spawn_yielding(long times) {
-  long done = 0;
-  for (long i = 0; i < times; ++i) {
-    auto task = Runtime::spawn([&done] {
+long spawn_yielding(long pairs) {
+  long interleaved = 0;
+  for (long i = 0; i < pairs; ++i) {
+    int begun = 0;
+    int in_order = 0;
+    const auto body = [&begun, &in_order] {
+      ++begun;
       Runtime::yield();
-      ++done;
-    });
-    task.join();
+      in_order += begun == 2 ? 1 : 0;
+    };
+    auto first = Runtime::spawn(body);
+    auto second = Runtime::spawn(body);
+    first.join();
+    second.join();
+    interleaved += in_order == 2 ? 1 : 0;
   }
-  return done;
+  return interleaved;
 }
 
 // One after the other: a task that waits for what happens only later, so that it must suspend.

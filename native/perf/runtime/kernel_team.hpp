@@ -11,7 +11,8 @@
 
 namespace atl::perf {
 
-// A few instructions, four bytes to write; the compiler makes vectors of it where a runtime lets it.
+// A few instructions, four bytes to write; the compiler makes vectors of it where a runtime lets
+// it.
 constexpr std::uint32_t light_item(std::size_t i, std::uint32_t salt) {
   const auto x = static_cast<std::uint32_t>(i) + salt;
   return x * 2'654'435'761U ^ (x >> 7);

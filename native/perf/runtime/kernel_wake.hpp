@@ -40,9 +40,9 @@ template <class Runtime>
 Latencies fork_to_other(std::size_t samples, std::int64_t gap_ns) {
   std::vector<double> found;
   found.reserve(samples);
-  const pid_t here = gettid();
   for (std::size_t i = 0; i < samples; ++i) {
     spin_for(gap_ns);
+    const pid_t here = gettid();  // anew: after a join that suspended it may be another's
     std::atomic<std::int64_t> begun_ns = 0;
     pid_t there = 0;
     typename Runtime::Children children;

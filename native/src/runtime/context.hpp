@@ -36,7 +36,8 @@ using FiberEntry = void (*)(void* passed);
 
 namespace atl::runtime {
 
-// Makes `context` start `entry` on the stack that ends at `top` (aligned to 16) at its first switch.
+// Makes `context` start `entry` on the stack that ends at `top` (aligned to 16) at its first
+// switch.
 void prepare_context(Context& context, void* top, FiberEntry entry) noexcept;
 
 // Goes on in `to` and leaves in `from` where to come back. Returns what the switch back passes. For

@@ -14,14 +14,14 @@ namespace atl::runtime {
 struct Context {
   void* sp = nullptr;
   void* pc = nullptr;
-  void* frame = nullptr;       // x29; of a fresh context: the entry
-  std::uint64_t control = 0;   // FPCR; the status flags are a register of their own
+  void* frame = nullptr;      // x29; of a fresh context: the entry
+  std::uint64_t control = 0;  // FPCR; the status flags are a register of their own
 };
 static_assert(offsetof(Context, pc) == 8 && offsetof(Context, frame) == 16);
 static_assert(offsetof(Context, control) == 24);
 
 #ifdef __ARM_FEATURE_SVE
-#define ATL_RT_SVE_REGISTERS                                                                      \
+#define ATL_RT_SVE_REGISTERS                                                                       \
   , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", \
       "p15", "ffr"
 #else

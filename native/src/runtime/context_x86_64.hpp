@@ -14,7 +14,7 @@ namespace atl::runtime {
 struct Context {
   void* sp = nullptr;
   void* pc = nullptr;
-  void* frame = nullptr;            // rbp; of a fresh context: the entry
+  void* frame = nullptr;               // rbp; of a fresh context: the entry
   std::uint32_t sse_control = 0x1f80;  // MXCSR, the ABI's default
   std::uint16_t x87_control = 0x037f;  // the ABI's default
   std::uint16_t unused = 0;
@@ -23,9 +23,9 @@ static_assert(offsetof(Context, pc) == 8 && offsetof(Context, frame) == 16);
 static_assert(offsetof(Context, sse_control) == 24 && offsetof(Context, x87_control) == 28);
 
 #ifdef __AVX512F__
-#define ATL_RT_AVX512_REGISTERS                                                                    \
-  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",      \
-      "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5",    \
+#define ATL_RT_AVX512_REGISTERS                                                                 \
+  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
+      "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", \
       "k6", "k7"
 #else
 #define ATL_RT_AVX512_REGISTERS
@@ -69,8 +69,8 @@ static_assert(offsetof(Context, sse_control) == 24 && offsetof(Context, x87_cont
       :
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
         "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-        "xmm13", "xmm14", "xmm15" ATL_RT_AVX512_REGISTERS, "st", "st(1)", "st(2)", "st(3)",
-        "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
+        "xmm13", "xmm14", "xmm15" ATL_RT_AVX512_REGISTERS, "st", "st(1)", "st(2)", "st(3)", "st(4)",
+        "st(5)", "st(6)", "st(7)", "cc", "memory");
   return passed;
 }
 

@@ -19,8 +19,8 @@ namespace atl::runtime {
 // The C++ runtime's state of exceptions of one thread, in the Itanium C++ ABI's layout
 // (__cxa_eh_globals).
 struct ExceptionGlobals {
-  void* caught = nullptr;     // exceptions whose handlers are running, innermost first
-  unsigned uncaught = 0;      // thrown and not yet caught
+  void* caught = nullptr;  // exceptions whose handlers are running, innermost first
+  unsigned uncaught = 0;   // thrown and not yet caught
 };
 
 // Of the calling thread; valid until the thread ends. A worker asks once and keeps it.
@@ -32,12 +32,12 @@ struct alignas(64) Fiber {
   ExceptionGlobals exceptions;  // likewise
   void* user[2] = {};           // the scheduler's
 
-  Fiber* next = nullptr;          // of the list it is in, the scheduler's or the pool's
-  std::byte* low = nullptr;       // the lowest byte it may use
-  std::byte* top = nullptr;       // where its frames begin
+  Fiber* next = nullptr;                  // of the list it is in, the scheduler's or the pool's
+  std::byte* low = nullptr;               // the lowest byte it may use
+  std::byte* top = nullptr;               // where its frames begin
   const std::uint64_t* canary = nullptr;  // kCanaryWords words below `low`; null: guard pages
-  int node = 0;                   // whose pool it is from, the OS index
-  bool trimmed = false;           // the pool's: its lower pages have gone back to the system
+  int node = 0;                           // whose pool it is from, the OS index
+  bool trimmed = false;  // the pool's: its lower pages have gone back to the system
 #if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
   FiberEntry entry = nullptr;
   void* fake_stack = nullptr;  // ASan's, of the frames that it keeps off the stack
@@ -57,7 +57,8 @@ inline void check_canary(const Fiber& fiber) noexcept {
   if (fiber.canary == nullptr) return;
   std::uint64_t changed = 0;
   for (int i = 0; i < kCanaryWords; ++i) changed |= fiber.canary[i] ^ kCanary;
-  if (changed != 0) [[unlikely]] report_broken_canary(fiber);
+  if (changed != 0) [[unlikely]]
+    report_broken_canary(fiber);
 }
 
 // The calling thread's own stack as a fiber, to switch away from and back to.
@@ -74,7 +75,8 @@ void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here, void* passed)
 #else
 [[gnu::always_inline]] inline void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
                                                  void* passed) noexcept {
-  if (from.canary != nullptr) [[unlikely]] check_canary(from);
+  if (from.canary != nullptr) [[unlikely]]
+    check_canary(from);
   from.exceptions = here;
   here = to.exceptions;
   return switch_context(from.context, to.context, passed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "affinity.hpp"
+#include "atoll/runtime/placed_memory.hpp"
 #include "team.hpp"
 #include "worker.hpp"
 
@@ -12,17 +13,16 @@ namespace {
 
 constexpr std::chrono::seconds kLongestSleep(1);
 
-// a - b by source; empty where either is.
-std::optional<std::uint64_t> difference(std::optional<std::uint64_t> a,
-                                        std::optional<std::uint64_t> b) {
-  if (!a || !b) return {};
-  return *a - std::min(*a, *b);
-}
-
-Fills difference(const Fills& a, const Fills& b) {
-  return {difference(a.local_chiplet, b.local_chiplet),
-          difference(a.remote_chiplet, b.remote_chiplet),
-          difference(a.remote_node, b.remote_node), difference(a.memory, b.memory)};
+// What a user's reader says, as the profiler would.
+FillCounts counts_of(const Fills& fills) {
+  FillCounts counts;
+  counts.of(FillSource::local_chiplet) = fills.local_chiplet;
+  counts.of(FillSource::remote_chiplet) = fills.remote_chiplet;
+  counts.of(FillSource::remote_node) = fills.remote_node;
+  counts.of(FillSource::memory_local) = fills.memory;
+  if (fills.memory) counts.of(FillSource::memory_remote) = 0;
+  counts.running_share = 1;
+  return counts;
 }
 
 // What one worker cannot tell is not known of the sum either.
@@ -39,7 +39,7 @@ Fills sum(const Fills& a, const Fills& b) {
 }  // namespace
 
 Governor::Governor(Team& team, const RuntimeOptions& options)
-    : team_(team), interval_(options.interval), fills_(options.fills) {
+    : team_(team), interval_(options.interval), fills_(options.fills), latency_(options.latency), traces_(options.trace_events > 0) {
   thread_ = std::thread([this] { main(); });
 }
 
@@ -48,6 +48,7 @@ Governor::~Governor() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
+  end_.request_stop();
   changed_.notify_all();
   thread_.join();
 }
@@ -76,6 +77,7 @@ void Governor::set_spread(Steered& steered, int spread) {
                        std::to_string(steered.min_spread) + " to " +
                        std::to_string(steered.max_spread) + " chiplets here");
   }
+  steered.by_hand = true;
   set(steered, spread, "set by hand");
 }
 
@@ -84,7 +86,10 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
   steered.reason = std::move(reason);
   if (spread == steered.spread) return;
   steered.seat(steered, spread);
-  if (steered.tag == 0) reseat();
+  if (steered.tag != 0) return;
+  reseat();
+  moved_ = true;
+  changed_.notify_all();
 }
 
 void Governor::main() {
@@ -94,13 +99,15 @@ void Governor::main() {
   Clock::time_point last = Clock::now();
   while (!ending_) {
     const std::size_t known = steered_.size();
-    changed_.wait_for(lock, pause, [&] { return ending_ || steered_.size() > known; });
+    changed_.wait_for(lock, pause, [&] { return ending_ || moved_ || steered_.size() > known; });
+    if (moved_) rehome(lock);
     if (ending_) return;
     const Clock::time_point now = Clock::now();
     const double elapsed_s = std::chrono::duration<double>(now - last).count();
     last = now;
     follow_mask();
     const bool busy = tick(elapsed_s);
+    if (moved_) rehome(lock);
     pause = busy && !steered_.empty()
                 ? interval_
                 : std::clamp<std::chrono::nanoseconds>(2 * pause, interval_, std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
@@ -116,12 +123,16 @@ bool Governor::tick(double elapsed_s) {
   }
   const bool busy = std::exchange(jobs_before_, jobs) != jobs;
   if (!busy) return false;
+  if (traces_) team_.profiler().sample();
   for (const auto& steered : steered_) steer(*steered, elapsed_s);
   return true;
 }
 
 void Governor::steer(Steered& steered, double elapsed_s) {
-  Decision decision = steered.approach->step(sample(steered, elapsed_s));
+  if (steered.by_hand) return;
+  const Sample seen = sample(steered, elapsed_s);
+  if (seen.work.empty()) return;  // it did nothing, so nothing can be learnt
+  Decision decision = steered.approach->step(seen);
   set(steered, decision.spread, std::move(decision.reason));
 }
 
@@ -132,6 +143,8 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   sample.min_spread = steered.min_spread;
   sample.max_spread = steered.max_spread;
   sample.threads = steered.threads;
+  sample.working_set_bytes = steered.working_set_bytes;
+  sample.latency = latency_;
 
   // All workers: one that is no longer a member keeps what it did.
   std::map<std::uintptr_t, TypeWork> work;
@@ -144,15 +157,19 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
       type.busy_s += static_cast<double>(busy) * 1e-9;
     });
   }
+  // Those of workers that were members at both ends of the interval.
+  std::map<int, FillCounts> fills;
   bool first = true;
   for (const int rank : steered.workers()) {
-    const Fills now = fills_ ? fills_(rank) : Fills{};
-    const auto [before, fresh] = steered.fills_before.try_emplace(rank, now);
-    const Fills more = difference(now, before->second);
-    before->second = now;
+    const FillCounts now = fills_ ? counts_of(fills_(rank)) : team_.profiler().fills(rank);
+    fills.emplace(rank, now);
+    const auto before = steered.fills_before.find(rank);
+    if (before == steered.fills_before.end()) continue;
+    const Fills more = controller_fills(before->second, now);
     sample.fills = first ? more : sum(sample.fills, more);
     first = false;
   }
+  steered.fills_before = std::move(fills);
   for (const auto& [key, type] : work) {
     const TypeWork before = steered.work_before.contains(key) ? steered.work_before[key] : TypeWork{};
     if (type.units > before.units) {
@@ -171,6 +188,18 @@ void Governor::follow_mask() {
   mask_ = std::move(mask);
   team_.restrict_to(mask_);
   reseat();
+  moved_ = true;
+}
+
+// Without the lock: it takes about a millisecond for 2 MiB, and nobody who asks for a spread should
+// wait for it. What moves meanwhile is seen to next.
+void Governor::rehome(std::unique_lock<std::mutex>& lock) {
+  moved_ = false;
+  const NodeMap map = team_.node_map();
+  if (map.nodes.size() < 2) return;
+  lock.unlock();
+  rehome_all(map, {.stop = end_.get_token(), .after_slice = {}});
+  lock.lock();
 }
 
 void Governor::reseat() {

@@ -12,12 +12,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/options.hpp"
+#include "atoll/runtime/profile.hpp"
 
 namespace atl::runtime {
 
@@ -34,11 +37,13 @@ struct Steered {
   // Sees to a spread and keeps `spread` and the bounds right; under the governor's lock.
   std::function<void(Steered&, int)> seat;
   std::function<std::vector<int>()> workers;
-  std::string reason;             // of the last decision
+  std::string reason = {};        // of the last decision
+  std::optional<std::uint64_t> working_set_bytes = {};
+  bool by_hand = false;           // its approach is no longer asked
 
   // Of the last sample, to take differences from.
   std::map<std::uintptr_t, TypeWork> work_before = {};
-  std::map<int, Fills> fills_before = {};
+  std::map<int, FillCounts> fills_before = {};
 };
 
 class Governor {
@@ -67,16 +72,22 @@ class Governor {
   Sample sample(Steered& steered, double elapsed_s);
   void follow_mask();
   void reseat();
+  // Takes the memory of arrays that are partitioned by worker along to where workers now sit.
+  void rehome(std::unique_lock<std::mutex>& lock);
 
   Team& team_;
   const std::chrono::nanoseconds interval_;
   const FillReader fills_;
+  const FillLatency latency_;
+  const bool traces_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Steered>> steered_;
   std::vector<int> mask_;
   std::uint64_t jobs_before_ = 0;
+  bool moved_ = false;  // workers sit elsewhere, and memory has not yet followed
   bool ending_ = false;
+  std::stop_source end_;
   std::thread thread_;
 };
 

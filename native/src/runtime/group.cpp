@@ -25,8 +25,9 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
   }
   auto steered = std::make_shared<runtime::Steered>();
   steered->approach =
-      options.own_approach ? options.own_approach : approach_by_name(options.approach);
+      options.own_approach ? options.own_approach : approach_by_name(options.approach, team.next_seed());
   steered->threads = threads;
+  steered->working_set_bytes = options.working_set_bytes;
   state_ = std::make_unique<State>(State{team, team.domains.add({}), steered, {}});
   State* const state = state_.get();
   steered->tag = detail::Word{state->domain} << detail::kDomainShift;

@@ -118,7 +118,7 @@ void handle(int number, siginfo_t* info, void* context) {
 }
 
 void install(int number, struct sigaction& previous) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = &handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);

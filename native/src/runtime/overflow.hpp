@@ -3,9 +3,8 @@
 // signal do what it does by default. Every other fault goes to whoever handled it before.
 #pragma once
 
-#include <cstddef>
-
 #include <csignal>
+#include <cstddef>
 
 namespace atl::runtime {
 

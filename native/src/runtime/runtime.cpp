@@ -42,6 +42,12 @@ const Places& Runtime::places() const { return team_->places; }
 
 std::vector<int> Runtime::cores() const { return team_->cores(); }
 
+NodeMap Runtime::node_map() const { return team_->node_map(); }
+
+Profile Runtime::profile() const { return team_->profiler().snapshot(); }
+
+void Runtime::write_trace(const std::string& path) const { team_->profiler().write_trace(path); }
+
 std::vector<Counts> Runtime::counts() const {
   std::vector<Counts> counts;
   for (int rank = 0; rank < team_->size(); ++rank) {

@@ -35,7 +35,7 @@ Word Worker::next() {
       team.parking.end_search(victims_.workers);
       return word;
     }
-    counts.failed_rounds.add();
+    recorder_->found_nothing();
     count_asleep(1);
     team.parking.prepare(rank);
     // The end comes last: nobody stops a team that has work.
@@ -46,8 +46,9 @@ Word Worker::next() {
       team.parking.end_search(victims_.workers);
       return 0;
     } else {
-      counts.parks.add();
+      recorder_->parking();
       team.parking.commit(rank);
+      recorder_->unparked();
     }
     count_asleep(-1);
   }
@@ -128,7 +129,7 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
     for (std::size_t at = 1; at < count; ++at) yielded_.push(taken[at]);
     if (count > 0) word = taken[0];
   }
-  if (word != 0) counts.steals[static_cast<std::size_t>(distance)].add();
+  if (word != 0) recorder_->stole(victim.rank, distance);
   return word;
 }
 

@@ -90,8 +90,8 @@ StackChunk::StackChunk(StackKind kind, std::size_t stride, int node, Guards& gua
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) {
     throw RuntimeFault("no address space for " + std::to_string(count_) + " stacks of " +
-                       std::to_string(stride >> 10) + " KiB: mmap: " +
-                       std::generic_category().message(errno) +
+                       std::to_string(stride >> 10) +
+                       " KiB: mmap: " + std::generic_category().message(errno) +
                        "; look at ulimit -v, vm.overcommit_memory and vm.max_map_count, or choose "
                        "smaller StackOptions.bytes");
   }

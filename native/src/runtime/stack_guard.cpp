@@ -26,7 +26,8 @@ constexpr std::size_t kMappingsPerGuard = 2;
 std::atomic<std::size_t> added_mappings{0};
 
 bool kernel_installs_guards() {
-  void* page = mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
   // The second half: an emulator (qemu-user) ignores advice that it does not know. access() reads a
   // path from the page, and says so where it cannot.
@@ -54,11 +55,6 @@ std::size_t mappings_now() {
 }
 
 }  // namespace
-
-std::size_t page_bytes() noexcept {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
 
 GuardSupport guard_support() {
   GuardSupport support;

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 
+#include "page_size.hpp"
+
 namespace atl::runtime {
 
 struct GuardSupport {
@@ -29,7 +31,5 @@ class Guards {
  private:
   GuardSupport support_;
 };
-
-std::size_t page_bytes() noexcept;
 
 }  // namespace atl::runtime

@@ -75,16 +75,12 @@ void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
   if (before == nullptr) return suspend_thread(publish, closure);
   Fiber& self = before->fiber();
   leave_note(self, *before);
-  const Word tag = before->tag;
-  TaskContext* const context = before->context;
+  const Worker::Belongings belongings = before->leave();
 
   Publication publication{{run_publication}, publish, closure, &self};
   before->switch_to_loop(&publication);
 
-  Worker* const now = Worker::here();
-  now->tag = tag;
-  now->context = context;
-  if (now != before) now->counts.migrations.add();
+  Worker::here()->take_up(belongings);
 }
 
 void resume(Waiter handle) {

@@ -34,7 +34,8 @@ std::stop_source TaskContext::stop_source() {
   return stop->source;
 }
 
-void* TaskContext::local(const void* key, void* (*make)(), void (*drop)(void*)) {
+void* TaskContext::local(const void* key, void* (*make)(void*), void* maker,
+                         void (*drop)(void*)) {
   Local* newest = locals_.load(std::memory_order_acquire);
   const auto find = [key](Local* from, const Local* until) -> Local* {
     while (from != until && from->key != key) from = from->older;
@@ -42,7 +43,7 @@ void* TaskContext::local(const void* key, void* (*make)(), void (*drop)(void*)) 
   };
   if (Local* found = find(newest, nullptr)) return found->value;
   auto mine = std::unique_ptr<Local>(new Local{key, nullptr, drop, newest});
-  mine->value = make();
+  mine->value = make(maker);
   for (;;) {
     if (locals_.compare_exchange_weak(mine->older, mine.get(), std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <numeric>
+#include <set>
 
 #include "affinity.hpp"
 #include "overflow.hpp"
@@ -22,6 +24,22 @@ int worker_count(const Places& places, const RuntimeOptions& options) {
   return options.workers == 0 ? static_cast<int>(places.cores.size()) : options.workers;
 }
 
+// How many CPUs of the places the process may use.
+int cpus_for(const Places& places) {
+  const std::vector<int> allowed = cpus_of_this_thread();
+  std::set<int> cpus;
+  for (const Core& core : places.cores) {
+    std::set_intersection(core.cpus.begin(), core.cpus.end(), allowed.begin(), allowed.end(),
+                          std::inserter(cpus, cpus.end()));
+  }
+  return static_cast<int>(cpus.size());
+}
+
+int next_number() {
+  static std::atomic<int> last{0};
+  return ++last;
+}
+
 Places places_of(const RuntimeOptions& options) {
   Places places = options.places ? *options.places : places_here();
   if (places.cores.empty()) throw RuntimeFault("the places have no core: nothing to sit on");
@@ -33,6 +51,7 @@ Places places_of(const RuntimeOptions& options) {
 Team::Team(const RuntimeOptions& options)
     : places(places_of(options)),
       pins(options.pin),
+      own_cpus(cpus_for(places) >= worker_count(places, options)),
       usable_(usable_cores(places, cpus_of_this_thread())),
       core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
       domains(core_of_worker_.size()),
@@ -44,6 +63,7 @@ Team::Team(const RuntimeOptions& options)
       everybody_(core_of_worker_.size()),
       seated_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
       left_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
+      number_(next_number()),
       process_(getpid()) {
   std::iota(everybody_.begin(), everybody_.end(), 0);
   first_worker_domain_ = 1;
@@ -53,26 +73,10 @@ Team::Team(const RuntimeOptions& options)
   first_node_domain_ = first_chiplet_domain_ + static_cast<std::size_t>(places.chiplets());
   for (std::size_t node = 0; node < nodes_.size(); ++node) domains.add({});
   update_members();
-  install_overflow_handler();
-  try {
-    for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
-  } catch (const std::system_error&) {
-    const std::size_t started = threads_.size();
-    // Those that run wait for the others to sit; they shall see the end instead.
-    const auto missing = static_cast<std::ptrdiff_t>(everybody_.size() - started);
-    stopping_.store(true, std::memory_order_release);
-    seated_.count_down(missing);
-    left_.count_down(missing);
-    stop();
-    throw RuntimeFault("only " + std::to_string(started) + " of " +
-                       std::to_string(everybody_.size()) +
-                       " workers could be started: raise the limit of threads (ulimit -u, the "
-                       "cgroup's pids.max) or ask for fewer workers");
-  }
-  seated_.wait();
   steered_ = std::make_shared<Steered>();
-  steered_->approach = options.own_approach ? options.own_approach : approach_by_name(options.approach);
+  steered_->approach = options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
   steered_->threads = size();
+  steered_->working_set_bytes = options.working_set_bytes;
   steered_->workers = [this] { return everybody_; };
   steered_->seat = [this](Steered& steered, int spread) {
     const SpreadBounds limits = bounds();
@@ -81,8 +85,35 @@ Team::Team(const RuntimeOptions& options)
     steered.spread = limits.clamp(spread);
     place(steered.spread);
   };
-  governor_ = std::make_unique<Governor>(*this, options);
+  install_overflow_handler();
+  try {
+    for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
+    seated_.wait();
+    std::vector<WorkerCounts*> counts;
+    for (Worker* worker : workers_) counts.push_back(&worker->counts);
+    profiler_ = std::make_unique<Profiler>(
+        counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
+    opened_.count_down();
+    governor_ = std::make_unique<Governor>(*this, options);
+  } catch (const std::system_error&) {
+    const std::size_t started = threads_.size();
+    // Those that run wait for the others to sit; they shall see the end instead.
+    const auto missing = static_cast<std::ptrdiff_t>(everybody_.size() - started);
+    stopping_.store(true, std::memory_order_release);
+    seated_.count_down(missing);
+    left_.count_down(missing);
+    if (!opened_.try_wait()) opened_.count_down();
+    stop();
+    throw RuntimeFault("only " + std::to_string(started) + " of " +
+                       std::to_string(everybody_.size() + 1) +
+                       " threads could be started: raise the limit of threads (ulimit -u, the "
+                       "cgroup's pids.max) or ask for fewer workers");
+  }
   governor_->add(steered_);
+}
+
+std::uint64_t Team::next_seed() {
+  return seeds_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Team::~Team() {
@@ -123,12 +154,31 @@ void Team::seat(int rank, int thread) {
 
 void Team::announce(Worker& worker) {
   workers_[static_cast<std::size_t>(worker.rank)] = &worker;
-  seated_.arrive_and_wait();
+  seated_.count_down();
+  opened_.wait();
 }
 
 std::vector<int> Team::cores() const {
   const std::lock_guard lock(placing_);
   return core_of_worker_;
+}
+
+std::vector<int> Team::cpus_of_node(int node) const {
+  std::vector<int> cpus;
+  if (!pins || nodes_.size() == 1) return cpus;
+  for (const int core : places.cores_of_node(node)) {
+    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
+    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+  }
+  return cpus;
+}
+
+NodeMap Team::node_map() const {
+  NodeMap map{nodes_, {}, number_};
+  for (const int core : cores()) {
+    map.node_of_rank.push_back(places.cores[static_cast<std::size_t>(core)].node);
+  }
+  return map;
 }
 
 SpreadBounds Team::bounds() const {
@@ -180,6 +230,11 @@ Word Team::tag_of(Place place) const {
   switch (place.kind) {
     case Place::Kind::anywhere:
       return 0;
+    case Place::Kind::worker:
+      if (place.index < 0 || place.index >= size()) {
+        return fault("worker", "it has " + std::to_string(size()) + ", from 0");
+      }
+      return shifted(first_worker_domain_ + static_cast<std::size_t>(place.index));
     case Place::Kind::core: {
       const std::lock_guard lock(placing_);
       const auto at = std::find(core_of_worker_.begin(), core_of_worker_.end(), place.index);

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "atoll/runtime/options.hpp"
+#include "atoll/runtime/placed_memory.hpp"
 #include "atoll/runtime/places.hpp"
 #include "domain.hpp"
 #include "fiber.hpp"
 #include "governor.hpp"
 #include "parking.hpp"
+#include "profiler/profiler.hpp"
 #include "seating.hpp"
 #include "stack.hpp"
 
@@ -45,6 +47,10 @@ class Team {
 
   // Where each worker sits now; a core's index. Consistent among themselves.
   std::vector<int> cores() const;
+  // The CPUs of that node's cores; none if it is the only one, or workers are not bound.
+  std::vector<int> cpus_of_node(int node) const;
+  // Which node each worker sits on.
+  NodeMap node_map() const;
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
   void place(int spread);
@@ -57,6 +63,8 @@ class Team {
   // Whether workers fill their meters.
   bool metered() const { return metered_.load(std::memory_order_relaxed); }
   void meter(bool on) { metered_.store(on, std::memory_order_relaxed); }
+  // Each approach its own: with one seed, trials of groups side by side would run in lockstep.
+  std::uint64_t next_seed();
   Governor& governor() { return *governor_; }
   Steered& steered() { return *steered_; }
 
@@ -69,6 +77,7 @@ class Team {
 
   const Places places;
   const bool pins;  // whether workers are bound to their cores
+  const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
 
  private:
   std::vector<int> usable_;  // cores, by the process's mask; under placing_
@@ -83,6 +92,7 @@ class Team {
   // then makes the worker known to the others.
   void seat(int rank, int thread);
   void announce(Worker& worker);
+  Profiler& profiler() { return *profiler_; }
   // Nobody may go while another may still look into its deque.
   void await_all_left() { left_.arrive_and_wait(); }
 
@@ -105,10 +115,14 @@ class Team {
   std::vector<int> everybody_;         // all ranks
   std::vector<std::thread> threads_;
   std::latch seated_;
+  std::latch opened_{1};  // everybody is known, and there is a profiler
   std::latch left_;
   std::atomic<bool> stopping_{false};
+  const int number_;  // no other team of the process has it
   std::atomic<bool> metered_{false};
   int process_;  // the pid that made it
+  std::atomic<std::uint64_t> seeds_{1};
+  std::unique_ptr<Profiler> profiler_;
   std::shared_ptr<Steered> steered_;
   std::unique_ptr<Governor> governor_;
 };

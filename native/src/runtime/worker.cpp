@@ -49,18 +49,25 @@ void Worker::main(Team& team, int rank) {
   team.seat(rank, this_thread());  // on its core before its memory is made
   const auto worker = std::make_unique<Worker>(team, rank);
   atl_rt_worker = worker.get();
-  worker->sit_down();
   team.announce(*worker);
   // The start may have failed elsewhere.
-  if (!team.stopping()) worker->switch_to_loop(nullptr);
+  if (!team.stopping()) {
+    worker->recorder_ = &team.profiler().recorder(rank);
+    worker->sit_down();
+    team.profiler().attach(rank);
+    worker->switch_to_loop(nullptr);
+    team.profiler().detach(rank);
+  }
   atl_rt_worker = nullptr;
   team.await_all_left();
 }
 
 void Worker::sit_down() {
-  placement_ = team.placement();
+  const bool first = std::exchange(placement_, team.placement()) == 0;
   const std::vector<int> cores = team.cores();
-  core_ = cores[static_cast<std::size_t>(rank)];
+  if (std::exchange(core_, cores[static_cast<std::size_t>(rank)]) != core_ && !first) {
+    recorder_->moved_to(core_);
+  }
   node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
   victims_ = victims(team.places, cores, rank);
   if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
@@ -69,7 +76,7 @@ void Worker::sit_down() {
 void Worker::switch_to(Fiber& to, After* after) {
   Fiber& from = *fiber_;
   fiber_ = &to;
-  counts.switches.add();
+  recorder_->switched();
   arrived(switch_fiber(from, to, *exceptions_, after));
 }
 
@@ -125,10 +132,11 @@ void Worker::run(Word word) {
     }
     return;
   }
-  counts.tasks.add();
   auto* const job = static_cast<detail::Job*>(pointer);
   context = job->context;
+  recorder_->job_begin(false);
   job->execute(job);
+  here()->recorder_->job_end();
 }
 
 // From here until this worker next looks for work. Direct switches between tasks that yield are
@@ -160,35 +168,32 @@ struct Yielding : After {
 }  // namespace
 
 void Worker::yield() {
-  counts.yields.add();
+  recorder_->yielded();
   Yielding yielding{{[](After* after) {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
-  const Word mine = tag;
-  detail::TaskContext* const own = context;
   const unsigned turn = ++yields_;
 
   if (turn % kFairness == 0) {
+    const Belongings belongings = leave();
     switch_to_loop(&yielding);
+    here()->take_up(belongings);
   } else {
     Word next = turn % kFreshTurn == 0 ? take_mine(deque.pop()) : 0;
     if (next == 0) next = take_mine(yielded_.pop());
     if (next == 0) next = take_mine(deque.pop());
     if (next == 0) return;
+    const Belongings belongings = leave();
     if (detail::kind_of(next) == detail::WordKind::fiber) {
       switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), &yielding);
     } else {
       switch_to_loop_with(next, &yielding);
     }
+    here()->take_up(belongings);
   }
-
-  Worker* const now = here();
-  now->tag = mine;
-  now->context = own;
-  if (now != this) now->counts.migrations.add();
 }
 
 void Worker::keep_yielded(Word word) {

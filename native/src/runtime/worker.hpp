@@ -22,6 +22,7 @@
 #include "atoll/runtime/victims.hpp"
 #include "fiber.hpp"
 #include "meter.hpp"
+#include "profiler/recorder.hpp"
 #include "team.hpp"
 #include "yield_queue.hpp"
 
@@ -62,6 +63,26 @@ class alignas(128) Worker : public detail::WorkerHead {
   Fiber& fiber() { return *fiber_; }
   int core() const { return core_; }
   const Meter& meter() const { return meter_; }
+  Recorder& recorder() { return *recorder_; }
+  // What a task that suspends leaves here and takes up again, perhaps elsewhere.
+  struct Belongings {
+    Worker* worker;
+    Word tag;
+    detail::TaskContext* context;
+    Section* section;
+  };
+  Belongings leave() {
+    Section* const section = recorder_->section_suspended();
+    recorder_->job_end();
+    return {this, tag, context, section};
+  }
+  void take_up(const Belongings& belongings) {
+    tag = belongings.tag;
+    context = belongings.context;
+    if (belongings.worker != this) recorder_->migrated_from(belongings.worker->rank);
+    recorder_->job_begin(true);
+    recorder_->section_resumed(belongings.section);
+  }
 
  private:
   static constexpr unsigned kFairness = 64;
@@ -91,6 +112,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   ExceptionGlobals* exceptions_ = nullptr;
   Word first_ = 0;  // what the loop begins with
 
+  Recorder* recorder_ = nullptr;
   Meter meter_;
   Meter::Key metered_ = 0;  // what is being metered; 0: nothing
   std::int64_t metered_since_ns_ = 0;

@@ -12,7 +12,7 @@
 //  - The owner waits for a thief who is inside already: for tens of ns, or until that thread is run
 //    again if it was preempted there. A thief that is only at its fence makes it wait too, so look
 //    at size_hint before.
-//  - push and rotate throw std::bad_alloc if the ring cannot grow, and have changed nothing then.
+//  - push throws std::bad_alloc if the ring cannot grow, and has changed nothing then.
 //
 // native/models/yield_queue.pml is the lock with store buffers; labels such as [owner-fence] are
 // the same in both.
@@ -46,13 +46,6 @@ class YieldQueue {
     if (size_hint() == 0) return 0;  // exact: only the owner adds
     const OwnerInside inside(*this);
     return size_hint() == 0 ? 0 : take();
-  }
-
-  // Owner. push(word), then pop(), at the price of one: what yielding does.
-  Word rotate(Word word) {
-    const OwnerInside inside(*this);
-    put(word);
-    return take();
   }
 
   // Any other thread. Takes the oldest words, at most half of them rounded up and as many as `into`

@@ -93,6 +93,9 @@ inline constexpr std::string_view kDefaultApproach = "adaptive";
 
 // `adaptive`, `arcas-2025`, `cache-size-centric`, `location-centric`, `static-distributed`,
 // `static-local`, `static:K` (K chiplets), `switchback`. Throws RuntimeFault for another name.
-ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name);
+// `seed`: of the coin by which `switchback`, and with it `adaptive`, orders its trials. Groups that
+// run side by side need different ones, or their trials would keep step and disturb each other.
+ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name,
+                                                        std::uint64_t seed = 1);
 
 }  // namespace atl

@@ -27,6 +27,7 @@ struct GroupOptions {
   int threads = 0;  // at most; 0: as many as the runtime has workers
   std::string approach = std::string(kDefaultApproach);
   std::shared_ptr<Approach> own_approach = {};  // the user's, instead of a named one
+  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
 };
 
 class ATOLL_EXPORT Group {
@@ -51,7 +52,7 @@ class ATOLL_EXPORT Group {
   // The ranks of the workers that may run its tasks now.
   std::vector<int> workers() const;
   int spread() const;
-  // Until the approach decides otherwise ('static:K' never does). RuntimeFault: out of bounds.
+  // From now on it is this, and the approach is no longer asked. RuntimeFault: out of bounds.
   void set_spread(int spread);
   // Why the spread is what it is, for people.
   std::string reason() const;

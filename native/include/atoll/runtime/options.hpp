@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,7 +42,15 @@ struct RuntimeOptions {
   std::shared_ptr<Approach> own_approach = {};  // the user's, instead of a named one
   std::chrono::milliseconds interval{100};      // between two decisions
   FillReader fills = {};                        // instead of the CPU's counters
+  FillLatency latency = {};                     // what fills cost here, where it is known
+  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
   StackOptions stacks = {};
+  // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.
+  // L3: by resctrl, with a monitoring group of its own while the runtime lives, where that may be
+  // made. A trace keeps the last so many events of each worker, 16 bytes each.
+  bool count_fills = true;
+  bool count_l3 = false;
+  std::size_t trace_events = 0;
 };
 
 }  // namespace atl

@@ -3,14 +3,16 @@
 
 namespace atl {
 
-// Indices are those of the runtime's Places: cores and chiplets dense from 0, nodes by OS index.
+// Workers by rank. The other indices are those of the runtime's Places: cores and chiplets dense from 0, nodes by OS index.
 struct Place {
-  enum class Kind { anywhere, core, chiplet, node, group };
+  enum class Kind { anywhere, worker, core, chiplet, node, group };
   Kind kind = Kind::anywhere;
   int index = 0;
   bool operator==(const Place&) const = default;
 };
 
+// The worker of this rank, wherever it sits.
+inline Place on_worker(int rank) { return {Place::Kind::worker, rank}; }
 // The worker that sits on this core when the task is spawned; should it move, the task goes along.
 inline Place on_core(int index) { return {Place::Kind::core, index}; }
 // Any worker that sits on this chiplet; if the controller leaves it without one, any worker.

@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "atoll/runtime/options.hpp"
+#include "atoll/runtime/placed_memory.hpp"
+#include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/task.hpp"
 
 namespace atl {
@@ -64,14 +66,24 @@ class ATOLL_EXPORT Runtime {
   const Places& places() const;
   // Where each worker sits now, by rank: an index of places().cores.
   std::vector<int> cores() const;
+  // Which node each worker sits on now, for arrays (memory.hpp). Those that are partitioned by
+  // worker follow the workers when these move.
+  NodeMap node_map() const;
   // What each worker has counted so far, by rank.
   std::vector<Counts> counts() const;
 
   // Over how many chiplets the workers are spread, and why; group.hpp for parts of them.
   int spread() const;
   std::string reason() const;
-  // Until the approach decides otherwise ('static:K' never does). RuntimeFault: out of bounds.
+  // From now on it is this, and the approach is no longer asked. RuntimeFault: out of bounds.
   void set_spread(int spread);
+
+  // What it did so far, per worker and code section (profile.hpp: also as a file). Some 50 us a
+  // worker for the caller; the workers go on.
+  Profile profile() const;
+  // The trace so far, for ui.perfetto.dev; of a runtime with trace_events. RuntimeFault: without,
+  // or the file cannot be written.
+  void write_trace(const std::string& path) const;
 
   runtime::Team& team() { return *team_; }  // the inside, for group.hpp and the like
 

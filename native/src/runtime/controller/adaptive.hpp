@@ -31,6 +31,7 @@ struct Stall {
 
 class Adaptive final : public Approach {
  public:
+  explicit Adaptive(std::uint64_t seed = 1) : without_counters_(seed) {}
   std::string name() const override { return "adaptive"; }
 
  protected:

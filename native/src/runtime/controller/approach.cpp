@@ -45,15 +45,15 @@ std::optional<int> static_spread(std::string_view name) {
 
 }  // namespace
 
-std::unique_ptr<Approach> approach_by_name(std::string_view name) {
+std::unique_ptr<Approach> approach_by_name(std::string_view name, std::uint64_t seed) {
   using namespace runtime;
-  if (name == "adaptive") return std::make_unique<Adaptive>();
+  if (name == "adaptive") return std::make_unique<Adaptive>(seed);
   if (name == "arcas-2025") return std::make_unique<Arcas2025>();
   if (name == "cache-size-centric") return std::make_unique<CacheSizeCentric>();
   if (name == "location-centric") return std::make_unique<LocationCentric>();
   if (name == "static-distributed") return std::make_unique<StaticDistributed>();
   if (name == "static-local") return std::make_unique<StaticLocal>();
-  if (name == "switchback") return std::make_unique<Switchback>();
+  if (name == "switchback") return std::make_unique<Switchback>(seed);
   if (const auto spread = static_spread(name)) return std::make_unique<StaticSpread>(*spread);
   throw RuntimeFault("no approach is called '" + std::string(name) +
                      "'; take adaptive, arcas-2025, cache-size-centric, location-centric, "

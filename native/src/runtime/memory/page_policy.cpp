@@ -112,11 +112,6 @@ PagePolicy& kernel_page_policy() {
   return *kernel;
 }
 
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
 std::size_t huge_page_bytes() {
   static const std::size_t bytes = [] {
     const std::string line = first_line("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");

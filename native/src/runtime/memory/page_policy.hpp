@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "../page_size.hpp"
+
 namespace atl::runtime {
 
 enum class Placement {
@@ -55,7 +57,6 @@ class PagePolicy {
 // Of the running kernel. Lives for ever.
 [[nodiscard]] PagePolicy& kernel_page_policy();
 
-[[nodiscard]] std::size_t page_bytes();
 // What a transparent huge page has; 2 MiB where the kernel does not say.
 [[nodiscard]] std::size_t huge_page_bytes();
 

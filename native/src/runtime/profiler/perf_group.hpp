@@ -42,20 +42,20 @@ class PerfGroup {
 };
 
 // What sections take their fills from; a seam for tests, as our machines have no counters.
-class FillReader {
+class CounterReader {
  public:
   // The counters of the calling worker now; nothing, if they cannot be read.
   [[nodiscard]] virtual std::optional<FillReading> read() const = 0;
 
  protected:
-  FillReader() = default;
-  FillReader(FillReader&&) = default;
-  FillReader& operator=(FillReader&&) = default;
-  ~FillReader() = default;
+  CounterReader() = default;
+  CounterReader(CounterReader&&) = default;
+  CounterReader& operator=(CounterReader&&) = default;
+  ~CounterReader() = default;
 };
 
 // The groups of a fill table on the calling thread.
-class FillCounters final : public FillReader {
+class FillCounters final : public CounterReader {
  public:
   // 0, or an errno: then nothing is counted.
   [[nodiscard]] int open(const FillTable& table);

@@ -59,6 +59,11 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
   for (WorkerCounts* own : counts) {
     workers_.push_back(std::make_unique<Worker>(*own, options.trace_events, start_ns_));
   }
+  if (options.l3) {
+    if (const auto mount = find_resctrl(read_text("/proc/self/mountinfo").value_or(""))) {
+      l3_.emplace(*mount, getpid(), gettid());
+    }
+  }
   if (!options.hardware) {
     no_fills_ = "n/a (the runtime was told not to count)";
     return;
@@ -72,9 +77,6 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
     }
   } else {
     no_fills_ = "n/a (no event encodings for this kind of CPU)";
-  }
-  if (const auto mount = find_resctrl(read_text("/proc/self/mountinfo").value_or(""))) {
-    l3_.emplace(*mount, getpid(), gettid());
   }
 }
 
@@ -183,7 +185,7 @@ void Profiler::add_remarks(Profile& profile) const {
         "fills: estimates (others use the counters, too: running_share); stop other profilers, or "
         "run 'sysctl kernel.nmi_watchdog=0'");
   }
-  if (!options_.hardware) return;
+  if (!options_.l3) return;
   if (!l3_) {
     profile.remarks.emplace_back(
         "l3: n/a (resctrl is not mounted); where the CPU has it, run 'mount -t resctrl resctrl "

@@ -24,7 +24,8 @@ namespace atl::runtime {
 
 struct ProfilerOptions {
   std::size_t trace_events = 0;  // kept for each worker, 16 bytes each; 0: no trace
-  bool hardware = true;          // count fills and read resctrl where that can be done
+  bool hardware = true;          // count fills where that can be done
+  bool l3 = false;               // read resctrl, which may want a monitoring group of its own
 };
 
 class Profiler {

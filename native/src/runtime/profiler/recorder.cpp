@@ -122,7 +122,7 @@ void Recorder::book_span(std::int64_t now) noexcept {
   span_book_ = nullptr;
 }
 
-void Recorder::set_fills(const FillReader* fills, const FillTable* table) noexcept {
+void Recorder::set_fills(const CounterReader* fills, const FillTable* table) noexcept {
   span_has_fills_ = false;
   fills_ = fills;
   table_ = table;

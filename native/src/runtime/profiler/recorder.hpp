@@ -100,7 +100,7 @@ class Recorder {
   Section* begin(Section& section);
   void end(Section& section);
   // Null to stop. `fills` and `table` must stay until then.
-  void set_fills(const FillReader* fills, const FillTable* table) noexcept;
+  void set_fills(const CounterReader* fills, const FillTable* table) noexcept;
   // Any thread; null: this worker was never in that section.
   [[nodiscard]] const SectionBook* book(int id) const noexcept {
     return books_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
@@ -137,7 +137,7 @@ class Recorder {
   std::int64_t span_begin_ns_ = 0;
   Counts span_counts_;
 
-  const FillReader* fills_ = nullptr;
+  const CounterReader* fills_ = nullptr;
   const FillTable* table_ = nullptr;
   bool span_has_fills_ = false;
   FillReading span_fills_;

@@ -28,10 +28,11 @@ class TaskContext {
   ATOLL_EXPORT std::stop_source stop_source();
   std::stop_token stop_token() { return stop_source().get_token(); }
 
-  // The slot of the task-local that is known by `key`: what `make` gave at the first call in this
-  // task. Values die with the task, the last made first. Any thread; `make` runs without a lock
-  // held, and what it made in vain is dropped.
-  ATOLL_EXPORT void* local(const void* key, void* (*make)(), void (*drop)(void*));
+  // The slot of the task-local that is known by `key`: what `make(maker)` gave at the first call
+  // in this task. Values die with the task, the last made first. Any thread; `make` runs without a
+  // lock held, and what it made in vain is dropped.
+  ATOLL_EXPORT void* local(const void* key, void* (*make)(void* maker), void* maker,
+                           void (*drop)(void*));
 
  private:
   struct Stop;

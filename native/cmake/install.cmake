@@ -1,0 +1,37 @@
+# What find_package(atoll) of other projects finds: the runtime's library and headers, the topology
+# library behind it, and a package description. `cmake --install BUILD --component runtime` puts
+# these there and nothing else.
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/atoll)
+
+set_target_properties(atoll-runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(atoll-topology PROPERTIES EXPORT_NAME topology)
+install(TARGETS atoll-runtime EXPORT atoll COMPONENT runtime)
+install(
+  DIRECTORY ${PROJECT_SOURCE_DIR}/native/include/atoll
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT runtime
+)
+
+install(
+  EXPORT atoll
+  NAMESPACE atoll::
+  FILE atollTargets.cmake
+  DESTINATION ${package_folder}
+  COMPONENT runtime
+)
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/atollConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/atollConfig.cmake
+  INSTALL_DESTINATION ${package_folder}
+)
+# Before 1.0 a minor version may change what programs are written against.
+write_basic_package_version_file(
+  ${CMAKE_CURRENT_BINARY_DIR}/atollConfigVersion.cmake COMPATIBILITY SameMinorVersion
+)
+install(
+  FILES ${CMAKE_CURRENT_BINARY_DIR}/atollConfig.cmake
+        ${CMAKE_CURRENT_BINARY_DIR}/atollConfigVersion.cmake
+  DESTINATION ${package_folder}
+  COMPONENT runtime
+)

@@ -1,0 +1,31 @@
+// A group: a part of the workers with a spread of its own, for one query among several.
+#include <algorithm>
+#include <atoll/runtime.hpp>
+#include <atomic>
+#include <cstdio>
+#include <vector>
+
+int main() {
+  // Four chiplets of two cores, whatever this machine has, so that there is something to choose.
+  const std::vector<int> cpus = atl::places_here().cores.front().cpus;
+  atl::Runtime runtime({.places = atl::synthetic_places("chiplet:4 core:2", cpus)});
+
+  atl::Group query(runtime, {.threads = 4, .approach = "static:2"});
+  query.set_spread(2);  // at once; an approach decides at the end of an interval
+  const std::vector<int> members = query.workers();
+  std::atomic<bool> right = members.size() == 4 && query.spread() == 2;
+
+  // What its tasks fork and spawn stays in the group, too.
+  query.run([&] {
+    atl::Scope scope;
+    for (int part = 0; part < 100; ++part) {
+      scope.fork([&] {
+        if (!std::ranges::count(members, atl::this_task::worker())) right = false;
+      });
+    }
+    scope.join();
+  });
+  std::printf("%zu workers on %d chiplets: %s\n", members.size(), query.spread(),
+              query.reason().c_str());
+  return right ? 0 : 1;
+}

@@ -1,0 +1,61 @@
+// A latch: waits until a count has come down to 0. Once.
+//
+//   atl::Latch loaded(parts);
+//   ... in each part's task: loaded.count_down();
+//   loaded.wait();
+//
+// Promises
+//  - What was written before a `count_down` is seen by who has waited.
+//  - Works from tasks and from threads that are no workers; may be destroyed as soon as every wait
+//    has returned, also while `count_down` has not.
+//  - count_down is one atomic operation, two for the last.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <stop_token>
+
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/export.hpp"
+
+namespace atl {
+
+class Latch {
+ public:
+  // RuntimeFault: below 0.
+  explicit Latch(std::ptrdiff_t count) : left_(count) {
+    if (count < 0) fault_below_zero();
+    if (count == 0) done_.set();
+  }
+  Latch(const Latch&) = delete;
+  Latch& operator=(const Latch&) = delete;
+
+  // RuntimeFault: more often than the count says.
+  void count_down(std::ptrdiff_t by = 1) {
+    // Acquire and release: the last one hands on what all wrote.
+    const std::ptrdiff_t before = left_.fetch_sub(by, std::memory_order_acq_rel);
+    if (before == by && by != 0) {
+      done_.set();
+    } else if (before < by) [[unlikely]] {
+      fault_below_zero();
+    }
+  }
+
+  bool try_wait() const { return done_.is_set(); }
+  void wait() { done_.wait(); }
+  // Whether the count has come to 0.
+  bool wait(const std::stop_token& stop) { return done_.wait(stop); }
+
+  void arrive_and_wait() {
+    count_down();
+    wait();
+  }
+
+ private:
+  [[noreturn]] ATOLL_EXPORT static void fault_below_zero();
+
+  std::atomic<std::ptrdiff_t> left_;
+  Event done_;
+};
+
+}  // namespace atl

@@ -1,0 +1,10 @@
+// The size of a page of this system, in bytes.
+#pragma once
+
+#include <cstddef>
+
+namespace atl::runtime {
+
+std::size_t page_bytes() noexcept;
+
+}  // namespace atl::runtime

@@ -1,0 +1,77 @@
+# Contexts, fibers, stacks, overflows; the same switch tests for aarch64 where the tools are there.
+enable_language(ASM)  # the tests of registers; where the library enables it is another folder
+add_executable(
+  runtime-context-tests
+  runtime_context_registers.S
+  runtime_context_test.cpp
+  runtime_fiber_test.cpp
+  runtime_gdb_test.cpp
+  runtime_overflow_test.cpp
+  runtime_stack_test.cpp
+)
+target_link_libraries(runtime-context-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
+if(ATOLL_CONTEXT STREQUAL boost)
+  target_compile_definitions(runtime-context-tests PRIVATE ATOLL_CONTEXT_BOOST)
+endif()
+gtest_discover_tests(runtime-context-tests PROPERTIES LABELS runtime)
+
+# aarch64 under qemu-user. Packages: g++-aarch64-linux-gnu, qemu-user, googletest (its sources:
+# there is no compiled one for another architecture).
+find_program(ATOLL_AARCH64_CXX aarch64-linux-gnu-g++)
+find_program(ATOLL_QEMU_AARCH64 qemu-aarch64)
+find_path(ATOLL_GTEST_SOURCE src/gtest-all.cc PATHS /usr/src/googletest/googletest)
+if(CMAKE_CXX_FLAGS MATCHES sanitize
+   OR NOT ATOLL_AARCH64_CXX
+   OR NOT ATOLL_QEMU_AARCH64
+   OR NOT ATOLL_GTEST_SOURCE
+)
+  message(STATUS "aarch64 under qemu-user: not tested here (packages, or a sanitizer build)")
+  return()
+endif()
+
+set(aarch64_flags -std=c++20 -O2 -g -pthread -I${ATOLL_GTEST_SOURCE}
+                  -I${ATOLL_GTEST_SOURCE}/include
+)
+set(aarch64_gtest ${CMAKE_CURRENT_BINARY_DIR}/aarch64_gtest.o)
+add_custom_command(
+  OUTPUT ${aarch64_gtest}
+  COMMAND ${ATOLL_AARCH64_CXX} ${aarch64_flags} -c ${ATOLL_GTEST_SOURCE}/src/gtest-all.cc -o
+          ${aarch64_gtest}
+  COMMENT "GoogleTest for aarch64"
+  VERBATIM
+)
+
+set(runtime_source ${PROJECT_SOURCE_DIR}/native/src/runtime)
+set(aarch64_sources
+    ${runtime_source}/context_aarch64.S
+    ${runtime_source}/fiber.cpp
+    ${runtime_source}/page_size.cpp
+    ${runtime_source}/stack.cpp
+    ${runtime_source}/stack_chunk.cpp
+    ${runtime_source}/stack_guard.cpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_registers.S
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_test.cpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_fiber_test.cpp
+)
+add_custom_command(
+  OUTPUT runtime-context-aarch64
+  COMMAND
+    ${ATOLL_AARCH64_CXX} ${aarch64_flags} -Wall -Wextra -Wconversion -Werror
+    -I${runtime_source} -I${PROJECT_SOURCE_DIR}/native/include ${aarch64_sources}
+    ${ATOLL_GTEST_SOURCE}/src/gtest_main.cc ${aarch64_gtest} -o
+    ${CMAKE_CURRENT_BINARY_DIR}/runtime-context-aarch64
+  DEPENDS ${aarch64_sources} ${aarch64_gtest} runtime_fiber_parts.hpp
+          ${runtime_source}/context.hpp ${runtime_source}/context_aarch64.hpp
+          ${runtime_source}/fiber.hpp ${runtime_source}/stack.hpp
+          ${runtime_source}/stack_chunk.hpp ${runtime_source}/stack_guard.hpp
+  COMMENT "Switch tests for aarch64"
+  VERBATIM
+)
+add_custom_target(
+  runtime-context-aarch64-tests ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/runtime-context-aarch64
+)
+add_test(NAME "runtime_context (aarch64 under qemu-user)"
+         COMMAND ${ATOLL_QEMU_AARCH64} -L /usr/aarch64-linux-gnu
+                 ${CMAKE_CURRENT_BINARY_DIR}/runtime-context-aarch64
+)
+set_tests_properties("runtime_context (aarch64 under qemu-user)" PROPERTIES LABELS "runtime")
