@@ -24,6 +24,7 @@ export NO_MKDOCS_2_WARNING := 1
 # hwloc and numactl are what tests and `make perf` compare with.
 SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
     nlohmann-json3-dev libgtest-dev hwloc numactl
+TEST_PACKAGES := spin
 BROWSER_PACKAGES := chromium chromium-driver
 
 NATIVE_SOURCES := $(shell find native CMakeLists.txt CMakePresets.json -type f 2>/dev/null)
@@ -85,6 +86,7 @@ native = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) 
 
 .PHONY: test
 test: setup  ## Unit, golden and property tests, native release tests, all engines
+	@tools/system_packages $(TEST_PACKAGES)
 	@rm -rf $(RESULTS)/test && mkdir -p $(RESULTS)/test
 	@$(MAKE) --no-print-directory jdk || true
 	@$(MAKE) --no-print-directory postgresql || true
@@ -148,6 +150,13 @@ test-long: setup jdk  ## Tests that take long: TPC-H answers at scale factor 1; 
 	@rm -rf $(RESULTS)/test-long && mkdir -p $(RESULTS)/test-long
 	-$(BIN)/pytest tests -m long --junit-xml=$(RESULTS)/test-long/long.xml
 	@$(BIN)/python -m tools.test_summary --want long $(RESULTS)/test-long
+
+# Spin tries every interleaving of the runtime's queues and of its sleep; with a fence taken away it
+# has to find the fault.
+.PHONY: models
+models: setup  ## Check the models of the runtime's queues and parking (spin)
+	@tools/system_packages $(TEST_PACKAGES)
+	$(BIN)/python -m tools.check_models
 
 # ---- Checks ------------------------------------------------------------------------------
 

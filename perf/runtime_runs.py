@@ -103,6 +103,8 @@ def run(subject: Subject, kernel: str, threads: int, least_s: float) -> Run:
         raise WrongAnswer(
             f"{subject.name}: {wanted}/{threads}: exit status {done.returncode}: {last}"
         )
+    if not done.stdout.strip():
+        raise WrongAnswer(f"{subject.name}: has no kernel {wanted}/{threads}")
     return run_of(done.stdout, wanted, threads)
 
 

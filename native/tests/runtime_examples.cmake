@@ -6,7 +6,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   add_test(
     NAME runtime_examples_build
     COMMAND
-      ${CMAKE_COMMAND} -E env -i PATH=/usr/bin:/bin # nothing of ours in the environment
+      env -i PATH=/usr/bin:/bin # nothing of ours in the environment
       ${CMAKE_COMMAND} -D ATOLL_BUILD=${CMAKE_BINARY_DIR} -D SOURCE=${examples} -D
       BUILD=${examples_build} -D GENERATOR=${CMAKE_GENERATOR} -D MAKE=${CMAKE_MAKE_PROGRAM} -D
       CC=${CMAKE_C_COMPILER} -D CXX=${CMAKE_CXX_COMPILER} -P
@@ -16,7 +16,11 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   file(GLOB sources CONFIGURE_DEPENDS ${examples}/*.c ${examples}/*.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
-    add_test(NAME runtime_example.${name} COMMAND ${examples_build}/${name} WORKING_DIRECTORY ${examples_build})
+    add_test(
+      NAME runtime_example.${name}
+      COMMAND ${examples_build}/${name}
+      WORKING_DIRECTORY ${examples_build}
+    )
     set_tests_properties(runtime_example.${name} PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120)
   endforeach()
 endif()

@@ -143,6 +143,7 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   sample.min_spread = steered.min_spread;
   sample.max_spread = steered.max_spread;
   sample.threads = steered.threads;
+  sample.chiplet_l3_bytes = team_.places.chiplet_l3_bytes;
   sample.working_set_bytes = steered.working_set_bytes;
   sample.latency = latency_;
 

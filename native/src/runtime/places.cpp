@@ -107,6 +107,7 @@ Places rebuilt(const Places& places, const std::vector<Core>& cores) {
     chiplets.insert(core.chiplet);
   }
   Places made = runtime::build_places(raw);
+  made.chiplet_l3_bytes = places.chiplet_l3_bytes;
   made.chiplet_levels.clear();
   for (const int from : chiplets) {
     std::vector<int>& row = made.chiplet_levels.emplace_back();

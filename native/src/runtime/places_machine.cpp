@@ -53,6 +53,11 @@ class MachineReader {
     return found;
   }
 
+  // 0 where a chiplet's is not known.
+  [[nodiscard]] std::uint64_t smallest_l3_bytes() const {
+    return l3_bytes_.empty() ? 0 : *std::ranges::min_element(l3_bytes_);
+  }
+
  private:
   void read_chiplets() {
     int index = 0;
@@ -62,6 +67,9 @@ class MachineReader {
           input_.fail("CPU " + std::to_string(cpu) + " is in two chiplets");
         }
       }
+      const Json& bytes = input_.member(chiplet, "l3_bytes");
+      if (!bytes.is_number_unsigned()) input_.fail("'l3_bytes' is not a number");
+      l3_bytes_.push_back(bytes.get<std::uint64_t>());
       ++index;
     }
   }
@@ -104,6 +112,7 @@ class MachineReader {
   }
 
   JsonInput input_;
+  std::vector<std::uint64_t> l3_bytes_;  // of the chiplets
   std::map<int, int> chiplet_of_cpu_;
   std::map<int, int> node_of_cpu_;
   int first_node_ = -1;
@@ -112,7 +121,10 @@ class MachineReader {
 }  // namespace
 
 Places places_from_machine(std::string_view machine_json) {
-  return runtime::build_places(MachineReader(machine_json).cores());
+  const MachineReader machine(machine_json);
+  Places places = runtime::build_places(machine.cores());
+  places.chiplet_l3_bytes = machine.smallest_l3_bytes();
+  return places;
 }
 
 }  // namespace atl

@@ -12,6 +12,7 @@
 // most 8192 cores (the most CPUs of an x86 Linux) and 1024 chiplets (their distances are a square).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -43,6 +44,7 @@ struct Core {
 struct Places {
   std::vector<Core> cores;
   std::vector<std::vector<int>> chiplet_levels;
+  std::uint64_t chiplet_l3_bytes = 0;  // of the chiplet with the smallest L3; 0: not known
   bool operator==(const Places&) const = default;
 
   // How many.

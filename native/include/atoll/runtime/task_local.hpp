@@ -20,6 +20,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "atoll/runtime/detail/task_context.hpp"
@@ -42,7 +43,7 @@ class TaskLocal {
       : make_([] { return std::make_unique<T>(); }) {}
 
   template <class F>
-    requires std::constructible_from<T, std::invoke_result_t<const F&>>
+    requires std::is_invocable_r_v<T, const F&>
   explicit TaskLocal(F initial)
       : make_([initial = std::move(initial)] { return std::unique_ptr<T>(new T(initial())); }) {}
 

@@ -1,0 +1,12 @@
+# What stands on the scheduler: waiting, time, blocking sections, task-locals, loops, coroutines.
+add_executable(
+  runtime-api-tests
+  runtime_blocking_test.cpp
+  runtime_coroutine_test.cpp
+  runtime_parallel_test.cpp
+  runtime_sync_test.cpp
+  runtime_task_local_test.cpp
+  runtime_time_test.cpp
+)
+target_link_libraries(runtime-api-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
+gtest_discover_tests(runtime-api-tests PROPERTIES TIMEOUT 120)

@@ -1,0 +1,110 @@
+// Task-locals: whose value it is, when it is made and when it goes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "atoll/runtime/all_do.hpp"
+#include "atoll/runtime/fork.hpp"
+#include "atoll/runtime/parallel.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/task_local.hpp"
+#include "atoll/runtime/this_task.hpp"
+#include "runtime_parts.hpp"
+
+namespace {
+
+using atl::test::with_workers;
+
+class TaskLocals : public testing::TestWithParam<int> {
+ protected:
+  atl::Runtime runtime{with_workers(GetParam())};
+};
+
+TEST_P(TaskLocals, EachTaskHasItsOwnAcrossSuspensions) {
+  atl::TaskLocal<int> local;
+  atl::TaskLocal<std::string> text([] { return std::string("fresh"); });
+  std::atomic<int> wrong = 0;
+  std::vector<atl::Task<>> tasks;
+  for (int each = 0; each < 50; ++each) {
+    tasks.push_back(runtime.spawn([&, each] {
+      wrong += local.get() == 0 && *text == "fresh" ? 0 : 1;
+      *local = each;
+      text->append(std::to_string(each));
+      for (int times = 0; times < 10; ++times) {
+        atl::yield();
+        wrong += *local == each && *text == "fresh" + std::to_string(each) ? 0 : 1;
+      }
+    }));
+  }
+  for (atl::Task<>& task : tasks) task.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(TaskLocals, ForksAndLoopsShareTheirParents) {
+  atl::TaskLocal<std::atomic<int>> count;
+  const int seen = runtime.run([&] {
+    *count = 100;
+    auto child = atl::fork([&] { ++*count; });
+    child.join();
+    atl::parallel_for(0, 1000, [&](int) { ++*count; });
+    atl::all_do([&](int) { ++*count; });
+    auto spawned = atl::spawn([&] { return ++*count; });
+    EXPECT_EQ(spawned.join(), 1);
+    return count->load();
+  });
+  EXPECT_EQ(seen, 1101 + GetParam());
+}
+
+struct Counted {
+  explicit Counted(int& alive) : alive_(&alive) { ++*alive_; }
+  Counted(const Counted&) = delete;
+  ~Counted() { --*alive_; }
+  int* alive_;
+};
+
+TEST_P(TaskLocals, ValuesGoWithTheirTask) {
+  int alive = 0;
+  atl::TaskLocal<Counted> local([&] { return Counted(alive); });
+  runtime.run([&] {
+    EXPECT_EQ(local->alive_, &alive);
+    EXPECT_EQ(alive, 1);
+  });
+  EXPECT_EQ(alive, 0);
+  std::thread([&] {
+    local.get();
+    EXPECT_EQ(alive, 1);
+  }).join();
+  EXPECT_EQ(alive, 0);
+}
+
+TEST_P(TaskLocals, AnInitialFunctionThatThrowsIsAskedAgain) {
+  int calls = 0;
+  atl::TaskLocal<int> local([&] {
+    if (++calls == 1) throw std::out_of_range("first");
+    return 7;
+  });
+  runtime.run([&] {
+    EXPECT_THROW(local.get(), std::out_of_range);
+    EXPECT_EQ(local.get(), 7);
+    EXPECT_EQ(local.get(), 7);
+  });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(TaskLocals, AThreadThatIsNoWorkerHasItsOwn) {
+  atl::TaskLocal<int> local([] { return 1; });
+  local.get() = 5;
+  std::thread([&] { EXPECT_EQ(local.get(), 1); }).join();
+  runtime.run([&] { EXPECT_EQ(local.get(), 1); });
+  EXPECT_EQ(local.get(), 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, TaskLocals, testing::Values(1, 2, 8),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+}  // namespace
