@@ -24,7 +24,8 @@ export NO_MKDOCS_2_WARNING := 1
 # hwloc and numactl are what tests and `make perf` compare with.
 SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
     nlohmann-json3-dev libgtest-dev hwloc numactl
-TEST_PACKAGES := spin
+TEST_PACKAGES := spin gdb g++-aarch64-linux-gnu qemu-user libboost-context-dev
+PEER_PACKAGES := libbenchmark-dev libboost-fiber-dev libtbb-dev
 BROWSER_PACKAGES := chromium chromium-driver
 
 NATIVE_SOURCES := $(shell find native CMakeLists.txt CMakePresets.json -type f 2>/dev/null)
@@ -185,16 +186,21 @@ docs: setup  ## Generate the file formats' pages and build the site into site/
 
 # ---- Speed -------------------------------------------------------------------------------
 
+.PHONY: peers
+peers:
+	@tools/system_packages $(PEER_PACKAGES)
+
 .PHONY: perf
-perf: setup  ## Compare Atoll's own code with its peers; prints a line for each bar
+perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-exec perf-inspect perf-plan perf-probe
+.PHONY: perf-exec perf-inspect perf-plan perf-probe perf-runtime
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
-perf-exec perf-inspect perf-plan perf-probe:
+perf-runtime: setup peers  ## The same for the task runtime beside oneTBB, OpenMP, Boost.Fiber
+perf-exec perf-inspect perf-plan perf-probe perf-runtime:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -283,7 +284,7 @@ def _say_bar(kernel: Kernel, bar: Bar, ns: dict[str, Seconds], report: Report) -
         return  # said at the beginning
     peer = min(there, key=lambda name: float(np.median(ns[name])))
     to_peer = ratio(ns[ATOLL.name], ns[peer])
-    name = f"{kernel.label}-to-{peer.lower().replace(', ', '-').replace(' ', '-')}-ratio"
+    name = f"{kernel.label}-to-{re.sub(r'[^a-z0-9]+', '-', peer.lower())}-ratio"
     note(f"{kernel.name}, {_workers(kernel.threads)}: atoll over {peer} {to_peer}")
     if bar.most is None:
         holds = no_slower(name, to_peer)

@@ -25,7 +25,8 @@ class Blocking : public testing::TestWithParam<int> {
 };
 
 TEST_P(Blocking, GivesTheValueOfAThreadThatIsNoWorker) {
-  const bool outside = runtime.run([] { return atl::blocking([] { return !atl::this_task::inside(); }); });
+  const bool outside =
+      runtime.run([] { return atl::blocking([] { return !atl::this_task::inside(); }); });
   EXPECT_TRUE(outside);
   auto owner = runtime.run([] { return atl::blocking([] { return std::make_unique<int>(7); }); });
   EXPECT_EQ(*owner, 7);

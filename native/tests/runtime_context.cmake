@@ -15,6 +15,35 @@ if(ATOLL_CONTEXT STREQUAL boost)
 endif()
 gtest_discover_tests(runtime-context-tests PROPERTIES LABELS runtime)
 
+# The portable fallback, in the same tests. Package: libboost-context-dev.
+set(runtime_source ${PROJECT_SOURCE_DIR}/native/src/runtime)
+find_package(Boost 1.71 QUIET COMPONENTS context)
+if(Boost_FOUND)
+  add_executable(
+    runtime-context-boost-tests
+    runtime_context_test.cpp
+    runtime_fiber_test.cpp
+    ${runtime_source}/context_boost.cpp
+    ${runtime_source}/fiber.cpp
+    ${runtime_source}/page_size.cpp
+    ${runtime_source}/stack.cpp
+    ${runtime_source}/stack_chunk.cpp
+    ${runtime_source}/stack_guard.cpp
+  )
+  target_compile_definitions(runtime-context-boost-tests PRIVATE ATOLL_CONTEXT_BOOST)
+  target_include_directories(
+    runtime-context-boost-tests PRIVATE ${runtime_source} ${PROJECT_SOURCE_DIR}/native/include
+  )
+  target_link_libraries(
+    runtime-context-boost-tests PRIVATE atoll-flags Boost::context GTest::gtest_main
+  )
+  gtest_discover_tests(
+    runtime-context-boost-tests TEST_PREFIX boost. PROPERTIES LABELS runtime
+  )
+else()
+  message(STATUS "Boost.Context: not tested here (libboost-context-dev)")
+endif()
+
 # aarch64 under qemu-user. Packages: g++-aarch64-linux-gnu, qemu-user, googletest (its sources:
 # there is no compiled one for another architecture).
 find_program(ATOLL_AARCH64_CXX aarch64-linux-gnu-g++)
@@ -41,7 +70,6 @@ add_custom_command(
   VERBATIM
 )
 
-set(runtime_source ${PROJECT_SOURCE_DIR}/native/src/runtime)
 set(aarch64_sources
     ${runtime_source}/context_aarch64.S
     ${runtime_source}/fiber.cpp

@@ -60,7 +60,8 @@ TEST_P(Parallel, RangesOfAnyKind) {
     using Limits = std::numeric_limits<std::int64_t>;
     std::atomic<int> pieces = 0;
     atl::parallel_for(
-        Limits::min(), Limits::max(), [&](std::int64_t first, std::int64_t last) {
+        Limits::min(), Limits::max(),
+        [&](std::int64_t first, std::int64_t last) {
           EXPECT_LT(first, last);
           ++pieces;
         },
@@ -75,7 +76,8 @@ TEST_P(Parallel, PiecesTileTheRangeAndHoldTheGrain) {
     std::vector<std::atomic<int>> hit(3333);
     std::atomic<int> small = 0;
     atl::parallel_for(
-        std::size_t{0}, hit.size(), [&](std::size_t first, std::size_t last) {
+        std::size_t{0}, hit.size(),
+        [&](std::size_t first, std::size_t last) {
           small += last - first < 10 ? 1 : 0;
           for (; first < last; ++first) ++hit[first];
         },
@@ -88,12 +90,18 @@ TEST_P(Parallel, PiecesTileTheRangeAndHoldTheGrain) {
 TEST_P(Parallel, LoopsInsideLoopsInsideTasks) {
   std::atomic<int> count = 0;
   auto one = runtime.spawn([&] {
-    atl::parallel_for(0, 30, [&](int) {
-      atl::parallel_for(0, 30, [&](int) {
-        ++count;
-        if (count % 50 == 0) atl::yield();
-      }, 1);
-    }, 1);
+    atl::parallel_for(
+        0, 30,
+        [&](int) {
+          atl::parallel_for(
+              0, 30,
+              [&](int) {
+                ++count;
+                if (count % 50 == 0) atl::yield();
+              },
+              1);
+        },
+        1);
   });
   auto two = runtime.spawn([&] { atl::parallel_for(0, 100, [&](int) { ++count; }); });
   one.join();
@@ -106,10 +114,13 @@ TEST_P(Parallel, BodiesMayWaitForOtherTasks) {
   std::atomic<int> count = 0;
   runtime.run([&] {
     auto setter = atl::spawn([&] { event.set(); });
-    atl::parallel_for(0, 100, [&](int) {
-      event.wait();
-      ++count;
-    }, 1);
+    atl::parallel_for(
+        0, 100,
+        [&](int) {
+          event.wait();
+          ++count;
+        },
+        1);
     setter.join();
   });
   EXPECT_EQ(count, 100);
@@ -119,10 +130,13 @@ TEST_P(Parallel, AnExceptionComesOutAndLeavesTheRestOut) {
   std::atomic<int> begun = 0;
   const auto run = [&] {
     runtime.run([&] {
-      atl::parallel_for(0, 1'000'000, [&](int) {
-        ++begun;
-        throw std::out_of_range("body");
-      }, 1);
+      atl::parallel_for(
+          0, 1'000'000,
+          [&](int) {
+            ++begun;
+            throw std::out_of_range("body");
+          },
+          1);
     });
   };
   EXPECT_THROW(run(), std::out_of_range);
@@ -175,8 +189,8 @@ TEST_P(Parallel, SumsOfFloatingPointAreTheSameEachTime) {
 TEST_P(Parallel, AnExceptionOfAReductionComesOut) {
   EXPECT_THROW(runtime.run([] {
     return atl::parallel_reduce(
-        0, 1000, 0,
-        [](int i) { return i == 500 ? throw std::out_of_range("map") : i; }, std::plus<>());
+        0, 1000, 0, [](int i) { return i == 500 ? throw std::out_of_range("map") : i; },
+        std::plus<>());
   }),
                std::out_of_range);
 }

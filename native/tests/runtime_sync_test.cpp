@@ -1,5 +1,5 @@
-// Event, latch, barrier, mutex and condition variable: from tasks, from threads that are no workers,
-// and across both; with stop tokens; and that they may go as soon as the wait is over.
+// Event, latch, barrier, mutex and condition variable: from tasks, from threads that are no
+// workers, and across both; with stop tokens; and that they may go as soon as the wait is over.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::chrono::seconds kLongestSleep(1);
 
+// Stacks for each node that keep their memory while nothing runs: what a burst of tasks will want
+// first. A stack that was little used has a page or two.
+constexpr std::size_t kIdleStacks = 256;
+
 // What a user's reader says, as the profiler would.
 FillCounts counts_of(const Fills& fills) {
   FillCounts counts;
@@ -39,7 +43,11 @@ Fills sum(const Fills& a, const Fills& b) {
 }  // namespace
 
 Governor::Governor(Team& team, const RuntimeOptions& options)
-    : team_(team), interval_(options.interval), fills_(options.fills), latency_(options.latency), traces_(options.trace_events > 0) {
+    : team_(team),
+      interval_(options.interval),
+      fills_(options.fills),
+      latency_(options.latency),
+      traces_(options.trace_events > 0) {
   thread_ = std::thread([this] { main(); });
 }
 
@@ -97,6 +105,7 @@ void Governor::main() {
   std::unique_lock lock(mutex_);
   std::chrono::nanoseconds pause = interval_;
   Clock::time_point last = Clock::now();
+  bool was_busy = false;
   while (!ending_) {
     const std::size_t known = steered_.size();
     changed_.wait_for(lock, pause, [&] { return ending_ || moved_ || steered_.size() > known; });
@@ -108,9 +117,13 @@ void Governor::main() {
     follow_mask();
     const bool busy = tick(elapsed_s);
     if (moved_) rehome(lock);
+    if (was_busy && !busy) team_.stacks.trim(kIdleStacks);
+    was_busy = busy;
     pause = busy && !steered_.empty()
                 ? interval_
-                : std::clamp<std::chrono::nanoseconds>(2 * pause, interval_, std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
+                : std::clamp<std::chrono::nanoseconds>(
+                      2 * pause, interval_,
+                      std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
   }
 }
 
@@ -172,7 +185,8 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   }
   steered.fills_before = std::move(fills);
   for (const auto& [key, type] : work) {
-    const TypeWork before = steered.work_before.contains(key) ? steered.work_before[key] : TypeWork{};
+    const TypeWork before =
+        steered.work_before.contains(key) ? steered.work_before[key] : TypeWork{};
     if (type.units > before.units) {
       sample.work.push_back({key, type.units - before.units, type.busy_s - before.busy_s});
     }

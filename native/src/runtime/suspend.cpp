@@ -88,8 +88,7 @@ void resume(Waiter handle) {
   void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
   Worker* const worker = Worker::here();
   switch (static_cast<Kind>(bits & kKind)) {
-    case Kind::thread:
-      return resume_thread(static_cast<WaitingThread*>(pointer));
+    case Kind::thread: return resume_thread(static_cast<WaitingThread*>(pointer));
     case Kind::fiber: {
       const Fiber& fiber = *static_cast<Fiber*>(pointer);
       Team& team = team_of(fiber);
@@ -97,7 +96,7 @@ void resume(Waiter handle) {
       if (worker != nullptr && &worker->team == &team) {
         worker->make_ready(word);
       } else {
-        team.inject(word);
+        team.inject_as_visitor(word);
       }
       return;
     }

@@ -56,7 +56,10 @@ Team::Team(const RuntimeOptions& options)
       core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
       domains(core_of_worker_.size()),
       parking(static_cast<int>(core_of_worker_.size())),
-      stacks({options.stacks.bytes, options.stacks.kind == atl::StackOptions::Kind::slab ? StackKind::slab : StackKind::guarded}, places.nodes()),
+      stacks({options.stacks.bytes, options.stacks.kind == atl::StackOptions::Kind::slab
+                                        ? StackKind::slab
+                                        : StackKind::guarded},
+             places.nodes()),
       nodes_(places.nodes()),
       workers_(core_of_worker_.size()),
       thread_of_worker_(core_of_worker_.size()),
@@ -74,7 +77,8 @@ Team::Team(const RuntimeOptions& options)
   for (std::size_t node = 0; node < nodes_.size(); ++node) domains.add({});
   update_members();
   steered_ = std::make_shared<Steered>();
-  steered_->approach = options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
+  steered_->approach =
+      options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
   steered_->threads = size();
   steered_->working_set_bytes = options.working_set_bytes;
   steered_->workers = [this] { return everybody_; };
@@ -112,9 +116,7 @@ Team::Team(const RuntimeOptions& options)
   governor_->add(steered_);
 }
 
-std::uint64_t Team::next_seed() {
-  return seeds_.fetch_add(1, std::memory_order_relaxed);
-}
+std::uint64_t Team::next_seed() { return seeds_.fetch_add(1, std::memory_order_relaxed); }
 
 Team::~Team() {
   if (getpid() != process_) {
@@ -123,11 +125,14 @@ Team::~Team() {
     static_cast<void>(governor_.release());
     return;
   }
-  for (auto pause = std::chrono::microseconds(50); tasks_left(); pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
+  for (auto pause = std::chrono::microseconds(50); tasks_left();
+       pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
     std::this_thread::sleep_for(pause);
   }
   governor_.reset();  // it looks at workers
   stop();
+  // Acquire: they are through with all that goes now. Some instructions, but for preemption.
+  while (visitors_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
 void Team::stop() noexcept {
@@ -197,7 +202,8 @@ void Team::place(int spread) {
   for (const int rank : everybody_) {
     const auto at = static_cast<std::size_t>(rank);
     if (std::exchange(core_of_worker_[at], cores[at]) == cores[at]) continue;
-    if (pins) bind_thread(thread_of_worker_[at], places.cores[static_cast<std::size_t>(cores[at])].cpus);
+    if (pins)
+      bind_thread(thread_of_worker_[at], places.cores[static_cast<std::size_t>(cores[at])].cpus);
   }
   update_members();
   placement_.fetch_add(1, std::memory_order_acq_rel);
@@ -207,8 +213,8 @@ void Team::update_members() {
   std::vector<std::vector<int>> on_chiplet(static_cast<std::size_t>(places.chiplets()));
   std::vector<std::vector<int>> on_node(nodes_.size());
   for (const int rank : everybody_) {
-    const Core& core = places.cores[static_cast<std::size_t>(
-        core_of_worker_[static_cast<std::size_t>(rank)])];
+    const Core& core =
+        places.cores[static_cast<std::size_t>(core_of_worker_[static_cast<std::size_t>(rank)])];
     on_chiplet[static_cast<std::size_t>(core.chiplet)].push_back(rank);
     const auto node = std::lower_bound(nodes_.begin(), nodes_.end(), core.node) - nodes_.begin();
     on_node[static_cast<std::size_t>(node)].push_back(rank);
@@ -228,8 +234,7 @@ Word Team::tag_of(Place place) const {
   };
   const auto shifted = [](std::size_t number) { return Word{number} << detail::kDomainShift; };
   switch (place.kind) {
-    case Place::Kind::anywhere:
-      return 0;
+    case Place::Kind::anywhere: return 0;
     case Place::Kind::worker:
       if (place.index < 0 || place.index >= size()) {
         return fault("worker", "it has " + std::to_string(size()) + ", from 0");
@@ -239,8 +244,7 @@ Word Team::tag_of(Place place) const {
       const std::lock_guard lock(placing_);
       const auto at = std::find(core_of_worker_.begin(), core_of_worker_.end(), place.index);
       if (at == core_of_worker_.end()) return fault("worker on core", "see Runtime::cores()");
-      return shifted(first_worker_domain_ +
-                     static_cast<std::size_t>(at - core_of_worker_.begin()));
+      return shifted(first_worker_domain_ + static_cast<std::size_t>(at - core_of_worker_.begin()));
     }
     case Place::Kind::chiplet:
       if (place.index < 0 || place.index >= places.chiplets()) {
@@ -252,10 +256,15 @@ Word Team::tag_of(Place place) const {
       if (at == nodes_.end() || *at != place.index) return fault("node", "see Places::nodes()");
       return shifted(first_node_domain_ + static_cast<std::size_t>(at - nodes_.begin()));
     }
-    case Place::Kind::group:
-      return shifted(static_cast<std::size_t>(place.index));
+    case Place::Kind::group: return shifted(static_cast<std::size_t>(place.index));
   }
   __builtin_unreachable();
+}
+
+void Team::inject_as_visitor(Word word) {
+  visitors_.fetch_add(1, std::memory_order_relaxed);  // ordered by the task, which is not yet out
+  inject(word);
+  visitors_.fetch_sub(1, std::memory_order_release);
 }
 
 void Team::inject(Word word) {

@@ -41,6 +41,9 @@ class Team {
   // Makes a task ready from a thread that is no worker of this team, or for a domain that the
   // calling worker is not in.
   void inject(Word word);
+  // The same for threads that do not keep the team alive, once the task is on its way and may be
+  // the last one: those that resume a task of another team's or of none.
+  void inject_as_visitor(Word word);
 
   // The domain of a place, shifted. RuntimeFault.
   Word tag_of(Place place) const;
@@ -76,7 +79,7 @@ class Team {
   std::atomic<std::uint64_t> spawned_outside{0};
 
   const Places places;
-  const bool pins;  // whether workers are bound to their cores
+  const bool pins;      // whether workers are bound to their cores
   const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
 
  private:
@@ -118,7 +121,8 @@ class Team {
   std::latch opened_{1};  // everybody is known, and there is a profiler
   std::latch left_;
   std::atomic<bool> stopping_{false};
-  const int number_;  // no other team of the process has it
+  std::atomic<int> visitors_{0};  // threads inside inject_as_visitor
+  const int number_;              // no other team of the process has it
   std::atomic<bool> metered_{false};
   int process_;  // the pid that made it
   std::atomic<std::uint64_t> seeds_{1};

@@ -46,8 +46,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   Team& team;
   const int rank;
 
-  // Leaves the running fiber for `to`.
-  void switch_to(Fiber& to, After* after);
+  // Leaves the running fiber for `to`. Never inlined: fiber.hpp says why.
+  [[gnu::noinline]] void switch_to(Fiber& to, After* after);
   // Leaves it for a loop, which then looks for work.
   void switch_to_loop(After* after);
   // As switch_to_loop, but the loop begins with `word`.

@@ -26,7 +26,7 @@ namespace atl {
 struct GroupOptions {
   int threads = 0;  // at most; 0: as many as the runtime has workers
   std::string approach = std::string(kDefaultApproach);
-  std::shared_ptr<Approach> own_approach = {};  // the user's, instead of a named one
+  std::shared_ptr<Approach> own_approach = {};          // the user's, instead of a named one
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
 };
 
@@ -43,7 +43,7 @@ class ATOLL_EXPORT Group {
     return runtime_.spawn(place(), std::forward<F>(function));
   }
   template <std::invocable F>
-  auto run(F&& function) {
+  decltype(auto) run(F&& function) {
     return spawn(std::forward<F>(function)).join();
   }
 

@@ -43,7 +43,7 @@ class ATOLL_EXPORT Runtime {
 
   // Calls the function as a task and waits for it; its value, or what it threw.
   template <std::invocable F>
-  auto run(F&& function) {
+  decltype(auto) run(F&& function) {
     return spawn(std::forward<F>(function)).join();
   }
 

@@ -174,8 +174,8 @@ template <std::invocable F>
   Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
   worker->spawned.add();
   if (worker->tag != 0) detail::count_begun(worker, worker->tag);
-  worker->deque.push(detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job,
-                                     worker->tag));
+  worker->deque.push(
+      detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job, worker->tag));
   detail::published(worker);
   return task;
 }
@@ -192,7 +192,7 @@ template <std::invocable F>
 
 // Calls the function there and waits: the paper's `call` (arcas-runtime 4.6).
 template <std::invocable F>
-auto call(Place place, F&& function) {
+decltype(auto) call(Place place, F&& function) {
   return spawn(place, std::forward<F>(function)).join();
 }
 
