@@ -17,7 +17,7 @@ gtest_discover_tests(runtime-context-tests PROPERTIES LABELS runtime)
 
 # The portable fallback, in the same tests. Package: libboost-context-dev.
 set(runtime_source ${PROJECT_SOURCE_DIR}/native/src/runtime)
-find_package(Boost 1.71 QUIET COMPONENTS context)
+find_package(Boost 1.71 QUIET CONFIG COMPONENTS context)
 if(Boost_FOUND)
   add_executable(
     runtime-context-boost-tests

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -144,7 +145,9 @@ TEST_P(Scheduler, ATaskIsStoppedByItsHandleAndByTheDestructor) {
     auto asked = atl::spawn(until_stopped);
     asked.request_stop();
     asked.join();
-    { auto dropped = atl::spawn(until_stopped); }
+    {
+      auto dropped = atl::spawn(until_stopped);
+    }
     EXPECT_EQ(stopped, 2);
   });
 }
@@ -239,6 +242,32 @@ TEST(SchedulerPlaces, UnknownPlacesAndCountsAreFaults) {
   EXPECT_THROW(atl::Runtime(with_workers(-1)), atl::RuntimeFault);
   EXPECT_THROW(atl::Group(runtime, {.threads = 3}), atl::RuntimeFault);
   EXPECT_THROW(atl::Group(runtime, {.threads = 1, .approach = "best"}), atl::RuntimeFault);
+}
+
+// A worker that sleeps is woken for what it may run, though the task that spawned it is not of the
+// same place.
+TEST(SchedulerPlaces, WhatABoundTaskSpawnsForElsewhereWakesASleeper) {
+  atl::Runtime runtime(with_workers(2));
+  for (const atl::Place place : {atl::Place{}, atl::on_chiplet(0), atl::on_worker(1)}) {
+    const bool ran =
+        runtime
+            .spawn(atl::on_worker(0),
+                   [place] {
+                     // For the other to fall asleep.
+                     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                     auto child = atl::spawn(place, [] {});
+                     const auto deadline =
+                         std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                     while (!child.done() && std::chrono::steady_clock::now() < deadline) {
+                       std::this_thread::yield();
+                     }
+                     const bool done = child.done();
+                     child.join();
+                     return done;
+                   })
+            .join();
+    EXPECT_TRUE(ran) << static_cast<int>(place.kind);
+  }
 }
 
 TEST(SchedulerPlaces, ForkOutsideOfATaskIsAFault) {

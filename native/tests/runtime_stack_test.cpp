@@ -48,7 +48,7 @@ class Stacks : public testing::TestWithParam<Case> {
  protected:
   StackPool make(std::size_t bytes = std::size_t{64} << 10, std::vector<int> nodes = {}) {
     const GuardSupport support = GetParam().mprotect ? kByMprotect : guard_support();
-    return StackPool({.bytes = bytes, .kind = GetParam().kind}, nodes, support);
+    return StackPool({.kind = GetParam().kind, .bytes = bytes}, nodes, support);
   }
 };
 

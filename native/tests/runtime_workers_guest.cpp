@@ -30,6 +30,7 @@
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "guest/look.hpp"
+#include "guest/made_up_fills.hpp"
 
 namespace {
 
@@ -102,13 +103,13 @@ class Work {
 
   void look(const std::string& label, atl::Runtime& runtime) const {
     await_pages(runtime);
-    guest::look(label, runtime);
-    for (int rank = 0; rank < values_.parts(); ++rank) {
-      guest::print_range("part" + std::to_string(rank), values_.part(rank).data(),
-                         values_.part(rank).size_bytes());
-    }
+    guest::look(label, runtime, [&] {
+      for (int rank = 0; rank < values_.parts(); ++rank) {
+        guest::print_range("part" + std::to_string(rank), values_.part(rank).data(),
+                           values_.part(rank).size_bytes());
+      }
+    });
     std::cout << "said rounds right " << right_ << " wrong " << wrong_ << '\n';
-    guest::print_maps();
   }
 
  private:
@@ -148,64 +149,14 @@ void seats() {
   work.look("seated", runtime);
 }
 
-// Fills that the CPU does not count, made up: work is the dearer the fewer chiplets it is on while
-// it wants cache, and the more it is on while it shares. Where it is at its goal the two are equal.
-class MadeUpFills {
- public:
-  enum class Wants { cache, nearness };
-
-  explicit MadeUpFills(int workers) : of_(static_cast<std::size_t>(workers)) {}
-
-  void want(Wants wants, int goal) {
-    wants_ = wants;
-    goal_ = goal;
-  }
-  void moved_to(int chiplets) { chiplets_ = chiplets; }
-
-  void worked(int worker, std::chrono::nanoseconds busy) {
-    const int chiplets = chiplets_;
-    const bool cache = wants_ == Wants::cache;
-    // Of the time. Halves with each step, so that a loaded machine does not hide that it pays.
-    const double share = 1.0 / (1 << (cache ? chiplets - kFewest : kMost - chiplets));
-    const double memory = chiplets == goal_ ? share / 2 : cache ? share : 0;
-    const atl::FillLatency latency;
-    const auto fills = [&](double part, double fill_ns) {
-      return static_cast<std::uint64_t>(part * static_cast<double>(busy.count()) /
-                                        (fill_ns - latency.local_chiplet_ns));
-    };
-    auto& own = of_[static_cast<std::size_t>(worker)];
-    own.memory += fills(memory, latency.memory_ns);
-    own.remote_chiplet += fills(share - memory, latency.remote_chiplet_ns);
-  }
-
-  atl::Fills read(int worker) const {
-    const auto& own = of_[static_cast<std::size_t>(worker)];
-    return {.local_chiplet = 0,
-            .remote_chiplet = own.remote_chiplet,
-            .remote_node = 0,
-            .memory = own.memory};
-  }
-
-  static constexpr int kFewest = 4, kMost = 8;  // chiplets for 8 threads, 2 cores each
-
- private:
-  struct Own {
-    std::atomic<std::uint64_t> memory{0}, remote_chiplet{0};
-  };
-  std::vector<Own> of_;
-  std::atomic<Wants> wants_{Wants::cache};
-  std::atomic<int> goal_{kFewest};
-  std::atomic<int> chiplets_{kFewest};
-};
-
 void steered() {
   constexpr int kWorkers = 8;
-  MadeUpFills fills(kWorkers);
+  guest::MadeUpFills fills(kWorkers);
   atl::Runtime runtime({.workers = kWorkers,
                         .interval = std::chrono::milliseconds(40),
                         .fills = [&](int worker) { return fills.read(worker); }});
   Work work(runtime);
-  const auto go = [&](MadeUpFills::Wants wants, int goal) {
+  const auto go = [&](guest::MadeUpFills::Wants wants, int goal) {
     fills.want(wants, goal);
     work.until(
         runtime,
@@ -218,7 +169,7 @@ void steered() {
     std::cout << "said spread " << runtime.spread() << ": " << runtime.reason() << '\n';
     work.look(std::to_string(goal), runtime);
   };
-  using enum MadeUpFills::Wants;
+  using enum guest::MadeUpFills::Wants;
   go(cache, 4);
   go(cache, 6);
   go(cache, 8);
@@ -242,12 +193,6 @@ class CpusSeen {
   std::array<std::atomic<bool>, CPU_SETSIZE> seen_{};
 };
 
-void look_at_times(const std::string& label) {
-  std::cout << "look " << label << '\n';
-  guest::print_tasks();
-  guest::print_maps();
-}
-
 // What the threads' times grow by while each member is in a task of its own. Nobody steals then, so
 // nobody is woken to look for work either.
 void busy_members(atl::Group& group, int threads, CpusSeen& seen) {
@@ -265,9 +210,9 @@ void busy_members(atl::Group& group, int threads, CpusSeen& seen) {
   const auto deadline = Clock::now() + kPatience;
   while (inside < threads && Clock::now() < deadline) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  look_at_times("begin");
+  guest::look("begin");
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  look_at_times("end");
+  guest::look("end");
   over = true;
   for (auto& task : tasks) task.join();
 }
@@ -284,8 +229,7 @@ void groups() {
   constexpr int kThreads = 4;
   atl::Runtime runtime;
   atl::Group group(runtime, {.threads = kThreads});
-  guest::look("ranks", runtime);
-  guest::print_maps();
+  guest::look("ranks", runtime, [] {});
   for (const int spread : {1, 2, 4, 2, 1}) {
     group.set_spread(spread);
     CpusSeen seen;
@@ -334,6 +278,7 @@ void thief() {
   atl::Runtime runtime({.places = atl::restrict_to_cores(all, cores)});
   say_places(runtime.places());
   std::cout << "said cores " << joined(runtime.cores()) << '\n';
+  std::atomic<int> held_workers{0};
   std::atomic<int> ready{0};
   std::atomic<int> done{0};
   std::array<std::atomic<int>, 3 * kTasks> order{};  // whose task was run at which turn
@@ -343,12 +288,13 @@ void thief() {
   };
   std::vector<atl::Task<>> held;
   held.push_back(runtime.spawn(atl::on_worker(kThief), [&] {
-    ++ready;
-    await(ready, 4);
+    ++held_workers;
+    await(ready, 3);
   }));
   for (const int producer : {0, 2, 3}) {
     held.push_back(runtime.spawn(atl::on_worker(producer), [&, producer] {
-      await(ready, 1);  // the thief must be held before there is anything to steal
+      ++held_workers;
+      await(held_workers, 4);  // before there is anything to steal
       std::vector<atl::Task<>> tasks;
       for (int task = 0; task < kTasks; ++task) {
         tasks.push_back(atl::spawn(
@@ -379,12 +325,12 @@ void steals() {
   constexpr int kPieces = 40;
   atl::Runtime runtime;
   std::cout << "said cores " << joined(runtime.cores()) << '\n';
+  const auto deadline = Clock::now() + kPatience;
   auto producer = runtime.spawn(atl::on_worker(0), [&] {
     for (int times = 0; times < kPieces; ++times) {
       // Until all the others sleep.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       auto child = atl::spawn(atl::Place{}, [] {});
-      const auto deadline = Clock::now() + kPatience;
       while (!child.done() && Clock::now() < deadline) std::this_thread::yield();
       child.join();
     }

@@ -23,6 +23,7 @@
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/sleep.hpp"
+#include "atoll/runtime/stack_options.hpp"
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"

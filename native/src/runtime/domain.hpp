@@ -73,7 +73,9 @@ class Domains {
   Domain& operator[](std::size_t number) const {
     return *table_[number].load(std::memory_order_acquire);
   }
-  Domain& of(Word word) const { return (*this)[static_cast<std::size_t>(word >> detail::kDomainShift)]; }
+  Domain& of(Word word) const {
+    return (*this)[static_cast<std::size_t>(word >> detail::kDomainShift)];
+  }
 
   bool allows(Word word, int worker) const {
     return word >> detail::kDomainShift == 0 || of(word).allows(worker);

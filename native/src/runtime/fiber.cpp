@@ -16,7 +16,7 @@ void report_broken_canary(const Fiber& fiber) noexcept {
   std::fprintf(
       stderr,
       "atoll: task stack overflow: the canary below a stack of %zu KiB (at %p) is "
-      "overwritten, memory next to it is damaged; use StackKind::guarded to find the task, "
+      "overwritten, memory next to it is damaged; use StackOptions::Kind::guarded to find the task, "
       "or bigger StackOptions.bytes\n",
       fiber.bytes() >> 10, static_cast<void*>(fiber.low));
   std::abort();

@@ -33,13 +33,13 @@ struct Steered {
   int spread = 1;
   int min_spread = 1;
   int max_spread = 1;
-  std::uint64_t tag = 0;          // the domain whose work counts; of the team: 0, all work
+  std::uint64_t tag = 0;  // the domain whose work counts; of the team: 0, all work
   // Sees to a spread and keeps `spread` and the bounds right; under the governor's lock.
   std::function<void(Steered&, int)> seat;
   std::function<std::vector<int>()> workers;
-  std::string reason = {};        // of the last decision
+  std::string reason = {};  // of the last decision
   std::optional<std::uint64_t> working_set_bytes = {};
-  bool by_hand = false;           // its approach is no longer asked
+  bool by_hand = false;  // its approach is no longer asked
 
   // Of the last sample, to take differences from.
   std::map<std::uintptr_t, TypeWork> work_before = {};

@@ -15,14 +15,6 @@
 
 namespace atl::runtime {
 
-struct StackOptions {
-  // Of address space for one stack, its control block and its guard page among it; rounded up to
-  // whole pages. 256 KiB: enough for printf, regular expressions and a query engine's operators
-  // with room to spare, and a million take 244 GiB of 128 TiB. Only touched pages cost memory.
-  std::size_t bytes = std::size_t{256} << 10;
-  StackKind kind = StackKind::guarded;
-};
-
 struct StackCounts {
   std::size_t live = 0;          // taken and not given back
   std::size_t peak = 0;          // the most that were live at a time

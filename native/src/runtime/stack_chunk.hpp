@@ -11,15 +11,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "atoll/runtime/stack_options.hpp"
 #include "fiber.hpp"
 #include "stack_guard.hpp"
 
 namespace atl::runtime {
 
-enum class StackKind {
-  guarded,  // a guard page at both ends
-  slab,     // canaries, looked at when a task suspends or ends: an overflow is found too late
-};
+using StackKind = StackOptions::Kind;
 
 struct ChunkRecord;
 

@@ -51,7 +51,7 @@ std::size_t mappings_now() {
 [[noreturn]] void limit_reached(std::size_t limit) {
   throw RuntimeFault("no more guarded stacks: their guard pages may add " + std::to_string(limit) +
                      " mappings to this process (vm.max_map_count); raise it by sysctl, use Linux "
-                     "6.13 or later, or choose StackKind::slab");
+                     "6.13 or later, or choose StackOptions::Kind::slab");
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ void give_job_memory(void* memory, std::size_t bytes) noexcept {
   }
 }
 
-void wake_for_published(WorkerHead* head) {
-  static_cast<Worker*>(head)->wake_for_published();
+void wake_for_published(WorkerHead* head, Word tag) {
+  static_cast<Worker*>(head)->wake_for_published(tag);
 }
 
 Word tag_for(WorkerHead* worker, Place place) {

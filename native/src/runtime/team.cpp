@@ -56,10 +56,7 @@ Team::Team(const RuntimeOptions& options)
       core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
       domains(core_of_worker_.size()),
       parking(static_cast<int>(core_of_worker_.size())),
-      stacks({options.stacks.bytes, options.stacks.kind == atl::StackOptions::Kind::slab
-                                        ? StackKind::slab
-                                        : StackKind::guarded},
-             places.nodes()),
+      stacks(options.stacks, places.nodes()),
       nodes_(places.nodes()),
       workers_(core_of_worker_.size()),
       thread_of_worker_(core_of_worker_.size()),

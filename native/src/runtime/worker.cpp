@@ -200,10 +200,10 @@ void Worker::keep_yielded(Word word) {
   if (take_mine(word) == 0) return;
   yielded_.push(word);
   // Others may take it while this worker is busy.
-  team.parking.notify(victims_.workers);
+  detail::published(this, detail::tag_of(word));
 }
 
-void Worker::wake_for_published() {
+void Worker::wake_for_published(Word tag) {
   if (tag == 0) {
     team.parking.wake_one(victims_.workers);
     return;
@@ -216,7 +216,7 @@ void Worker::wake_for_published() {
 void Worker::make_ready(Word word) {
   if (team.domains.allows(word, rank)) {
     deque.push(word);
-    detail::published(this);
+    detail::published(this, detail::tag_of(word));
   } else {
     team.inject(word);
   }

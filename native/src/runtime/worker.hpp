@@ -55,8 +55,8 @@ class alignas(128) Worker : public detail::WorkerHead {
 
   // Makes `word` ready: in the own deque if this worker may run it, else in its domain's queue.
   void make_ready(Word word);
-  // A task of the running domain was published in this worker's deque, and somebody sleeps.
-  void wake_for_published();
+  // A task with this tag was published in this worker's deque, and somebody sleeps.
+  void wake_for_published(Word tag);
   // See atl::yield.
   void yield();
   // For the owner of the fiber that runs here.

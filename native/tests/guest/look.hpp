@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -88,8 +89,10 @@ class FreshPages {
   void* all_;
 };
 
-// Every worker touches memory of its own (`fresh0`, ...) before the look.
-inline void look(const std::string& label, atl::Runtime& runtime) {
+// Every worker touches memory of its own (`fresh0`, ...) before the look. `more` prints further
+// ranges.
+template <std::invocable More>
+void look(const std::string& label, atl::Runtime& runtime, More&& more) {
   const std::vector<FreshPages> fresh(static_cast<std::size_t>(runtime.workers()));
   std::vector<long> threads(fresh.size());
   runtime.run([&] {
@@ -104,7 +107,16 @@ inline void look(const std::string& label, atl::Runtime& runtime) {
     std::cout << "rank " << rank << ' ' << threads[rank] << '\n';
     print_range("fresh" + std::to_string(rank), fresh[rank].begin(), FreshPages::kBytes);
   }
+  more();
   print_tasks();
+  print_maps();
+}
+
+// At times alone.
+inline void look(const std::string& label) {
+  std::cout << "look " << label << '\n';
+  print_tasks();
+  print_maps();
 }
 
 }  // namespace guest

@@ -66,7 +66,7 @@ class [[nodiscard]] Fork : detail::Job {
     execute = [](detail::Job* job) { static_cast<Fork*>(job)->run_stolen(); };
     context = worker->context;
     worker->deque.push(detail::word_of(job(), detail::WordKind::job, worker->tag));
-    detail::published(worker);
+    detail::published(worker, worker->tag);
   }
 
   void run_stolen() {

@@ -11,22 +11,9 @@
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/places.hpp"
+#include "atoll/runtime/stack_options.hpp"
 
 namespace atl {
-
-// Stacks of tasks that suspend.
-struct StackOptions {
-  enum class Kind {
-    guarded,  // a guard at both ends: an overflow ends in a message
-    slab,     // no guards but canaries, looked at when the task suspends: for huge counts of tasks
-              // on kernels before 6.13, where a guard costs one of 65530 mappings
-  };
-  Kind kind = Kind::guarded;
-  // Of address space for one stack, rounded up to whole pages; memory is what was touched, by the
-  // page. 256 KiB: enough for printf, regular expressions and a query engine's operators with room
-  // to spare, and a million take 244 GiB of the 128 TiB that there are.
-  std::size_t bytes = std::size_t{256} << 10;
-};
 
 // The fills of a worker's core so far, for users who count them better than the runtime can; from
 // the governor's thread.

@@ -53,7 +53,7 @@ class Scope {
     ++forked_;
     worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
                                        detail::WordKind::scope_child, worker->tag));
-    detail::published(worker);
+    detail::published(worker, worker->tag);
   }
 
   void join() {

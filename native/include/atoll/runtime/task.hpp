@@ -176,7 +176,7 @@ template <std::invocable F>
   if (worker->tag != 0) detail::count_begun(worker, worker->tag);
   worker->deque.push(
       detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job, worker->tag));
-  detail::published(worker);
+  detail::published(worker, worker->tag);
   return task;
 }
 

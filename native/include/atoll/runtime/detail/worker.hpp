@@ -68,23 +68,17 @@ inline WorkerHead* this_worker() {
 ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
 #endif
 
-// A word was published in this worker's deque: wakes a sleeper if there is one and nobody searches
-// already. The fast half of Parking::notify, in line.
-ATOLL_EXPORT void wake_for_published(WorkerHead* worker);
+// A word with this tag was published in this worker's deque: wakes a sleeper if there is one and
+// nobody searches already. The fast half of Parking::notify, in line. The tag need not be that of
+// the running task, which may have spawned for another place.
+ATOLL_EXPORT void wake_for_published(WorkerHead* worker, Word tag);
 
-inline void published(WorkerHead* worker) {
+inline void published(WorkerHead* worker, Word tag) {
   light_fence();  // [producer-fence]
   const std::uint64_t idle = worker->idle->load(std::memory_order_relaxed);  // [producer-look]
   // Whoever searches may not be one who may run a task of a group: then look closer.
-  if (wants_wake(idle) || (idle >= kSleeper && worker->tag != 0)) [[unlikely]]
-    wake_for_published(worker);
-}
-
-// Gives back a word that a join popped but may not run. Nobody could see it meanwhile, so it is
-// published anew.
-inline void put_back(WorkerHead* worker, Word word) {
-  worker->deque.push(word);
-  published(worker);
+  if (wants_wake(idle) || (idle >= kSleeper && tag != 0)) [[unlikely]]
+    wake_for_published(worker, tag);
 }
 
 inline void* pointer_of(Word word) {
@@ -94,6 +88,13 @@ inline void* pointer_of(Word word) {
 inline WordKind kind_of(Word word) { return static_cast<WordKind>(word & kKindMask); }
 
 inline Word tag_of(Word word) { return word >> kDomainShift << kDomainShift; }
+
+// Gives back a word that a join popped but may not run. Nobody could see it meanwhile, so it is
+// published anew.
+inline void put_back(WorkerHead* worker, Word word) {
+  worker->deque.push(word);
+  published(worker, tag_of(word));
+}
 
 inline Word word_of(const void* pointer, WordKind kind, Word tag) {
   return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<Word>(kind) | tag;
