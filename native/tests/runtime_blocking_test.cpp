@@ -1,8 +1,11 @@
 // Blocking sections: values, exceptions, that workers go on meanwhile, and more sections than
 // threads.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -12,6 +15,7 @@
 #include "atoll/runtime/event.hpp"
 #include "atoll/runtime/latch.hpp"
 #include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime_parts.hpp"
 
@@ -93,6 +97,29 @@ TEST_P(Blocking, MoreSectionsThanThreadsWaitInLine) {
   EXPECT_EQ(inside, 0);
   EXPECT_GE(most, 1);
   EXPECT_LE(most, 256);
+}
+
+TEST_P(Blocking, AChildOfForkHasThreadsOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no new threads after fork()";
+#endif
+  runtime.run([] {
+    atl::sleep_for(std::chrono::microseconds(1));
+    atl::blocking([] {});
+  });
+  const pid_t child = fork();
+  if (child == 0) {
+    atl::Runtime own(with_workers(GetParam()));
+    const int value = own.run([] {
+      atl::sleep_for(std::chrono::microseconds(1));
+      return atl::blocking([] { return 42; });
+    });
+    _exit(value);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+  EXPECT_EQ(runtime.run([] { return atl::blocking([] { return 1; }); }), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, Blocking, testing::Values(1, 2, 8),

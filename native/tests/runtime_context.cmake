@@ -21,6 +21,7 @@ find_package(Boost 1.71 QUIET CONFIG COMPONENTS context)
 if(Boost_FOUND)
   add_executable(
     runtime-context-boost-tests
+    runtime_context_registers.S
     runtime_context_test.cpp
     runtime_fiber_test.cpp
     ${runtime_source}/context_boost.cpp
