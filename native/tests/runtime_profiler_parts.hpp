@@ -20,7 +20,7 @@ struct OneWorker {
   Profiler profiler;
   Recorder& recorder;
   explicit OneWorker(std::size_t trace_events = 0)
-      : profiler(std::vector<WorkerCounts*>{&counts}, {.trace_events = trace_events}),
+      : profiler(std::vector<WorkerCounts*>{&counts}, {.trace_events = trace_events, .l3 = true}),
         recorder(profiler.recorder(0)) {
     profiler.attach(0);
   }

@@ -215,7 +215,7 @@ TEST(StackPoolTest, LimitOnMappingsIsAFault) {
   for (int i = 0; i < 4; ++i) fibers.push_back(pool.take(0, &never));
   const std::string fault = fault_of([&] { pool.take(0, &never); });
   EXPECT_NE(fault.find("vm.max_map_count"), std::string::npos) << fault;
-  EXPECT_NE(fault.find("StackKind::slab"), std::string::npos) << fault;
+  EXPECT_NE(fault.find("StackOptions::Kind::slab"), std::string::npos) << fault;
   EXPECT_EQ(pool.counts().live, 4U);
   // The pool goes on with what it has.
   pool.give(fibers[2]);

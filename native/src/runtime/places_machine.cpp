@@ -67,7 +67,8 @@ class MachineReader {
           input_.fail("CPU " + std::to_string(cpu) + " is in two chiplets");
         }
       }
-      const Json& bytes = input_.member(chiplet, "l3_bytes");
+      // The format's default for it is 0.
+      const Json bytes = chiplet.value("l3_bytes", Json(0U));
       if (!bytes.is_number_unsigned()) input_.fail("'l3_bytes' is not a number");
       l3_bytes_.push_back(bytes.get<std::uint64_t>());
       ++index;
