@@ -13,12 +13,12 @@ ExceptionGlobals& exception_globals() noexcept {
 }
 
 void report_broken_canary(const Fiber& fiber) noexcept {
-  std::fprintf(
-      stderr,
-      "atoll: task stack overflow: the canary below a stack of %zu KiB (at %p) is "
-      "overwritten, memory next to it is damaged; use StackOptions::Kind::guarded to find the task, "
-      "or bigger StackOptions.bytes\n",
-      fiber.bytes() >> 10, static_cast<void*>(fiber.low));
+  std::fprintf(stderr,
+               "atoll: task stack overflow: the canary below a stack of %zu KiB (at %p) is "
+               "overwritten, memory next to it is damaged; use StackOptions::Kind::guarded to find "
+               "the task, "
+               "or bigger StackOptions.bytes\n",
+               fiber.bytes() >> 10, static_cast<void*>(fiber.low));
   std::abort();
 }
 

@@ -17,6 +17,10 @@ constexpr std::chrono::seconds kLongestSleep(1);
 // first. A stack that was little used has a page or two.
 constexpr std::size_t kIdleStacks = 256;
 
+bool has_choice(const Steered& steered) {
+  return !steered.by_hand && steered.min_spread < steered.max_spread;
+}
+
 // What a user's reader says, as the profiler would.
 FillCounts counts_of(const Fills& fills) {
   FillCounts counts;
@@ -66,7 +70,7 @@ void Governor::add(std::shared_ptr<Steered> steered) {
     const std::lock_guard lock(mutex_);
     steered->seat(*steered, steered->spread);
     steered_.push_back(std::move(steered));
-    team_.meter(true);
+    meter_what_is_steered();
   }
   changed_.notify_all();
 }
@@ -74,7 +78,7 @@ void Governor::add(std::shared_ptr<Steered> steered) {
 void Governor::remove(const Steered* steered) {
   const std::lock_guard lock(mutex_);
   std::erase_if(steered_, [&](const auto& other) { return other.get() == steered; });
-  team_.meter(!steered_.empty());
+  meter_what_is_steered();
 }
 
 void Governor::set_spread(Steered& steered, int spread) {
@@ -86,6 +90,7 @@ void Governor::set_spread(Steered& steered, int spread) {
                        std::to_string(steered.max_spread) + " chiplets here");
   }
   steered.by_hand = true;
+  meter_what_is_steered();
   set(steered, spread, "set by hand");
 }
 
@@ -127,6 +132,12 @@ void Governor::main() {
   }
 }
 
+// Workers read the clock for it, so only where there is a choice.
+void Governor::meter_what_is_steered() {
+  team_.meter(std::any_of(steered_.begin(), steered_.end(),
+                          [](const auto& steered) { return has_choice(*steered); }));
+}
+
 // Whether anything ran since the last time.
 bool Governor::tick(double elapsed_s) {
   std::uint64_t jobs = 0;
@@ -142,7 +153,7 @@ bool Governor::tick(double elapsed_s) {
 }
 
 void Governor::steer(Steered& steered, double elapsed_s) {
-  if (steered.by_hand) return;
+  if (!has_choice(steered)) return;
   const Sample seen = sample(steered, elapsed_s);
   if (seen.work.empty()) return;  // it did nothing, so nothing can be learnt
   Decision decision = steered.approach->step(seen);
@@ -219,6 +230,7 @@ void Governor::rehome(std::unique_lock<std::mutex>& lock) {
 
 void Governor::reseat() {
   for (const auto& steered : steered_) steered->seat(*steered, steered->spread);
+  meter_what_is_steered();
 }
 
 }  // namespace atl::runtime

@@ -72,6 +72,7 @@ class Governor {
   Sample sample(Steered& steered, double elapsed_s);
   void follow_mask();
   void reseat();
+  void meter_what_is_steered();
   // Takes the memory of arrays that are partitioned by worker along to where workers now sit.
   void rehome(std::unique_lock<std::mutex>& lock);
 

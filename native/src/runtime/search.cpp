@@ -25,7 +25,8 @@ void pause() {
 }  // namespace
 
 Word Worker::next() {
-  if (metered_ != 0) [[unlikely]] end_metering();
+  if (metered_ != 0) [[unlikely]]
+    end_metering();
   if (const Word word = std::exchange(first_, 0)) return word;
   if (const Word word = own_work()) return word;
 
@@ -55,7 +56,8 @@ Word Worker::next() {
 }
 
 Word Worker::own_work() {
-  if (placement_ != team.placement()) [[unlikely]] sit_down();
+  if (placement_ != team.placement()) [[unlikely]]
+    sit_down();
   if (++turn_ % kFairness == 0) {
     if (const Word word = shared()) return word;
     if (const Word word = take_mine(yielded_.pop())) return word;
@@ -64,15 +66,13 @@ Word Worker::own_work() {
   return shared();
 }
 
-// A word of one's own that one may no longer run (its group has moved on) goes where it belongs.
-Word Worker::take_mine(Word word) {
-  if (word == 0 || team.domains.allows(word, rank)) return word;
+Word Worker::send_away(Word word) {
   team.inject(word);
   return 0;
 }
 
 Word Worker::local() {
-  if (const Word word = team.bound_to(rank).pop()) return word;
+  if (const Word word = bound_->pop()) return word;
   while (const Word word = deque.pop()) {
     if (take_mine(word) != 0) return word;
   }
@@ -135,7 +135,7 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
 
 // The look between 'I am about to sleep' and sleeping: everything that this worker could run.
 bool Worker::anything_in_sight() {
-  if (!team.bound_to(rank).looks_empty() || !team.domains[0].looks_empty()) return true;
+  if (!bound_->looks_empty() || !team.domains[0].looks_empty()) return true;
   if (domains_epoch_ != team.domains.epoch() || placement_ != team.placement()) return true;
   for (const std::size_t number : domains_) {
     if (!team.domains[number].looks_empty()) return true;

@@ -70,7 +70,7 @@ void run_publication(After* after) {
 
 Waiter waiter_of(Job* job) { return waiter_of(job, Kind::job); }
 
-void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
+[[gnu::noinline]] void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
   Worker* const before = Worker::here();
   if (before == nullptr) return suspend_thread(publish, closure);
   Fiber& self = before->fiber();
@@ -78,7 +78,7 @@ void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
   const Worker::Belongings belongings = before->leave();
 
   Publication publication{{run_publication}, publish, closure, &self};
-  before->switch_to_loop(&publication);
+  before->switch_away(&publication);
 
   Worker::here()->take_up(belongings);
 }

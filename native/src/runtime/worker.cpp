@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "affinity.hpp"
-#include "profiler/clock.hpp"
 #include "overflow.hpp"
+#include "profiler/clock.hpp"
 
 constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
 
@@ -36,6 +36,7 @@ Worker::Worker(Team& team_, int rank_)
       random_(0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank_) + 1)),
       thread_fiber_(thread_fiber()) {
   idle = &team.parking.word();
+  bound_ = &team.bound_to(rank);
   exceptions_ = &exception_globals();
   fiber_ = &thread_fiber_;
 }
@@ -73,15 +74,13 @@ void Worker::sit_down() {
   if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
-void Worker::switch_to(Fiber& to, After* after) {
-  Fiber& from = *fiber_;
-  fiber_ = &to;
-  recorder_->switched();
-  arrived(switch_fiber(from, to, *exceptions_, after));
-}
-
+// What a yield passes is the fiber that yielded, marked; else it is an After.
 void Worker::arrived(void* passed) {
-  if (passed == nullptr) return;
+  const auto bits = reinterpret_cast<std::uintptr_t>(passed);
+  if ((bits & kYielded) != 0) {
+    const Word word = (bits & ~kYielded) | static_cast<Word>(detail::WordKind::fiber);
+    return here()->keep_yielded(word);
+  }
   auto* after = static_cast<After*>(passed);
   after->run(after);
 }
@@ -98,7 +97,7 @@ void Worker::switch_to_loop_with(Word word, After* after) {
 }
 
 void Worker::loop(void* passed) {
-  arrived(passed);
+  if (passed != nullptr) arrived(passed);
   // Who runs this loop may be another worker after each call. After the last word the worker goes
   // home to its thread's stack and ends; a fiber in which that happened is not used again.
   for (;;) {
@@ -112,7 +111,8 @@ void Worker::loop(void* passed) {
 
 void Worker::run(Word word) {
   tag = detail::tag_of(word);
-  if (team.metered()) [[unlikely]] begin_metering(word);
+  if (team.metered()) [[unlikely]]
+    begin_metering(word);
   void* const pointer = detail::pointer_of(word);
   if (detail::kind_of(word) == detail::WordKind::fiber) {
     // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
@@ -147,7 +147,9 @@ void Worker::begin_metering(Word word) {
   // A task that goes on is of a type that nobody wrote down; all of these are one.
   const void* const type = fresh ? reinterpret_cast<const void*>(job->execute) : nullptr;
   // Functions need not be aligned: shift out what word_of would take for its kind.
-  metered_ = ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) | tag;
+  metered_ =
+      ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) |
+      tag;
   forks_before_ = counts.inline_forks.read();
   metered_since_ns_ = now_ns();
 }
@@ -167,33 +169,55 @@ struct Yielding : After {
 
 }  // namespace
 
+// Most often another task has yielded before, both may run anywhere, and nobody profiles: then this
+// is a change of stacks and of places in the queue.
 void Worker::yield() {
   recorder_->yielded();
+  const std::uint64_t turn = counts.yields.read();
+  const bool others_turn =
+      turn % kFairness == 0 || (turn % kFreshTurn == 0 && !deque.looks_empty());
+  if (tag != 0 || others_turn || !recorder_->quiet()) return yield_with_care(0);
+  const Word next = yielded_.pop();
+  if (next == 0 || detail::tag_of(next) != 0) return yield_with_care(next);
+
+  detail::TaskContext* const own = context;
+  Fiber& self = *fiber_;
+  fiber_ = static_cast<Fiber*>(detail::pointer_of(next));
+  recorder_->switched();
+  void* const yielded = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(&self) | kYielded);
+  if (void* const passed = switch_fiber(self, *fiber_, *exceptions_, yielded)) arrived(passed);
+  Worker* const now = here();
+  now->tag = 0;
+  now->context = own;
+  if (now != this) now->recorder_->migrated_from(rank);
+}
+
+// `next`: what was taken from the yielded tasks already, or 0.
+void Worker::yield_with_care(Word next) {
   Yielding yielding{{[](After* after) {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
-  const unsigned turn = ++yields_;
-
-  if (turn % kFairness == 0) {
+  next = take_mine(next);
+  const std::uint64_t turn = counts.yields.read();
+  if (next == 0 && turn % kFairness == 0) {
     const Belongings belongings = leave();
     switch_to_loop(&yielding);
-    here()->take_up(belongings);
-  } else {
-    Word next = turn % kFreshTurn == 0 ? take_mine(deque.pop()) : 0;
-    if (next == 0) next = take_mine(yielded_.pop());
-    if (next == 0) next = take_mine(deque.pop());
-    if (next == 0) return;
-    const Belongings belongings = leave();
-    if (detail::kind_of(next) == detail::WordKind::fiber) {
-      switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), &yielding);
-    } else {
-      switch_to_loop_with(next, &yielding);
-    }
-    here()->take_up(belongings);
+    return here()->take_up(belongings);
   }
+  if (next == 0 && turn % kFreshTurn == 0) next = take_mine(deque.pop());
+  if (next == 0) next = take_mine(yielded_.pop());
+  if (next == 0) next = take_mine(deque.pop());
+  if (next == 0) return;
+  const Belongings belongings = leave();
+  if (detail::kind_of(next) == detail::WordKind::fiber) {
+    switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), &yielding);
+  } else {
+    switch_to_loop_with(next, &yielding);
+  }
+  here()->take_up(belongings);
 }
 
 void Worker::keep_yielded(Word word) {

@@ -46,10 +46,29 @@ class alignas(128) Worker : public detail::WorkerHead {
   Team& team;
   const int rank;
 
-  // Leaves the running fiber for `to`. Never inlined: fiber.hpp says why.
-  [[gnu::noinline]] void switch_to(Fiber& to, After* after);
+  // Leaves the running fiber for `to`. Inlined, because every call between here and the task is a
+  // return that the CPU will predict wrongly on the other stack; into functions that are never
+  // inlined into users' code (fiber.hpp says why).
+  [[gnu::always_inline]] void switch_to(Fiber& to, After* after) {
+    Fiber& from = *fiber_;
+    fiber_ = &to;
+    recorder_->switched();
+    if (void* const passed = switch_fiber(from, to, *exceptions_, after)) arrived(passed);
+  }
+  // Leaves it for the next task that this worker has, straight if that was suspended; else for a
+  // loop.
+  [[gnu::always_inline]] void switch_away(After* after) {
+    const bool others_turn = ++turn_ % kFairness == 0 || !bound_->looks_empty();
+    Word next = others_turn ? 0 : take_mine(deque.pop());
+    if (next == 0 && !others_turn) next = take_mine(yielded_.pop());
+    if (next == 0 || detail::kind_of(next) != detail::WordKind::fiber) {
+      first_ = next;
+      return switch_to_loop(after);
+    }
+    switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), after);
+  }
   // Leaves it for a loop, which then looks for work.
-  void switch_to_loop(After* after);
+  [[gnu::noinline]] void switch_to_loop(After* after);
   // As switch_to_loop, but the loop begins with `word`.
   void switch_to_loop_with(Word word, After* after);
 
@@ -57,8 +76,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   void make_ready(Word word);
   // A task with this tag was published in this worker's deque, and somebody sleeps.
   void wake_for_published(Word tag);
-  // See atl::yield.
-  void yield();
+  // See atl::yield. Never inlined, as switch_to.
+  [[gnu::noinline]] void yield();
   // For the owner of the fiber that runs here.
   Fiber& fiber() { return *fiber_; }
   int core() const { return core_; }
@@ -89,8 +108,9 @@ class alignas(128) Worker : public detail::WorkerHead {
   static constexpr unsigned kFreshTurn = 8;  // of yields, how often fresh tasks come before old
 
   [[noreturn]] static void loop(void* passed);
+  static constexpr std::uintptr_t kYielded = 1;
   static void arrived(void* passed);
-  void run(Word word);
+  [[gnu::noinline]] void run(Word word);
 
   Word next();  // 0: the team stops
   Word own_work();
@@ -99,8 +119,13 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word search();
   Word steal_from(Worker& victim, Distance distance);
   bool anything_in_sight();
-  Word take_mine(Word word);
+  // A word of one's own that one may no longer run (its group has moved on) goes where it belongs.
+  Word take_mine(Word word) {
+    return detail::tag_of(word) == 0 || team.domains.allows(word, rank) ? word : send_away(word);
+  }
+  Word send_away(Word word);
   void sit_down();
+  [[gnu::noinline]] void yield_with_care(Word next);
   void keep_yielded(Word word);
   void begin_metering(Word word);
   void end_metering();
@@ -113,12 +138,12 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word first_ = 0;  // what the loop begins with
 
   Recorder* recorder_ = nullptr;
+  Domain* bound_ = nullptr;  // the queue of what only this worker may run
   Meter meter_;
   Meter::Key metered_ = 0;  // what is being metered; 0: nothing
   std::int64_t metered_since_ns_ = 0;
   std::uint64_t forks_before_ = 0;
   unsigned turn_ = 0;
-  unsigned yields_ = 0;
 
   static constexpr std::size_t kSpares = 16;
   std::array<Fiber*, kSpares> spares_{};

@@ -26,10 +26,10 @@ struct RuntimeOptions {
   // Over how many chiplets the workers are spread: a name (controller.hpp). Matters where there
   // are fewer workers than cores; then it is the workers that move.
   std::string approach = std::string(kDefaultApproach);
-  std::shared_ptr<Approach> own_approach = {};  // the user's, instead of a named one
-  std::chrono::milliseconds interval{100};      // between two decisions
-  FillReader fills = {};                        // instead of the CPU's counters
-  FillLatency latency = {};                     // what fills cost here, where it is known
+  std::shared_ptr<Approach> own_approach = {};          // the user's, instead of a named one
+  std::chrono::milliseconds interval{100};              // between two decisions
+  FillReader fills = {};                                // instead of the CPU's counters
+  FillLatency latency = {};                             // what fills cost here, where it is known
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
   StackOptions stacks = {};
   // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.

@@ -94,6 +94,9 @@ class Recorder {
       resume_sections(section);
   }
 
+  // No section is open and there is no trace: a task may be suspended and resumed without a word.
+  [[nodiscard]] bool quiet() const noexcept { return open_ == nullptr && trace_ == nullptr; }
+
   // For Section and Profiler ----------------------------------------------------------------------
 
   // The section that was open until now, or null.

@@ -11,8 +11,8 @@
 
 #include "atoll/runtime/asymmetric_fence.hpp"
 #include "atoll/runtime/deque.hpp"
-#include "atoll/runtime/export.hpp"
 #include "atoll/runtime/detail/job_memory.hpp"
+#include "atoll/runtime/export.hpp"
 #include "atoll/runtime/place.hpp"
 #include "atoll/runtime/worker_counts.hpp"
 
@@ -39,8 +39,8 @@ struct alignas(8) Job {
 
 struct WorkerHead {
   Deque deque;
-  Word tag = 0;                    // domain << 48 of the task that runs here now
-  TaskContext* context = nullptr;  // of that task
+  Word tag = 0;                                      // domain << 48 of the task that runs here now
+  TaskContext* context = nullptr;                    // of that task
   const std::atomic<std::uint64_t>* idle = nullptr;  // {sleepers, searchers}: Parking's word
   WorkerCounts counts;
   OwnCount spawned;  // tasks with a handle that this worker made, and those that ended here:
@@ -74,7 +74,7 @@ ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
 ATOLL_EXPORT void wake_for_published(WorkerHead* worker, Word tag);
 
 inline void published(WorkerHead* worker, Word tag) {
-  light_fence();  // [producer-fence]
+  light_fence();                                                             // [producer-fence]
   const std::uint64_t idle = worker->idle->load(std::memory_order_relaxed);  // [producer-look]
   // Whoever searches may not be one who may run a task of a group: then look closer.
   if (wants_wake(idle) || (idle >= kSleeper && tag != 0)) [[unlikely]]
@@ -105,7 +105,8 @@ inline Word word_of(const void* pointer, WordKind kind, Word tag) {
 
 inline WorkerHead* worker_or_fault(const char* call) {
   WorkerHead* worker = this_worker();
-  if (worker == nullptr) [[unlikely]] fault_outside_task(call);
+  if (worker == nullptr) [[unlikely]]
+    fault_outside_task(call);
   return worker;
 }
 
