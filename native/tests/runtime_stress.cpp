@@ -223,8 +223,8 @@ void rounds(Where& where, atl::Runtime& runtime, std::uint64_t seed, Clock::time
   }
 }
 
-void move_about(atl::Runtime& runtime, atl::Group& group, std::uint64_t seed,
-                Clock::time_point end, Done& done) {
+void move_about(atl::Runtime& runtime, atl::Group& group, std::uint64_t seed, Clock::time_point end,
+                Done& done) {
   Random random(seed);
   while (Clock::now() < end) {
     const int spread = 1 + static_cast<int>(random() % 4);
@@ -247,8 +247,8 @@ void move_about(atl::Runtime& runtime, atl::Group& group, std::uint64_t seed,
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  const Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(seconds));
   std::printf("runtime-stress: %g s, seed %llu\n", seconds, static_cast<unsigned long long>(seed));
 
   Done done;

@@ -24,8 +24,8 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
                        " threads: the runtime has " + std::to_string(team.size()) + " workers");
   }
   auto steered = std::make_shared<runtime::Steered>();
-  steered->approach =
-      options.own_approach ? options.own_approach : approach_by_name(options.approach, team.next_seed());
+  steered->approach = options.own_approach ? options.own_approach
+                                           : approach_by_name(options.approach, team.next_seed());
   steered->threads = threads;
   steered->working_set_bytes = options.working_set_bytes;
   state_ = std::make_unique<State>(State{team, team.domains.add({}), steered, {}});
@@ -34,13 +34,11 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
   steered->workers = [state] { return state->members; };
   steered->seat = [state, threads](runtime::Steered& self, int spread) {
     const std::vector<int> cores = state->team.cores();
-    const runtime::SpreadBounds bounds =
-        runtime::member_bounds(state->team.places, cores, threads);
+    const runtime::SpreadBounds bounds = runtime::member_bounds(state->team.places, cores, threads);
     self.min_spread = bounds.least;
     self.max_spread = bounds.most;
     self.spread = bounds.clamp(spread);
-    state->members =
-        runtime::choose_members(state->team.places, cores, threads, self.spread);
+    state->members = runtime::choose_members(state->team.places, cores, threads, self.spread);
     state->team.domains.set_members(state->domain, state->members);
     // Tasks may wait for somebody who sleeps and has just become a member.
     state->team.parking.notify_all();
@@ -75,8 +73,6 @@ std::string Group::reason() const {
   return state_->team.governor().locked([&] { return state_->steered->reason; });
 }
 
-void Group::set_spread(int spread) {
-  state_->team.governor().set_spread(*state_->steered, spread);
-}
+void Group::set_spread(int spread) { state_->team.governor().set_spread(*state_->steered, spread); }
 
 }  // namespace atl

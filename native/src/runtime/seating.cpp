@@ -55,15 +55,13 @@ std::vector<int> seat_workers(const Places& places, std::span<const int> usable,
   return cores;
 }
 
-SpreadBounds member_bounds(const Places& places, std::span<const int> core_of_worker,
-                           int threads) {
+SpreadBounds member_bounds(const Places& places, std::span<const int> core_of_worker, int threads) {
   return worker_bounds(places, distinct(core_of_worker), threads);
 }
 
 std::vector<int> choose_members(const Places& places, std::span<const int> core_of_worker,
                                 int threads, int spread) {
-  const std::vector<int> cores =
-      seat_workers(places, distinct(core_of_worker), threads, spread);
+  const std::vector<int> cores = seat_workers(places, distinct(core_of_worker), threads, spread);
   // Of several workers on a core each is taken once.
   std::vector<int> members;
   std::vector<bool> taken(core_of_worker.size());

@@ -25,7 +25,8 @@ std::stop_source TaskContext::stop_source() {
   Stop* stop = stop_.load(std::memory_order_acquire);
   if (stop != nullptr) return stop->source;
   auto made = std::make_unique<Stop>();
-  if (upstream_ != nullptr) made->upstream.emplace(upstream_->stop_token(), Stop::Forward{&made->source});
+  if (upstream_ != nullptr)
+    made->upstream.emplace(upstream_->stop_token(), Stop::Forward{&made->source});
   // Of several threads that make one, the first wins.
   if (stop_.compare_exchange_strong(stop, made.get(), std::memory_order_acq_rel,
                                     std::memory_order_acquire)) {
@@ -34,8 +35,7 @@ std::stop_source TaskContext::stop_source() {
   return stop->source;
 }
 
-void* TaskContext::local(const void* key, void* (*make)(void*), void* maker,
-                         void (*drop)(void*)) {
+void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, void (*drop)(void*)) {
   Local* newest = locals_.load(std::memory_order_acquire);
   const auto find = [key](Local* from, const Local* until) -> Local* {
     while (from != until && from->key != key) from = from->older;

@@ -21,9 +21,7 @@ namespace this_task {
 
 bool inside() { return Worker::here() != nullptr; }
 
-int worker() {
-  return static_cast<Worker*>(detail::worker_or_fault("this_task::worker"))->rank;
-}
+int worker() { return static_cast<Worker*>(detail::worker_or_fault("this_task::worker"))->rank; }
 
 int core() { return static_cast<Worker*>(detail::worker_or_fault("this_task::core"))->core(); }
 

@@ -3,7 +3,8 @@
 
 namespace atl {
 
-// Workers by rank. The other indices are those of the runtime's Places: cores and chiplets dense from 0, nodes by OS index.
+// Workers by rank. The other indices are those of the runtime's Places: cores and chiplets dense
+// from 0, nodes by OS index.
 struct Place {
   enum class Kind { anywhere, worker, core, chiplet, node, group };
   Kind kind = Kind::anywhere;

@@ -15,9 +15,9 @@ namespace atl::detail {
 
 class JobMemory {
  public:
-  static constexpr std::size_t kStep = 64;     // sizes are multiples of it: a cache line
-  static constexpr std::size_t kLargest = 512; // beyond, malloc
-  static constexpr int kKept = 256;            // blocks of each size: at most 576 KiB in all
+  static constexpr std::size_t kStep = 64;      // sizes are multiples of it: a cache line
+  static constexpr std::size_t kLargest = 512;  // beyond, malloc
+  static constexpr int kKept = 256;             // blocks of each size: at most 576 KiB in all
 
   JobMemory() = default;
   JobMemory(const JobMemory&) = delete;
