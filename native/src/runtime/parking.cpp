@@ -49,11 +49,12 @@ Parking::Parking(int workers)
 
 void Parking::start_search() { word_.fetch_add(kSearcher, std::memory_order_acq_rel); }
 
-void Parking::end_search(std::span<const int> nearest_first) {
+int Parking::end_search(std::span<const int> nearest_first) {
   const std::uint64_t before = word_.fetch_sub(kSearcher, std::memory_order_acq_rel);
   // Producers may have relied on it. No fence: if their work cannot be seen yet, then at the
   // latest by whoever next goes to sleep, after its fence.
-  if (detail::wants_wake(before - kSearcher)) wake_one(nearest_first);  // [last-searcher]
+  if (detail::wants_wake(before - kSearcher)) return wake_one(nearest_first);  // [last-searcher]
+  return kNobody;
 }
 
 void Parking::prepare(int worker) {
@@ -101,10 +102,11 @@ void Parking::await_notified(Sleeper& sleeper) {
 
 // Finding nobody is no fault: who was counted as asleep was claimed by another, or withdrew, or has
 // not stored its state yet; all of them look at the queues after that.
-void Parking::wake_one(std::span<const int> nearest_first) {
+int Parking::wake_one(std::span<const int> nearest_first) {
   for (const int worker : nearest_first) {
-    if (wake(worker)) return;
+    if (wake(worker)) return worker;
   }
+  return kNobody;
 }
 
 bool Parking::wake(int worker) {

@@ -51,6 +51,9 @@ class Parking {
   // Workers are 0 to `workers` - 1, all busy.
   explicit Parking(int workers);
 
+  // Who was woken is what the calls give that may wake one.
+  static constexpr int kNobody = -1;
+
   // Everywhere below, `nearest_first` names every worker that may be asleep, once; the caller, if
   // it is a worker, may be left out.
 
@@ -58,7 +61,7 @@ class Parking {
   void start_search();
 
   // A searcher that has found work or gives up for good (not to sleep: that is prepare).
-  void end_search(std::span<const int> nearest_first);
+  int end_search(std::span<const int> nearest_first);
 
   // A searcher: from here on producers see it asleep. Look at every queue again after it.
   void prepare(int worker);
@@ -80,17 +83,18 @@ class Parking {
 
   // The two halves of notify, for a producer that has the first one inline elsewhere.
   const std::atomic<std::uint64_t>& word() const { return word_; }
-  void wake_one(std::span<const int> nearest_first);
+  int wake_one(std::span<const int> nearest_first);
 
   // Anyone, after publishing work that only the workers with `allowed(worker)` may run: wakes the
   // nearest of them that sleeps, whoever is searching.
   template <class Allowed>
-  void notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
+  int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
     detail::light_fence();
-    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return;
+    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
     for (const int worker : nearest_first) {
-      if (allowed(worker) && wake(worker)) return;
+      if (allowed(worker) && wake(worker)) return worker;
     }
+    return kNobody;
   }
 
   // Anyone, after publishing something for `worker` alone.

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "affinity.hpp"
+#include "spin.hpp"
 #include "worker.hpp"
 
 namespace atl::runtime {
@@ -14,14 +15,6 @@ constexpr int kRounds = 24;
 // Within one ring, before going further out: work that is near may only just be appearing.
 constexpr int kPassesPerRing = 2;
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 }  // namespace
 
 Word Worker::next() {
@@ -33,7 +26,7 @@ Word Worker::next() {
   team.parking.start_search();
   for (;;) {
     if (const Word word = search()) {
-      team.parking.end_search(victims_.workers);
+      count_woken(team.parking.end_search(victims_.workers));
       return word;
     }
     recorder_->found_nothing();

@@ -229,12 +229,13 @@ void Worker::keep_yielded(Word word) {
 
 void Worker::wake_for_published(Word tag) {
   if (tag == 0) {
-    team.parking.wake_one(victims_.workers);
+    count_woken(team.parking.wake_one(victims_.workers));
     return;
   }
   Domain& domain = team.domains.of(tag);
   if (!domain.has_sleepers()) return;
-  team.parking.notify_allowed(victims_.workers, [&](int other) { return domain.allows(other); });
+  count_woken(team.parking.notify_allowed(victims_.workers,
+                                          [&](int other) { return domain.allows(other); }));
 }
 
 void Worker::make_ready(Word word) {

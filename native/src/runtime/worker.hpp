@@ -130,6 +130,9 @@ class alignas(128) Worker : public detail::WorkerHead {
   void begin_metering(Word word);
   void end_metering();
   void count_asleep(int more) const;
+  void count_woken(int worker) {
+    if (worker != Parking::kNobody) recorder_->woke(worker);
+  }
 
   std::uint64_t random();
 
