@@ -13,6 +13,7 @@
 #include "atoll/runtime/mutex.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/sleep.hpp"
+#include "atoll/runtime/this_task.hpp"
 #include "runtime_parts.hpp"
 #include "timer.hpp"
 
@@ -49,19 +50,25 @@ TEST_P(Time, SleepersWakeInTheOrderOfTheirDeadlinesOnOneWorker) {
   std::vector<int> order;
   std::atomic<bool> late = true;
   for (auto ahead = 5ms; late; ahead *= 2) {
-    late = false;
     order.clear();
     const auto start = steady_clock::now() + ahead;
+    std::atomic<int> begun = 0;
     atl::Mutex mutex;
     std::vector<atl::Task<>> tasks;
     for (const int place : {3, 0, 4, 1, 2}) {
       tasks.push_back(runtime.spawn([&, place] {
-        if (steady_clock::now() >= start) late = true;  // once more, with more time ahead
+        ++begun;
         atl::sleep_until(start + place * 100us);
         const std::lock_guard lock(mutex);
         order.push_back(place);
       }));
     }
+    // Once the only worker is here and all have begun, all are asleep: in time, or once more with
+    // more time ahead.
+    tasks.push_back(runtime.spawn([&] {
+      while (begun < 5) atl::yield();
+      late = steady_clock::now() >= start;
+    }));
     for (atl::Task<>& task : tasks) task.join();
     EXPECT_EQ(order.size(), 5U);
   }
