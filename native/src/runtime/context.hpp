@@ -24,6 +24,11 @@ using FiberEntry = void (*)(void* passed);
 
 }  // namespace atl::runtime
 
+// The scheduler's, called with what a switch passes, unless that is null, on the way back from
+// switch_fiber_and_return. An odd address is a flag's, a byte, plus 1: the flag is to be set to
+// false, which that switch may do itself.
+extern "C" [[gnu::visibility("hidden")]] void atl_rt_arrived(void* passed);
+
 #if defined(ATOLL_CONTEXT_BOOST)
 #include "context_boost.hpp"
 #elif defined(__x86_64__)

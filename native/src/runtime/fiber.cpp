@@ -75,8 +75,7 @@ ATL_RT_UNINSTRUMENTED void enter(void* passed) {
 ATL_RT_UNINSTRUMENTED void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
                                          void* passed) noexcept {
   check_canary(from);
-  from.exceptions = here;
-  here = to.exceptions;
+  swap_exceptions(from, to, here);
   Hop hop{&to, passed};
 #if defined(ATL_RT_TSAN)
   if (to.tsan_fiber == nullptr) to.tsan_fiber = __tsan_create_fiber(0);

@@ -8,8 +8,10 @@
 // through functions that are not inlined.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "context.hpp"
 #include "sanitizers.hpp"
@@ -21,6 +23,10 @@ namespace atl::runtime {
 struct ExceptionGlobals {
   void* caught = nullptr;  // exceptions whose handlers are running, innermost first
   unsigned uncaught = 0;   // thrown and not yet caught
+
+  [[nodiscard]] bool any() const {
+    return (reinterpret_cast<std::uintptr_t>(caught) | uncaught) != 0;
+  }
 };
 
 // Of the calling thread; valid until the thread ends. A worker asks once and keeps it.
@@ -29,8 +35,8 @@ ExceptionGlobals& exception_globals() noexcept;
 // Whoever holds a fiber may write it; a hand-over to another thread has to be a synchronisation.
 struct alignas(64) Fiber {
   Context context;              // where it goes on; meaningless while it runs
-  ExceptionGlobals exceptions;  // likewise
-  void* user[2] = {};           // the scheduler's
+  ExceptionGlobals exceptions;  // of a suspended fiber; none while it runs
+  void* user[3] = {};           // the scheduler's
 
   Fiber* next = nullptr;                  // of the list it is in, the scheduler's or the pool's
   std::byte* low = nullptr;               // the lowest byte it may use
@@ -64,6 +70,13 @@ inline void check_canary(const Fiber& fiber) noexcept {
 // The calling thread's own stack as a fiber, to switch away from and back to.
 Fiber thread_fiber();
 
+inline void swap_exceptions(Fiber& from, Fiber& to, ExceptionGlobals& here) noexcept {
+  if (here.any() || to.exceptions.any()) [[unlikely]] {
+    from.exceptions = here;
+    here = std::exchange(to.exceptions, {});
+  }
+}
+
 // Suspends `from`, the caller's, and goes on in `to`. `here` is exception_globals() of this thread.
 // Returns what the switch back to `from` passes, perhaps on another thread: everything that was
 // known about the thread is stale by then, `here` too.
@@ -77,9 +90,28 @@ void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here, void* passed)
                                                  void* passed) noexcept {
   if (from.canary != nullptr) [[unlikely]]
     check_canary(from);
-  from.exceptions = here;
-  here = to.exceptions;
+  swap_exceptions(from, to, here);
   return switch_context(from.context, to.context, passed);
+}
+#endif
+
+// As switch_fiber, in two parts: `begin_switch_and_return` early, `switch_fiber_and_return` as the
+// last thing that a function does, which then returns by way of atl_rt_arrived. It passes `flag`
+// (context.hpp), which is set to false once the old stack is left. For fibers without a canary.
+#if defined(ATL_RT_SWITCH_AND_RETURN) && !defined(ATL_RT_ASAN) && !defined(ATL_RT_TSAN)
+inline void begin_switch_and_return(Fiber& from) noexcept { save_control(from.context); }
+inline void switch_fiber_and_return(Fiber& from, Fiber& to, ExceptionGlobals& here,
+                                    std::atomic<bool>& flag) noexcept {
+  swap_exceptions(from, to, here);
+  atl_rt_switch_and_return(&from.context, &to.context, reinterpret_cast<std::byte*>(&flag) + 1);
+}
+#else
+inline void begin_switch_and_return(Fiber&) noexcept {}
+[[gnu::always_inline]] inline void switch_fiber_and_return(Fiber& from, Fiber& to,
+                                                           ExceptionGlobals& here,
+                                                           std::atomic<bool>& flag) noexcept {
+  void* const passed = switch_fiber(from, to, here, reinterpret_cast<std::byte*>(&flag) + 1);
+  if (passed != nullptr) atl_rt_arrived(passed);
 }
 #endif
 

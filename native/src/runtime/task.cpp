@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "worker.hpp"
+#include "suspension.hpp"
 
 namespace atl::detail {
 
@@ -55,18 +55,19 @@ void count_begun(WorkerHead* worker, Word tag) {
 void await_task(Job* job, Completion& completion) {
   Worker* const worker = Worker::here();
   if (worker != nullptr && !completion.done()) {
-    const Word popped = worker->deque.pop();
-    if (popped == word_of(job, WordKind::job, worker->tag)) {
+    const Word word = word_of(job, WordKind::job, worker->tag);
+    if (worker->deque.newest() == word && worker->deque.pop() == word) {
       TaskContext* const own = worker->context;
       worker->context = job->context;
       worker->counts.inline_forks.add();
       job->execute(job);
       Worker::here()->context = own;
-    } else if (popped != 0) {
-      put_back(worker, popped);
     }
   }
-  completion.wait();
+  // Completion::wait, which would be two more frames.
+  if (!completion.done()) {
+    runtime::suspend_inline([&](Waiter handle) { return completion.leave(handle); });
+  }
 }
 
 void task_ended() {

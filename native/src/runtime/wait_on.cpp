@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "suspension.hpp"
 #include "timer.hpp"
 
 namespace atl::runtime {
@@ -134,7 +135,7 @@ WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
     on_stop.emplace(*terms.stop, OnStop{&self});
   }
 
-  detail::suspend([&](Waiter handle) {
+  suspend_inline([&](Waiter handle) {
     const std::lock_guard lock(bucket_of(self.key).mutex);
     if (self.over) return false;
     // Acquire: if it has changed, what was written before the change.

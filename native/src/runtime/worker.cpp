@@ -19,6 +19,17 @@ namespace atl::detail {
 
 }  // namespace atl::detail
 
+// What is passed is a flag (a yield's) or an After.
+void atl_rt_arrived(void* passed) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(passed);
+  if ((bits & 1) != 0) {
+    reinterpret_cast<std::atomic<bool>*>(bits - 1)->store(false, std::memory_order_release);
+  } else {
+    auto* const after = static_cast<atl::runtime::After*>(passed);
+    after->run(after);
+  }
+}
+
 namespace atl::runtime {
 
 namespace {
@@ -74,17 +85,6 @@ void Worker::sit_down() {
   if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
-// What a yield passes is the fiber that yielded, marked; else it is an After.
-void Worker::arrived(void* passed) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(passed);
-  if ((bits & kYielded) != 0) {
-    const Word word = (bits & ~kYielded) | static_cast<Word>(detail::WordKind::fiber);
-    return here()->keep_yielded(word);
-  }
-  auto* after = static_cast<After*>(passed);
-  after->run(after);
-}
-
 void Worker::switch_to_loop(After* after) {
   Fiber* const spare =
       spare_count_ > 0 ? spares_[--spare_count_] : team.stacks.take(node_, &Worker::loop);
@@ -96,8 +96,41 @@ void Worker::switch_to_loop_with(Word word, After* after) {
   switch_to_loop(after);
 }
 
+// Inlined into the loop: it is left in a switch, and one more return would be mispredicted.
+[[gnu::always_inline]] inline void Worker::run(Word word) {
+  tag = detail::tag_of(word);
+  if (team.metered()) [[unlikely]]
+    begin_metering(word);
+  void* const pointer = detail::pointer_of(word);
+  if (detail::kind_of(word) == detail::WordKind::fiber) {
+    // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
+    // once it is left.
+    Fiber* const mine = fiber_;
+    auto& task = *static_cast<Fiber*>(pointer);
+    take_up(task);
+    if (spare_count_ < kSpares) {
+      spares_[spare_count_++] = mine;
+      switch_to(task, nullptr);
+    } else {
+      GiveBack give{{[](After* after) {
+                      const auto* back = static_cast<GiveBack*>(after);
+                      back->pool->give(back->fiber);
+                    }},
+                    &team.stacks,
+                    mine};
+      switch_to(task, &give);
+    }
+    return;
+  }
+  auto* const job = static_cast<detail::Job*>(pointer);
+  context = job->context;
+  recorder_->job_begin(false);
+  job->execute(job);
+  here()->recorder_->job_end();
+}
+
 void Worker::loop(void* passed) {
-  if (passed != nullptr) arrived(passed);
+  if (passed != nullptr) atl_rt_arrived(passed);
   // Who runs this loop may be another worker after each call. After the last word the worker goes
   // home to its thread's stack and ends; a fiber in which that happened is not used again.
   for (;;) {
@@ -107,36 +140,6 @@ void Worker::loop(void* passed) {
       here()->switch_to(here()->thread_fiber_, nullptr);
     }
   }
-}
-
-void Worker::run(Word word) {
-  tag = detail::tag_of(word);
-  if (team.metered()) [[unlikely]]
-    begin_metering(word);
-  void* const pointer = detail::pointer_of(word);
-  if (detail::kind_of(word) == detail::WordKind::fiber) {
-    // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
-    // once it is left.
-    Fiber* const mine = fiber_;
-    if (spare_count_ < kSpares) {
-      spares_[spare_count_++] = mine;
-      switch_to(*static_cast<Fiber*>(pointer), nullptr);
-    } else {
-      GiveBack give{{[](After* after) {
-                      const auto* back = static_cast<GiveBack*>(after);
-                      back->pool->give(back->fiber);
-                    }},
-                    &team.stacks,
-                    mine};
-      switch_to(*static_cast<Fiber*>(pointer), &give);
-    }
-    return;
-  }
-  auto* const job = static_cast<detail::Job*>(pointer);
-  context = job->context;
-  recorder_->job_begin(false);
-  job->execute(job);
-  here()->recorder_->job_end();
 }
 
 // From here until this worker next looks for work. Direct switches between tasks that yield are
@@ -169,55 +172,59 @@ struct Yielding : After {
 
 }  // namespace
 
-// Most often another task has yielded before, both may run anywhere, and nobody profiles: then this
-// is a change of stacks and of places in the queue.
+// Most often another task has yielded before, both may run anywhere, nobody profiles or is idle:
+// then this is a change of stacks and of places in the queue. Nothing here may need a frame on the
+// stack, or the compiler would not leave by a jump, and one more return would be mispredicted.
 void Worker::yield() {
   recorder_->yielded();
   const std::uint64_t turn = counts.yields.read();
   const bool others_turn =
       turn % kFairness == 0 || (turn % kFreshTurn == 0 && !deque.looks_empty());
-  if (tag != 0 || others_turn || !recorder_->quiet()) return yield_with_care(0);
-  const Word next = yielded_.pop();
-  if (next == 0 || detail::tag_of(next) != 0) return yield_with_care(next);
-
-  detail::TaskContext* const own = context;
   Fiber& self = *fiber_;
+  if (tag != 0 || others_turn || !recorder_->quiet() || self.canary != nullptr ||
+      detail::wants_wake(idle->load(std::memory_order_relaxed))) {
+    return yield_with_care();
+  }
+  begin_switch_and_return(self);
+  const Word next =
+      yielded_.begin_exchange(detail::word_of(&self, detail::WordKind::fiber, 0),
+                              [](Word oldest) { return detail::tag_of(oldest) == 0; });
+  if (next == 0) return yield_with_care();
+
+  leave_note();
   fiber_ = static_cast<Fiber*>(detail::pointer_of(next));
+  take_note(*fiber_);
+  if (note_of(*fiber_).worker != this) counts.migrations.add();
   recorder_->switched();
-  void* const yielded = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(&self) | kYielded);
-  if (void* const passed = switch_fiber(self, *fiber_, *exceptions_, yielded)) arrived(passed);
-  Worker* const now = here();
-  now->tag = 0;
-  now->context = own;
-  if (now != this) now->recorder_->migrated_from(rank);
+  switch_fiber_and_return(self, *fiber_, *exceptions_, yielded_.inside());
 }
 
-// `next`: what was taken from the yielded tasks already, or 0.
-void Worker::yield_with_care(Word next) {
+void Worker::yield_with_care() {
   Yielding yielding{{[](After* after) {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
-  next = take_mine(next);
   const std::uint64_t turn = counts.yields.read();
-  if (next == 0 && turn % kFairness == 0) {
-    const Belongings belongings = leave();
+  if (turn % kFairness == 0) {
+    Section* const section = leave();
     switch_to_loop(&yielding);
-    return here()->take_up(belongings);
+    return section_resumed(section);
   }
-  if (next == 0 && turn % kFreshTurn == 0) next = take_mine(deque.pop());
+  Word next = turn % kFreshTurn == 0 ? take_mine(deque.pop()) : 0;
   if (next == 0) next = take_mine(yielded_.pop());
   if (next == 0) next = take_mine(deque.pop());
   if (next == 0) return;
-  const Belongings belongings = leave();
+  Section* const section = leave();
   if (detail::kind_of(next) == detail::WordKind::fiber) {
-    switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), &yielding);
+    auto& fiber = *static_cast<Fiber*>(detail::pointer_of(next));
+    take_up(fiber);
+    switch_to(fiber, &yielding);
   } else {
     switch_to_loop_with(next, &yielding);
   }
-  here()->take_up(belongings);
+  section_resumed(section);
 }
 
 void Worker::keep_yielded(Word word) {

@@ -53,7 +53,7 @@ class alignas(128) Worker : public detail::WorkerHead {
     Fiber& from = *fiber_;
     fiber_ = &to;
     recorder_->switched();
-    if (void* const passed = switch_fiber(from, to, *exceptions_, after)) arrived(passed);
+    if (void* const passed = switch_fiber(from, to, *exceptions_, after)) atl_rt_arrived(passed);
   }
   // Leaves it for the next task that this worker has, straight if that was suspended; else for a
   // loop.
@@ -65,7 +65,9 @@ class alignas(128) Worker : public detail::WorkerHead {
       first_ = next;
       return switch_to_loop(after);
     }
-    switch_to(*static_cast<Fiber*>(detail::pointer_of(next)), after);
+    auto& fiber = *static_cast<Fiber*>(detail::pointer_of(next));
+    take_up(fiber);
+    switch_to(fiber, after);
   }
   // Leaves it for a loop, which then looks for work.
   [[gnu::noinline]] void switch_to_loop(After* after);
@@ -83,34 +85,49 @@ class alignas(128) Worker : public detail::WorkerHead {
   int core() const { return core_; }
   const Meter& meter() const { return meter_; }
   Recorder& recorder() { return *recorder_; }
-  // What a task that suspends leaves here and takes up again, perhaps elsewhere.
-  struct Belongings {
+  // What a task that suspends leaves with its fiber, for the worker that goes on with it.
+  struct Note {
     Worker* worker;
-    Word tag;
     detail::TaskContext* context;
-    Section* section;
+    Word tag;
   };
-  Belongings leave() {
+  static Note note_of(const Fiber& fiber) {
+    return {static_cast<Worker*>(fiber.user[0]), static_cast<detail::TaskContext*>(fiber.user[1]),
+            reinterpret_cast<Word>(fiber.user[2])};
+  }
+  // The running task is about to be suspended. Gives what `section_resumed` needs then.
+  Section* leave() {
+    leave_note();
     Section* const section = recorder_->section_suspended();
     recorder_->job_end();
-    return {this, tag, context, section};
+    return section;
   }
-  void take_up(const Belongings& belongings) {
-    tag = belongings.tag;
-    context = belongings.context;
-    if (belongings.worker != this) recorder_->migrated_from(belongings.worker->rank);
-    recorder_->job_begin(true);
-    recorder_->section_resumed(belongings.section);
-  }
+  static void section_resumed(Section* section) { here()->recorder_->section_resumed(section); }
 
  private:
   static constexpr unsigned kFairness = 64;
   static constexpr unsigned kFreshTurn = 8;  // of yields, how often fresh tasks come before old
 
   [[noreturn]] static void loop(void* passed);
-  static constexpr std::uintptr_t kYielded = 1;
-  static void arrived(void* passed);
-  [[gnu::noinline]] void run(Word word);
+  void run(Word word);
+  void leave_note() {
+    fiber_->user[0] = this;
+    fiber_->user[1] = context;
+    fiber_->user[2] = reinterpret_cast<void*>(tag);
+  }
+  // This worker is about to switch to a suspended task.
+  void take_up(const Fiber& fiber) {
+    take_note(fiber);
+    if (Worker* const before = note_of(fiber).worker; before != this) {
+      recorder_->migrated_from(before->rank);
+    }
+    recorder_->job_begin(true);
+  }
+  void take_note(const Fiber& fiber) {
+    const Note note = note_of(fiber);
+    context = note.context;
+    tag = note.tag;
+  }
 
   Word next();  // 0: the team stops
   Word own_work();
@@ -125,7 +142,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   }
   Word send_away(Word word);
   void sit_down();
-  [[gnu::noinline]] void yield_with_care(Word next);
+  [[gnu::noinline]] void yield_with_care();
   void keep_yielded(Word word);
   void begin_metering(Word word);
   void end_metering();

@@ -28,6 +28,7 @@
 #include <span>
 
 #include "asymmetric_fence.hpp"
+#include "spin.hpp"
 
 namespace atl::runtime {
 
@@ -47,6 +48,30 @@ class YieldQueue {
     const OwnerInside inside(*this);
     return size_hint() == 0 ? 0 : take();
   }
+
+  // Owner. Takes the oldest word, if there is one and it is `wanted`, and puts `word` in at the
+  // end; else, or with a thief inside, changes nothing and gives 0. After an exchange thieves are
+  // shut out until end_exchange, so that `word` may name a fiber that is yet to be suspended.
+  template <class Wanted>
+  Word begin_exchange(Word word, Wanted&& wanted) {
+    if (!enter()) [[unlikely]] {
+      leave();
+      return 0;
+    }
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    Word* const ring = ring_.get();
+    const Word taken = ring[head & mask_];
+    if (head == tail || !wanted(taken)) {
+      leave();
+      return 0;
+    }
+    ring[tail & mask_] = word;  // of a full ring, where the other one was
+    head_.store(head + 1, std::memory_order_relaxed);
+    tail_.store(tail + 1, std::memory_order_relaxed);
+    return taken;
+  }
+  std::atomic<bool>& inside() { return owner_inside_; }
 
   // Any other thread. Takes the oldest words, at most half of them rounded up and as many as `into`
   // holds, up to the first one for which `allowed(word)` is false. Returns how many.
@@ -84,17 +109,23 @@ class YieldQueue {
 
   struct OwnerInside {
     explicit OwnerInside(YieldQueue& queue) : queue(queue) {
-      queue.owner_inside_.store(true, std::memory_order_relaxed);  // [owner-store]
-      detail::light_fence();                                       // [owner-fence]
-      // Acquire: what the last thief did inside.
-      if (queue.thief_inside_.load(std::memory_order_acquire)) [[unlikely]] {  // [owner-look]
+      if (!queue.enter()) [[unlikely]]
         queue.await_thief();
-      }
     }
-    // Release: to the next thief who reads it.
-    ~OwnerInside() { queue.owner_inside_.store(false, std::memory_order_release); }
+    ~OwnerInside() { queue.leave(); }
     YieldQueue& queue;
   };
+
+  // False: a thief is inside, and will be gone soon.
+  bool enter() {
+    owner_inside_.store(true, std::memory_order_relaxed);  // [owner-store]
+    detail::light_fence();                                 // [owner-fence]
+    // Acquire: what the last thief did inside.
+    return !thief_inside_.load(std::memory_order_acquire);  // [owner-look]
+  }
+
+  // Release: to the next thief who reads it.
+  void leave() { owner_inside_.store(false, std::memory_order_release); }
 
   bool thief_enters() {
     // Spares the owner the fence, and the wait for it, where it would be for nothing.
@@ -120,11 +151,7 @@ class YieldQueue {
       if (++pauses > kPauses) {
         sched_yield();
       } else {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        asm volatile("isb");
-#endif
+        pause();
       }
     }
   }

@@ -102,6 +102,13 @@ class Deque {
     return word;
   }
 
+  // Owner. What pop would give now, unless a thief is faster: then that gives 0. 0 if there is none.
+  Word newest() const {
+    if (looks_empty()) return 0;
+    return slots_[(bottom_.load(std::memory_order_relaxed) - 1) & mask_].load(
+        std::memory_order_relaxed);
+  }
+
   // Any thread. `allowed(word)` may look at the word's own bits only: until it is taken, another
   // may take it and free what it points to.
   template <class Allowed>
