@@ -19,7 +19,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   get_target_property(sources atoll-runtime SOURCES)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/native/src/runtime/)
   add_executable(
-    runtime-lto-tests runtime_scheduler_test.cpp runtime_reliability_test.cpp ${sources}
+    runtime-lto-tests runtime_context_registers.S runtime_reliability_test.cpp
+    runtime_scheduler_test.cpp runtime_yield_test.cpp ${sources}
   )
   target_include_directories(
     runtime-lto-tests PRIVATE ${PROJECT_SOURCE_DIR}/native/include

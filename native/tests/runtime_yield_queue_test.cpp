@@ -34,6 +34,14 @@ TEST_P(YieldQueueTest, OfOneThreadIsAQueueOfTheStandardLibrary) {
     if (random() % 10 < pushes_of_ten) {
       ours.push(next);
       theirs.push_back(next++);
+    } else if (random() % 3 == 0) {
+      const bool wanted = random() % 4 != 0;
+      const Word taken = ours.begin_exchange(next, [&](Word) { return wanted; });
+      ASSERT_EQ(taken, theirs.empty() || !wanted ? 0 : theirs.front()) << "step " << step;
+      if (taken == 0) continue;
+      ours.inside().store(false, std::memory_order_release);
+      theirs.pop_front();
+      theirs.push_back(next++);
     } else {
       ASSERT_EQ(ours.pop(), theirs.empty() ? 0 : theirs.front()) << "step " << step;
       if (!theirs.empty()) theirs.pop_front();
@@ -76,6 +84,24 @@ TEST_P(YieldQueueTest, ASecondThiefIsShutOut) {
   };
   EXPECT_EQ(queue.steal(into, while_inside), 2U);
   EXPECT_EQ(queue.size_hint(), 2U);
+}
+
+TEST_P(YieldQueueTest, AnExchangeShutsThievesOutAndGivesWayToOneInside) {
+  YieldQueue queue;
+  std::array<Word, 4> into{};
+  queue.push(1);
+  EXPECT_EQ(queue.begin_exchange(2, any), 1U);
+  EXPECT_EQ(queue.steal(into, any), 0U);
+  EXPECT_TRUE(queue.offers([](Word) { return false; })) << "it cannot look, so: perhaps";
+  queue.inside().store(false, std::memory_order_release);
+  const auto exchange_meanwhile = [&](Word) {
+    EXPECT_EQ(queue.begin_exchange(3, any), 0U);
+    return true;
+  };
+  EXPECT_EQ(queue.steal(into, exchange_meanwhile), 1U);
+  EXPECT_EQ(into[0], 2U);
+  EXPECT_EQ(queue.begin_exchange(4, any), 0U) << "there is nothing to take";
+  EXPECT_EQ(queue.pop(), 0U);
 }
 
 TEST_P(YieldQueueTest, TheOwnerWaitsForAThiefInside) {
@@ -129,7 +155,14 @@ TEST_P(YieldQueueTest, EachWordIsTakenOnceByOwnerOrThieves) {
   std::mt19937 random(kSeed);
   const auto took = [&](Word word) { taken[word].fetch_add(word == 0 ? 0 : 1); };
   for (Word next = 1; next <= kWords; ++next) {
-    if (random() % 2 == 0) took(queue.pop());
+    if (random() % 2 == 0) {
+      if (const Word oldest = queue.begin_exchange(next, any)) {
+        took(oldest);
+        queue.inside().store(false, std::memory_order_release);
+        continue;
+      }
+      took(queue.pop());
+    }
     queue.push(next);
   }
   done = true;
