@@ -42,9 +42,11 @@ class Backend {
   }
   static void yield() { atl::yield(); }
 
-  template <class Body>
-  void parallel_for(std::size_t n, Body body) {
-    runtime_.run([n, &body] { atl::parallel_for(std::size_t{0}, n, body); });
+  template <class MakeBody>
+  void loops(int times, std::size_t n, MakeBody&& make_body) {
+    runtime_.run([&] {
+      for (int i = 0; i < times; ++i) atl::parallel_for(std::size_t{0}, n, make_body());
+    });
   }
 
   template <class F>

@@ -48,10 +48,13 @@ class Backend {
     }
   };
 
-  template <class Body>
-  void parallel_for(std::size_t n, Body body) {
-#pragma omp parallel for schedule(static) num_threads(threads_)
-    for (std::size_t i = 0; i < n; ++i) body(i);
+  template <class MakeBody>
+  void loops(int times, std::size_t n, MakeBody&& make_body) {
+    for (int time = 0; time < times; ++time) {
+      const auto body = make_body();
+#pragma omp parallel for schedule(static) num_threads(threads_) firstprivate(body)
+      for (std::size_t i = 0; i < n; ++i) body(i);
+    }
   }
 
   template <class F>

@@ -36,9 +36,13 @@ class Backend {
     void join() {}
   };
 
-  template <class Body>
-  void parallel_for(std::size_t n, Body body) {
-    for (std::size_t i = 0; i < n; ++i) body(i);
+  template <class MakeBody>
+  void loops(int times, std::size_t n, MakeBody&& make_body) {
+    for (int time = 0; time < times; ++time) {
+      const auto body = make_body();
+      for (std::size_t i = 0; i < n; ++i) body(i);
+      asm volatile("" ::: "memory");  // or the compiler would leave out all but the last
+    }
   }
 
  private:

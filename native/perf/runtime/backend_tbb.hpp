@@ -51,15 +51,17 @@ class Backend {
     oneapi::tbb::task_group group_;
   };
 
-  template <class Body>
-  void parallel_for(std::size_t n, Body body) {
+  template <class MakeBody>
+  void loops(int times, std::size_t n, MakeBody&& make_body) {
     arena_.execute([&] {
-      oneapi::tbb::parallel_for(oneapi::tbb::blocked_range<std::size_t>(0, n),
-                                [&body](const oneapi::tbb::blocked_range<std::size_t>& range) {
-                                  for (std::size_t i = range.begin(); i != range.end(); ++i) {
-                                    body(i);
-                                  }
-                                });
+      for (int time = 0; time < times; ++time) {
+        oneapi::tbb::parallel_for(oneapi::tbb::blocked_range<std::size_t>(0, n),
+                                  [body = make_body()](const auto& range) {
+                                    for (std::size_t i = range.begin(); i != range.end(); ++i) {
+                                      body(i);
+                                    }
+                                  });
+      }
     });
   }
 

@@ -18,6 +18,12 @@ constexpr std::uint32_t light_item(std::size_t i, std::uint32_t salt) {
   return x * 2'654'435'761U ^ (x >> 7);
 }
 
+struct LightBody {
+  std::uint32_t* items = nullptr;
+  std::uint32_t salt = 0;
+  void operator()(std::size_t i) const { items[i] = light_item(i, salt); }
+};
+
 // Each `step`-th item, the first and the last: a few, since this is within the time.
 inline bool is_done(const std::vector<std::uint32_t>& items, std::uint32_t salt, std::size_t step) {
   for (std::size_t i = 0; i < items.size(); i += step) {

@@ -35,6 +35,7 @@ constexpr long kYields = 100'000;
 constexpr long kTasks = 20'000;
 constexpr long kBarriers = 20'000;
 constexpr std::size_t kLoopItems = 10'000'000;
+constexpr int kLoops = 10;
 
 template <class T>
 constexpr T of_weight(T for_tasks, T for_fibers, T for_threads) {
@@ -197,9 +198,8 @@ void parallel_for_body(benchmark::State& state, int threads) {
   std::vector<std::uint32_t> items(kLoopItems);
   std::uint32_t* const out = items.data();
   std::uint32_t salt = 0;
-  measure(state, threads, kLoopItems, "parallel-for", [&] {
-    ++salt;
-    on.parallel_for(kLoopItems, [out, salt](std::size_t i) { out[i] = light_item(i, salt); });
+  measure(state, threads, static_cast<double>(kLoops * kLoopItems), "parallel-for", [&] {
+    on.loops(kLoops, kLoopItems, [&] { return LightBody{out, ++salt}; });
     return is_done(items, salt, kLoopItems / 1009);
   });
   for (std::size_t i = 0; i < kLoopItems; ++i) {
@@ -266,7 +266,7 @@ void add_all() {
     add("skynet", threads, skynet_body);
     add("matmul", threads, matmul_body);
     add("nqueens", threads, nqueens_body);
-    if constexpr (requires(Runtime r) { r.parallel_for(1, [](std::size_t) {}); }) {
+    if constexpr (requires(Runtime r) { r.loops(1, 1, [] { return LightBody(); }); }) {
       add("parallel-for", threads, parallel_for_body<Runtime>);
     }
   }
