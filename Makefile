@@ -81,9 +81,11 @@ demo: setup jdk  ## Set up, then measure this machine: topology, plan, bench, ve
 # Each suite leaves JUnit files in build/test/TARGET; the summary says what ran and what did not,
 # and decides the outcome. So a failing suite (the leading '-') does not hide the ones after it.
 
-# $(call native,PRESET,TARGET): configure, build and run the C++ tests of a CMake preset.
+# $(call native,PRESET,TARGET): configure, build and run the C++ tests of a CMake preset. One that
+# hangs ends after 5 minutes, if it does not say itself how long it may take.
 native = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) && \
-    ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
+    ctest --preset $(1) -j $(JOBS) --timeout 300 \
+    --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
 .PHONY: test
 test: setup  ## Unit, golden and property tests, native release tests, all engines

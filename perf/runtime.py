@@ -54,6 +54,7 @@ SYSTEM = Subject("std", "system")
 SERIAL = Subject("no runtime", "serial")
 OPENMP_TASK = Subject("OpenMP passive, task", "openmp", PASSIVE)
 OPENMP_TEAM = Subject("OpenMP passive, region", "openmp", PASSIVE, kernel="wake-team")
+PROFILED = Subject("atoll, profiled", OURS, kernel="morsels-profiled")
 FUTEX = Subject("bare futex", "system", kernel="wake-futex")
 
 
@@ -123,6 +124,9 @@ WAKE = Kernel(
     Bar((OPENMP_TASK, OPENMP_TEAM), None),
 )
 STEAL = Kernel("steal", 2, "steal", (TBB, OPENMP))
+PROFILER = Kernel("morsels", 2, "morsel", (PROFILED,))
+PROFILER_MOST = 1.01  # of the time without its sections and its trace
+PROFILER_ROUNDS = 3  # times as many as usual: a percent is to be told from noise
 MILLION_GIB = 6.0
 IDLE_CORE_PERCENT = 0.1
 
@@ -164,6 +168,7 @@ def compare(effort: Effort = WHOLE) -> None:
         _compare_times(kernel, effort, found, report)
     for kernel in (STEAL, WAKE):
         _compare_latencies(kernel, effort, found, report)
+    _say_profiler(effort, found, report)
     _say_million(effort, found, report)
     _say_idle(effort, found, report)
     results = runs.FOLDER / "results.json"
@@ -241,6 +246,15 @@ def _of(found: list[Run], counter: str | None = None) -> Seconds:
 
 def _compare_times(kernel: Kernel, effort: Effort, found: frozenset[str], report: Report) -> None:
     measured = _measured(kernel, effort, found, effort.rounds)
+    _say_times(kernel, measured, report)
+    if kernel.bar is not None and ATOLL.name in measured:
+        _say_bar(kernel, kernel.bar, {name: _of(own) for name, own in measured.items()}, report)
+    if kernel.stretch_ns is not None and ATOLL.name in measured:
+        ns = float(np.median(_of(measured[ATOLL.name])))
+        stretch(f"{kernel.label}-ns", ns, kernel.stretch_ns)
+
+
+def _say_times(kernel: Kernel, measured: dict[str, list[Run]], report: Report) -> None:
     for name, own in measured.items():
         interval = median(_of(own))
         report.figure(
@@ -252,11 +266,6 @@ def _compare_times(kernel: Kernel, effort: Effort, found: frozenset[str], report
             f"{kernel.name}, {_workers(kernel.threads)}: {name} {interval} ns per {kernel.item}"
             f"{asleep}"
         )
-    if kernel.bar is not None and ATOLL.name in measured:
-        _say_bar(kernel, kernel.bar, {name: _of(own) for name, own in measured.items()}, report)
-    if kernel.stretch_ns is not None and ATOLL.name in measured:
-        ns = float(np.median(_of(measured[ATOLL.name])))
-        stretch(f"{kernel.label}-ns", ns, kernel.stretch_ns)
 
 
 def _compare_latencies(
@@ -291,6 +300,19 @@ def _say_bar(kernel: Kernel, bar: Bar, ns: dict[str, Seconds], report: Report) -
     else:
         holds = at_most(name, to_peer.value, round(bar.most, 3))
     report.bar(name, to_peer.value, holds)
+
+
+def _say_profiler(effort: Effort, found: frozenset[str], report: Report) -> None:
+    """Sections and trace on, over off: the same work, in turns."""
+    measured = _measured(PROFILER, effort, found, PROFILER_ROUNDS * effort.rounds)
+    if not measured:
+        return
+    _say_times(PROFILER, measured, report)
+    overhead = ratio(_of(measured[PROFILED.name]), _of(measured[ATOLL.name]))
+    note(f"profiler, {_workers(PROFILER.threads)}: on over off {overhead}")
+    report.figure(PROFILER.name, PROFILER.threads, ATOLL.name, "profiler on over off", overhead)
+    holds = at_most("runtime-profiler-overhead-ratio", overhead.value, PROFILER_MOST)
+    report.bar("runtime-profiler-overhead-ratio", overhead.value, holds)
 
 
 def _say_million(effort: Effort, found: frozenset[str], report: Report) -> None:

@@ -18,7 +18,7 @@ int main(void) {
   printf("thread 0 sits on core %d and steals from thread %d first\n", cores[0], victims[0]);
 
   atoll_rt_approach* approach;
-  atoll_rt_approach_create("location-centric", &approach);
+  atoll_rt_approach_create("location-centric", 1, &approach);
   atoll_rt_sample sample;
   atoll_rt_sample_init(&sample);
   sample.elapsed_s = 0.1;

@@ -4,6 +4,7 @@ add_executable(
   runtime_blocking_test.cpp
   runtime_coroutine_test.cpp
   runtime_parallel_test.cpp
+  runtime_sync_lifetime_test.cpp
   runtime_sync_test.cpp
   runtime_task_local_test.cpp
   runtime_time_test.cpp

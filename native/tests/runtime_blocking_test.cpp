@@ -1,13 +1,15 @@
 // Blocking sections: values, exceptions, that workers go on meanwhile, and more sections than
 // threads.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,49 +78,77 @@ TEST_P(Blocking, OnAnyOtherThreadItIsACall) {
   EXPECT_EQ(atl::blocking([] { return std::this_thread::get_id(); }), here);
 }
 
-TEST_P(Blocking, MoreSectionsThanThreadsWaitInLine) {
-  constexpr int kSections = 600;
-  std::atomic<int> inside = 0;
-  std::atomic<int> most = 0;
+// 256 sections that have begun and not ended; the others are in line until one of these ends. On
+// one worker, so that the order in which tasks come to their sections is known.
+TEST(BlockingLimit, MoreSectionsThanThreadsWaitInLine) {
+  constexpr int kThreads = 256;
+  constexpr int kMore = 40;
+  atl::Runtime runtime(with_workers(1));
+  atl::Event first_may_end;
+  atl::Event all_may_end;
+  std::atomic<int> begun = 0;
   std::vector<atl::Task<>> tasks;
-  for (int each = 0; each < kSections; ++each) {
+  const auto section = [&](atl::Event& may_end) {
     tasks.push_back(runtime.spawn([&] {
       atl::blocking([&] {
-        const int now = ++inside;
-        int seen = most;
-        while (seen < now && !most.compare_exchange_weak(seen, now)) {
-        }
-        std::this_thread::yield();
-        --inside;
+        ++begun;
+        may_end.wait();
       });
     }));
+  };
+  section(first_may_end);
+  for (int each = 1; each < kThreads; ++each) section(all_may_end);
+  while (begun < kThreads) std::this_thread::yield();
+
+  int came = 0;            // the only worker's
+  std::vector<int> order;  // of the only thread that is free
+  std::atomic<int> in_line = 0;
+  for (int each = 0; each < kMore; ++each) {
+    tasks.push_back(runtime.spawn([&] {
+      const int number = came++;
+      ++in_line;
+      atl::blocking([&order, number] { order.push_back(number); });
+    }));
   }
-  for (atl::Task<>& task : tasks) task.join();
-  EXPECT_EQ(inside, 0);
-  EXPECT_GE(most, 1);
-  EXPECT_LE(most, 256);
+  while (in_line < kMore) std::this_thread::yield();
+  runtime.run([] {});  // the last of them is suspended by now
+  EXPECT_TRUE(order.empty());
+  first_may_end.set();
+  for (std::size_t each = kThreads; each < tasks.size(); ++each) tasks[each].join();
+  std::vector<int> expected(kMore);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(order, expected);
+  all_may_end.set();
+  for (atl::Task<>& task : tasks) {
+    if (task.joinable()) task.join();
+  }
 }
 
-// ThreadSanitizer lets the child of a process with threads start none of its own, and to that child
-// AddressSanitizer's allocator may come locked, by a thread that is not there (GCC 12).
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+TEST(BlockingLimit, AThreadThatIsIdleLeaves) {
+  atl::Runtime runtime(with_workers(1));
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t thread = runtime.run([] { return atl::blocking([] { return gettid(); }); });
+  while (std::filesystem::exists("/proc/self/task/" + std::to_string(thread))) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ASSERT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+#if defined(ATL_TEST_CHILDREN_HAVE_THREADS)
 TEST_P(Blocking, AChildOfForkHasThreadsOfItsOwn) {
   runtime.run([] {
     atl::sleep_for(std::chrono::microseconds(1));
     atl::blocking([] {});
   });
-  const pid_t child = fork();
-  if (child == 0) {
+  const int value = atl::test::in_a_child([] {
     atl::Runtime own(with_workers(GetParam()));
-    const int value = own.run([] {
+    return own.run([] {
       atl::sleep_for(std::chrono::microseconds(1));
       return atl::blocking([] { return 42; });
     });
-    _exit(value);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+  });
+  EXPECT_EQ(value, 42);
   EXPECT_EQ(runtime.run([] { return atl::blocking([] { return 1; }); }), 1);
 }
 #endif

@@ -119,8 +119,8 @@ static void test_mapping_and_victims(void) {
 
 static void test_controller(void) {
   atoll_rt_approach* approach = NULL;
-  CHECK(atoll_rt_approach_create("no such", &approach) == EINVAL && says("adaptive"));
-  CHECK(atoll_rt_approach_create("static-distributed", &approach) == 0);
+  CHECK(atoll_rt_approach_create("no such", 1, &approach) == EINVAL && says("adaptive"));
+  CHECK(atoll_rt_approach_create("static-distributed", 1, &approach) == 0);
   atoll_rt_sample sample;
   atoll_rt_sample_init(&sample);
   CHECK(sample.fills_memory == ATOLL_RT_UNKNOWN && sample.working_set_bytes == ATOLL_RT_UNKNOWN);
@@ -139,7 +139,7 @@ static void test_controller(void) {
   atoll_rt_approach_free(NULL);
 
   /* Counts reach the approach: algorithm 1 spreads at 300 fills from other chiplets. */
-  CHECK(atoll_rt_approach_create("arcas-2025", &approach) == 0);
+  CHECK(atoll_rt_approach_create("arcas-2025", 1, &approach) == 0);
   sample.elapsed_s = 1;
   sample.fills_remote_chiplet = 1000000;
   CHECK(atoll_rt_approach_step(approach, &sample, &spread, NULL, 0) == 0 && spread == 3);
@@ -151,7 +151,7 @@ static void test_controller(void) {
   atoll_rt_type_work work[2] = {{1, 100, 0.5}, {2, 10, 0.5}};
   sample.work = work;
   sample.work_count = 2;
-  CHECK(atoll_rt_approach_create("switchback", &approach) == 0);
+  CHECK(atoll_rt_approach_create("switchback", 1, &approach) == 0);
   for (int interval = 0; interval < 50; ++interval) {
     CHECK(atoll_rt_approach_step(approach, &sample, &spread, NULL, 0) == 0);
     CHECK(spread >= 1 && spread <= 5);
@@ -160,11 +160,45 @@ static void test_controller(void) {
   atoll_rt_approach_free(approach);
 }
 
+/* Whether two groups with these seeds, the same in all else, ever try different spreads. */
+static int part_ways(uint64_t seed, uint64_t other_seed) {
+  const uint64_t seeds[2] = {seed, other_seed};
+  const atoll_rt_type_work work = {1, 100, 0.5};
+  atoll_rt_approach* approaches[2] = {NULL, NULL};
+  atoll_rt_sample samples[2];
+  for (int group = 0; group < 2; ++group) {
+    CHECK(atoll_rt_approach_create("switchback", seeds[group], &approaches[group]) == 0);
+    atoll_rt_sample_init(&samples[group]);
+    samples[group].elapsed_s = 0.1;
+    samples[group].spread = 2;
+    samples[group].max_spread = 5;
+    samples[group].work = &work;
+    samples[group].work_count = 1;
+  }
+  int differ = 0;
+  for (int interval = 0; interval < 500; ++interval) {
+    for (int group = 0; group < 2; ++group) {
+      int spread = 0;
+      CHECK(atoll_rt_approach_step(approaches[group], &samples[group], &spread, NULL, 0) == 0);
+      samples[group].spread = spread;
+    }
+    differ = differ || samples[0].spread != samples[1].spread;
+  }
+  for (int group = 0; group < 2; ++group) atoll_rt_approach_free(approaches[group]);
+  return differ;
+}
+
+static void test_seeds(void) {
+  CHECK(part_ways(1, 2));
+  CHECK(!part_ways(7, 7));
+}
+
 int main(void) {
   test_places();
   test_synthetic_parts_and_levels();
   test_mapping_and_victims();
   test_controller();
+  test_seeds();
   if (failures == 0) printf("the C interface: all as it should be\n");
   return failures == 0 ? 0 : 1;
 }

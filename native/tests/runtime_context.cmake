@@ -15,22 +15,23 @@ if(ATOLL_CONTEXT STREQUAL boost)
 endif()
 gtest_discover_tests(runtime-context-tests PROPERTIES LABELS runtime)
 
-# The portable fallback, in the same tests. Package: libboost-context-dev.
+# What is built once more, for another switch or another processor.
 set(runtime_source ${PROJECT_SOURCE_DIR}/native/src/runtime)
-find_package(Boost 1.71 QUIET CONFIG COMPONENTS context)
-if(Boost_FOUND)
-  add_executable(
-    runtime-context-boost-tests
-    runtime_context_registers.S
-    runtime_context_test.cpp
-    runtime_fiber_test.cpp
-    ${runtime_source}/context_boost.cpp
+set(fiber_sources
     ${runtime_source}/fiber.cpp
     ${runtime_source}/page_size.cpp
     ${runtime_source}/stack.cpp
     ${runtime_source}/stack_chunk.cpp
     ${runtime_source}/stack_guard.cpp
-  )
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_registers.S
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_test.cpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_fiber_test.cpp
+)
+
+# The portable fallback, in the same tests. Package: libboost-context-dev.
+find_package(Boost 1.71 QUIET CONFIG COMPONENTS context)
+if(Boost_FOUND)
+  add_executable(runtime-context-boost-tests ${fiber_sources} ${runtime_source}/context_boost.cpp)
   target_compile_definitions(runtime-context-boost-tests PRIVATE ATOLL_CONTEXT_BOOST)
   target_include_directories(
     runtime-context-boost-tests PRIVATE ${runtime_source} ${PROJECT_SOURCE_DIR}/native/include
@@ -71,17 +72,8 @@ add_custom_command(
   VERBATIM
 )
 
-set(aarch64_sources
-    ${runtime_source}/context_aarch64.S
-    ${runtime_source}/fiber.cpp
-    ${runtime_source}/page_size.cpp
-    ${runtime_source}/stack.cpp
-    ${runtime_source}/stack_chunk.cpp
-    ${runtime_source}/stack_guard.cpp
-    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_registers.S
-    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_context_test.cpp
-    ${CMAKE_CURRENT_SOURCE_DIR}/runtime_fiber_test.cpp
-)
+set(aarch64_sources ${fiber_sources} ${runtime_source}/context_aarch64.S)
+file(GLOB runtime_headers CONFIGURE_DEPENDS ${runtime_source}/*.hpp)
 add_custom_command(
   OUTPUT runtime-context-aarch64
   COMMAND
@@ -89,10 +81,8 @@ add_custom_command(
     -I${runtime_source} -I${PROJECT_SOURCE_DIR}/native/include ${aarch64_sources}
     ${ATOLL_GTEST_SOURCE}/src/gtest_main.cc ${aarch64_gtest} -o
     ${CMAKE_CURRENT_BINARY_DIR}/runtime-context-aarch64
-  DEPENDS ${aarch64_sources} ${aarch64_gtest} runtime_fiber_parts.hpp
-          ${runtime_source}/context.hpp ${runtime_source}/context_aarch64.hpp
-          ${runtime_source}/fiber.hpp ${runtime_source}/stack.hpp
-          ${runtime_source}/stack_chunk.hpp ${runtime_source}/stack_guard.hpp
+  DEPENDS ${aarch64_sources} ${aarch64_gtest} ${runtime_headers}
+          ${CMAKE_CURRENT_SOURCE_DIR}/runtime_fiber_parts.hpp
   COMMENT "Switch tests for aarch64"
   VERBATIM
 )

@@ -17,6 +17,7 @@ class FakeKernel final : public runtime::PagePolicy {
  public:
   const std::vector<int> nodes{0, 2, 3, 5};
   int place_error = 0;
+  int look_error = 0;
   int move_error = 0;
   int pool_error = EINVAL;
   int huge_error = 0;
@@ -42,6 +43,7 @@ class FakeKernel final : public runtime::PagePolicy {
   }
 
   int look(std::span<void* const> pages, std::span<int> found) override {
+    if (look_error != 0) return look_error;
     for (std::size_t i = 0; i < pages.size(); ++i) {
       const auto known = lies_.find(page_of(pages[i]));
       found[i] = known == lies_.end() ? -ENOENT : known->second;

@@ -119,6 +119,17 @@ TEST(RuntimeMemoryPolicy, WhereItIsForbiddenMemoryIsPlainAndTheUserIsTold) {
   EXPECT_EQ(atl::runtime::why_unplaced(kernel), "");
 }
 
+TEST(RuntimeMemoryPolicy, WhatTheKernelDoesNotTellIsNotCalledUntouched) {
+  FakeKernel kernel;
+  const Block block(kernel, 10 * page_bytes(), {kLocal, {3}}, Pages::normal);
+  kernel.touch(block.data(), 10 * page_bytes());
+  kernel.look_error = EPERM;
+  const atl::PagesFound found = block.found();
+  EXPECT_EQ(found.unknown_bytes, 10 * page_bytes());
+  EXPECT_EQ(found.absent_bytes, 0U);
+  EXPECT_TRUE(found.bytes_by_node.empty());
+}
+
 struct Moving : testing::Test {
   static constexpr std::size_t kPages = 2000;  // parts of 1000: two slices each
   FakeKernel kernel;

@@ -91,9 +91,13 @@ TEST(RuntimeMemory, UnknownRanksAndNodesAreFaults) {
   EXPECT_THROW(Array<int>::partitioned(10, NodeMap{{0}, {}}), RuntimeFault);
   EXPECT_THROW(Array<int>::interleaved(10, NodeMap{}), RuntimeFault);
   EXPECT_THROW(Replicated<int>(10, NodeMap{}), RuntimeFault);
+  for (const std::size_t size : {0U, 10U}) {
+    EXPECT_THROW(Array<int>::local(size, -1), RuntimeFault);
+    EXPECT_THROW(Array<int>::partitioned(size, NodeMap{{}, {a_node(), -1}}), RuntimeFault);
+    EXPECT_THROW(Replicated<int>(size, NodeMap{{-1}, {}}), RuntimeFault);
+  }
   if (!atl::why_unplaced().empty()) GTEST_SKIP() << atl::why_unplaced();
   EXPECT_THROW(Array<int>::local(10, 1'000), RuntimeFault);
-  EXPECT_THROW(Array<int>::local(10, -1), RuntimeFault);
   EXPECT_THROW(static_cast<void>(atl::local_memory(1'000)), RuntimeFault);
 }
 

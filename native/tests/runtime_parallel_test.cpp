@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "atoll/runtime/all_do.hpp"
+#include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/event.hpp"
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
@@ -85,6 +86,22 @@ TEST_P(Parallel, PiecesTileTheRangeAndHoldTheGrain) {
     EXPECT_TRUE(std::all_of(hit.begin(), hit.end(), [](const auto& h) { return h == 1; }));
     EXPECT_EQ(small, 0);
   });
+}
+
+TEST_P(Parallel, WithoutAGrainAWorkerHasUpTo32PiecesAndAloneOne) {
+  constexpr int kShare = 32 * 10;
+  std::atomic<int> pieces = 0;
+  std::atomic<int> small = 0;
+  runtime.run([&] {
+    atl::parallel_for(0, GetParam() * kShare, [&](int first, int last) {
+      ++pieces;
+      small += last - first < 10 ? 1 : 0;
+    });
+  });
+  EXPECT_EQ(small, 0);
+  if (GetParam() == 1) {
+    EXPECT_EQ(pieces, 1);
+  }
 }
 
 TEST_P(Parallel, LoopsInsideLoopsInsideTasks) {
@@ -186,6 +203,20 @@ TEST_P(Parallel, SumsOfFloatingPointAreTheSameEachTime) {
   }
 }
 
+TEST_P(Parallel, AReductionOfAllNumbersThereAreIsOneToo) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const auto count = [](std::int64_t first, std::int64_t last) {
+    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
+  };
+  for (const std::uint64_t grain : {std::uint64_t{0}, std::uint64_t{1} << 60, UINT64_MAX}) {
+    EXPECT_EQ(runtime.run([&] {
+      return atl::parallel_reduce(Limits::min(), Limits::max(), std::uint64_t{0}, count,
+                                  std::plus<>(), grain);
+    }),
+              UINT64_MAX);
+  }
+}
+
 TEST_P(Parallel, AnExceptionOfAReductionComesOut) {
   EXPECT_THROW(runtime.run([] {
     return atl::parallel_reduce(
@@ -216,6 +247,11 @@ TEST_P(Parallel, AllDoCallsEachWorkerOnceAndStaysThere) {
     EXPECT_EQ(wrong, 0);
     EXPECT_TRUE(std::all_of(hit.begin(), hit.end(), [](const auto& h) { return h == 1; }));
   }
+}
+
+TEST_P(Parallel, CallsOfAllDoRunAtTheSameTime) {
+  atl::Barrier barrier(GetParam());  // nobody passes unless all are there
+  runtime.run([&] { atl::all_do([&](int) { barrier.arrive_and_wait(); }); });
 }
 
 TEST_P(Parallel, AllDoLetsExceptionsOutWhenAllAreDone) {

@@ -1,10 +1,15 @@
-// What tests of the runtime share: made-up machines whose cores stand on the real CPUs.
+// What tests of the runtime share: made-up machines whose cores stand on the real CPUs, work to
+// fork, children of fork().
 #pragma once
 
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <vector>
 
+#include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/options.hpp"
 
 namespace atl::test {
@@ -25,11 +30,42 @@ inline Places eight_on_four_chiplets() {
   return synthetic_places("node:2 chiplet:2 core:2", real_cpus());
 }
 
+// Workers stay where they are unless the test moves them: on a slow machine a test lasts long
+// enough for `adaptive` to try another spread, and what was known of places is then no longer so.
 inline RuntimeOptions with_workers(int workers) {
   RuntimeOptions options;
   options.workers = workers;
   options.places = eight_on_four_chiplets();
+  options.approach = "static-local";
   return options;
+}
+
+inline long fib(int n) {
+  if (n < 2) return n;
+  auto left = atl::fork([n] { return fib(n - 1); });
+  const long right = fib(n - 2);
+  return left.join() + right;
+}
+
+// Whether a child of fork() may have a runtime of its own. ThreadSanitizer lets the child of a
+// process with threads start none, and to that child AddressSanitizer's allocator may come locked,
+// by a thread that is not there (GCC 12).
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define ATL_TEST_CHILDREN_HAVE_THREADS
+#endif
+
+// What `child` returns in a child of fork(), as its exit status; else 128 and the signal that ended
+// it. One that hangs is ended: a timeout of its parent would leave it behind.
+template <class Child>
+int in_a_child(Child&& child) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    alarm(60);
+    [&child]() noexcept { std::_Exit(child()); }();  // never on into the parent's tests
+  }
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace atl::test

@@ -1,4 +1,4 @@
-# The runtime's profiler, without a runtime.
+# The runtime's profiler, most of it without a runtime.
 add_executable(
   runtime_profiler_test
   runtime_profiler_events_test.cpp

@@ -116,6 +116,19 @@ TEST(WholeFile, IsThereWholeOrNotAtAll) {
   EXPECT_THROW(file.commit(), RuntimeFault);
 }
 
+TEST(WholeFile, HasTheRightsThatAnyNewFileHas) {
+  const Folder folder;
+  for (const mode_t umask_bits : {022U, 077U}) {
+    const mode_t before = umask(umask_bits);
+    WholeFile file(folder.path + "/out");
+    umask(before);
+    file.commit();
+    struct stat found{};
+    ASSERT_EQ(stat((folder.path + "/out").c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777U, 0666U & ~umask_bits);
+  }
+}
+
 Counts counts_from(std::uint64_t first) {
   Counts counts;
   for_each_count([&](const char*, std::uint64_t& count) { count = first++; }, counts);
@@ -214,7 +227,7 @@ TEST(Resctrl, PresentGroupWhereNoneMayBeMade) {
   tree.write("tasks", "42\n");
   tree.write("mon_groups", "not a folder: mkdir fails, as it does without the right to");
   make_monitors(tree, "", "1000\n");
-  const L3Monitor monitor(tree.path, 7, 42);
+  const L3Monitor monitor(tree.path, "atoll-7-0", 42);
   EXPECT_NE(monitor.remark().find("no group of our own"), std::string::npos);
   tree.write("mon_data/mon_L3_00/mbm_total_bytes", "5000\n");
   const auto l3 = monitor.read();
@@ -233,28 +246,41 @@ TEST(Resctrl, PresentGroupWhereNoneMayBeMade) {
 TEST(Resctrl, OwnGroupGetsTheWorkers) {
   const Folder tree;
   tree.write("tasks", "42\n43\n");
-  tree.write("mon_groups/atoll-7/tasks", "");
-  make_monitors(tree, "mon_groups/atoll-7/", "0\n");
-  L3Monitor monitor(tree.path, 7, 42);
+  tree.write("mon_groups/atoll-7-0/tasks", "");
+  make_monitors(tree, "mon_groups/atoll-7-0/", "0\n");
+  L3Monitor monitor(tree.path, "atoll-7-0", 42);
   EXPECT_EQ(monitor.remark(), "");
   monitor.add_thread(42);
   monitor.add_thread(43);
-  EXPECT_EQ(read_text(tree.path + "/mon_groups/atoll-7/tasks"), "42\n43\n");
+  EXPECT_EQ(read_text(tree.path + "/mon_groups/atoll-7-0/tasks"), "42\n43\n");
   EXPECT_EQ(monitor.read().size(), 2U);
 }
 
 TEST(Resctrl, AGroupThatWasMadeIsRemoved) {
   const Folder tree;
   fs::create_directory(tree.path + "/mon_groups");
-  const std::string group = tree.path + "/mon_groups/atoll-7";
+  const std::string group = tree.path + "/mon_groups/atoll-7-0";
   {
-    L3Monitor monitor(tree.path, 7, 42);
+    L3Monitor monitor(tree.path, "atoll-7-0", 42);
     EXPECT_TRUE(fs::exists(group));
     monitor.add_thread(42);  // no file of the kernel's there
     EXPECT_NE(monitor.remark(), "");
     EXPECT_TRUE(monitor.read().empty());
   }
   EXPECT_FALSE(fs::exists(group));
+}
+
+TEST(Resctrl, RuntimesOfOneProcessHaveGroupsOfTheirOwn) {
+  const Folder tree;
+  fs::create_directory(tree.path + "/mon_groups");
+  const std::string first = own_group_name();
+  const std::string second = own_group_name();
+  const L3Monitor stays(tree.path, first, 42);
+  {
+    const L3Monitor goes(tree.path, second, 42);
+  }
+  EXPECT_TRUE(fs::exists(tree.path + "/mon_groups/" + first));
+  EXPECT_FALSE(fs::exists(tree.path + "/mon_groups/" + second));
 }
 
 TEST(ThreadUsage, ReadsProcsTexts) {

@@ -2,11 +2,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 
 #include "atoll/runtime/places.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/task.hpp"
+#include "atoll/runtime/this_task.hpp"
 #include "events/amd.hpp"
+#include "runtime_parts.hpp"
 #include "runtime_profiler_parts.hpp"
 
 namespace atl::runtime {
@@ -270,6 +276,34 @@ TEST(Profiler, IsReadWhileWorkersWork) {
   for (std::thread& thread : threads) thread.join();
   const auto totals = section_totals(profiler.snapshot());
   EXPECT_EQ(find(totals, "read while working")->counts.yields, std::uint64_t{kWorkers} * kRounds);
+}
+
+TEST(Profiler, AWakeIsCountedByTheWorkerThatSpawned) {
+  using Clock = std::chrono::steady_clock;
+  RuntimeOptions options;
+  options.workers = 2;
+  options.places = synthetic_places("core:2", test::real_cpus());
+  Runtime runtime(options);
+  runtime.run([&runtime] {
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
+    std::uint64_t woken = 0;
+    std::uint64_t parked = 0;
+    // Once is not enough: the other may be caught between its last look and its sleep, not parked.
+    while ((woken == 0 || parked == 0) && Clock::now() < deadline) {
+      // Of the thread, not of the task: the other worker finds nothing meanwhile, and parks.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      const auto here = static_cast<std::size_t>(this_task::worker());
+      const std::uint64_t before = runtime.counts()[here].wakes;
+      std::atomic<bool> begun{false};
+      auto child = spawn([&begun] { begun = true; });
+      while (!begun && Clock::now() < deadline) std::this_thread::yield();
+      woken = runtime.counts()[here].wakes - before;
+      parked = runtime.counts()[1 - here].parks;
+      child.join();
+    }
+    EXPECT_EQ(woken, 1U);
+    EXPECT_GT(parked, 0U);
+  });
 }
 
 TEST(ControllerFills, AreDifferences) {

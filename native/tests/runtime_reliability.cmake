@@ -20,7 +20,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/native/src/runtime/)
   add_executable(
     runtime-lto-tests runtime_context_registers.S runtime_reliability_test.cpp
-    runtime_scheduler_test.cpp runtime_yield_test.cpp ${sources}
+    runtime_scheduler_test.cpp runtime_task_ends_test.cpp runtime_yield_test.cpp ${sources}
   )
   target_include_directories(
     runtime-lto-tests PRIVATE ${PROJECT_SOURCE_DIR}/native/include

@@ -2,7 +2,6 @@
 // virtual cores run on the few real ones; bound workers are on the real CPU that stands for theirs.
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,14 +20,8 @@
 
 namespace {
 
+using atl::test::fib;
 using atl::test::with_workers;
-
-long fib(int n) {
-  if (n < 2) return n;
-  auto left = atl::fork([n] { return fib(n - 1); });
-  const long right = fib(n - 2);
-  return left.join() + right;
-}
 
 class Scheduler : public testing::TestWithParam<int> {
  protected:
@@ -240,6 +233,8 @@ TEST(SchedulerPlaces, UnknownPlacesAndCountsAreFaults) {
   EXPECT_THROW(runtime.run([] { atl::call(atl::on_chiplet(9), [] {}); }), atl::RuntimeFault);
   EXPECT_THROW(runtime.run([] { atl::call(atl::on_node(5), [] {}); }), atl::RuntimeFault);
   EXPECT_THROW(atl::Runtime(with_workers(-1)), atl::RuntimeFault);
+  EXPECT_THROW(atl::Runtime(with_workers(100'000'000)), atl::RuntimeFault);
+  EXPECT_THROW(atl::Runtime({.interval = std::chrono::milliseconds(0)}), atl::RuntimeFault);
   EXPECT_THROW(atl::Group(runtime, {.threads = 3}), atl::RuntimeFault);
   EXPECT_THROW(atl::Group(runtime, {.threads = 1, .approach = "best"}), atl::RuntimeFault);
 }
@@ -282,6 +277,15 @@ TEST(SchedulerPlaces, MoreWorkersThanCoresShareThem) {
   EXPECT_EQ(runtime.run([] { return fib(15); }), 610);
   const std::vector<int> cores = runtime.cores();
   EXPECT_EQ(std::set<int>(cores.begin(), cores.end()).size(), 8U);
+}
+
+TEST(SchedulerGroups, APlaceIsOfItsOwnRuntimeOnly) {
+  atl::Runtime runtime(with_workers(2));
+  atl::Runtime other(with_workers(2));
+  atl::Group group(runtime, {.threads = 1});
+  const atl::Group same_number(other, {.threads = 1});
+  EXPECT_EQ(runtime.spawn(group.place(), [] { return 1; }).join(), 1);
+  EXPECT_THROW(other.spawn(group.place(), [] { return 1; }).join(), atl::RuntimeFault);
 }
 
 // The workers of a group and the tasks that ran on others.

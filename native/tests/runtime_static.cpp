@@ -3,18 +3,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "runtime_parts.hpp"
 
 namespace {
 
-long fib(int n) {
-  if (n < 2) return n;
-  auto left = atl::fork([n] { return fib(n - 1); });
-  const long right = fib(n - 2);
-  return left.join() + right;
-}
+using atl::test::fib;
 
 atl::Runtime& runtime() {
   static atl::Runtime the_runtime(atl::test::with_workers(3));

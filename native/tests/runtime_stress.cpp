@@ -253,6 +253,7 @@ int main(int argc, char** argv) {
 
   Done done;
   atl::RuntimeOptions options = atl::test::with_workers(5);
+  options.approach = atl::kDefaultApproach;  // which moves workers by itself
   options.interval = std::chrono::milliseconds(2);
   atl::Runtime runtime(options);
   atl::Runtime crowded(atl::test::with_workers(12));  // more workers than cores

@@ -1,12 +1,11 @@
 // Event, latch, barrier, mutex and condition variable: from tasks, from threads that are no
-// workers, and across both; with stop tokens; and that they may go as soon as the wait is over.
+// workers, and across both; with stop tokens. When they may go: runtime_sync_lifetime_test.cpp.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -85,22 +84,6 @@ TEST_P(Sync, AnEventThatIsResetAtOnceHasStillLetGoWhoWaited) {
     std::this_thread::yield();
   }
   EXPECT_FALSE(event.is_set());
-}
-
-TEST_P(Sync, AnEventMayGoAsSoonAsTheWaitIsOver) {
-  for (int round = 0; round < 500; ++round) {
-    atl::Task<> setter;
-    {
-      const auto event = std::make_unique<atl::Event>();
-      setter = runtime.spawn([raw = event.get()] { raw->set(); });
-      if (round % 2 == 0) {
-        event->wait();
-      } else {
-        runtime.run([&] { event->wait(); });
-      }
-    }
-    setter.join();
-  }
 }
 
 TEST_P(Sync, AStopEndsTheWaitForAnEvent) {
@@ -227,20 +210,6 @@ TEST_P(Sync, ABarrierOfTasksAloneHasOnePartyPerWorker) {
   }
   for (atl::Task<>& task : tasks) task.join();
   EXPECT_EQ(wrong, 0);
-}
-
-TEST_P(Sync, ABarrierMayGoAsSoonAsTheWaitIsOver) {
-  for (int round = 0; round < 300; ++round) {
-    auto barrier = std::make_shared<atl::Barrier>(2);
-    // Whoever comes out last frees it.
-    auto other = runtime.spawn([barrier]() mutable {
-      barrier->arrive_and_wait();
-      barrier.reset();
-    });
-    barrier->arrive_and_wait();
-    barrier.reset();
-    other.join();
-  }
 }
 
 TEST(Barrier, NeedsAParty) { EXPECT_THROW(atl::Barrier(0), atl::RuntimeFault); }

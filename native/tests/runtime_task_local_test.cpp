@@ -12,6 +12,7 @@
 #include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime_parts.hpp"
@@ -45,7 +46,7 @@ TEST_P(TaskLocals, EachTaskHasItsOwnAcrossSuspensions) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(TaskLocals, ForksAndLoopsShareTheirParents) {
+TEST_P(TaskLocals, ForksLoopsAndScopesShareTheirParents) {
   atl::TaskLocal<std::atomic<int>> count;
   const int seen = runtime.run([&] {
     *count = 100;
@@ -53,11 +54,16 @@ TEST_P(TaskLocals, ForksAndLoopsShareTheirParents) {
     child.join();
     atl::parallel_for(0, 1000, [&](int) { ++*count; });
     atl::all_do([&](int) { ++*count; });
+    atl::Scope scope;
+    for (int each = 0; each < 10; ++each) scope.fork([&] { ++*count; });
+    scope.request_stop();  // with a stop token of its own, too
+    for (int each = 0; each < 10; ++each) scope.fork([&] { ++*count; });
+    scope.join();
     auto spawned = atl::spawn([&] { return ++*count; });
     EXPECT_EQ(spawned.join(), 1);
     return count->load();
   });
-  EXPECT_EQ(seen, 1101 + GetParam());
+  EXPECT_EQ(seen, 1121 + GetParam());
 }
 
 struct Counted {
@@ -80,6 +86,26 @@ TEST_P(TaskLocals, ValuesGoWithTheirTask) {
     EXPECT_EQ(alive, 1);
   }).join();
   EXPECT_EQ(alive, 0);
+}
+
+TEST_P(TaskLocals, TheLastMadeGoesFirst) {
+  struct Noted {
+    std::vector<int>* gone;
+    int number;
+    Noted(std::vector<int>& to, int its_number) : gone(&to), number(its_number) {}
+    Noted(const Noted&) = delete;
+    ~Noted() { gone->push_back(number); }
+  };
+  std::vector<int> gone;
+  atl::TaskLocal<Noted> first([&] { return Noted(gone, 1); });
+  atl::TaskLocal<Noted> second([&] { return Noted(gone, 2); });
+  atl::TaskLocal<Noted> third([&] { return Noted(gone, 3); });
+  runtime.run([&] {
+    second.get();
+    third.get();
+    first.get();
+  });
+  EXPECT_EQ(gone, (std::vector{1, 3, 2}));
 }
 
 TEST_P(TaskLocals, AnInitialFunctionThatThrowsIsAskedAgain) {

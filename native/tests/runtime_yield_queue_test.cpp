@@ -131,6 +131,26 @@ TEST_P(YieldQueueTest, TheOwnerWaitsForAThiefInside) {
   EXPECT_EQ(queue.pop(), 2U);
 }
 
+// A worker that is about to sleep looks from outside: a word that it does not see waits for
+// another.
+TEST_P(YieldQueueTest, AnExchangeNeverLooksLikeNothing) {
+  constexpr int kLooks = 30'000'000;
+  YieldQueue queue;
+  queue.push(1);
+  std::atomic<bool> done{false};
+  int seen_empty = 0;
+  std::thread sleeper([&] {
+    for (int look = 0; look < kLooks; ++look) seen_empty += queue.size_hint() == 0 ? 1 : 0;
+    done = true;
+  });
+  while (!done.load(std::memory_order_relaxed)) {
+    EXPECT_EQ(queue.begin_exchange(1, any), 1U);
+    queue.inside().store(false, std::memory_order_release);
+  }
+  sleeper.join();
+  EXPECT_EQ(seen_empty, 0);
+}
+
 // The ring is plain memory, so TSan sees two inside; and so does each word's count.
 TEST_P(YieldQueueTest, EachWordIsTakenOnceByOwnerOrThieves) {
   constexpr Word kWords = 20'000;

@@ -150,8 +150,26 @@ def test_the_wake_up_stands_beside_the_faster_of_openmps_two(capsys: Capture) ->
     assert lines == ["bar runtime-wake-2t-to-openmp-passive-region-ratio 1.04 1 short"]
 
 
+def test_the_profiler_is_held_against_the_same_work_without_it(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ns = {"atoll": 1000.0, "atoll, profiled": 1009.0}
+
+    def measured(*_: object) -> dict[str, list[Run]]:
+        return {name: [a_run(value)] * 5 for name, value in ns.items()}
+
+    monkeypatch.setattr(runtime, "_measured", measured)
+    report = Report("whole", {})
+    runtime._say_profiler(runtime.WHOLE, frozenset(), report)
+    assert "bar runtime-profiler-overhead-ratio 1.009 1.01 ok" in capsys.readouterr().out
+    assert report.bars[0]["ok"] is True
+    ns["atoll, profiled"] = 1011.0
+    runtime._say_profiler(runtime.WHOLE, frozenset(), report)
+    assert "bar runtime-profiler-overhead-ratio 1.011 1.01 short" in capsys.readouterr().out
+
+
 def test_every_bar_has_its_peer_among_the_subjects() -> None:
-    kernels = [*KERNELS, runtime.WAKE, runtime.STEAL]
+    kernels = [*KERNELS, runtime.WAKE, runtime.STEAL, runtime.PROFILER]
     for kernel in kernels:
         assert kernel.bar is None or set(kernel.bar.peers) <= set(kernel.peers)
     labels = [kernel.label for kernel in kernels]

@@ -100,8 +100,11 @@ ATOLL_RT_API int atoll_rt_victims(const atoll_rt_places* places, const int* core
 
 typedef struct atoll_rt_approach atoll_rt_approach;
 
-/* By name: "adaptive" and others, see docs/runtime-controller.md. One object per task group. */
-ATOLL_RT_API int atoll_rt_approach_create(const char* name, atoll_rt_approach** approach);
+/* By name: "adaptive" and others, see docs/runtime-controller.md. One object per task group, each
+ * with a `seed` of its own: with the same one, trials of groups that run side by side keep step and
+ * disturb each other. */
+ATOLL_RT_API int atoll_rt_approach_create(const char* name, uint64_t seed,
+                                          atoll_rt_approach** approach);
 /* NULL is allowed. */
 ATOLL_RT_API void atoll_rt_approach_free(atoll_rt_approach* approach);
 

@@ -10,9 +10,11 @@
 //   spawn(f); .join()           static  a task that may suspend
 //   yield()                     static  lets others run
 //   Event{}; .wait(); .set()            once
-//   parallel_for(n, body)               body(i) for each i below n
+//   loops(times, n, make_body)          so many loops in one run: body(i) for each i below n
 //   team(f)                             f(rank) by each of the threads at once
 //   Barrier{n}; .arrive_and_wait()      of a team
+//   in_section(f)               static  f in a code section of the profiler
+//   sections_entered()                  by all threads so far
 //
 // Other constants: kName with the version, kWeight.
 #pragma once
@@ -26,6 +28,8 @@ enum class Weight { kTask, kFiber, kThread };
 struct Setup {
   int threads = 1;
   bool million_tasks = false;  // the stacks are to be chosen for a million live tasks
+  bool trace = false;          // the profiler is to keep a trace
+  bool operator==(const Setup&) const = default;
 };
 
 // The size of a problem for a runtime of this weight.

@@ -54,11 +54,27 @@ class Backend {
     runtime_.run([&f] { atl::all_do(f); });
   }
 
+  template <class F>
+  static void in_section(F&& f) {
+    const atl::Section section("morsel");
+    f();
+  }
+  [[nodiscard]] long sections_entered() const {
+    long entered = 0;
+    for (const atl::SectionProfile& section : atl::section_totals(runtime_.profile())) {
+      entered += static_cast<long>(section.entered);
+    }
+    return entered;
+  }
+
  private:
+  static constexpr std::size_t kTraceEvents = 65'536;
+
   static atl::RuntimeOptions options_of(Setup setup) {
     atl::RuntimeOptions options;
     options.workers = setup.threads;
     if (setup.million_tasks) options.stacks.kind = atl::StackOptions::Kind::slab;
+    if (setup.trace) options.trace_events = kTraceEvents;
     return options;
   }
 

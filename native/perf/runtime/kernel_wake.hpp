@@ -3,7 +3,7 @@
 // With 500 us it has parked: that is a wake-up. A bare futex stands beside, and OpenMP's begin of a
 // parallel region, which wakes its threads sooner than a task does.
 //
-// Latencies in ns, each with a reading of the clock (20 ns).
+// Latencies in ns, each with one reading of the clock.
 #pragma once
 
 #include <linux/futex.h>

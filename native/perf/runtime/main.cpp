@@ -19,6 +19,7 @@
 #include ATOLL_PERF_BACKEND
 
 #include "kernel_fork.hpp"
+#include "kernel_profiler.hpp"
 #include "kernel_suspend.hpp"
 #include "kernel_team.hpp"
 #include "kernel_wake.hpp"
@@ -51,16 +52,16 @@ constexpr long kCrowd = of_weight(1'000'000L, 100'000L, 1'000L);
 // Google Benchmark calls a benchmark more than once; some runtimes can be begun only once.
 struct Made {
   std::unique_ptr<Backend> runtime;
-  int threads = 0;
+  Setup setup;
 };
 Made& made() {
   static Made made;
   return made;
 }
 Backend& runtime(Setup setup) {
-  if (made().runtime == nullptr || made().threads != setup.threads) {
+  if (made().runtime == nullptr || made().setup != setup) {
     made().runtime.reset();
-    made() = {std::make_unique<Backend>(setup), setup.threads};
+    made() = {std::make_unique<Backend>(setup), setup};
   }
   return *made().runtime;
 }
@@ -141,6 +142,30 @@ void nqueens_body(benchmark::State& state, int threads) {
     on.run([&ways] { ways = nqueens<Backend, kQueens>({}, 0); });
     return ways == queens_of(kQueens);
   });
+}
+
+// ---- the profiler
+// --------------------------------------------------------------------------------
+
+template <class Runtime>
+void morsels_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  measure(state, threads, static_cast<double>(count_morsels<kQueens>()), "nqueens", [&on] {
+    return nqueens_by_morsels<kQueens>(on, [](auto&& f) { f(); }) == queens_of(kQueens);
+  });
+}
+
+template <class Runtime>
+void profiled_morsels_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads, .trace = true});
+  const long morsels = count_morsels<kQueens>();
+  long entered = on.sections_entered();
+  measure(state, threads, static_cast<double>(morsels), "nqueens", [&] {
+    entered += morsels;
+    return nqueens_by_morsels<kQueens>(on, [](auto&& f) { Runtime::in_section(f); }) ==
+           queens_of(kQueens);
+  });
+  expect(state, on.sections_entered() == entered, "a section was not counted");
 }
 
 // ---- tasks that suspend
@@ -269,6 +294,10 @@ void add_all() {
     if constexpr (requires(Runtime r) { r.loops(1, 1, [] { return LightBody(); }); }) {
       add("parallel-for", threads, parallel_for_body<Runtime>);
     }
+  }
+  if constexpr (requires { Runtime::in_section([] {}); }) {
+    add("morsels", 2, morsels_body<Runtime>);
+    add("morsels-profiled", 2, profiled_morsels_body<Runtime>);
   }
   if constexpr (requires { Runtime::yield(); }) {
     add("yield", 1, yield_body<Runtime>);

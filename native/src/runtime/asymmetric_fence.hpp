@@ -2,7 +2,7 @@
 // seldom (Dice, Huang and Yang, "Asymmetric Dekker Synchronization", 2001; Linux membarrier(2)).
 //
 // With membarrier, light_fence() only keeps the compiler from reordering, and heavy_fence() makes
-// the kernel run a full barrier on every CPU that runs a thread of this process (1 to 2 us).
+// the kernel run a full barrier on every CPU that runs a thread of this process.
 // Without it (before Linux 4.14, or under a seccomp filter), both are seq_cst fences.
 #pragma once
 

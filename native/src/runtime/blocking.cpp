@@ -37,6 +37,7 @@ class Pool {
 
   // Sees to it that somebody will run one more section. RuntimeFault.
   void expect_one();
+  void expect_one_less();
   void submit(Section& section);
 
  private:
@@ -76,6 +77,11 @@ void Pool::expect_one() {
   ++expected_;
 }
 
+void Pool::expect_one_less() {
+  const std::lock_guard lock(mutex_);
+  --expected_;
+}
+
 void Pool::submit(Section& section) {
   {
     const std::lock_guard lock(mutex_);
@@ -95,10 +101,7 @@ void Pool::serve() {
     }
     const detail::Waiter waiter = section->waiter;
     section->call(section->closure);
-    {
-      const std::lock_guard lock(mutex_);
-      --expected_;
-    }
+    expect_one_less();
     detail::resume(waiter);  // the section is gone
   }
 }
@@ -131,11 +134,16 @@ void run_blocking(void (*call)(void* closure), void* closure) {
   runtime::Section section{call, closure, worker->team.cpus_of_node(node)};
   runtime::Pool& pool = runtime::Pool::instance();
   pool.expect_one();
-  suspend([&](Waiter handle) {
-    section.waiter = handle;
-    pool.submit(section);
-    return true;
-  });
+  try {
+    suspend([&](Waiter handle) {
+      section.waiter = handle;
+      pool.submit(section);
+      return true;
+    });
+  } catch (...) {  // no stack to go on with
+    pool.expect_one_less();
+    throw;
+  }
 }
 
 }  // namespace atl::detail

@@ -42,10 +42,11 @@ atl::Sample from_c(const atoll_rt_sample& c) {
 
 }  // namespace
 
-int atoll_rt_approach_create(const char* name, atoll_rt_approach** approach) {
+int atoll_rt_approach_create(const char* name, uint64_t seed, atoll_rt_approach** approach) {
   return guarded([&] {
-    *approach = std::make_unique<atoll_rt_approach>(atoll_rt_approach{atl::approach_by_name(name)})
-                    .release();
+    *approach =
+        std::make_unique<atoll_rt_approach>(atoll_rt_approach{atl::approach_by_name(name, seed)})
+            .release();
     return 0;
   });
 }

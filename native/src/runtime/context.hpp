@@ -11,7 +11,7 @@
 // sticky status bits differ all the time without being anybody's.
 //
 // Kept out: shadow stacks (x86 CET, stack.cpp refuses to start under them) and the signal mask.
-// Costs: no system call; about 2 ns (docs/runtime-stacks.md has the figures).
+// Costs: no system call; docs/runtime-stacks.md has figures.
 //
 // Each kind brings `struct Context`, `prepare_context` and `switch_context`.
 #pragma once
@@ -27,7 +27,7 @@ using FiberEntry = void (*)(void* passed);
 // The scheduler's, called with what a switch passes, unless that is null, on the way back from
 // switch_fiber_and_return. An odd address is a flag's, a byte, plus 1: the flag is to be set to
 // false, which that switch may do itself.
-extern "C" [[gnu::visibility("hidden")]] void atl_rt_arrived(void* passed);
+extern "C" [[gnu::visibility("hidden")]] void atl_rt_arrived(void* passed) noexcept;
 
 #if defined(ATOLL_CONTEXT_BOOST)
 #include "context_boost.hpp"

@@ -224,7 +224,7 @@ void Governor::rehome(std::unique_lock<std::mutex>& lock) {
   const NodeMap map = team_.node_map();
   if (map.nodes.size() < 2) return;
   lock.unlock();
-  rehome_all(map, {.stop = end_.get_token(), .after_slice = {}});
+  rehome_all(map, {.stop = end_.get_token()});
   lock.lock();
 }
 

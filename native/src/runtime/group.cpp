@@ -20,8 +20,9 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
   runtime::Team& team = runtime.team();
   const int threads = options.threads == 0 ? team.size() : options.threads;
   if (threads < 1 || threads > team.size()) {
-    throw RuntimeFault("a group of " + std::to_string(options.threads) +
-                       " threads: the runtime has " + std::to_string(team.size()) + " workers");
+    throw RuntimeFault("a group of " + std::to_string(options.threads) + " threads: give 1 to " +
+                       std::to_string(team.size()) +
+                       ", the runtime's workers, or 0 for all of them");
   }
   auto steered = std::make_shared<runtime::Steered>();
   steered->approach = options.own_approach ? options.own_approach
@@ -59,7 +60,7 @@ Group::~Group() {
   state_->team.domains.drop(state_->domain);
 }
 
-Place Group::place() const { return {Place::Kind::group, static_cast<int>(state_->domain)}; }
+Place Group::place() const { return state_->team.place_of_group(state_->domain); }
 
 std::vector<int> Group::workers() const {
   return state_->team.governor().locked([&] { return state_->members; });

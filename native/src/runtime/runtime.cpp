@@ -23,7 +23,13 @@ void Runtime::start(detail::Job* job, detail::Word tag) {
   }
   team_->spawned_outside.fetch_add(1, std::memory_order_relaxed);
   if (tag != 0) team_->domains.of(tag).count_begun();
-  team_->inject(detail::word_of(job, detail::WordKind::job, tag));
+  try {
+    team_->inject(detail::word_of(job, detail::WordKind::job, tag));
+  } catch (...) {  // no memory: there is no task
+    if (tag != 0) team_->domains.of(tag).count_ended();
+    team_->spawned_outside.fetch_sub(1, std::memory_order_relaxed);
+    throw;
+  }
 }
 
 int Runtime::spread() const {

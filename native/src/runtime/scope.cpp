@@ -9,7 +9,7 @@ using detail::Word;
 using runtime::Worker;
 
 // Runs what of its children still lies on top of this worker's deque, then waits for the others.
-void Scope::await() {
+void Scope::await() noexcept {
   detail::TaskContext* const own = Worker::here()->context;
   while (forked_ != done_here_) {
     Worker* const worker = Worker::here();

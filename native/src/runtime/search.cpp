@@ -26,6 +26,9 @@ Word Worker::next() {
   team.parking.start_search();
   for (;;) {
     if (const Word word = search()) {
+      // Whatever was found: a producer of work for everyone may have relied on this search, and
+      // looking whether one did would cost a fence as dear as a wake-up in vain. Nearest to this
+      // worker, not to whom it stole from, whose order is that worker's own to change.
       count_woken(team.parking.end_search(victims_.workers));
       return word;
     }

@@ -91,7 +91,7 @@ void resume(Waiter handle) {
   }
 }
 
-void Completion::wait_slow() {
+void Completion::wait_slow() noexcept {
   runtime::suspend_inline([this](Waiter handle) { return leave(handle); });
 }
 

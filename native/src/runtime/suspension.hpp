@@ -29,16 +29,14 @@ template <class Publish>
         },
         &publish);
   }
-  Section* const section = worker->leave();
-  Publication publication{{[](After* after) {
+  Publication publication{{[](After* after) noexcept {
                             // A copy: once the handle is out, the other stack may go on.
                             const Publication it = *static_cast<Publication*>(after);
                             if (!(*it.publish)(waiter_of(*it.fiber))) unsuspend(*it.fiber);
                           }},
                           &publish,
                           &worker->fiber()};
-  worker->switch_away(&publication);
-  Worker::section_resumed(section);
+  worker->leave_for_next(&publication);
 }
 
 }  // namespace atl::runtime

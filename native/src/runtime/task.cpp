@@ -45,14 +45,24 @@ void start_placed(WorkerHead* head, Job* job, Word tag) {
   auto* const worker = static_cast<Worker*>(head);
   worker->spawned.add();
   if (tag != 0) count_begun(worker, tag);
-  worker->make_ready(word_of(job, WordKind::job, tag));
+  try {
+    worker->make_ready(word_of(job, WordKind::job, tag));
+  } catch (...) {
+    count_ended(worker, tag);
+    throw;
+  }
+}
+
+void count_ended(WorkerHead* head, Word tag) {
+  head->ended.add();
+  if (tag != 0) static_cast<Worker*>(head)->team.domains.of(tag).count_ended();
 }
 
 void count_begun(WorkerHead* worker, Word tag) {
   static_cast<Worker*>(worker)->team.domains.of(tag).count_begun();
 }
 
-void await_task(Job* job, Completion& completion) {
+void await_task(Job* job, Completion& completion) noexcept {
   Worker* const worker = Worker::here();
   if (worker != nullptr && !completion.done()) {
     const Word word = word_of(job, WordKind::job, worker->tag);
@@ -70,11 +80,10 @@ void await_task(Job* job, Completion& completion) {
   }
 }
 
+// A task runs on workers only.
 void task_ended() {
-  // A task runs on workers only.
-  Worker& worker = *Worker::here();
-  worker.ended.add();
-  if (worker.tag != 0) worker.team.domains.of(worker.tag).count_ended();
+  Worker* const worker = Worker::here();
+  count_ended(worker, worker->tag);
 }
 
 }  // namespace atl::detail

@@ -36,6 +36,7 @@ std::stop_source TaskContext::stop_source() {
 }
 
 void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, void (*drop)(void*)) {
+  if (upstream_ != nullptr) return upstream_->local(key, make, maker, drop);
   Local* newest = locals_.load(std::memory_order_acquire);
   const auto find = [key](Local* from, const Local* until) -> Local* {
     while (from != until && from->key != key) from = from->older;

@@ -16,11 +16,31 @@ namespace atl::runtime {
 
 namespace {
 
-int worker_count(const Places& places, const RuntimeOptions& options) {
+// Half of the numbers that domains have: each worker takes one.
+constexpr int kMostWorkers = 32768;
+constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
+
+const RuntimeOptions& checked(const RuntimeOptions& options) {
   if (options.workers < 0) {
     throw RuntimeFault("workers is " + std::to_string(options.workers) +
                        ": give 1 or more, or 0 for one per core");
   }
+  if (options.workers > kMostWorkers) {
+    throw RuntimeFault("workers is " + std::to_string(options.workers) + ": give at most " +
+                       std::to_string(kMostWorkers) + ", or 0 for one per core");
+  }
+  if (options.interval < std::chrono::milliseconds(1)) {
+    throw RuntimeFault("interval is " + std::to_string(options.interval.count()) +
+                       " ms: give 1 or more");
+  }
+  if (options.trace_events > kMostTraceEvents) {
+    throw RuntimeFault("trace_events is " + std::to_string(options.trace_events) +
+                       ": give at most " + std::to_string(kMostTraceEvents));
+  }
+  return options;
+}
+
+int worker_count(const Places& places, const RuntimeOptions& options) {
   return options.workers == 0 ? static_cast<int>(places.cores.size()) : options.workers;
 }
 
@@ -49,7 +69,7 @@ Places places_of(const RuntimeOptions& options) {
 }  // namespace
 
 Team::Team(const RuntimeOptions& options)
-    : places(places_of(options)),
+    : places(places_of(checked(options))),
       pins(options.pin),
       own_cpus(cpus_for(places) >= worker_count(places, options)),
       usable_(usable_cores(places, cpus_of_this_thread())),
@@ -90,13 +110,14 @@ Team::Team(const RuntimeOptions& options)
   try {
     for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
     seated_.wait();
+    if (fault_ != nullptr) std::rethrow_exception(fault_);
     std::vector<WorkerCounts*> counts;
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
     opened_.count_down();
     governor_ = std::make_unique<Governor>(*this, options);
-  } catch (const std::system_error&) {
+  } catch (...) {
     const std::size_t started = threads_.size();
     // Those that run wait for the others to sit; they shall see the end instead.
     const auto missing = static_cast<std::ptrdiff_t>(everybody_.size() - started);
@@ -105,10 +126,14 @@ Team::Team(const RuntimeOptions& options)
     left_.count_down(missing);
     if (!opened_.try_wait()) opened_.count_down();
     stop();
-    throw RuntimeFault("only " + std::to_string(started) + " of " +
-                       std::to_string(everybody_.size() + 1) +
-                       " threads could be started: raise the limit of threads (ulimit -u, the "
-                       "cgroup's pids.max) or ask for fewer workers");
+    try {
+      throw;
+    } catch (const std::system_error&) {
+      throw RuntimeFault("only " + std::to_string(started) + " of " +
+                         std::to_string(everybody_.size() + 1) +
+                         " threads could be started: raise the limit of threads (ulimit -u, the "
+                         "cgroup's pids.max) or ask for fewer workers");
+    }
   }
   governor_->add(steered_);
 }
@@ -160,6 +185,15 @@ void Team::announce(Worker& worker) {
   opened_.wait();
 }
 
+void Team::announce_fault(std::exception_ptr fault) {
+  {
+    const std::lock_guard lock(placing_);
+    fault_ = std::move(fault);
+  }
+  seated_.count_down();
+  opened_.wait();
+}
+
 std::vector<int> Team::cores() const {
   const std::lock_guard lock(placing_);
   return core_of_worker_;
@@ -204,6 +238,8 @@ void Team::place(int spread) {
   }
   update_members();
   placement_.fetch_add(1, std::memory_order_acq_rel);
+  // Tasks may wait for somebody who sleeps and has just become a member.
+  parking.notify_all();
 }
 
 void Team::update_members() {
@@ -222,6 +258,13 @@ void Team::update_members() {
   for (std::size_t at = 0; at < on_node.size(); ++at) {
     domains.set_members(first_node_domain_ + at, on_node[at]);
   }
+}
+
+// The index says whose group it is, so that no other runtime takes it for one of its own.
+Place Team::place_of_group(std::size_t domain) const {
+  constexpr int kMostNumbers = 0x8000;  // what an int has room for beside a domain
+  return {Place::Kind::group,
+          number_ % kMostNumbers * static_cast<int>(Domains::kMost) + static_cast<int>(domain)};
 }
 
 Word Team::tag_of(Place place) const {
@@ -253,7 +296,14 @@ Word Team::tag_of(Place place) const {
       if (at == nodes_.end() || *at != place.index) return fault("node", "see Places::nodes()");
       return shifted(first_node_domain_ + static_cast<std::size_t>(at - nodes_.begin()));
     }
-    case Place::Kind::group: return shifted(static_cast<std::size_t>(place.index));
+    case Place::Kind::group: {
+      const std::size_t domain = static_cast<std::size_t>(place.index) % Domains::kMost;
+      if (place_of_group(domain) != place) {
+        throw RuntimeFault(
+            "the place of a group that is of another runtime: give it to its own Runtime's spawn");
+      }
+      return shifted(domain);
+    }
   }
   __builtin_unreachable();
 }

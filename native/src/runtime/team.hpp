@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,7 @@ class Team {
 
   // The domain of a place, shifted. RuntimeFault.
   Word tag_of(Place place) const;
+  Place place_of_group(std::size_t domain) const;
 
   // Where each worker sits now; a core's index. Consistent among themselves.
   std::vector<int> cores() const;
@@ -92,9 +94,10 @@ class Team {
   StackPool stacks;
 
   // Of workers that start: binds the calling thread, `thread` by its number, to the core of `rank`;
-  // then makes the worker known to the others.
+  // then makes the worker known to the others, or why there is none: then the team stops.
   void seat(int rank, int thread);
   void announce(Worker& worker);
+  void announce_fault(std::exception_ptr fault);
   Profiler& profiler() { return *profiler_; }
   // Nobody may go while another may still look into its deque.
   void await_all_left() { left_.arrive_and_wait(); }
@@ -117,6 +120,7 @@ class Team {
   std::vector<int> thread_of_worker_;  // the kernel's ids, under placing_
   std::vector<int> everybody_;         // all ranks
   std::vector<std::thread> threads_;
+  std::exception_ptr fault_;  // why a worker could not start
   std::latch seated_;
   std::latch opened_{1};  // everybody is known, and there is a profiler
   std::latch left_;

@@ -1,6 +1,7 @@
 #include "worker.hpp"
 
 #include <memory>
+#include <optional>
 
 #include "affinity.hpp"
 #include "overflow.hpp"
@@ -20,7 +21,7 @@ namespace atl::detail {
 }  // namespace atl::detail
 
 // What is passed is a flag (a yield's) or an After.
-void atl_rt_arrived(void* passed) {
+void atl_rt_arrived(void* passed) noexcept {
   const auto bits = reinterpret_cast<std::uintptr_t>(passed);
   if ((bits & 1) != 0) {
     reinterpret_cast<std::atomic<bool>*>(bits - 1)->store(false, std::memory_order_release);
@@ -57,17 +58,24 @@ Worker::~Worker() {
 }
 
 void Worker::main(Team& team, int rank) {
-  const AlternateStack overflow_stack;
-  team.seat(rank, this_thread());  // on its core before its memory is made
-  const auto worker = std::make_unique<Worker>(team, rank);
-  atl_rt_worker = worker.get();
-  team.announce(*worker);
+  std::optional<AlternateStack> overflow_stack;
+  std::unique_ptr<Worker> worker;
+  try {
+    overflow_stack.emplace();
+    team.seat(rank, this_thread());  // on its core before its memory is made
+    worker = std::make_unique<Worker>(team, rank);
+    worker->sit_down();
+    worker->spares_[worker->spare_count_++] = team.stacks.take(worker->node_, &Worker::loop);
+    atl_rt_worker = worker.get();
+    team.announce(*worker);
+  } catch (...) {
+    team.announce_fault(std::current_exception());
+  }
   // The start may have failed elsewhere.
   if (!team.stopping()) {
     worker->recorder_ = &team.profiler().recorder(rank);
-    worker->sit_down();
     team.profiler().attach(rank);
-    worker->switch_to_loop(nullptr);
+    worker->switch_to(worker->loop_for(0), nullptr);
     team.profiler().detach(rank);
   }
   atl_rt_worker = nullptr;
@@ -85,15 +93,20 @@ void Worker::sit_down() {
   if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
-void Worker::switch_to_loop(After* after) {
-  Fiber* const spare =
-      spare_count_ > 0 ? spares_[--spare_count_] : team.stacks.take(node_, &Worker::loop);
-  switch_to(*spare, after);
-}
-
-void Worker::switch_to_loop_with(Word word, After* after) {
+Fiber& Worker::loop_for(Word word) {
+  Fiber* spare = nullptr;
+  if (spare_count_ > 0) {
+    spare = spares_[--spare_count_];
+  } else {
+    try {
+      spare = team.stacks.take(node_, &Worker::loop);
+    } catch (...) {
+      if (word != 0) detail::put_back(this, word);
+      throw;
+    }
+  }
   first_ = word;
-  switch_to_loop(after);
+  return *spare;
 }
 
 // Inlined into the loop: it is left in a switch, and one more return would be mispredicted.
@@ -112,7 +125,7 @@ void Worker::switch_to_loop_with(Word word, After* after) {
       spares_[spare_count_++] = mine;
       switch_to(task, nullptr);
     } else {
-      GiveBack give{{[](After* after) {
+      GiveBack give{{[](After* after) noexcept {
                       const auto* back = static_cast<GiveBack*>(after);
                       back->pool->give(back->fiber);
                     }},
@@ -200,31 +213,21 @@ void Worker::yield() {
 }
 
 void Worker::yield_with_care() {
-  Yielding yielding{{[](After* after) {
+  Yielding yielding{{[](After* after) noexcept {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
   const std::uint64_t turn = counts.yields.read();
-  if (turn % kFairness == 0) {
-    Section* const section = leave();
-    switch_to_loop(&yielding);
-    return section_resumed(section);
+  Word next = 0;
+  if (turn % kFairness != 0) {
+    if (turn % kFreshTurn == 0) next = take_mine(deque.pop());
+    if (next == 0) next = take_mine(yielded_.pop());
+    if (next == 0) next = take_mine(deque.pop());
+    if (next == 0) return;
   }
-  Word next = turn % kFreshTurn == 0 ? take_mine(deque.pop()) : 0;
-  if (next == 0) next = take_mine(yielded_.pop());
-  if (next == 0) next = take_mine(deque.pop());
-  if (next == 0) return;
-  Section* const section = leave();
-  if (detail::kind_of(next) == detail::WordKind::fiber) {
-    auto& fiber = *static_cast<Fiber*>(detail::pointer_of(next));
-    take_up(fiber);
-    switch_to(fiber, &yielding);
-  } else {
-    switch_to_loop_with(next, &yielding);
-  }
-  section_resumed(section);
+  leave_for(next, &yielding);
 }
 
 void Worker::keep_yielded(Word word) {

@@ -31,7 +31,7 @@ namespace atl::runtime {
 // What is done on the new stack right after a switch, for the sake of the old one. It lies on the
 // old stack, so `run` must not look at it once the old one may go on.
 struct After {
-  void (*run)(After* after);
+  void (*run)(After* after) noexcept;
 };
 
 class alignas(128) Worker : public detail::WorkerHead {
@@ -55,24 +55,27 @@ class alignas(128) Worker : public detail::WorkerHead {
     recorder_->switched();
     if (void* const passed = switch_fiber(from, to, *exceptions_, after)) atl_rt_arrived(passed);
   }
-  // Leaves it for the next task that this worker has, straight if that was suspended; else for a
-  // loop.
-  [[gnu::always_inline]] void switch_away(After* after) {
+  // Leaves the running task for `next`: straight if that was suspended, else for a loop that begins
+  // with it, or, if it is 0, looks for work. RuntimeFault: no stack for a loop; then the task runs
+  // on and `next` is ready again.
+  [[gnu::always_inline]] void leave_for(Word next, After* after) {
+    const bool suspended = next != 0 && detail::kind_of(next) == detail::WordKind::fiber;
+    Fiber& to = suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next);
+    leave_note();
+    Section* const section = recorder_->section_suspended();
+    recorder_->job_end();
+    if (suspended) take_up(to);
+    switch_to(to, after);
+    // Perhaps on another worker.
+    here()->recorder_->section_resumed(section);
+  }
+  // Leaves it for the next task that this worker has.
+  [[gnu::always_inline]] void leave_for_next(After* after) {
     const bool others_turn = ++turn_ % kFairness == 0 || !bound_->looks_empty();
     Word next = others_turn ? 0 : take_mine(deque.pop());
     if (next == 0 && !others_turn) next = take_mine(yielded_.pop());
-    if (next == 0 || detail::kind_of(next) != detail::WordKind::fiber) {
-      first_ = next;
-      return switch_to_loop(after);
-    }
-    auto& fiber = *static_cast<Fiber*>(detail::pointer_of(next));
-    take_up(fiber);
-    switch_to(fiber, after);
+    leave_for(next, after);
   }
-  // Leaves it for a loop, which then looks for work.
-  [[gnu::noinline]] void switch_to_loop(After* after);
-  // As switch_to_loop, but the loop begins with `word`.
-  void switch_to_loop_with(Word word, After* after);
 
   // Makes `word` ready: in the own deque if this worker may run it, else in its domain's queue.
   void make_ready(Word word);
@@ -95,14 +98,6 @@ class alignas(128) Worker : public detail::WorkerHead {
     return {static_cast<Worker*>(fiber.user[0]), static_cast<detail::TaskContext*>(fiber.user[1]),
             reinterpret_cast<Word>(fiber.user[2])};
   }
-  // The running task is about to be suspended. Gives what `section_resumed` needs then.
-  Section* leave() {
-    leave_note();
-    Section* const section = recorder_->section_suspended();
-    recorder_->job_end();
-    return section;
-  }
-  static void section_resumed(Section* section) { here()->recorder_->section_resumed(section); }
 
  private:
   static constexpr unsigned kFairness = 64;
@@ -110,6 +105,8 @@ class alignas(128) Worker : public detail::WorkerHead {
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
+  // A fiber with a loop, which begins with `word`. RuntimeFault: no stack; `word` is ready again.
+  [[gnu::noinline]] Fiber& loop_for(Word word);
   void leave_note() {
     fiber_->user[0] = this;
     fiber_->user[1] = context;

@@ -4,7 +4,7 @@
 // The lock is biased towards the owner (Dice, Huang and Yang, "Asymmetric Dekker Synchronization",
 // 2001; Kawachiya, Koseki and Onodera, "Lock Reservation", OOPSLA 2002): entering is a store and a
 // load, leaving a store, with a fence between them that is free where there is membarrier. A thief
-// pays a heavy fence (1 to 2 us), does not wait, and shuts out other thieves.
+// pays a heavy fence (a system call), does not wait, and shuts out other thieves.
 //
 // What it promises
 //  - Words come out in the order in which they went in, each once.
@@ -51,7 +51,7 @@ class YieldQueue {
 
   // Owner. Takes the oldest word, if there is one and it is `wanted`, and puts `word` in at the
   // end; else, or with a thief inside, changes nothing and gives 0. After an exchange thieves are
-  // shut out until end_exchange, so that `word` may name a fiber that is yet to be suspended.
+  // shut out until the flag is down, so that `word` may name a fiber that is yet to be suspended.
   template <class Wanted>
   Word begin_exchange(Word word, Wanted&& wanted) {
     if (!enter()) [[unlikely]] {
@@ -67,8 +67,10 @@ class YieldQueue {
       return 0;
     }
     ring[tail & mask_] = word;  // of a full ring, where the other one was
-    head_.store(head + 1, std::memory_order_relaxed);
     tail_.store(tail + 1, std::memory_order_relaxed);
+    // Release, and last: who sees that the oldest is gone sees that another had come, so that one
+    // word that is exchanged never looks like none to a worker that is about to sleep.
+    head_.store(head + 1, std::memory_order_release);
     return taken;
   }
   std::atomic<bool>& inside() { return owner_inside_; }
@@ -95,11 +97,10 @@ class YieldQueue {
     return found;
   }
 
-  // Any thread; exact inside the lock.
+  // Any thread; exact inside the lock. From outside, the head may be read before and the tail after
+  // others' changes: then it is too much, but never 0 while there is a word all the time.
   std::size_t size_hint() const {
-    const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    // From outside, the head may be read before and the tail after others' changes, or the tail
-    // from before the head was moved.
+    const std::uint64_t head = head_.load(std::memory_order_acquire);  // see begin_exchange
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     return tail < head ? 0 : static_cast<std::size_t>(tail - head);
   }
@@ -145,7 +146,7 @@ class YieldQueue {
   // The owner's flag is up, so a thief who comes now goes away again at once, and one who is inside
   // leaves soon unless its thread was preempted: then its CPU time is worth more than the spinning.
   [[gnu::noinline, gnu::cold]] void await_thief() {
-    constexpr int kPauses = 1000;  // some 10 us, several fences long
+    constexpr int kPauses = 1000;  // longer than a heavy fence
     int pauses = 0;
     while (thief_inside_.load(std::memory_order_acquire)) {
       if (++pauses > kPauses) {
@@ -156,14 +157,14 @@ class YieldQueue {
     }
   }
 
-  // All below: inside the lock. Relaxed, for size_hint; the lock orders the rest.
+  // All below: inside the lock, which orders them; what order there is besides is for size_hint.
 
   Word oldest() const { return ring_[head_.load(std::memory_order_relaxed) & mask_]; }
 
   Word take() {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     const Word word = ring_[head & mask_];
-    head_.store(head + 1, std::memory_order_relaxed);
+    head_.store(head + 1, std::memory_order_release);  // see begin_exchange
     return word;
   }
 

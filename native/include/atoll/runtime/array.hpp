@@ -74,7 +74,7 @@ class Array {
     return {data() + first, last - first};
   }
 
-  // Looks at every page: about 0.2 s for 1 GiB.
+  // Asks the kernel about every page.
   [[nodiscard]] PagesFound pages_found() const { return memory_.pages_found(); }
 
   // Moves the parts of a partitioned array to where their ranks sit now, and only pages that are

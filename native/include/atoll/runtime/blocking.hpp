@@ -14,7 +14,7 @@
 //
 // The function runs outside of the task: other thread-locals, another errno (return it along), no
 // fork, spawn or task-locals, a stop token that never says so; take what it needs of the task by
-// reference. About 10 us: two threads have to be woken.
+// reference. Two threads have to be woken.
 #pragma once
 
 #include <concepts>

@@ -102,7 +102,8 @@ class Deque {
     return word;
   }
 
-  // Owner. What pop would give now, unless a thief is faster: then that gives 0. 0 if there is none.
+  // Owner. What pop would give now, unless a thief is faster: then that gives 0. 0 if there is
+  // none.
   Word newest() const {
     if (looks_empty()) return 0;
     return slots_[(bottom_.load(std::memory_order_relaxed) - 1) & mask_].load(

@@ -20,21 +20,22 @@ namespace atl {
 using FillReader = std::function<Fills(int worker)>;
 
 struct RuntimeOptions {
-  int workers = 0;                    // 0: one per core
+  int workers = 0;                    // 0: one per core; at most 32768
   std::optional<Places> places = {};  // none: places_here()
   bool pin = true;                    // bind workers to their cores, their memory to its node
   // Over how many chiplets the workers are spread: a name (controller.hpp). Matters where there
   // are fewer workers than cores; then it is the workers that move.
   std::string approach = std::string(kDefaultApproach);
   std::shared_ptr<Approach> own_approach = {};          // the user's, instead of a named one
-  std::chrono::milliseconds interval{100};              // between two decisions
+  std::chrono::milliseconds interval{100};              // between two decisions; at least 1
   FillReader fills = {};                                // instead of the CPU's counters
   FillLatency latency = {};                             // what fills cost here, where it is known
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
   StackOptions stacks = {};
   // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.
   // L3: by resctrl, with a monitoring group of its own while the runtime lives, where that may be
-  // made. A trace keeps the last so many events of each worker, 16 bytes each.
+  // made. A trace keeps the last so many events of each worker, 16 bytes each;
+  // at most 2^30.
   bool count_fills = true;
   bool count_l3 = false;
   std::size_t trace_events = 0;

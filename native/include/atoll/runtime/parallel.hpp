@@ -226,7 +226,8 @@ struct Reduction {
   Value part(std::uint64_t first, std::uint64_t last) {
     if (last - first <= grain) return piece(first, last);
     // A multiple of the grain, so that all pieces but the last are full.
-    const std::uint64_t pieces = (last - first + grain - 1) / grain;
+    // Not (items + grain - 1) / grain: that sum need not fit.
+    const std::uint64_t pieces = (last - first - 1) / grain + 1;
     const std::uint64_t middle = first + pieces / 2 * grain;
     auto right = fork([this, middle, last] { return part(middle, last); });
     Value left = part(first, middle);

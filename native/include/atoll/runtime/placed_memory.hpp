@@ -46,7 +46,8 @@ enum class Pages {
 
 struct PagesFound {
   std::map<int, std::size_t> bytes_by_node;
-  std::size_t absent_bytes = 0;  // touched by nobody so far
+  std::size_t absent_bytes = 0;   // touched by nobody so far
+  std::size_t unknown_bytes = 0;  // the kernel does not say: a sandbox that forbids move_pages
   // On huge pages, transparent or of a pool. By /proc/self/smaps.
   std::size_t huge_bytes = 0;
 };
@@ -64,8 +65,8 @@ struct Rehomed {
 // How to follow and to end a long move: `after_slice` is called with the sums so far after at most
 // 2 MiB (a page, where pages are larger), and `stop` is obeyed there.
 struct RehomeControl {
-  std::stop_token stop;
-  std::function<void(const Rehomed&)> after_slice;
+  std::stop_token stop = {};
+  std::function<void(const Rehomed&)> after_slice = {};
 };
 
 // Moves the partitions of all live arrays of `map.runtime` to the nodes where their ranks sit now.
@@ -80,7 +81,7 @@ ATOLL_EXPORT Rehomed rehome_all(const NodeMap& map, const RehomeControl& control
 
 namespace detail {
 
-// The node of the CPU that the caller runs on. About 20 ns.
+// The node of the CPU that the caller runs on. No system call.
 [[nodiscard]] ATOLL_EXPORT int node_here();
 
 // Bytes in the memory of an array.

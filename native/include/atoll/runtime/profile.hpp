@@ -62,7 +62,8 @@ struct ThreadUsage {
 struct SectionProfile {
   std::string name;
   std::uint64_t entered = 0;
-  double seconds = 0;  // without suspensions, without inner sections
+  // By the clock, without suspensions and inner sections; with what the kernel took for others.
+  double seconds = 0;
   Counts counts;
   double fills_s = 0;  // the part of `seconds` in which fills were counted: a sample
   FillCounts fills;    // within `fills_s`

@@ -54,12 +54,9 @@ class ATOLL_EXPORT Runtime {
 
   template <std::invocable F>
   [[nodiscard]] auto spawn(Place place, F&& function) {
-    using Value = std::invoke_result_t<std::decay_t<F>&>;
     const detail::Word tag = tag_of(place);
-    auto* made = detail::make_task(std::forward<F>(function));
-    Task<Value> task(made);
-    start(made, tag);
-    return task;
+    return detail::started(detail::make_task(std::forward<F>(function)),
+                           [this, tag](detail::Job* job) { start(job, tag); });
   }
 
   int workers() const;

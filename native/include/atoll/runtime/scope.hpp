@@ -50,9 +50,15 @@ class Scope {
       worker->job_memory.give(memory, sizeof(Child));
       throw;
     }
+    try {
+      worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
+                                         detail::WordKind::scope_child, worker->tag));
+    } catch (...) {  // the deque cannot grow
+      child->~Child();
+      worker->job_memory.give(memory, sizeof(Child));
+      throw;
+    }
     ++forked_;
-    worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
-                                       detail::WordKind::scope_child, worker->tag));
     detail::published(worker, worker->tag);
   }
 
@@ -103,7 +109,7 @@ class Scope {
 
   // Children that the joiner itself runs are counted without an atomic. Each of the others takes
   // one from `balance_`; the joiner adds their number when it begins to wait.
-  ATOLL_EXPORT void await();
+  ATOLL_EXPORT void await() noexcept;  // as Completion::wait_slow
   ATOLL_EXPORT void child_done();
   ATOLL_EXPORT void fail(std::exception_ptr exception) noexcept;
   [[noreturn]] ATOLL_EXPORT void rethrow();

@@ -1,8 +1,8 @@
 // Sleeping: the task is suspended, its worker runs others meanwhile.
 //
-// Never too early; late by what the kernel's timer and the queue of ready tasks cost (some 10 us on
-// an idle machine). One timer thread for the whole process, started by the first sleep. A thread
-// that is no worker sleeps itself.
+// Never too early; late by what the kernel's timer and the queue of ready tasks cost. One timer
+// thread for the whole process, started by the first sleep. A thread that is no worker sleeps
+// itself.
 #pragma once
 
 #include <chrono>

@@ -137,6 +137,7 @@ class [[nodiscard]] Task {
     };
     return Awaiter(take_state("co_await"));
   }
+  void operator co_await() & = delete;  // it takes the value: co_await std::move(task)
 
   // Takes over a task that was made and not yet made ready; for Runtime and spawn.
   explicit Task(detail::TaskState<Value>* state) : state_(state) {}
@@ -166,28 +167,47 @@ class [[nodiscard]] Task {
   detail::TaskState<Value>* state_ = nullptr;
 };
 
+namespace detail {
+
+// The handle of a task that `start` makes ready; if that cannot be (no memory), there is no task.
+template <class Value, class Start>
+Task<Value> started(TaskState<Value>* made, Start&& start) {
+  try {
+    start(made);
+  } catch (...) {
+    made->drop(made);
+    throw;
+  }
+  return Task<Value>(made);
+}
+
+}  // namespace detail
+
 // A new task of the runtime that the caller is in. Its place: the caller's group, or `place`.
 template <std::invocable F>
 [[nodiscard]] auto spawn(F&& function) {
   detail::WorkerHead* worker = detail::worker_or_fault("spawn");
-  auto* made = detail::make_task(std::forward<F>(function));
-  Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
-  worker->spawned.add();
-  if (worker->tag != 0) detail::count_begun(worker, worker->tag);
-  worker->deque.push(
-      detail::word_of(static_cast<detail::Job*>(made), detail::WordKind::job, worker->tag));
-  detail::published(worker, worker->tag);
-  return task;
+  return detail::started(detail::make_task(std::forward<F>(function)), [worker](detail::Job* job) {
+    const detail::Word tag = worker->tag;
+    worker->spawned.add();
+    if (tag != 0) detail::count_begun(worker, tag);
+    try {
+      worker->deque.push(detail::word_of(job, detail::WordKind::job, tag));
+    } catch (...) {
+      detail::count_ended(worker, tag);
+      throw;
+    }
+    detail::published(worker, tag);
+  });
 }
 
 template <std::invocable F>
 [[nodiscard]] auto spawn(Place place, F&& function) {
   detail::WorkerHead* worker = detail::worker_or_fault("spawn");
   const detail::Word tag = detail::tag_for(worker, place);  // throws before anything is made
-  auto* made = detail::make_task(std::forward<F>(function));
-  Task task(static_cast<detail::TaskState<std::invoke_result_t<std::decay_t<F>&>>*>(made));
-  detail::start_placed(worker, made, tag);
-  return task;
+  return detail::started(
+      detail::make_task(std::forward<F>(function)),
+      [worker, tag](detail::Job* job) { detail::start_placed(worker, job, tag); });
 }
 
 // Calls the function there and waits: the paper's `call` (arcas-runtime 4.6).

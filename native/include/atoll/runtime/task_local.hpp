@@ -7,8 +7,8 @@
 //  - `get` makes the value at the first use in a task: by the function that was given, else by
 //    default. Several tasks may call that function at once. If it throws, there is no value, and
 //    the next `get` tries again.
-//  - Forks, the children of a scope that is not stopped by itself, loops and all_do share their
-//    parent's; they may be on several workers at once, so what they change needs a lock.
+//  - Forks, the children of a scope, loops and all_do share their parent's; they may be on several
+//    workers at once, so what they change needs a lock.
 //  - A task of `spawn` or `run` begins without. Its values are destroyed, the last made first, when
 //    it is done and its handle is joined or gone, on whatever thread that is.
 //  - A thread that is no worker counts as one task: it has its own values until it ends.

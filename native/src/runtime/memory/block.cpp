@@ -36,6 +36,10 @@ Block::Block(PagePolicy& policy, std::size_t bytes, Layout layout, Pages pages)
     throw RuntimeFault(partitioned() ? "a partitioned array needs a rank; NodeMap has none"
                                      : "an interleaved array needs a node; NodeMap has none");
   }
+  // The kernel would say so, too, but not of an array without pages.
+  if (std::ranges::any_of(layout.nodes, [](int node) { return node < 0; })) {
+    throw RuntimeFault(refused(EINVAL, layout.nodes));
+  }
   if (bytes == 0) return;
   place(layout);
   if (!reservation_.of_pool()) return;
@@ -114,8 +118,10 @@ PagesFound Block::found() const {
     for (const int node : mover.look(data() + at, bytes)) {
       if (node >= 0) {
         found.bytes_by_node[node] += step;
-      } else {
+      } else if (is_absent(node)) {
         found.absent_bytes += step;
+      } else {
+        found.unknown_bytes += step;
       }
     }
   }

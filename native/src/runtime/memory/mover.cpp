@@ -21,8 +21,6 @@ std::vector<void*> pages_of(std::byte* at, std::size_t bytes, std::size_t step) 
   return pages;
 }
 
-bool is_absent(int status) { return status == -ENOENT || status == -EFAULT; }
-
 std::string reason(int error, int node) {
   const std::string to = "pages to node " + std::to_string(node) + ": ";
   switch (error) {

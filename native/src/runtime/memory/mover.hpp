@@ -1,6 +1,7 @@
 // Moves one slice of pages to a node, and counts what came of it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "page_policy.hpp"
 
 namespace atl::runtime {
+
+// Of a page that was looked at: nobody has touched it.
+inline bool is_absent(int status) { return status == -ENOENT || status == -EFAULT; }
 
 class Mover {
  public:

@@ -61,7 +61,7 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
   }
   if (options.l3) {
     if (const auto mount = find_resctrl(read_text("/proc/self/mountinfo").value_or(""))) {
-      l3_.emplace(*mount, getpid(), gettid());
+      l3_.emplace(*mount, own_group_name(), gettid());
     }
   }
   if (!options.hardware) {

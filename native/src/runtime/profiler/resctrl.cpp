@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -91,8 +92,14 @@ std::map<int, L3Profile> read_monitors(const std::string& group) {
   return read;
 }
 
-L3Monitor::L3Monitor(const std::string& mount, int pid, int tid) {
-  const std::string wanted = mount + "/mon_groups/atoll-" + std::to_string(pid);
+std::string own_group_name() {
+  static std::atomic<unsigned> serial{0};
+  return "atoll-" + std::to_string(getpid()) + "-" +
+         std::to_string(serial.fetch_add(1, std::memory_order_relaxed));
+}
+
+L3Monitor::L3Monitor(const std::string& mount, const std::string& name, int tid) {
+  const std::string wanted = mount + "/mon_groups/" + name;
   // A group of that name can only be left over from a process that was killed.
   if (mkdir(wanted.c_str(), 0755) == 0 || errno == EEXIST) {
     group_ = wanted;

@@ -25,12 +25,16 @@ namespace atl::runtime {
 // resctrl's number of an L3 -> what its monitors say; 'Unavailable' and the like are empty.
 [[nodiscard]] std::map<int, L3Profile> read_monitors(const std::string& group);
 
+// For a monitoring group that no other runtime has, of this process or another: the first of two
+// that ended would remove the group of both.
+[[nodiscard]] std::string own_group_name();
+
 // From start to end of a runtime. Not thread-safe.
 class L3Monitor {
  public:
-  // `mount`: of find_resctrl. `tid`: a thread of this process, by which the present group is found
-  // if none may be made.
-  L3Monitor(const std::string& mount, int pid, int tid);
+  // `mount`: of find_resctrl. `name`: of own_group_name. `tid`: a thread of this process, by which
+  // the present group is found if none may be made.
+  L3Monitor(const std::string& mount, const std::string& name, int tid);
   L3Monitor(const L3Monitor&) = delete;
   L3Monitor& operator=(const L3Monitor&) = delete;
   ~L3Monitor();

@@ -1,20 +1,25 @@
 #include "whole_file.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "atoll/runtime/places.hpp"
 
 namespace atl::runtime {
 
-WholeFile::WholeFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
-  file_ = mkostemp(temporary_.data(), O_CLOEXEC);
+// Not by mkostemp, whose files are 0600 whatever the umask is.
+WholeFile::WholeFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> serial{0};
+  do {  // a name that is taken is left over from a process that was killed
+    temporary_ = path_ + "." + std::to_string(getpid()) + "-" +
+                 std::to_string(serial.fetch_add(1, std::memory_order_relaxed));
+    file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file_ < 0 && errno == EEXIST);
   if (file_ < 0) fail("create");
 }
 
@@ -34,9 +39,6 @@ void WholeFile::write(std::string_view bytes) {
 }
 
 void WholeFile::commit() {
-  // mkostemp gives 0600; the file shall have what any new file has. umask can only be read by
-  // setting it, which other threads would see; 0644 is what nearly every umask leaves.
-  if (fchmod(file_, 0644) != 0) fail("set the mode of");
   if (fsync(file_) != 0 && errno != EINVAL) fail("sync");  // EINVAL: a file system without it
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
   close(file_);

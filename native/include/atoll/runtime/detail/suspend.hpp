@@ -23,7 +23,8 @@ enum class Waiter : std::uintptr_t { none = 0 };
 // moment that `publish` lets the handle out, `resume` may be called for it: exactly once, by
 // anyone, also before `publish` has returned; so `publish` must not touch the caller's frame
 // after that. Returning false means 'there is nothing to wait for' (the handle is not out).
-// `publish` must not suspend, throw or take long.
+// `publish` must not suspend, throw or take long. RuntimeFault: there is no stack to go on with;
+// then `publish` was not called.
 ATOLL_EXPORT void suspend(bool (*publish)(void* closure, Waiter handle), void* closure);
 
 template <class Publish>
@@ -73,7 +74,9 @@ class Completion {
   static constexpr std::uintptr_t kRunning = 0;  // else: done, abandoned, or a Waiter
   static constexpr std::uintptr_t kDone = 8;
   static constexpr std::uintptr_t kAbandoned = 16;
-  ATOLL_EXPORT void wait_slow();
+  // No way out but to wait: who completes still writes to what the caller would destroy. So where
+  // there is no stack to wait with, the program ends.
+  ATOLL_EXPORT void wait_slow() noexcept;
 
   std::atomic<std::uintptr_t> state_{kRunning};
 };

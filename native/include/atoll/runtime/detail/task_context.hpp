@@ -1,5 +1,6 @@
 // What a task carries along: its stop token and its task-locals. Forks share their parent's; a
-// spawned task, a child of a scope that can be stopped and a `run` have their own.
+// spawned task and a `run` have their own; a scope has a stop token of its own, and its parent's
+// task-locals.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@
 namespace atl::detail {
 
 // Everything in it is made at the first use, so that a task that asks for none pays two stores.
-// `upstream`: a request to stop there is one here, too; it must outlive this, or be null.
+// `upstream`: a request to stop there is one here, too, and its task-locals are those here; it must
+// outlive this, or be null.
 class TaskContext {
  public:
   explicit TaskContext(TaskContext* upstream = nullptr) : upstream_(upstream) {}

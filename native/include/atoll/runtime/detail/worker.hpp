@@ -120,11 +120,13 @@ ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
 ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
 // Counts a new task with a handle in its domain; of tag 0 nobody waits for.
 ATOLL_EXPORT void count_begun(WorkerHead* worker, Word tag);
+// One that is over, or never came to be.
+ATOLL_EXPORT void count_ended(WorkerHead* worker, Word tag);
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
-// Waits; runs the task itself if it lies on top of this worker's deque.
+// Waits; runs the task itself if it lies on top of this worker's deque. As Completion::wait_slow.
 class Completion;
-ATOLL_EXPORT void await_task(Job* job, Completion& completion);
+ATOLL_EXPORT void await_task(Job* job, Completion& completion) noexcept;
 ATOLL_EXPORT void task_ended();
 
 }  // namespace atl::detail
