@@ -82,7 +82,10 @@ def build() -> frozenset[str]:
 def run(subject: Subject, kernel: str, threads: int, least_s: float) -> Run:
     """One run, of that much time where the kernel does not set its own."""
     wanted = subject.kernel or kernel
+    # One CPU for all runtimes where there is one thread: CPUs of a virtual machine are not alike.
+    one_cpu = ["taskset", "-c", str(max(os.sched_getaffinity(0)))] if threads == 1 else []
     argv = [
+        *one_cpu,
         str(_program(subject.program)),
         f"--benchmark_filter=^{wanted}/{threads}/",
         f"--benchmark_min_time={least_s}",
