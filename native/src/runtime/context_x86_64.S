@@ -23,6 +23,15 @@ atl_rt_context_start:
   .cfi_endproc
   .size atl_rt_context_start, . - atl_rt_context_start
 
+// The callee-saved registers as the switch below has pushed them, with the unwind information.
+.macro pop_callee_saved
+  .irp register, r15, r14, r13, r12, rbx, rbp
+  popq %\register
+  .cfi_adjust_cfa_offset -8
+  .cfi_restore \register
+  .endr
+.endm
+
 // void atl_rt_switch_and_return(Context* from, Context* to, void* passed)
 // As switch_context, and the way back is out of here; context.hpp says what is passed. The control
 // bits of `from` are saved already.
@@ -41,24 +50,11 @@ atl_rt_switch_and_return:
 #if defined(__CET__) && (__CET__ & 1)
   endbr64
 #endif
-  pushq %rbp
+  .irp register, rbp, rbx, r12, r13, r14, r15
+  pushq %\register
   .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset rbp, 0
-  pushq %rbx
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset rbx, 0
-  pushq %r12
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset r12, 0
-  pushq %r13
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset r13, 0
-  pushq %r14
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset r14, 0
-  pushq %r15
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset r15, 0
+  .cfi_rel_offset \register, 0
+  .endr
   movl 24(%rdi), %eax
   movzwl 28(%rdi), %ecx
   xorl 24(%rsi), %eax
@@ -78,24 +74,7 @@ atl_rt_switch_and_return:
   movb $0, -1(%rdx)
   cmpq 48(%rsp), %rcx  // no pop changes the flags
   .cfi_remember_state
-  popq %r15
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r15
-  popq %r14
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r14
-  popq %r13
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r13
-  popq %r12
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r12
-  popq %rbx
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore rbx
-  popq %rbp
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore rbp
+  pop_callee_saved
   je 4f
   popq %rcx
   .cfi_adjust_cfa_offset -8
@@ -128,24 +107,7 @@ atl_rt_switch_and_return:
   addq $8, %rsp
   .cfi_adjust_cfa_offset -8
 5:
-  popq %r15
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r15
-  popq %r14
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r14
-  popq %r13
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r13
-  popq %r12
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore r12
-  popq %rbx
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore rbx
-  popq %rbp
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore rbp
+  pop_callee_saved
   ret
   .cfi_endproc
   .size atl_rt_switch_and_return, . - atl_rt_switch_and_return

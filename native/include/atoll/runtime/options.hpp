@@ -34,8 +34,8 @@ struct RuntimeOptions {
   StackOptions stacks = {};
   // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.
   // L3: by resctrl, with a monitoring group of its own while the runtime lives, where that may be
-  // made. A trace keeps the last so many events of each worker, 16 bytes each;
-  // at most 2^30.
+  // made. A trace keeps the last so many events of each worker, 16 bytes each; at
+  // most 2^30.
   bool count_fills = true;
   bool count_l3 = false;
   std::size_t trace_events = 0;

@@ -33,8 +33,8 @@ class Replicated {
   [[nodiscard]] std::size_t size() const { return copies_.front().size(); }
   [[nodiscard]] std::size_t copies() const { return copies_.size(); }
 
-  // The copy on the node that the caller runs on; the first one where its node has
-  // none. It stays valid, only not near, when the task moves on: ask again after a suspension.
+  // The copy on the node that the caller runs on; the first one where its node has none. It stays
+  // valid, only not near, when the task moves on: ask again after a suspension.
   [[nodiscard]] std::span<const T> local() const { return on(detail::node_here()); }
 
   // The copy of that node.
