@@ -42,15 +42,8 @@ Word tag_for(WorkerHead* worker, Place place) {
 }
 
 void start_placed(WorkerHead* head, Job* job, Word tag) {
-  auto* const worker = static_cast<Worker*>(head);
-  worker->spawned.add();
-  if (tag != 0) count_begun(worker, tag);
-  try {
-    worker->make_ready(word_of(job, WordKind::job, tag));
-  } catch (...) {
-    count_ended(worker, tag);
-    throw;
-  }
+  count_and_publish(
+      head, tag, [&] { static_cast<Worker*>(head)->make_ready(word_of(job, WordKind::job, tag)); });
 }
 
 void count_ended(WorkerHead* head, Word tag) {

@@ -189,14 +189,8 @@ template <std::invocable F>
   detail::WorkerHead* worker = detail::worker_or_fault("spawn");
   return detail::started(detail::make_task(std::forward<F>(function)), [worker](detail::Job* job) {
     const detail::Word tag = worker->tag;
-    worker->spawned.add();
-    if (tag != 0) detail::count_begun(worker, tag);
-    try {
-      worker->deque.push(detail::word_of(job, detail::WordKind::job, tag));
-    } catch (...) {
-      detail::count_ended(worker, tag);
-      throw;
-    }
+    detail::count_and_publish(
+        worker, tag, [&] { worker->deque.push(detail::word_of(job, detail::WordKind::job, tag)); });
     detail::published(worker, tag);
   });
 }

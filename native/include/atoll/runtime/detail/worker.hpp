@@ -122,6 +122,18 @@ ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
 ATOLL_EXPORT void count_begun(WorkerHead* worker, Word tag);
 // One that is over, or never came to be.
 ATOLL_EXPORT void count_ended(WorkerHead* worker, Word tag);
+// Counts a new task with a handle and lets `publish` make it ready; if that throws, there is none.
+template <class Publish>
+void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
+  worker->spawned.add();
+  if (tag != 0) count_begun(worker, tag);
+  try {
+    publish();
+  } catch (...) {
+    count_ended(worker, tag);
+    throw;
+  }
+}
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
 // Waits; runs the task itself if it lies on top of this worker's deque. As Completion::wait_slow.
