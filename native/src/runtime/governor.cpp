@@ -106,7 +106,6 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
 }
 
 void Governor::main() {
-  mask_ = cpus_of_this_thread();
   std::unique_lock lock(mutex_);
   std::chrono::nanoseconds pause = interval_;
   Clock::time_point last = Clock::now();
@@ -207,12 +206,13 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
 }
 
 // The thread is never bound, so its mask is what process and cgroup leave; the kernel cuts it when
-// a cpuset shrinks, and a user's taskset of all threads reaches it like the others.
+// a cpuset shrinks, and a user's taskset of all threads reaches it like the others. The first look
+// is compared with what the team was seated by: the mask may have changed before this thread began.
 void Governor::follow_mask() {
   std::vector<int> mask = cpus_of_this_thread();
   if (mask == mask_) return;
   mask_ = std::move(mask);
-  team_.restrict_to(mask_);
+  if (!team_.restrict_to(mask_)) return;
   reseat();
   moved_ = true;
 }

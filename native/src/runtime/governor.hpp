@@ -84,7 +84,7 @@ class Governor {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Steered>> steered_;
-  std::vector<int> mask_;
+  std::vector<int> mask_;  // as last seen; empty before the first look
   std::uint64_t jobs_before_ = 0;
   bool moved_ = false;  // workers sit elsewhere, and memory has not yet followed
   bool ending_ = false;

@@ -222,9 +222,12 @@ SpreadBounds Team::bounds() const {
   return worker_bounds(places, usable_, size());
 }
 
-void Team::restrict_to(std::span<const int> cpus) {
+bool Team::restrict_to(std::span<const int> cpus) {
   const std::lock_guard lock(placing_);
-  usable_ = usable_cores(places, cpus);
+  std::vector<int> cores = usable_cores(places, cpus);
+  if (cores == usable_) return false;
+  usable_ = std::move(cores);
+  return true;
 }
 
 void Team::place(int spread) {

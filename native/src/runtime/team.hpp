@@ -60,8 +60,9 @@ class Team {
   // when they next look for work.
   void place(int spread);
   SpreadBounds bounds() const;
-  // From now on only cores with one of these CPUs are sat on; holds from the next `place`.
-  void restrict_to(std::span<const int> cpus);
+  // From now on only cores with one of these CPUs are sat on; holds from the next `place`. Whether
+  // these are others than before.
+  bool restrict_to(std::span<const int> cpus);
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
 

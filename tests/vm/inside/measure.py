@@ -23,6 +23,7 @@ from typing import Any
 PROBE = str(Path(sys.executable).parent / "atoll-probe")
 ATOLL = str(Path(sys.executable).parent / "atoll")
 EVERY_S = 0.2
+LOOKS_AT_A_MOVE = 20
 MIB = 1 << 20
 
 
@@ -44,6 +45,20 @@ def look(pid: int) -> dict[str, Any]:
 
 
 def _thread(task: Path) -> dict[str, Any]:
+    """Its mask and the CPU that it is on, by the kernel's word.
+
+    A new mask is told before the thread has moved: one that waits moves when it next runs, one
+    that runs a moment later. So where the two disagree it is looked at again, for a while.
+    """
+    for _ in range(LOOKS_AT_A_MOVE):
+        seen = _thread_now(task)
+        if all(mask == str(cpu) for mask, cpu in seen.values()):
+            break
+        time.sleep(EVERY_S / 4)
+    return seen
+
+
+def _thread_now(task: Path) -> dict[str, Any]:
     mask = re.search(r"^Cpus_allowed_list:\t(.*)", (task / "status").read_text(), re.MULTILINE)
     assert mask is not None
     stat = (task / "stat").read_text().rpartition(")")[2].split()
