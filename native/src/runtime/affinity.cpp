@@ -26,7 +26,7 @@ bool bind_thread(int thread, std::span<const int> cpus) {
   return bound;
 }
 
-std::vector<int> cpus_of_this_thread() {
+std::vector<int> cpus_of_thread(int thread) {
   // The kernel refuses a set that is smaller than its own.
   for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
     cpu_set_t* set = CPU_ALLOC(most);
@@ -34,7 +34,7 @@ std::vector<int> cpus_of_this_thread() {
     const std::size_t bytes = CPU_ALLOC_SIZE(most);
     CPU_ZERO_S(bytes, set);
     std::vector<int> cpus;
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const bool known = sched_getaffinity(thread, bytes, set) == 0;
     for (std::size_t cpu = 0; known && cpu < most; ++cpu) {
       if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(static_cast<int>(cpu));
     }

@@ -8,8 +8,10 @@ namespace atl::runtime {
 
 int this_thread();  // the kernel's id of it
 
-// OS indices of the CPUs that the calling thread may run on, sorted.
-std::vector<int> cpus_of_this_thread();
+// OS indices of the CPUs that a thread may run on, sorted; 0: the calling one. Empty: there is no
+// such thread.
+std::vector<int> cpus_of_thread(int thread);
+inline std::vector<int> cpus_of_this_thread() { return cpus_of_thread(0); }
 
 // False where the kernel refuses (CPUs that the cgroup no longer has): the thread stays where it
 // was.

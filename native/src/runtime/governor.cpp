@@ -94,6 +94,21 @@ void Governor::set_spread(Steered& steered, int spread) {
   set(steered, spread, "set by hand");
 }
 
+void Governor::look() {
+  {
+    const std::lock_guard lock(mutex_);
+    const double elapsed_s = elapsed();
+    for (const auto& steered : steered_) steer(*steered, elapsed_s);
+    asked_ = true;
+  }
+  changed_.notify_all();
+}
+
+double Governor::elapsed() {
+  const Clock::time_point now = Clock::now();
+  return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+}
+
 // The team comes first: where its workers move, groups choose among them anew.
 void Governor::set(Steered& steered, int spread, std::string reason) {
   steered.reason = std::move(reason);
@@ -108,18 +123,16 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
 void Governor::main() {
   std::unique_lock lock(mutex_);
   std::chrono::nanoseconds pause = interval_;
-  Clock::time_point last = Clock::now();
   bool was_busy = false;
   while (!ending_) {
     const std::size_t known = steered_.size();
-    changed_.wait_for(lock, pause, [&] { return ending_ || moved_ || steered_.size() > known; });
+    changed_.wait_for(lock, pause,
+                      [&] { return ending_ || asked_ || moved_ || steered_.size() > known; });
     if (moved_) rehome(lock);
     if (ending_) return;
-    const Clock::time_point now = Clock::now();
-    const double elapsed_s = std::chrono::duration<double>(now - last).count();
-    last = now;
+    asked_ = false;
     follow_mask();
-    const bool busy = tick(elapsed_s);
+    const bool busy = tick(elapsed());
     if (moved_) rehome(lock);
     if (was_busy && !busy) team_.stacks.trim(kIdleStacks);
     was_busy = busy;
@@ -144,7 +157,8 @@ bool Governor::tick(double elapsed_s) {
     const Counts counts = read_counts(team_.worker(rank).counts);
     jobs += counts.tasks + counts.inline_forks + counts.switches;
   }
-  const bool busy = std::exchange(jobs_before_, jobs) != jobs;
+  const bool lent = team_.lent && team_.lent->busy();
+  const bool busy = std::exchange(jobs_before_, jobs) != jobs || lent;
   if (!busy) return false;
   if (traces_) team_.profiler().sample();
   for (const auto& steered : steered_) steer(*steered, elapsed_s);
@@ -154,7 +168,8 @@ bool Governor::tick(double elapsed_s) {
 void Governor::steer(Steered& steered, double elapsed_s) {
   if (!has_choice(steered)) return;
   const Sample seen = sample(steered, elapsed_s);
-  if (seen.work.empty()) return;  // it did nothing, so nothing can be learnt
+  // It did nothing, so nothing can be learnt. What lent workers do is not seen here.
+  if (seen.work.empty() && !team_.lent) return;
   Decision decision = steered.approach->step(seen);
   set(steered, decision.spread, std::move(decision.reason));
 }

@@ -56,6 +56,8 @@ class Governor {
   void remove(const Steered* steered);
   // For a spread that a user sets. RuntimeFault: out of bounds.
   void set_spread(Steered& steered, int spread);
+  // Asks all approaches before it returns, and looks at short intervals again.
+  void look();
   // Reads what belongs to something steered.
   template <class F>
   auto locked(F&& f) const {
@@ -66,6 +68,7 @@ class Governor {
  private:
   using Clock = std::chrono::steady_clock;
   void main();
+  double elapsed();  // since it was last looked
   bool tick(double elapsed_s);
   void steer(Steered& steered, double elapsed_s);
   void set(Steered& steered, int spread, std::string reason);
@@ -86,7 +89,9 @@ class Governor {
   std::vector<std::shared_ptr<Steered>> steered_;
   std::vector<int> mask_;  // as last seen; empty before the first look
   std::uint64_t jobs_before_ = 0;
-  bool moved_ = false;  // workers sit elsewhere, and memory has not yet followed
+  bool moved_ = false;                     // workers sit elsewhere, and memory has not yet followed
+  bool asked_ = false;                     // somebody else has looked
+  Clock::time_point last_ = Clock::now();  // when it was last looked
   bool ending_ = false;
   std::stop_source end_;
   std::thread thread_;

@@ -12,6 +12,7 @@ Runtime::~Runtime() = default;
 
 detail::Word Runtime::tag_of(Place place) const {
   team_->check_process();
+  if (team_->lent) throw RuntimeFault("the workers of this runtime are lent: it runs no tasks");
   return team_->tag_of(place);
 }
 
@@ -37,6 +38,10 @@ int Runtime::spread() const {
 }
 
 void Runtime::set_spread(int spread) { team_->governor().set_spread(team_->steered(), spread); }
+
+void Runtime::look() { team_->governor().look(); }
+
+void Runtime::set_pin(bool pin) { team_->set_pin(pin); }
 
 std::string Runtime::reason() const {
   return team_->governor().locked([&] { return team_->steered().reason; });

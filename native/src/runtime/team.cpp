@@ -70,8 +70,9 @@ Places places_of(const RuntimeOptions& options) {
 
 Team::Team(const RuntimeOptions& options)
     : places(places_of(checked(options))),
-      pins(options.pin),
+      lent(options.lent),
       own_cpus(cpus_for(places) >= worker_count(places, options)),
+      pins_(options.pin),
       usable_(usable_cores(places, cpus_of_this_thread())),
       core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
       domains(core_of_worker_.size()),
@@ -175,8 +176,28 @@ bool Team::tasks_left() const {
 void Team::seat(int rank, int thread) {
   const std::lock_guard lock(placing_);
   thread_of_worker_[static_cast<std::size_t>(rank)] = thread;
-  const int core = core_of_worker_[static_cast<std::size_t>(rank)];
-  if (pins) bind_thread(thread, places.cores[static_cast<std::size_t>(core)].cpus);
+  if (pins()) bind(static_cast<std::size_t>(rank));
+}
+
+// To its core; not pinned: to all CPUs that the process may use.
+void Team::bind(std::size_t rank) const {
+  const int thread = thread_of_worker_[rank];
+  if (pins()) {
+    bind_thread(thread, places.cores[static_cast<std::size_t>(core_of_worker_[rank])].cpus);
+    return;
+  }
+  std::vector<int> cpus;
+  for (const int core : usable_) {
+    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
+    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+  }
+  bind_thread(thread, cpus);
+}
+
+void Team::set_pin(bool pin) {
+  const std::lock_guard lock(placing_);
+  pins_.store(pin, std::memory_order_relaxed);
+  for (const int rank : everybody_) bind(static_cast<std::size_t>(rank));
 }
 
 void Team::announce(Worker& worker) {
@@ -201,7 +222,7 @@ std::vector<int> Team::cores() const {
 
 std::vector<int> Team::cpus_of_node(int node) const {
   std::vector<int> cpus;
-  if (!pins || nodes_.size() == 1) return cpus;
+  if (!pins() || nodes_.size() == 1) return cpus;
   for (const int core : places.cores_of_node(node)) {
     const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
     cpus.insert(cpus.end(), of_core.begin(), of_core.end());
@@ -236,10 +257,10 @@ void Team::place(int spread) {
   for (const int rank : everybody_) {
     const auto at = static_cast<std::size_t>(rank);
     if (std::exchange(core_of_worker_[at], cores[at]) == cores[at]) continue;
-    if (pins)
-      bind_thread(thread_of_worker_[at], places.cores[static_cast<std::size_t>(cores[at])].cpus);
+    if (pins()) bind(at);
   }
   update_members();
+  if (lent) lent->placed(core_of_worker_);
   placement_.fetch_add(1, std::memory_order_acq_rel);
   // Tasks may wait for somebody who sleeps and has just become a member.
   parking.notify_all();

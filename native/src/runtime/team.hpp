@@ -7,6 +7,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -63,6 +64,9 @@ class Team {
   // From now on only cores with one of these CPUs are sat on; holds from the next `place`. Whether
   // these are others than before.
   bool restrict_to(std::span<const int> cpus);
+  // Whether workers are bound to their cores.
+  bool pins() const { return pins_.load(std::memory_order_relaxed); }
+  void set_pin(bool pin);
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
 
@@ -82,10 +86,11 @@ class Team {
   std::atomic<std::uint64_t> spawned_outside{0};
 
   const Places places;
-  const bool pins;      // whether workers are bound to their cores
+  const std::optional<LentWorkers> lent;
   const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
 
  private:
+  std::atomic<bool> pins_;
   std::vector<int> usable_;  // cores, by the process's mask; under placing_
   std::vector<int> core_of_worker_;
 
@@ -112,6 +117,7 @@ class Team {
   void stop() noexcept;
   bool tasks_left() const;
   void update_members();
+  void bind(std::size_t rank) const;
 
   mutable std::mutex placing_;
   std::atomic<std::size_t> placement_{1};

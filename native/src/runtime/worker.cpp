@@ -75,7 +75,11 @@ void Worker::main(Team& team, int rank) {
   if (!team.stopping()) {
     worker->recorder_ = &team.profiler().recorder(rank);
     team.profiler().attach(rank);
-    worker->switch_to(worker->loop_for(0), nullptr);
+    if (team.lent) {
+      team.lent->work(rank);
+    } else {
+      worker->switch_to(worker->loop_for(0), nullptr);
+    }
     team.profiler().detach(rank);
   }
   atl_rt_worker = nullptr;
@@ -90,7 +94,7 @@ void Worker::sit_down() {
   }
   node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
   victims_ = victims(team.places, cores, rank);
-  if (team.pins && team.places.nodes().size() > 1) prefer_node(node_);
+  if (team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
 Fiber& Worker::loop_for(Word word) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "atoll/runtime/controller.hpp"
@@ -18,6 +19,20 @@ namespace atl {
 // The fills of a worker's core so far, for users who count them better than the runtime can; from
 // the governor's thread.
 using FillReader = std::function<Fills(int worker)>;
+
+// Workers for somebody else's tasks: an engine's, that has a queue of its own. They are seated,
+// moved and profiled like others; such a runtime runs no tasks itself (`run` and `spawn` throw).
+struct LentWorkers {
+  // What each worker does instead of looking for tasks: once, by its own thread, on that thread's
+  // own stack. Throws nothing. Who destroys the runtime sees to it that it returns.
+  std::function<void(int worker)> work;
+  // Whether any of it does something now: while so the governor looks once an interval, else less
+  // and less often (see Runtime::look). By the governor's thread.
+  std::function<bool()> busy;
+  // Workers sit anew; for each the index of its core. By whoever moved them; must not call the
+  // runtime. Also once before the constructor returns.
+  std::function<void(std::span<const int> cores)> placed;
+};
 
 struct RuntimeOptions {
   int workers = 0;                    // 0: one per core; at most 32768
@@ -31,6 +46,7 @@ struct RuntimeOptions {
   FillReader fills = {};                                // instead of the CPU's counters
   FillLatency latency = {};                             // what fills cost here, where it is known
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
+  std::optional<LentWorkers> lent = {};
   StackOptions stacks = {};
   // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.
   // L3: by resctrl, with a monitoring group of its own while the runtime lives, where that may be

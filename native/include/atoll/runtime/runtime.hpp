@@ -75,6 +75,11 @@ class ATOLL_EXPORT Runtime {
   // From now on it is this, and the approach is no longer asked. RuntimeFault: out of bounds.
   void set_spread(int spread);
 
+  // Asks the approach before it returns and not at the end of the interval, and moves the workers.
+  void look();
+  // Whether workers are bound to their cores from now on, or may run wherever the process may.
+  void set_pin(bool pin);
+
   // What it did so far, per worker and code section (profile.hpp: also as a file). Some 50 us a
   // worker for the caller; the workers go on.
   Profile profile() const;

@@ -1,0 +1,155 @@
+// Workers lent to an engine: seated, moved, not bound, looked after; they run no tasks of ours.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "affinity.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "runtime_parts.hpp"
+
+namespace {
+
+using atl::test::real_cpus;
+using atl::test::with_workers;
+
+// An engine with a queue of its own: its workers wait until they may go.
+class Engine {
+ public:
+  void work(int worker) {
+    std::unique_lock lock(mutex_);
+    threads[worker] = atl::runtime::this_thread();
+    arrived_.notify_all();
+    gone_.wait(lock, [this] { return over_; });
+  }
+  void await(std::size_t workers) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return threads.size() == workers; });
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    gone_.notify_all();
+  }
+
+  std::map<int, int> threads;  // worker -> the kernel's number
+  std::atomic<bool> busy{false};
+  std::atomic<int> asked{0};
+  std::vector<std::vector<int>> places;  // the cores, each time that they were told
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_, gone_;
+  bool over_ = false;
+};
+
+// Asks for what the test says.
+class Wanted : public atl::Approach {
+ public:
+  std::string name() const override { return "wanted"; }
+  std::atomic<int> spread{1};
+
+ protected:
+  atl::Decision decide(const atl::Sample&) override { return {spread, "wanted"}; }
+};
+
+class Lent : public testing::Test {
+ protected:
+  // Four workers on four chiplets of two cores.
+  void start(bool pin = true) {
+    atl::RuntimeOptions options = with_workers(4);
+    options.pin = pin;
+    options.own_approach = wanted_;
+    options.interval = std::chrono::milliseconds(1);
+    options.lent = atl::LentWorkers{[this](int worker) { engine_.work(worker); },
+                                    [this] {
+                                      ++engine_.asked;
+                                      return engine_.busy.load();
+                                    },
+                                    [this](std::span<const int> cores) {
+                                      engine_.places.emplace_back(cores.begin(), cores.end());
+                                    }};
+    runtime_ = std::make_unique<atl::Runtime>(options);
+    engine_.await(4);
+  }
+  ~Lent() override { engine_.let_go(); }
+
+  int chiplets() const {
+    std::set<int> chiplets;
+    for (const int core : runtime_->cores()) {
+      chiplets.insert(runtime_->places().cores[static_cast<std::size_t>(core)].chiplet);
+    }
+    return static_cast<int>(chiplets.size());
+  }
+
+  Engine engine_;
+  std::shared_ptr<Wanted> wanted_ = std::make_shared<Wanted>();
+  std::unique_ptr<atl::Runtime> runtime_;
+};
+
+TEST_F(Lent, EachWorkerRunsTheEnginesCodeBoundToItsCore) {
+  start();
+  EXPECT_EQ(engine_.threads.size(), 4U);
+  const std::vector<int> cores = runtime_->cores();
+  for (const auto& [worker, thread] : engine_.threads) {
+    const auto core = static_cast<std::size_t>(cores[static_cast<std::size_t>(worker)]);
+    EXPECT_EQ(atl::runtime::cpus_of_thread(thread), runtime_->places().cores[core].cpus);
+  }
+}
+
+TEST_F(Lent, WhoLooksHasTheWorkersMovedWhenItReturns) {
+  start();
+  EXPECT_EQ(engine_.places.back(), runtime_->cores()) << "told before the constructor returned";
+  for (const int spread : {4, 2, 3}) {
+    wanted_->spread = spread;
+    runtime_->look();
+    EXPECT_EQ(chiplets(), spread == 3 ? 3 : spread);
+    EXPECT_EQ(engine_.places.back(), runtime_->cores());
+    for (const auto& [worker, thread] : engine_.threads) {
+      const auto core =
+          static_cast<std::size_t>(runtime_->cores()[static_cast<std::size_t>(worker)]);
+      EXPECT_EQ(atl::runtime::cpus_of_thread(thread), runtime_->places().cores[core].cpus);
+    }
+  }
+}
+
+TEST_F(Lent, WhileTheEngineIsBusyTheApproachIsAskedByItself) {
+  start();
+  engine_.busy = true;
+  wanted_->spread = 4;
+  runtime_->look();  // from now on at each interval
+  wanted_->spread = 2;
+  while (runtime_->spread() != 2) sched_yield();  // the test's time limit is the bound
+  EXPECT_GT(engine_.asked, 0);
+}
+
+TEST_F(Lent, UnboundTheyMayRunWhereTheProcessMay) {
+  start();
+  runtime_->set_pin(false);
+  for (const auto& [worker, thread] : engine_.threads) {
+    EXPECT_EQ(atl::runtime::cpus_of_thread(thread), real_cpus());
+  }
+  wanted_->spread = 4;
+  runtime_->look();  // moves seats, not threads
+  for (const auto& [worker, thread] : engine_.threads) {
+    EXPECT_EQ(atl::runtime::cpus_of_thread(thread), real_cpus());
+  }
+  runtime_->set_pin(true);
+  for (const auto& [worker, thread] : engine_.threads) {
+    const auto core = static_cast<std::size_t>(runtime_->cores()[static_cast<std::size_t>(worker)]);
+    EXPECT_EQ(atl::runtime::cpus_of_thread(thread), runtime_->places().cores[core].cpus);
+  }
+}
+
+TEST_F(Lent, TheyRunNoTasks) {
+  start();
+  EXPECT_THROW(runtime_->run([] {}), atl::RuntimeFault);
+  EXPECT_THROW(static_cast<void>(runtime_->spawn(atl::on_worker(1), [] {})), atl::RuntimeFault);
+}
+
+}  // namespace

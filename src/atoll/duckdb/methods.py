@@ -1,0 +1,65 @@
+"""Which of DuckDB's Python methods may run tasks in the calling thread, and what they are.
+
+The kinds are those of native/python/duckdb_types.hpp. What is not named here is DuckDB's own and
+unwrapped: it builds values, reads properties, or must not wait (`interrupt`).
+
+`fetchone` of a connection is left alone on purpose: it costs 0.4 us a row, less than binding the
+thread does. Where a row is the first of a new chunk its caller works unbound, beside workers that
+are bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CONNECTION = {
+    "query": ("execute", "executemany", "sql", "query", "from_query"),
+    "fetch": (
+        *("arrow", "df", "fetch_arrow_table", "fetch_df", "fetch_df_chunk", "fetch_record_batch"),
+        *("fetchall", "fetchdf", "fetchmany", "fetchnumpy", "pl", "tf", "to_arrow_reader"),
+        *("to_arrow_table", "torch"),
+    ),
+    "other": (
+        *("append", "begin", "checkpoint", "commit", "from_arrow", "from_csv_auto", "from_df"),
+        *("from_parquet", "read_csv", "read_json", "read_parquet", "rollback", "table"),
+        *("table_function", "values", "view"),
+    ),
+}
+
+# All others of a relation give relations or run one of those.
+_RELATION = {
+    "relation": (
+        *("arrow", "create", "df", "execute", "fetch_arrow_reader", "fetch_arrow_table"),
+        *("fetch_record_batch", "fetchall", "fetchdf", "fetchnumpy", "insert_into", "pl", "show"),
+        *("tf", "to_arrow_reader", "to_arrow_table", "to_csv", "to_df", "to_parquet", "to_table"),
+        *("torch", "write_csv", "write_parquet", "__repr__", "__str__", "__arrow_c_stream__"),
+    ),
+    "next": ("fetch_df_chunk", "fetchmany", "fetchone"),
+}
+_NOT_OF_A_RELATION = {"alias", "close", "set_alias", "sql_query"}
+
+
+def connection_methods(kind: type) -> list[tuple[str, str]]:
+    """The methods of DuckDB's connections to wrap, with their kinds: those that this one has."""
+    return [
+        (name, what) for what, names in _CONNECTION.items() for name in names if hasattr(kind, name)
+    ]
+
+
+def relation_methods(kind: type) -> list[tuple[str, str]]:
+    """The same for relations."""
+    named = {name: what for what, names in _RELATION.items() for name in names}
+    found = [(name, what) for name, what in named.items() if hasattr(kind, name)]
+    rest = [
+        name
+        for name, value in vars(kind).items()
+        if not name.startswith("_")
+        and name not in named
+        and name not in _NOT_OF_A_RELATION
+        and _is_method(value)
+    ]
+    return found + [(name, "other") for name in rest]
+
+
+def _is_method(value: Any) -> bool:
+    return callable(value) and not isinstance(value, property | type)

@@ -1,0 +1,310 @@
+"""Opens a DuckDB database so that its tasks run on Atoll's workers.
+
+DuckDB is told that N threads come from outside and starts none; Atoll's extension, loaded into the
+database, hands it over to the pool (native/src/duckdb), which has N-1 threads: the caller is the
+Nth. Connections become instances of a subclass made for their database, so that a call binds its
+thread (`atoll.duckdb.methods`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import itertools
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from atoll import _duckdb
+from atoll.duckdb.methods import connection_methods, relation_methods
+from atoll.duckdb.scheduler import Scheduler, check_policy
+from atoll.errors import EngineFailed, UsageError
+from atoll.schema.base import parse
+from atoll.schema.plan import Plan
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# Versions that the tests have run with.
+SUPPORTED = ("1.5.5",)
+EXTENSION = Path(_duckdb.__file__).parent / "atoll.duckdb_extension"
+
+# What only we may say.
+_OURS = ("external_threads", "pin_threads")
+
+_numbers = itertools.count(1)
+_opening = threading.Lock()  # of one database at a time: two may open the same one
+_schedulers: weakref.WeakValueDictionary[int, Scheduler] = weakref.WeakValueDictionary()
+
+
+class FallbackWarning(UserWarning):
+    """Why a database that was opened with `fallback=True` has DuckDB's own scheduler."""
+
+
+def connect(
+    path: str | os.PathLike[str] = ":memory:",
+    policy: str = "adaptive",
+    workers: int | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    fallback: bool = False,
+    read_only: bool = False,
+    config: Mapping[str, Any] | None = None,
+    **duckdb_config: Any,
+) -> DuckDBPyConnection:
+    """`duckdb.connect(path)`, with the tasks of its queries on Atoll's workers.
+
+    `policy`: how workers are placed. `local`: on as few chiplets as hold them; `distributed`: on
+    as many as there are; `adaptive`: as each query's working set and what was measured of it say;
+    `none`: unbound. `connection.atoll` is its `Scheduler`: it tells where threads sit and what
+    queries took, and changes the policy.
+    `workers`: how many threads run tasks, the caller among them; by default one for each core that
+    this process may use. `plan`: a plan of one slot (or its file): its CPUs, threads and memory.
+    `fallback`: DuckDB's own scheduler, with a `FallbackWarning`, where Atoll's cannot be had.
+    The rest is what DuckDB takes (`memory_limit="8GB"`); `threads` is another word for `workers`.
+
+    A file that this process has open already gives another connection to it. The workers end with
+    the last connection. Raises UsageError, EngineFailed, and what DuckDB raises.
+    """
+    return open_database(
+        path,
+        policy=policy,
+        workers=workers,
+        plan=plan,
+        fallback=fallback,
+        read_only=read_only,
+        config={**(config or {}), **duckdb_config},
+    )
+
+
+def open_database(
+    path: str | os.PathLike[str],
+    *,
+    policy: str,
+    workers: int | None,
+    plan: Plan | str | os.PathLike[str] | None,
+    fallback: bool,
+    read_only: bool,
+    config: dict[str, Any],
+    places: str | None = None,
+) -> DuckDBPyConnection:
+    """See `connect`. `places`: made-up ones on the real CPUs, in words (`synthetic_places`)."""
+    check_policy(policy)
+    for name in _OURS:
+        if name in config:
+            raise UsageError(f"{name} is set by Atoll; leave it out")
+    slot = None if plan is None else _read_plan(plan).slots[0]
+    count = _workers(workers, config.pop("threads", None), None if slot is None else slot.threads)
+    if slot is not None:
+        config.setdefault("memory_limit", f"{slot.heap_bytes}B")
+    duckdb = _duckdb_module()
+    try:
+        _check_version(duckdb.__version__)
+        _check_extension(config)
+        where = _places(places, None if slot is None else slot.cpus)
+        with _opening:
+            return _open(
+                duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
+            )
+    except EngineFailed as fault:
+        if not fallback:
+            raise
+        warnings.warn(FallbackWarning(f"DuckDB's own scheduler: {fault}"), stacklevel=3)
+        if count is not None:
+            config["threads"] = count
+        plain: DuckDBPyConnection = duckdb.connect(
+            os.fspath(path), read_only=read_only, config=config
+        )
+        return plain
+
+
+def _open(
+    duckdb: Any,
+    path: str,
+    policy: str,
+    workers: int,
+    places: _duckdb.Places,
+    read_only: bool,
+    config: dict[str, Any],
+) -> DuckDBPyConnection:
+    settings = {
+        **config,
+        "threads": workers,
+        "external_threads": workers,
+        "pin_threads": "off",
+        "allow_unsigned_extensions": True,
+    }
+    connection = duckdb.connect(path, read_only=read_only, config=settings)
+    try:
+        number = next(_numbers)
+        handle = _duckdb.DatabaseHandle(number)
+        _load(duckdb, connection, handle)
+        if handle.arrived:
+            if not config.get("allow_unsigned_extensions"):
+                connection.execute("SET allow_unsigned_extensions = false")
+            pool = _duckdb.Pool(handle, workers, policy, places)
+            scheduler = Scheduler(pool, duckdb.__version__)
+            make_types(scheduler, pool, type(connection), duckdb.DuckDBPyRelation)
+            _schedulers[number] = scheduler
+        else:
+            scheduler = _known(connection, path, policy)
+    except RuntimeError as fault:
+        connection.close()
+        raise UsageError(str(fault)) from None
+    except BaseException:
+        connection.close()
+        raise
+    scheduler.take(connection)
+    return connection  # type: ignore[no-any-return]
+
+
+def _load(duckdb: Any, connection: Any, handle: _duckdb.DatabaseHandle) -> None:
+    quoted = str(EXTENSION).replace("'", "''")
+    try:
+        handle.expect(str(EXTENSION))
+        connection.execute(f"LOAD '{quoted}'")
+    except (RuntimeError, duckdb.Error) as fault:
+        reason = " ".join(str(fault).split())
+        raise EngineFailed(
+            f"DuckDB {duckdb.__version__} does not take Atoll's extension ({reason}); use "
+            "DuckDB's own scheduler: duckdb.connect(), or fallback=True"
+        ) from None
+    finally:
+        handle.expect_no_more()
+
+
+def _known(connection: Any, path: str, policy: str) -> Scheduler:
+    """The scheduler of a database that was open already."""
+    number = connection.execute("SELECT atoll_pool()").fetchone()[0]
+    scheduler = _schedulers.get(number)
+    if scheduler is None or not scheduler.in_use:
+        raise EngineFailed(
+            f"{path} is still open by connections that are not Atoll's; close these first"
+        )
+    if scheduler.policy != policy:
+        raise UsageError(
+            f"{path} is open with the policy {scheduler.policy}, not {policy}; "
+            "change it for all by connection.atoll.policy"
+        )
+    return scheduler
+
+
+def _read_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
+    if not isinstance(plan, Plan):
+        where = os.fspath(plan)
+        try:
+            text = Path(where).read_bytes()
+        except OSError as fault:
+            raise UsageError(
+                f"{where}: {fault.strerror}; make it with: atoll plan duckdb"
+            ) from None
+        plan = parse(Plan, text, where=where)
+    if plan.engine != "duckdb":
+        raise UsageError(f"the plan is for {plan.engine}; make one with: atoll plan duckdb")
+    if len(plan.slots) != 1:
+        raise UsageError(
+            f"the plan has {len(plan.slots)} slots and a database has one; use "
+            "atoll plan duckdb --policy wim, or atoll up for several servers"
+        )
+    return plan
+
+
+def _workers(asked: int | None, threads: Any, planned: int | None) -> int | None:
+    if asked is not None and threads is not None and asked != threads:
+        raise UsageError(f"workers={asked} and threads={threads}: give one of them")
+    count = threads if asked is None else asked
+    if count is None:
+        return planned
+    if not isinstance(count, int) or count < 1:
+        raise UsageError(f"workers={count!r}: give 1 or more, or leave it out for one per core")
+    return count
+
+
+def _duckdb_module() -> Any:
+    try:
+        return importlib.import_module("duckdb")
+    except ImportError:
+        raise EngineFailed(
+            "DuckDB is not installed in this Python; install it with: pip install 'atoll[duckdb]'"
+        ) from None
+
+
+def _check_version(version: str) -> None:
+    if version not in SUPPORTED:
+        raise EngineFailed(
+            f"DuckDB {version} is not supported by this atoll, which knows {', '.join(SUPPORTED)}; "
+            f"install it with: pip install duckdb=={SUPPORTED[-1]}"
+        )
+
+
+def _check_extension(config: Mapping[str, Any]) -> None:
+    if not EXTENSION.is_file():
+        raise EngineFailed(
+            f"{EXTENSION} is missing: this atoll was built without it; install it anew"
+        )
+    if str(config.get("allow_unsigned_extensions", True)).lower() in ("false", "0"):
+        raise EngineFailed(
+            "allow_unsigned_extensions=False forbids Atoll's extension, which is not signed by "
+            "DuckDB; leave it out: it is switched off again once the extension is loaded"
+        )
+
+
+def _places(words: str | None, cpus: tuple[int, ...] | None) -> _duckdb.Places:
+    try:
+        if words is not None:
+            return _duckdb.Places.made_up(words, sorted(os.sched_getaffinity(0)))
+        return _duckdb.Places.live(cpus)
+    except RuntimeError as fault:
+        raise UsageError(str(fault)) from None
+
+
+def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: type, relation: type) -> None:
+    """The types of this database's connections and relations: `scheduler` gives them to its own."""
+
+    def adopt(made: Any, made_from: Any) -> None:
+        made.__class__ = relations
+        scheduler.add_relation(made, made_from)
+
+    def subclass(which: str, base: type, methods: list[tuple[str, str]]) -> Any:
+        return _duckdb.make_subclass(which, base, methods, pool, relation, adopt, EngineFailed)
+
+    relations = subclass("relation", relation, relation_methods(relation))
+    connections = subclass("connection", connection, connection_methods(connection))
+
+    def cursor(self: Any) -> Any:
+        """A second connection to the same database."""
+        scheduler.check_process()
+        return scheduler.take(connection.cursor(self), self)  # type: ignore[attr-defined]
+
+    def close(self: Any) -> None:
+        """Closes the connection and its cursors; the last one of a database ends its workers."""
+        scheduler.check_process()
+        connection.close(self)  # type: ignore[attr-defined]
+        scheduler.closed(self)
+
+    def leave(self: Any, *_: object) -> None:
+        close(self)
+
+    connections.atoll = scheduler
+    connections.cursor = connections.duplicate = cursor
+    connections.close = close
+    connections.__exit__ = leave
+    scheduler.connections = connections
+
+
+@atexit.register
+def _end_all() -> None:
+    for scheduler in list(_schedulers.values()):
+        scheduler.end()
+
+
+def _leave_all() -> None:
+    for scheduler in list(_schedulers.values()):
+        scheduler.give_up()
+
+
+os.register_at_fork(after_in_child=_leave_all)

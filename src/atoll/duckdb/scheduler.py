@@ -1,0 +1,193 @@
+"""One database on Atoll's workers: what a user asks of it, and when its workers end.
+
+The workers end when no connection of the database is left: all closed, or gone, and no relation of
+one that went without being closed is alive. Whatever is closed last, and in whatever order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from atoll import _duckdb
+from atoll.errors import EngineFailed, UsageError
+from atoll.schema.duckdb_profile import (
+    DuckDBProfile,
+    Policy,
+    QueryRecord,
+    SpreadChange,
+    ThreadSeat,
+)
+from atoll.schema.runtime_profile import RuntimeProfile
+
+# How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
+# many as there are; wherever the kernel likes.
+POLICIES: tuple[Policy, ...] = ("adaptive", "local", "distributed", "none")
+
+
+class Scheduler:
+    """The workers of one database; `connection.atoll`.
+
+    Thread-safe. After the last connection was closed it still tells what was.
+    """
+
+    def __init__(self, pool: _duckdb.Pool, version: str) -> None:
+        self._pool = pool
+        self._version = version
+        self._process = os.getpid()
+        self._lock = threading.RLock()  # of what follows; the collector may come in between
+        # By the id of a connection or relation: what tells of its end, and the connection's id.
+        self._users: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._cursors: dict[int, list[int]] = {}  # by the id of the connection that made them
+        self.connections: type = object  # the type of its connections (atoll.duckdb.opening)
+
+    @property
+    def policy(self) -> Policy:
+        """How workers are placed. May be set while no query of this database runs."""
+        policy: Policy = self._pool.policy
+        return policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        check_policy(policy)
+        try:
+            self._pool.set_policy(policy)
+        except RuntimeError as fault:
+            raise UsageError(str(fault)) from None
+
+    @property
+    def workers(self) -> int:
+        """How many threads run DuckDB's tasks; the caller is one of them."""
+        return self._pool.workers
+
+    @property
+    def chiplets(self) -> int:
+        """How many chiplets there are for them."""
+        return self._pool.chiplets
+
+    @property
+    def spread(self) -> int:
+        """Over how many chiplets they sit now."""
+        return self._pool.spread
+
+    def set_spread(self, spread: int) -> None:
+        """Sits them on so many chiplets, until the policy is set. Not while a query runs."""
+        try:
+            self._pool.set_spread(spread)
+        except RuntimeError as fault:
+            raise UsageError(str(fault)) from None
+
+    def threads(self) -> tuple[ThreadSeat, ...]:
+        """The workers, and who calls now."""
+        return tuple(ThreadSeat.model_validate(seat) for seat in self._pool.threads())
+
+    def queries(self) -> tuple[QueryRecord, ...]:
+        """The latest 4096 queries, oldest first; those that still run as far as they are."""
+        return tuple(QueryRecord.model_validate(query) for query in self._pool.queries())
+
+    def spreads(self) -> tuple[SpreadChange, ...]:
+        """Where they have sat since the database was opened."""
+        return tuple(SpreadChange.model_validate(change) for change in self._pool.spreads())
+
+    def profile(self) -> DuckDBProfile:
+        """All of it, as a document: `model_dump_json()` writes it."""
+        return DuckDBProfile(
+            duckdb=self._version,
+            policy=self.policy,
+            workers=self.workers,
+            chiplets=self.chiplets,
+            spread=self.spread,
+            threads=self.threads(),
+            queries=self.queries(),
+            queries_left_out=self._pool.queries_left_out,
+            spreads=self.spreads(),
+            runtime=RuntimeProfile.model_validate_json(self._pool.runtime_profile()),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Scheduler policy={self.policy} workers={self.workers} "
+            f"spread={self.spread} of {self.chiplets}>"
+        )
+
+    # How the connections' types (atoll.duckdb.opening) tell who is there.
+
+    @property
+    def in_use(self) -> bool:
+        with self._lock:
+            return bool(self._users)
+
+    def take(self, connection: Any, parent: Any = None) -> Any:
+        """A connection that DuckDB has made, or a cursor of `parent`: now it is one of ours."""
+        connection.__class__ = self.connections
+        with self._lock:
+            self._hold(connection, id(connection))
+            self._cursors[id(connection)] = []
+            if parent is not None and id(parent) in self._cursors:
+                self._cursors[id(parent)].append(id(connection))
+        return connection
+
+    def add_relation(self, relation: Any, made_from: Any) -> None:
+        with self._lock:
+            _, connection = self._users.get(id(made_from), (None, id(made_from)))
+            self._hold(relation, connection)
+
+    def closed(self, connection: Any) -> None:
+        """`connection.close()` has returned; it closes the connection's cursors, too."""
+        with self._lock:
+            closed = set(self._with_cursors(id(connection)))
+            for user in [user for user, (_, of) in self._users.items() if of in closed]:
+                self._forget(user)
+        self._end_if_unused()
+
+    def check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise EngineFailed(
+                "this connection was opened before a fork(): open the database anew in the child "
+                "process"
+            )
+
+    def end(self) -> None:
+        """At the interpreter's end, connections or not: workers must not outlive it."""
+        if os.getpid() == self._process:
+            self._pool.stop()
+
+    def give_up(self) -> None:
+        """In a child of fork(), where the workers are not."""
+        self._pool.give_up()
+
+    def _hold(self, user: Any, connection: int) -> None:
+        number = id(user)
+        self._users[number] = (weakref.ref(user, lambda _: self._gone(number)), connection)
+
+    def _gone(self, user: int) -> None:
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._forget(user)
+        self._end_if_unused()
+
+    def _forget(self, user: int) -> None:
+        self._users.pop(user, None)
+        self._cursors.pop(user, None)
+        self._pool.forget(user)
+
+    def _with_cursors(self, connection: int) -> Iterable[int]:
+        yield connection
+        for cursor in self._cursors.get(connection, ()):
+            yield from self._with_cursors(cursor)
+
+    def _end_if_unused(self) -> None:
+        with self._lock:
+            unused = not self._users
+        if unused:
+            self._pool.stop()
+
+
+def check_policy(policy: str) -> None:
+    """Raises UsageError for one that there is not."""
+    if policy not in POLICIES:
+        raise UsageError(f"no policy {policy!r} for DuckDB; choose one of {', '.join(POLICIES)}")
