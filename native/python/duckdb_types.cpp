@@ -264,8 +264,12 @@ PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSp
                     const TypeParts& parts) {
   // Not by a class statement: that gives its instances a collector's header, and then no object of
   // DuckDB's could become one.
-  PyType_Slot no_slots[] = {{0, nullptr}};
-  PyType_Spec subclass = {name, 0, 0, Py_TPFLAGS_DEFAULT, no_slots};
+  // Freed as DuckDB frees its own: Python's way would call `__del__` first, which closes a
+  // connection's cursors, and DuckDB's does not.
+  auto* const own = reinterpret_cast<PyTypeObject*>(base);
+  PyType_Slot own_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(own->tp_dealloc)},
+                             {0, nullptr}};
+  PyType_Spec subclass = {name, 0, 0, Py_TPFLAGS_DEFAULT, own_slots};
   PyObject* bases = PyTuple_Pack(1, base);
   if (bases == nullptr) return nullptr;
   PyObject* type = PyType_FromSpecWithBases(&subclass, bases);

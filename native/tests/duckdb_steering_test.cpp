@@ -29,8 +29,13 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 const Bounds kEight{.least = 1, .most = 8, .threads = 8, .chiplet_l3_bytes = 32 * kMiB};
 const std::string kText = "select 1";
 
+// With counters, so that an approach sees spreads as they are.
 QueryRun run_of(double busy_s, std::optional<std::uint64_t> set = {}) {
-  return {.wall_s = busy_s / 8, .busy_s = busy_s, .working_set_bytes = set, .comparable = true};
+  return {.wall_s = busy_s / 8,
+          .busy_s = busy_s,
+          .working_set_bytes = set,
+          .fills = {.remote_chiplet = 0, .memory = 0},
+          .comparable = true};
 }
 
 // What the approaches that a Steering made were asked, and what they shall answer.
@@ -150,6 +155,33 @@ TEST(Steering, AnApproachSeesEachComparableRunAndDecidesTheNext) {
   const Decision next = steering.begin(kText, 4, kEight);
   EXPECT_EQ(next.spread, 3);
   EXPECT_EQ(next.reason, "scripted");
+}
+
+TEST(Steering, WithoutCountersSpreadsAreHalvedAndDoubled) {
+  struct Case {
+    int least;
+    int most;
+    std::uint64_t set;  // in chiplets' L3
+    std::vector<int> rungs;
+  };
+  for (const Case& one : {Case{1, 8, 8, {1, 2, 4, 8}}, Case{1, 12, 5, {1, 2, 5, 10, 12}},
+                          Case{3, 8, 8, {3, 4, 8}}, Case{2, 3, 1, {2, 3}}}) {
+    const Bounds bounds{.least = one.least, .most = one.most, .chiplet_l3_bytes = kMiB};
+    for (std::size_t rung = 0; rung < one.rungs.size(); ++rung) {
+      Script script;
+      script.answer = static_cast<int>(rung) + 1;
+      Steering steering(Policy::adaptive, script.make());
+      QueryRun run = run_of(1, one.set * kMiB);
+      run.fills = {};
+      run_once(steering, kText, bounds, run);
+      const int from = run_once(steering, kText, bounds, run);
+      ASSERT_EQ(script.samples.size(), 1U);
+      EXPECT_EQ(script.samples[0].min_spread, 1);
+      EXPECT_EQ(script.samples[0].max_spread, static_cast<int>(one.rungs.size()));
+      EXPECT_EQ(one.rungs[static_cast<std::size_t>(script.samples[0].spread) - 1], from);
+      EXPECT_EQ(steering.begin(kText, 1, bounds).spread, one.rungs[rung]);
+    }
+  }
 }
 
 TEST(Steering, EachTextHasAnApproachAndASeedOfItsOwn) {
@@ -482,9 +514,9 @@ class Queries {
     const double cold = spread == last_ ? 1 : 1.1;
     last_ = spread;
     const double noise = std::exp(kNoise * normal_(random_));
-    steering_.end(text, spread,
-                  run_of(factors.at(static_cast<std::size_t>(spread - 1)) * cold * noise, set),
-                  bounds);
+    QueryRun run = run_of(factors.at(static_cast<std::size_t>(spread - 1)) * cold * noise, set);
+    run.fills = {};
+    steering_.end(text, spread, run, bounds);
     return spread;
   }
 
@@ -525,6 +557,21 @@ TEST(SimulatedQueries, OneThatSharesEndsLocalThoughItsSetIsLarge) {
 
 TEST(SimulatedQueries, OneThatNeedsTheCachesEndsDistributedThoughItsSetSeemsSmall) {
   EXPECT_GT(share_at(4, kCapacity, 10 * kMiB, 500, 2000), 0.9);
+}
+
+TEST(SimulatedQueries, OneThatSharesIsFoundOnEightChipletsThoughTheLastOnesHardlyMatter) {
+  std::vector<double> factors;
+  for (int chiplets = 1; chiplets <= 8; ++chiplets) {
+    factors.push_back(1 + 0.2 * (1 - 1.0 / chiplets) / (1 - 1.0 / 8));
+  }
+  int local = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Queries queries(seed);
+    for (int i = 0; i < 2000; ++i) {
+      if (queries.run(kText, factors, kEight, 500 * kMiB) == 1 && i >= 1000) ++local;
+    }
+  }
+  EXPECT_GT(local, 0.9 * 20 * 1000);
 }
 
 TEST(SimulatedQueries, OneThatDoesNotCareStaysStillMostOfTheTime) {

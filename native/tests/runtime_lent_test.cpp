@@ -41,6 +41,7 @@ class Engine {
   std::atomic<bool> busy{false};
   std::atomic<int> asked{0};
   std::vector<std::vector<int>> places;  // the cores, each time that they were told
+  std::map<int, std::vector<int>> cpus;  // of a core's seat
 
  private:
   std::mutex mutex_;
@@ -61,9 +62,8 @@ class Wanted : public atl::Approach {
 class Lent : public testing::Test {
  protected:
   // Four workers on four chiplets of two cores.
-  void start(bool pin = true) {
+  void start(bool share_chiplets = false) {
     atl::RuntimeOptions options = with_workers(4);
-    options.pin = pin;
     options.own_approach = wanted_;
     options.interval = std::chrono::milliseconds(1);
     options.lent = atl::LentWorkers{[this](int worker) { engine_.work(worker); },
@@ -71,9 +71,14 @@ class Lent : public testing::Test {
                                       ++engine_.asked;
                                       return engine_.busy.load();
                                     },
-                                    [this](std::span<const int> cores) {
-                                      engine_.places.emplace_back(cores.begin(), cores.end());
-                                    }};
+                                    [this](std::span<const atl::Seat> seats) {
+                                      engine_.places.emplace_back();
+                                      for (const atl::Seat& seat : seats) {
+                                        engine_.places.back().push_back(seat.core);
+                                        engine_.cpus[seat.core] = seat.cpus;
+                                      }
+                                    },
+                                    share_chiplets};
     runtime_ = std::make_unique<atl::Runtime>(options);
     engine_.await(4);
   }
@@ -108,7 +113,7 @@ TEST_F(Lent, WhoLooksHasTheWorkersMovedWhenItReturns) {
   for (const int spread : {4, 2, 3}) {
     wanted_->spread = spread;
     runtime_->look();
-    EXPECT_EQ(chiplets(), spread == 3 ? 3 : spread);
+    EXPECT_EQ(chiplets(), spread);
     EXPECT_EQ(engine_.places.back(), runtime_->cores());
     for (const auto& [worker, thread] : engine_.threads) {
       const auto core =
@@ -143,6 +148,27 @@ TEST_F(Lent, UnboundTheyMayRunWhereTheProcessMay) {
   for (const auto& [worker, thread] : engine_.threads) {
     const auto core = static_cast<std::size_t>(runtime_->cores()[static_cast<std::size_t>(worker)]);
     EXPECT_EQ(atl::runtime::cpus_of_thread(thread), runtime_->places().cores[core].cpus);
+  }
+}
+
+TEST_F(Lent, BoundToChipletsTheyHaveAllOfItsCpus) {
+  start(true);
+  for (const int spread : {2, 4, 2}) {
+    wanted_->spread = spread;
+    runtime_->look();
+    for (const auto& [worker, thread] : engine_.threads) {
+      const auto at = static_cast<std::size_t>(worker);
+      const int core = runtime_->cores()[at];
+      std::set<int> cpus;
+      const int chiplet = runtime_->places().cores[static_cast<std::size_t>(core)].chiplet;
+      for (const int other : runtime_->places().cores_of_chiplet(chiplet)) {
+        const auto& own = runtime_->places().cores[static_cast<std::size_t>(other)].cpus;
+        cpus.insert(own.begin(), own.end());
+      }
+      const std::vector<int> all(cpus.begin(), cpus.end());
+      EXPECT_EQ(atl::runtime::cpus_of_thread(thread), all);
+      EXPECT_EQ(engine_.cpus[core], all);
+    }
   }
 }
 

@@ -2,8 +2,8 @@
 // the worker of rank 0 and is bound like one for the time of its call; then it gets its old mask
 // back.
 //
-// Alone, a caller sits on rank 0's core. Several at a time share all cores that workers sit on: the
-// kernel may choose there, since more threads than cores are ready then.
+// Alone, a caller sits on rank 0's chiplet. Several at a time share all chiplets that workers sit
+// on: the kernel may choose there, since more threads than cores are ready then.
 #pragma once
 
 #include <mutex>

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include "atoll/runtime/places.hpp"
 
@@ -25,6 +27,22 @@ DatabaseHandle::~DatabaseHandle() {
   if (memory_ != nullptr) api_.destroy_prepare(&memory_);
   if (state_ != nullptr) api_.destroy_task_state(state_);
   if (connection_ != nullptr) api_.disconnect(&connection_);
+}
+
+void DatabaseHandle::execute_tasks() const {
+  ++working_;
+  api_.execute_tasks_state(state_);
+  --working_;
+}
+
+void DatabaseHandle::finish() {
+  api_.finish_execution(state_);
+  // It wakes as many threads as there are workers, whichever these are: after `SET threads = 8`
+  // some are DuckDB's own, and workers sleep on.
+  while (working_ > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    api_.finish_execution(state_);
+  }
 }
 
 void DatabaseHandle::expect(const std::string& extension) {

@@ -3,6 +3,7 @@
 // so the pool stops first and gives this back last.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -31,8 +32,9 @@ class DatabaseHandle {
   bool arrived() const { return state_ != nullptr; }
 
   // Workers: returns when `finish` was called.
-  void execute_tasks() const { api_.execute_tasks_state(state_); }
-  void finish() const { api_.finish_execution(state_); }
+  void execute_tasks() const;
+  // Returns when all workers have.
+  void finish();
 
   // Bytes of DuckDB's memory that are in use for other things than cached tables: hash tables,
   // sorts, intermediate and fetched results. Some 0.1 ms. None: it could not be asked.
@@ -48,6 +50,7 @@ class DatabaseHandle {
   Capi api_{};
   Connection connection_ = nullptr;
   TaskState state_ = nullptr;
+  mutable std::atomic<int> working_{0};  // inside execute_tasks
   std::mutex asking_;
   Prepared memory_ = nullptr;
 };

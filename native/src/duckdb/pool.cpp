@@ -32,11 +32,13 @@ clockid_t cpu_clock(int tid) {
   return static_cast<clockid_t>(~static_cast<unsigned>(tid) << 3 | kSchedOfThread);
 }
 
-int chiplets_of(const Places& places, std::span<const int> cores) {
+int chiplet_of(const Places& places, const Seat& seat) {
+  return places.cores[static_cast<std::size_t>(seat.core)].chiplet;
+}
+
+int chiplets_of(const Places& places, std::span<const Seat> seats) {
   std::set<int> chiplets;
-  for (const int core : cores) {
-    chiplets.insert(places.cores[static_cast<std::size_t>(core)].chiplet);
-  }
+  for (const Seat& seat : seats) chiplets.insert(chiplet_of(places, seat));
   return static_cast<int>(chiplets.size());
 }
 
@@ -84,9 +86,11 @@ Pool::Pool(std::unique_ptr<DatabaseHandle> database, const PoolOptions& options)
   with.interval = kInterval;
   with.lent = LentWorkers{[this, &handle](int rank) { work(handle, rank); },
                           [this, &handle] { return busy(handle); },
-                          [this](std::span<const int> cores) { placed(cores); }};
+                          [this](std::span<const Seat> seats) { placed(seats); },
+                          /*share_chiplets=*/true};
   inside_->database = std::move(database);
   inside_->runtime = std::make_unique<Runtime>(with);
+  for (int rank = 1; rank < workers_; ++rank) tids_[static_cast<std::size_t>(rank)].wait(0);
   const runtime::Profiler& profiler = inside_->runtime->team().profiler();
   for (int rank = 1; rank < workers_; ++rank) {
     const FillCounts fills = profiler.fills(rank);
@@ -137,7 +141,9 @@ void Pool::work(const DatabaseHandle& database, int rank) {
   const std::string name = rank == 0 ? "atoll-seat" : "atoll-duck-" + std::to_string(rank);
   pthread_setname_np(pthread_self(), name.c_str());
   if (rank == 0) return;  // its seat is the caller's
-  tids_[static_cast<std::size_t>(rank)] = runtime::this_thread();
+  std::atomic<int>& tid = tids_[static_cast<std::size_t>(rank)];
+  tid = runtime::this_thread();
+  tid.notify_one();
   database.execute_tasks();
 }
 
@@ -174,34 +180,26 @@ Decision Pool::decide(const Sample& sample) {
   return wanted_;
 }
 
-void Pool::placed(std::span<const int> cores) {
+void Pool::placed(std::span<const Seat> seats) {
   const std::lock_guard lock(mutex_);
-  const bool moved = !std::ranges::equal(cores, cores_);
-  cores_.assign(cores.begin(), cores.end());
+  if (!std::ranges::equal(seats, seats_, {}, &Seat::core, &Seat::core)) queries_.moved();
+  seats_.assign(seats.begin(), seats.end());
   seat_callers();
-  const int spread = chiplets_of(places_, cores_);
-  if (!spreads_.empty() && spread == spreads_.back().spread) {
-    if (moved) queries_.moved();
-    return;
-  }
-  queries_.moved();
+  const int spread = chiplets_of(places_, seats_);
+  if (!spreads_.empty() && spread == spreads_.back().spread) return;
   const double now_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
   spreads_.push_back({now_s, spread, wanted_.reason});
 }
 
 void Pool::seat_callers() {
-  if (steering_.policy() == Policy::none || cores_.empty()) {
+  if (steering_.policy() == Policy::none || seats_.empty()) {
     callers_.seat({}, {});
     return;
   }
   std::set<int> all;
-  for (const int core : cores_) {
-    const std::vector<int>& cpus = places_.cores[static_cast<std::size_t>(core)].cpus;
-    all.insert(cpus.begin(), cpus.end());
-  }
-  callers_.seat(places_.cores[static_cast<std::size_t>(cores_.front())].cpus,
-                {all.begin(), all.end()});
+  for (const Seat& seat : seats_) all.insert(seat.cpus.begin(), seat.cpus.end());
+  callers_.seat(seats_.front().cpus, {all.begin(), all.end()});
 }
 
 // Calls -------------------------------------------------------------------------------------------
@@ -235,7 +233,7 @@ void Pool::begin(Call::Kind kind, Owner owner, std::string text) {
   bool look = counts_fills_;
   {
     const std::lock_guard lock(mutex_);
-    const int now = chiplets_of(places_, cores_);
+    const int now = chiplets_of(places_, seats_);
     Decision decision = steering_.begin(text, now, limits);
     // Beside others, the one that wants to be spread widest has its way.
     if (queries_.running() == 0 || decision.spread > wanted_.spread) wanted_ = std::move(decision);
@@ -246,7 +244,7 @@ void Pool::begin(Call::Kind kind, Owner owner, std::string text) {
   const std::lock_guard lock(mutex_);
   Queries::Open& query = queries_.begin(owner, std::move(text), at);
   query.record.policy = name_of(steering_.policy());
-  query.record.spread = chiplets_of(places_, cores_);
+  query.record.spread = chiplets_of(places_, seats_);
   query.record.reason = wanted_.reason;
 }
 
@@ -340,7 +338,7 @@ void Pool::set_policy(Policy policy) {
   const Bounds limits = bounds(inside);
   std::unique_lock lock(mutex_);
   seat_callers();
-  Decision decision = steering_.begin({}, chiplets_of(places_, cores_), limits);
+  Decision decision = steering_.begin({}, chiplets_of(places_, seats_), limits);
   lock.unlock();
   steer(std::move(decision));
 }
@@ -380,7 +378,7 @@ Policy Pool::policy() const {
 
 int Pool::spread() const {
   const std::lock_guard lock(mutex_);
-  return chiplets_of(places_, cores_);
+  return chiplets_of(places_, seats_);
 }
 
 std::vector<ThreadSeat> Pool::threads() const {
@@ -389,11 +387,11 @@ std::vector<ThreadSeat> Pool::threads() const {
   const bool bound = steering_.policy() != Policy::none;
   for (int rank = 1; rank < workers_; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const Core& core = places_.cores[static_cast<std::size_t>(cores_[at])];
+    const Seat& own = seats_[at];
     ThreadSeat seat{tids_[at], rank, false, {}, {}};
     if (bound) {
-      seat.cpus = core.cpus;
-      seat.chiplet = core.chiplet;
+      seat.cpus = own.cpus;
+      seat.chiplet = chiplet_of(places_, own);
     }
     if (seat.tid != 0) seats.push_back(std::move(seat));
   }
@@ -401,7 +399,7 @@ std::vector<ThreadSeat> Pool::threads() const {
   for (const Callers::Caller& caller : callers) {
     ThreadSeat seat{caller.tid, 0, true, caller.cpus, {}};
     if (bound && callers.size() == 1) {
-      seat.chiplet = places_.cores[static_cast<std::size_t>(cores_.front())].chiplet;
+      seat.chiplet = chiplet_of(places_, seats_.front());
     }
     seats.push_back(std::move(seat));
   }

@@ -3,8 +3,8 @@
 // DuckDB is opened with `external_threads`, so that it starts no thread. The pool has a runtime of
 // N workers that are lent (options.hpp): those of rank 1 to N-1 run DuckDB's tasks and sleep in its
 // queue between them; rank 0 is the seat of whoever calls. The runtime's governor seats all of them
-// and moves them as the steering says (ARCAS, section 5.5, replaces DuckDB's task scheduling; here
-// its workers are placed, its shared queue stays).
+// and moves them as the steering says, each bound to the chiplet of its seat (ARCAS, section 5.5,
+// replaces DuckDB's task scheduling; here its workers are placed, its shared queue stays).
 //
 // A connection's calls are told by `Call`, which binds the caller and counts the query.
 //
@@ -132,7 +132,7 @@ class Pool {
   void look_at_working_set(DatabaseHandle& database, Owner owner, const std::string& key);
   void work(const DatabaseHandle& database, int rank);
   bool busy(DatabaseHandle& database);
-  void placed(std::span<const int> cores);
+  void placed(std::span<const Seat> seats);
   void seat_callers();
   Decision decide(const Sample& sample);
 
@@ -147,8 +147,8 @@ class Pool {
   mutable std::mutex mutex_;  // of what follows, never held while the runtime is called
   Steering steering_;
   Queries queries_;
-  Decision wanted_;         // of the steering, for the governor
-  std::vector<int> cores_;  // where the workers sit
+  Decision wanted_;          // of the steering, for the governor
+  std::vector<Seat> seats_;  // where the workers sit
   std::vector<SpreadChange> spreads_;
   int calls_ = 0;  // inside DuckDB now
 

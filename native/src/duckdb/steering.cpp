@@ -53,6 +53,17 @@ bool other_size(std::optional<std::uint64_t> before, std::optional<std::uint64_t
 // Some CPUs count fills from memory, but not those from other chiplets.
 bool tells_sources(const Fills& fills) { return fills.memory && fills.remote_chiplet; }
 
+// Half of it and half of that, down to the least; twice it and so on, up to the most. Ascending.
+std::vector<int> rungs_through(int spread, const Bounds& bounds) {
+  std::vector<int> rungs = {spread};
+  while (rungs.back() > bounds.least) rungs.push_back(std::max(bounds.least, rungs.back() / 2));
+  std::ranges::reverse(rungs);
+  while (rungs.back() < bounds.most) {
+    rungs.push_back(rungs.back() + std::min(rungs.back(), bounds.most - rungs.back()));
+  }
+  return rungs;
+}
+
 }  // namespace
 
 void WorkingSet::add(std::uint64_t bytes, bool comparable) {
@@ -142,21 +153,37 @@ void Steering::end(std::string_view key, int spread, const Run& run, const Bound
   // No time at all may be a clock that is too coarse. (`step` looks at the wall time.)
   if (!(std::isfinite(run.busy_s) && run.busy_s > 0)) return;
   if (bounds.least >= bounds.most) return;  // no choice
-  text.wanted =
-      approach_of(text).step({.elapsed_s = run.wall_s,
-                              .spread = spread,
-                              .min_spread = bounds.least,
-                              .max_spread = bounds.most,
-                              .threads = bounds.threads,
-                              .fills = run.fills,
-                              .latency = run.latency,
-                              .working_set_bytes = text.working_set.bytes(),
-                              .chiplet_l3_bytes = bounds.chiplet_l3_bytes,
-                              .work = {{.type = kWholeRun, .units = 1, .busy_s = run.busy_s}}});
+  text.wanted = learn(text, spread, run, bounds);
+}
+
+// Asks the approach about a comparable run. Without counters it is shown rungs for spreads.
+Decision Steering::learn(Known& text, int spread, const Run& run, const Bounds& bounds) {
+  Sample sample{.elapsed_s = run.wall_s,
+                .spread = spread,
+                .min_spread = bounds.least,
+                .max_spread = bounds.most,
+                .threads = bounds.threads,
+                .fills = run.fills,
+                .latency = run.latency,
+                .working_set_bytes = text.working_set.bytes(),
+                .chiplet_l3_bytes = bounds.chiplet_l3_bytes,
+                .work = {{.type = kWholeRun, .units = 1, .busy_s = run.busy_s}}};
+  if (tells_sources(run.fills)) return approach_of(text).step(sample);
+  auto rung = std::ranges::find(text.rungs, spread);
+  if (rung == text.rungs.end()) {
+    text.rungs = rungs_through(spread, bounds);
+    rung = std::ranges::find(text.rungs, spread);
+  }
+  sample.spread = static_cast<int>(rung - text.rungs.begin()) + 1;
+  sample.min_spread = 1;
+  sample.max_spread = static_cast<int>(text.rungs.size());
+  const Decision decision = approach_of(text).step(sample);
+  return {text.rungs[static_cast<std::size_t>(decision.spread) - 1], decision.reason};
 }
 
 void Steering::begin_anew(Known& text, const Bounds& bounds) {
   text.approach.reset();
+  text.rungs.clear();
   text.begun_with = text.working_set.bytes();
   text.bounds = bounds;
   if (bounds.least >= bounds.most) {

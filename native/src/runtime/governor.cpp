@@ -1,5 +1,7 @@
 #include "governor.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "affinity.hpp"
@@ -121,6 +123,8 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
 }
 
 void Governor::main() {
+  // `atoll inspect` knows it by its name: it has the mask that the process was given.
+  pthread_setname_np(pthread_self(), "atoll-governor");
   std::unique_lock lock(mutex_);
   std::chrono::nanoseconds pause = interval_;
   bool was_busy = false;

@@ -94,6 +94,8 @@ Team::Team(const RuntimeOptions& options)
   first_node_domain_ = first_chiplet_domain_ + static_cast<std::size_t>(places.chiplets());
   for (std::size_t node = 0; node < nodes_.size(); ++node) domains.add({});
   update_members();
+  bound_.resize(core_of_worker_.size());
+  if (lent && lent->share_chiplets) share_chiplets();
   steered_ = std::make_shared<Steered>();
   steered_->approach =
       options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
@@ -179,19 +181,39 @@ void Team::seat(int rank, int thread) {
   if (pins()) bind(static_cast<std::size_t>(rank));
 }
 
-// To its core; not pinned: to all CPUs that the process may use.
-void Team::bind(std::size_t rank) const {
-  const int thread = thread_of_worker_[rank];
-  if (pins()) {
-    bind_thread(thread, places.cores[static_cast<std::size_t>(core_of_worker_[rank])].cpus);
-    return;
-  }
-  std::vector<int> cpus;
+const std::vector<int>& Team::seat_cpus(std::size_t rank) const {
+  const Core& core = places.cores[static_cast<std::size_t>(core_of_worker_[rank])];
+  return shared_.empty() ? core.cpus : shared_[static_cast<std::size_t>(core.chiplet)];
+}
+
+// The CPUs of each chiplet's usable cores.
+void Team::share_chiplets() {
+  shared_.assign(static_cast<std::size_t>(places.chiplets()), {});
   for (const int core : usable_) {
-    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
-    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+    const Core& one = places.cores[static_cast<std::size_t>(core)];
+    std::vector<int>& cpus = shared_[static_cast<std::size_t>(one.chiplet)];
+    cpus.insert(cpus.end(), one.cpus.begin(), one.cpus.end());
   }
-  bind_thread(thread, cpus);
+  for (std::vector<int>& cpus : shared_) {
+    std::ranges::sort(cpus);  // made-up cores share CPUs
+    cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  }
+}
+
+// To its seat, unless it is; not pinned: to all CPUs that the process may use.
+void Team::bind(std::size_t rank) {
+  std::vector<int> cpus;
+  if (pins()) {
+    cpus = seat_cpus(rank);
+  } else {
+    for (const int core : usable_) {
+      const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
+      cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+    }
+  }
+  if (cpus == bound_[rank]) return;
+  bind_thread(thread_of_worker_[rank], cpus);
+  bound_[rank] = std::move(cpus);
 }
 
 void Team::set_pin(bool pin) {
@@ -248,6 +270,8 @@ bool Team::restrict_to(std::span<const int> cpus) {
   std::vector<int> cores = usable_cores(places, cpus);
   if (cores == usable_) return false;
   usable_ = std::move(cores);
+  if (!shared_.empty()) share_chiplets();
+  bound_.assign(bound_.size(), {});  // who changed the mask has changed the workers' too
   return true;
 }
 
@@ -256,11 +280,18 @@ void Team::place(int spread) {
   std::vector<int> cores = seat_workers(places, usable_, size(), spread);
   for (const int rank : everybody_) {
     const auto at = static_cast<std::size_t>(rank);
-    if (std::exchange(core_of_worker_[at], cores[at]) == cores[at]) continue;
+    core_of_worker_[at] = cores[at];
     if (pins()) bind(at);
   }
   update_members();
-  if (lent) lent->placed(core_of_worker_);
+  if (lent) {
+    std::vector<Seat> seats;
+    for (const int rank : everybody_) {
+      const auto at = static_cast<std::size_t>(rank);
+      seats.push_back({core_of_worker_[at], seat_cpus(at)});
+    }
+    lent->placed(seats);
+  }
   placement_.fetch_add(1, std::memory_order_acq_rel);
   // Tasks may wait for somebody who sleeps and has just become a member.
   parking.notify_all();

@@ -93,6 +93,8 @@ class Team {
   std::atomic<bool> pins_;
   std::vector<int> usable_;  // cores, by the process's mask; under placing_
   std::vector<int> core_of_worker_;
+  std::vector<std::vector<int>> shared_;  // CPUs by chiplet, where workers are bound to these
+  std::vector<std::vector<int>> bound_;   // what each worker's thread was last bound to
 
  public:
   Domains domains;
@@ -117,7 +119,9 @@ class Team {
   void stop() noexcept;
   bool tasks_left() const;
   void update_members();
-  void bind(std::size_t rank) const;
+  const std::vector<int>& seat_cpus(std::size_t rank) const;
+  void share_chiplets();
+  void bind(std::size_t rank);
 
   mutable std::mutex placing_;
   std::atomic<std::size_t> placement_{1};

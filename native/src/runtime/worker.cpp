@@ -94,7 +94,9 @@ void Worker::sit_down() {
   }
   node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
   victims_ = victims(team.places, cores, rank);
-  if (team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
+  // Lent ones do not come here again when they move. Local, as the kernel does it, is right for
+  // them.
+  if (!team.lent && team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
 Fiber& Worker::loop_for(Word word) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/places.hpp"
@@ -20,6 +21,12 @@ namespace atl {
 // the governor's thread.
 using FillReader = std::function<Fills(int worker)>;
 
+// Where a worker sits.
+struct Seat {
+  int core = 0;           // an index of places().cores
+  std::vector<int> cpus;  // what its thread is bound to, where workers are bound
+};
+
 // Workers for somebody else's tasks: an engine's, that has a queue of its own. They are seated,
 // moved and profiled like others; such a runtime runs no tasks itself (`run` and `spawn` throw).
 struct LentWorkers {
@@ -29,9 +36,12 @@ struct LentWorkers {
   // Whether any of it does something now: while so the governor looks once an interval, else less
   // and less often (see Runtime::look). By the governor's thread.
   std::function<bool()> busy;
-  // Workers sit anew; for each the index of its core. By whoever moved them; must not call the
-  // runtime. Also once before the constructor returns.
-  std::function<void(std::span<const int> cores)> placed;
+  // Workers sit anew; by rank. By whoever moved them; must not call the runtime. Also once before
+  // the constructor returns.
+  std::function<void(std::span<const Seat> seats)> placed;
+  // Bound to the chiplets of their cores, not to the cores themselves: they keep their L3, and the
+  // kernel lets them evade whatever else runs on a core.
+  bool share_chiplets = false;
 };
 
 struct RuntimeOptions {
