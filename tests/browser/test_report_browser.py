@@ -13,7 +13,9 @@ from selenium.webdriver.common.by import By
 
 from atoll.bench.results import read_results
 from atoll.report.render import render
+from atoll.schema.results import Line
 from tests.browser.pages import NARROW, WIDE, get_log, requests, show
+from tests.unit.bench_parts import ATOLL, DUCKDB, header, lines, ran, results, scheduler_state
 
 RECORDED = Path(__file__).parent.parent / "data" / "bench-duckdb.jsonl"
 
@@ -61,4 +63,42 @@ def test_report(
     target = screenshots / f"report-{scheme}-{width}.png"
     assert browser.save_screenshot(str(target))
     assert target.stat().st_size > 10_000
+    print(f"screenshot: {target}")
+
+
+@pytest.fixture(scope="module")
+def spreads_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two servers under Atoll's scheduler, the first over eight chiplets, beside DuckDB's own."""
+    given: list[Line] = list(lines((DUCKDB, ATOLL), 6))
+    for block in range(6):
+        moving = scheduler_state(
+            (0.0, 8), (3.0 + block / 10, 2), (8.9, 1), (9.3 + block / 20, 8), chiplets=8
+        )
+        given += [ran(block, ATOLL.label, moving), ran(block, ATOLL.label, scheduler_state(), 1)]
+    path = tmp_path_factory.mktemp("report") / "spreads.html"
+    path.write_text(render(results(given, header(DUCKDB, ATOLL)), "html"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_spread_over_time(
+    browser: webdriver.Chrome, spreads_page: Path, screenshots: Path, scheme: str, width: int
+) -> None:
+    show(browser, spreads_page, scheme, width)
+    chart = browser.find_element(By.CSS_SELECTOR, ".chart.spreads")
+    steps = chart.find_elements(By.CSS_SELECTOR, ".spread .step")
+    assert len(steps) == 12
+    for step in steps:
+        assert step.rect["width"] > 100
+        assert step.value_of_css_property("stroke") != "none"
+        assert step.value_of_css_property("fill") == "none"
+    first, second = (chart.find_elements(By.CSS_SELECTOR, f"[data-slot='{n}']") for n in (0, 1))
+    assert first[0].rect["height"] > 50, "eight chiplets are far apart"
+    assert second[0].rect["height"] < 5, "a spread that never changed is level"
+    assert second[0].rect["y"] > first[0].rect["y"] + first[0].rect["height"]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert [entry for entry in get_log(browser, "browser") if entry["level"] == "SEVERE"] == []
+    target = screenshots / f"spreads-{scheme}-{width}.png"
+    assert browser.save_screenshot(str(target))
     print(f"screenshot: {target}")

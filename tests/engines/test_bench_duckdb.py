@@ -16,8 +16,19 @@ import pytest
 from atoll.bench.job import NAME, Job
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick, WrongAnswer
+from atoll.engines.duckdb import DuckDBEngine
+from atoll.errors import EngineFailed
+from atoll.host.local import LocalHost
+from atoll.report.render import render
 from atoll.schema.base import parse
-from atoll.schema.results import BlockFailed, DeploymentUp, PassDone, QueryTime, VerifyResult
+from atoll.schema.results import (
+    BlockFailed,
+    DeploymentUp,
+    PassDone,
+    QueryTime,
+    SchedulerRan,
+    VerifyResult,
+)
 from atoll.schema.summary import BenchSummary
 from atoll.supervise import records
 from tests.engines.bench_jobs import run, small_job
@@ -87,6 +98,53 @@ def test_a_whole_bench_then_resumed(tmp_path: Path) -> None:
     assert other.returncode == 2
     assert "queries" in other.stderr
     assert len(other.stderr.strip().splitlines()[0]) < 400
+
+
+def test_both_schedulers_in_the_same_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    both = ("--policies", "wim", "--scheduler", "duckdb,atoll", "-o", str(path))
+    done = atoll(*both, "--blocks", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = parse(BenchSummary, done.stdout, where="stdout")
+    assert [(one.label, one.scheduler, one.baseline) for one in summary.entrants] == [
+        ("duckdb/wim", "duckdb", None),
+        ("duckdb/wim/atoll", "atoll", "duckdb/wim"),
+    ]
+    own, mine = summary.entrants
+    assert own.threads == mine.threads and own.heap_bytes == mine.heap_bytes
+    assert mine.speedups and mine.spread is not None
+    assert 1 <= mine.spread.lowest <= mine.spread.highest <= mine.spread.chiplets
+
+    found = read_results(path)
+    (ran,) = [line for line in found.lines if isinstance(line, SchedulerRan)]
+    assert (ran.label, ran.slot, ran.state.policy) == ("duckdb/wim/atoll", 0, "adaptive")
+    assert sum(seat.role == "worker" for seat in ran.state.threads) == mine.threads - 1
+    may_use = os.sched_getaffinity(0)
+    assert all(set(seat.cpus) <= may_use and seat.cpus for seat in ran.state.threads)
+    (done_s,) = [
+        line.seconds
+        for line in found.lines
+        if isinstance(line, PassDone) and line.label == ran.label
+    ]
+    assert ran.state.seconds > done_s
+    assert 0 <= ran.state.spreads[0].t_s < ran.state.seconds - done_s
+    looks = [line for line in found.lines if isinstance(line, VerifyResult)]
+    assert [look.drifted for look in looks] == [0, 0], looks
+    assert {line.answer for line in found.lines if isinstance(line, QueryTime)} == {"ok"}
+    assert 'class="step"' in render(found, "html")
+
+    alone = atoll("--policies", "wim", "--scheduler", "atoll", "-o", str(path), "--resume")
+    assert alone.returncode == 2
+    assert "entrants differs" in alone.stderr
+
+
+def test_atolls_scheduler_that_cannot_be_had_is_found_before_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("atoll.duckdb.opening.SUPPORTED", ("0.0.1",))
+    with pytest.raises(EngineFailed, match="not supported by this atoll"):
+        DuckDBEngine("atoll").locate(LocalHost())
+    assert DuckDBEngine("duckdb").locate(LocalHost()).version
 
 
 def test_a_worker_that_dies_fails_its_block_only(job: Job, tmp_path: Path) -> None:
@@ -170,6 +228,9 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
         (["duckdb", "--queries", "23"], 2, "q22"),
         (["duckdb", "--policies", ","], 2, "names none"),
         (["duckdb", "--resume"], 2, "-o"),
+        (["duckdb", "--scheduler", ","], 2, "names none"),
+        (["duckdb", "--scheduler", "atoll,cfs"], 2, "'cfs'"),
+        (["spark", "--scheduler", "atoll"], 2, "spark has no scheduler but its own"),
         (["no/such/plan.json"], 2, "cannot be read"),
         (["duckdb", "--blocks", "0"], 2, "0"),
         (["duckdb", "duckdb", "--sf", "0.01"], 2, "twice"),

@@ -11,6 +11,7 @@ from atoll.bench.results import Results
 from atoll.engines.base import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost
+from atoll.schema.duckdb_profile import SpreadChange, ThreadSeat
 from atoll.schema.machine import (
     Allowed,
     Chiplet,
@@ -33,6 +34,8 @@ from atoll.schema.results import (
     QueryTime,
     RunEnd,
     RunHeader,
+    SchedulerRan,
+    SchedulerState,
 )
 
 GIB = 1 << 30
@@ -122,8 +125,32 @@ def entrant(engine: str, policy: Policy, slots: int = 1, **more: Any) -> Entrant
     )
 
 
+def scheduler_state(*spreads: tuple[float, int], **more: Any) -> SchedulerState:
+    """Of two chiplets, asked 10 s after the opening; `spreads` are seconds and chiplets."""
+    values: dict[str, Any] = {
+        "policy": "adaptive",
+        "chiplets": 2,
+        "seconds": 10.0,
+        "threads": (ThreadSeat(tid=7, rank=1, role="worker", cpus=(2,), chiplet=1),),
+        "spreads": tuple(
+            SpreadChange(t_s=t_s, spread=spread, reason=f"reason {number}")
+            for number, (t_s, spread) in enumerate(spreads or ((0.0, 1),))
+        ),
+    }
+    return SchedulerState(**{**values, **more})
+
+
+def ran(block: int, label: str, state: SchedulerState, slot: int = 0) -> SchedulerRan:
+    return SchedulerRan(block=block, label=label, slot=slot, state=state)
+
+
 WIM = entrant("spark", Policy.WIM)
 WIC = entrant("spark", Policy.WIC, 4)
+# The same deployment under both schedulers.
+DUCKDB = entrant("duckdb", Policy.WIM, scheduler="duckdb")
+ATOLL = DUCKDB.model_copy(
+    update={"label": "duckdb/wim/atoll", "scheduler": "atoll", "baseline": "duckdb/wim"}
+)
 
 FINGERPRINT = Fingerprint(
     hostname_hash="0123456789ab",
@@ -194,6 +221,7 @@ class FakeServer:
     streams: Sequence[Client]
     alive: bool = True
     drifted: int = 0
+    states: Callable[[], Sequence[SchedulerState]] = lambda: ()
 
     def verify(self) -> tuple[int, int, str]:
         return 10, self.drifted, ""
@@ -201,6 +229,9 @@ class FakeServer:
     def check_alive(self) -> None:
         if not self.alive:
             raise EngineFailed("worker-1 died (killed by SIGKILL)")
+
+    def schedulers(self) -> Sequence[SchedulerState]:
+        return self.states()
 
 
 @dataclass
@@ -212,6 +243,7 @@ class FakeEngines:
     trouble: Callable[[str, str], None] = lambda label, sql: None
     refuse: Callable[[str, int], None] = lambda label, turn: None
     dead: Callable[[str, int], bool] = lambda label, turn: False
+    states: Callable[[Entrant], Sequence[SchedulerState]] = lambda entrant: ()
     log: list[str] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     asked: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -233,7 +265,8 @@ class FakeEngines:
         ]
         self.asked[entrant.label] = [client.asked for client in clients]
         try:
-            yield FakeServer(clients, alive=not self.dead(entrant.label, turn))
+            alive = not self.dead(entrant.label, turn)
+            yield FakeServer(clients, alive, states=lambda: self.states(entrant))
         finally:
             self.log.append(f"down {entrant.label}")
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from atoll.bench.entrants import line_up, same_deployment
+from atoll.bench.job import schedulers_of
+from atoll.engines.duckdb import DuckDBEngine
+from atoll.engines.spark import SparkEngine
 from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.schema.plan import EngineTraits, Policy
+from atoll.schema.results import Scheduler
 from tests.unit.bench_parts import machine
 
 SPARK = EngineTraits(
@@ -106,6 +110,57 @@ def test_an_engine_twice_or_an_unknown_policy_is_refused() -> None:
         line_up(machine(), [(SPARK, None), (SPARK, None)], ())
     with pytest.raises(UsageError, match="nonsense"):
         line_up(machine(), [(SPARK, ["nonsense"])], ())
+
+
+def test_both_schedulers_stand_side_by_side_and_differ_in_nothing_else() -> None:
+    found, notes = line_up(
+        machine(), [(DUCKDB, ["wim", "wic"])], (), {"duckdb": ("duckdb", "atoll")}
+    )
+    assert [(one.label, one.scheduler, one.baseline) for one in found] == [
+        ("duckdb/wim", "duckdb", None),
+        ("duckdb/wim/atoll", "atoll", "duckdb/wim"),
+        ("duckdb/wic", "duckdb", "duckdb/wim"),
+        ("duckdb/wic/atoll", "atoll", "duckdb/wic"),
+    ]
+    assert found[0].plan == found[1].plan and found[2].plan == found[3].plan
+    assert {one.streams for one in found} == {4}
+    assert any("over the same policy under the engine's own" in note for note in notes)
+
+
+@pytest.mark.parametrize(("scheduler", "end"), [("duckdb", ""), ("atoll", "/atoll")])
+def test_one_scheduler_has_its_baseline_under_itself(scheduler: Scheduler, end: str) -> None:
+    found, notes = line_up(
+        machine(), [(SPARK, ["wim"]), (DUCKDB, ["wim", "wic"])], (), {"duckdb": (scheduler,)}
+    )
+    assert [(one.label, one.scheduler, one.baseline) for one in found] == [
+        ("spark/wim", None, None),
+        (f"duckdb/wim{end}", scheduler, None),
+        (f"duckdb/wic{end}", scheduler, f"duckdb/wim{end}"),
+    ]
+    assert not any("scheduler" in note for note in notes)
+
+
+def test_a_plan_from_a_file_is_measured_under_every_scheduler() -> None:
+    plan = make_plan(machine(), DUCKDB, "wic")
+    found, _ = line_up(machine(), (), [(plan, DUCKDB)], {"duckdb": ("duckdb", "atoll")})
+    assert [one.label for one in found] == [
+        "duckdb/wim",
+        "duckdb/wim/atoll",
+        "duckdb/wic",
+        "duckdb/wic/atoll",
+    ]
+
+
+def test_which_schedulers_an_engine_is_measured_under() -> None:
+    duckdb, spark = DuckDBEngine(), SparkEngine()
+    assert schedulers_of(duckdb, None) == ("duckdb",)
+    assert schedulers_of(duckdb, ("atoll",)) == ("atoll",)
+    assert schedulers_of(duckdb, ("atoll", "duckdb", "atoll")) == ("duckdb", "atoll")
+    assert schedulers_of(spark, None) == ()
+    with pytest.raises(UsageError, match=r"^spark has no scheduler but its own; leave"):
+        schedulers_of(spark, ("atoll",))
+    with pytest.raises(UsageError, match=r"^duckdb has no scheduler 'cfs'; it has duckdb, atoll$"):
+        schedulers_of(duckdb, ("atoll", "cfs"))
 
 
 def test_same_deployment() -> None:

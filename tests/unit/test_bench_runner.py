@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,12 +21,25 @@ from atoll.schema.plan import Policy
 from atoll.schema.results import (
     BlockFailed,
     DeploymentUp,
+    Entrant,
     PassDone,
     QueryTime,
     RunEnd,
     RunHeader,
+    SchedulerRan,
+    SchedulerState,
 )
-from tests.unit.bench_parts import WIC, WIM, FakeEngines, FakeWork, entrant, header
+from tests.unit.bench_parts import (
+    ATOLL,
+    DUCKDB,
+    WIC,
+    WIM,
+    FakeEngines,
+    FakeWork,
+    entrant,
+    header,
+    scheduler_state,
+)
 
 IDLE = {"/proc/stat": "cpu  100 0 100 800 0 0 0 0 0 0\n"}
 
@@ -126,6 +140,60 @@ def test_a_pass_warms_up_then_measures_and_checks_both() -> None:
         ("measured", "q6", 1.0),
     ]
     assert run.of(PassDone)[0].seconds >= 2.0
+
+
+def test_atolls_scheduler_is_asked_after_the_measured_pass() -> None:
+    states = [scheduler_state((0.0, 1)), scheduler_state((0.0, 2))]
+    run = Run(
+        header(DUCKDB, ATOLL, blocks_asked=1),
+        states=lambda entrant: states if entrant is ATOLL else (),
+    )
+    run.bench.run()
+    assert [(one.block, one.label, one.slot, one.state) for one in run.of(SchedulerRan)] == [
+        (0, "duckdb/wim/atoll", 0, states[0]),
+        (0, "duckdb/wim/atoll", 1, states[1]),
+    ]
+    mine = [type(one) for one in run.records if getattr(one, "label", "") == ATOLL.label]
+    assert mine[-4:] == [QueryTime, SchedulerRan, SchedulerRan, PassDone]
+
+
+def test_a_scheduler_that_does_not_answer_fails_the_block() -> None:
+    def states(entrant: Entrant) -> Sequence[SchedulerState]:
+        raise EngineFailed("the SQL host is gone")
+
+    run = Run(header(ATOLL, blocks_asked=1), states=states)
+    run.bench.run()
+    assert [one.error for one in run.of(BlockFailed)] == ["the SQL host is gone"]
+    assert not run.of(PassDone)
+    assert sum(one.phase == "measured" for one in run.of(QueryTime)) == 2, "answers are kept"
+
+
+def test_a_scheduler_is_asked_before_answers_are_checked_and_not_after_a_fault() -> None:
+    asked: list[str] = []
+
+    def states(entrant: Entrant) -> Sequence[SchedulerState]:
+        asked.append("scheduler")
+        return ()
+
+    def differing(query: str) -> str | None:
+        asked.append(query)
+        return None
+
+    run = Run(header(ATOLL, blocks_asked=1), states=states)
+    run.work.differing = differing
+    run.bench.run()
+    assert asked == ["q1", "q6", "scheduler", "q1", "q6"]
+
+    passes: list[str] = []
+
+    def trouble(label: str, sql: str) -> None:
+        passes.append(sql)
+        if passes.count("q6") == 2:
+            raise EngineFailed("q6 took too long")
+
+    broken = Run(header(ATOLL, blocks_asked=1), trouble=trouble, states=lambda entrant: 1 / 0)
+    broken.bench.run()
+    assert [one.error for one in broken.of(BlockFailed)] == ["q6 took too long"]
 
 
 def test_streams_are_dealt_and_rotated() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.base import Installation, Layout
+from atoll.engines.base import Installation, Layout, ScheduledEngine
 from atoll.engines.java import find_java
 from atoll.engines.spark import SparkEngine
 from atoll.errors import EngineFailed, UsageError
@@ -117,6 +117,26 @@ def test_duckdb_has_a_whole_server_per_slot_and_its_own_pinning_off() -> None:
         assert config["threads"] == slot.threads
         assert config["memory_limit"] == f"{slot.heap_bytes}B"
         assert config["temp_directory"].startswith("/var/x/")
+
+
+def test_duckdb_under_atolls_scheduler_differs_in_who_runs_its_tasks_alone() -> None:
+    own = registry.get("duckdb")
+    assert isinstance(own, ScheduledEngine)
+    assert own.schedulers == ("duckdb", "atoll")
+    plan = make_plan(milan(1), own.traits, "win", count=2)
+    layouts = [
+        engine.layout(plan, Installation("1.5.5", "x"), run_dir="/run/x", ports=())
+        for engine in (own, own.under("duckdb"), own.under("atoll"))
+    ]
+    assert layouts[0] == layouts[1]
+    for plain, atoll in zip(layouts[0].processes, layouts[2].processes, strict=True):
+        assert not plain.seats_threads and atoll.seats_threads
+        assert "--engine=duckdb" in plain.argv and "--engine=duckdb-atoll" in atoll.argv
+        assert plain.model_copy(update={"argv": (), "seats_threads": True}) == atoll.model_copy(
+            update={"argv": ()}
+        )
+    config, mine = (json.loads(layout.files["duckdb-1.json"]) for layout in layouts[1:])
+    assert config == {**mine, "pin_threads": "off"}
 
 
 @pytest.mark.parametrize("name", ["spark", "duckdb"])

@@ -17,12 +17,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.engines.base import Column
+from atoll.engines.base import Column, ScheduledClient
 from atoll.engines.sqlclient import SocketClient, connect_all
 from atoll.engines.sqlhost import Backend, Server
-from atoll.engines.sqlprotocol import decode, decode_result, encode_error, encode_result
+from atoll.engines.sqlprotocol import (
+    decode,
+    decode_result,
+    decode_scheduler,
+    encode_error,
+    encode_result,
+)
 from atoll.engines.sqltypes import Kind, kind_of, scale_of
 from atoll.errors import EngineFailed
+from atoll.schema.results import SchedulerState
+from tests.unit.bench_parts import scheduler_state
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bigint": st.integers(-(2**63), 2**63 - 1),
@@ -122,6 +130,11 @@ class SlowBackend:
     def close(self) -> None: ...
 
 
+class ScheduledBackend(SlowBackend):
+    def scheduler(self) -> SchedulerState:
+        return scheduler_state((0.0, 1), (2.5, 2))
+
+
 @pytest.fixture
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Backend], str]]:
     servers: list[Server] = []
@@ -153,6 +166,23 @@ def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
     with pytest.raises(EngineFailed, match="executors were lost"):
         client.execute("select", timeout_s=5)
     client.close()
+
+
+def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:
+    client = SocketClient(serve(ScheduledBackend()), timeout_s=5)
+    assert isinstance(client, ScheduledClient)
+    assert client.scheduler(timeout_s=5) == scheduler_state((0.0, 1), (2.5, 2))
+    plain = SocketClient(serve(SlowBackend()), timeout_s=5)
+    with pytest.raises(EngineFailed, match="its own to schedule"):
+        plain.scheduler(timeout_s=5)
+    assert plain.execute("select", timeout_s=5).rows
+
+
+@pytest.mark.parametrize("message", [{"ok": True}, {"scheduler": 3}, {"scheduler": {"policy": 1}}])
+def test_what_is_no_state_of_a_scheduler_is_an_engine_failure(message: dict[str, Any]) -> None:
+    with pytest.raises(EngineFailed, match="no state of a scheduler") as caught:
+        decode_scheduler(message)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
 def test_the_socket_is_its_owners_alone(serve: Callable[[Backend], str]) -> None:

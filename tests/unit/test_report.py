@@ -21,6 +21,7 @@ from atoll.cli.report import command
 from atoll.errors import UsageError
 from atoll.report import charts, tables, words
 from atoll.report.bench_text import bench_text
+from atoll.report.chart_parts import linear_ticks
 from atoll.report.html import html
 from atoll.report.render import render
 from atoll.schema.base import parse
@@ -180,7 +181,7 @@ def test_the_terminal_summary_fits_80_columns(blocks: int) -> None:
 
 @given(st.floats(1e-5, 1e5))
 def test_axis_of_times_holds_its_longest(longest: float) -> None:
-    ticks = charts.linear_ticks(longest)
+    ticks = linear_ticks(longest)
     assert ticks[0] == 0
     assert ticks[-1] >= longest * 0.999
     assert 2 <= len(ticks) <= 7

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from atoll.bench.cautions import cautions
 from atoll.bench.results import Results
+from atoll.bench.spreads import courses, spread_summary
 from atoll.schema.machine import Machine
 from atoll.schema.results import BlockFailed, Entrant, PassDone, QueryTime
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
@@ -99,6 +100,7 @@ def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary
         label=entrant.label,
         engine=entrant.engine,
         policy=plan.policy,
+        scheduler=entrant.scheduler,
         baseline=entrant.baseline,
         instances=len(plan.slots),
         threads=plan.total_threads,
@@ -110,6 +112,9 @@ def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary
         blocks_failed=len(failed),
         times=tuple(_measured(query, by_block) for query, by_block in mine.items() if by_block),
         speedups=_speedups(base, mine, results.header.queries) if base else (),
+        spread=spread_summary(
+            [course for course in courses(results.lines) if course.label == entrant.label]
+        ),
     )
 
 

@@ -156,7 +156,9 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
     entrants = results.header.entrants
     for position, entrant in enumerate(entrants):
         for other in entrants[position + 1 :]:
-            if same_deployment(entrant.plan, other.plan, results.header.machine):
+            if entrant.scheduler == other.scheduler and same_deployment(
+                entrant.plan, other.plan, results.header.machine
+            ):
                 yield (
                     "coincide",
                     f"{entrant.label} and {other.label} are the same deployment on this machine: "

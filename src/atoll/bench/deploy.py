@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from atoll.engines.base import Client, Engine
+from atoll.engines.base import Client, Engine, ScheduledClient, under
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
-from atoll.schema.results import Entrant
+from atoll.schema.results import Entrant, SchedulerState
 from atoll.supervise.launch import Running, launch
 
 MOST_DETAILS = 6
@@ -26,8 +26,8 @@ class LiveServer:
     """See `atoll.bench.runner.Server`."""
 
     running: Running
+    entrant: Entrant
     streams: Sequence[Client]
-    instances: int
 
     def verify(self) -> tuple[int, int, str]:
         # Not deep: to count the pages of large memory would disturb what is measured next.
@@ -39,10 +39,18 @@ class LiveServer:
     def check_alive(self) -> None:
         self.running.check()
         found = sum(client.instances(timeout_s=_CONNECT_S) for client in self.running.clients)
-        if found != self.instances:
-            raise EngineFailed(
-                f"{found} of {self.instances} worker instances are left after the pass"
-            )
+        wanted = len(self.entrant.plan.slots)
+        if found != wanted:
+            raise EngineFailed(f"{found} of {wanted} worker instances are left after the pass")
+
+    def schedulers(self) -> list[SchedulerState]:
+        if self.entrant.scheduler != "atoll":
+            return []
+        return [
+            client.scheduler(timeout_s=_CONNECT_S)
+            for client in self.running.clients
+            if isinstance(client, ScheduledClient)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class Deployer:
 
     @contextmanager
     def __call__(self, entrant: Entrant) -> Iterator[LiveServer]:
-        engine = self.engines[entrant.engine]
+        engine = under(self.engines[entrant.engine], entrant.scheduler)
         with launch(
             entrant.plan,
             engine,
@@ -76,7 +84,7 @@ class Deployer:
                 sockets = running.deployment.sockets
                 dealt = [sockets[number % len(sockets)] for number in range(entrant.streams)]
                 streams = engine.connect(dealt, timeout_s=_CONNECT_S)
-                yield LiveServer(running, streams, len(entrant.plan.slots))
+                yield LiveServer(running, entrant, streams)
             except EngineFailed:
                 running.check(wait_s=_WHY_S)  # a process that died says more than its client
                 raise

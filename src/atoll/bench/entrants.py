@@ -3,17 +3,21 @@
 Every engine is measured under WIM too, the baseline that speed-ups are over. Without a choice
 of policies each one that differs on this machine is taken: those that coincide are measured
 once, and that is said. Policies that were named are measured as named, coinciding or not.
+
+Where an engine is measured under its own scheduler and under Atoll's, every plan is measured under
+both, side by side, and Atoll's is judged by the same plan under the engine's own: the two then
+differ in the scheduler alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from atoll.errors import UsageError
 from atoll.plan import make_comparable_plans, make_plan
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, Plan, Policy
-from atoll.schema.results import Entrant
+from atoll.schema.results import Entrant, Scheduler
 
 # From coarse to fine, and each only if it differs from those before it. The mixed and the
 # control policy answer questions of their own and are measured when they are named.
@@ -24,12 +28,14 @@ def line_up(
     machine: Machine,
     engines: Iterable[tuple[EngineTraits, Sequence[str] | None]],
     plans: Iterable[tuple[Plan, EngineTraits]],
+    schedulers: Mapping[str, Sequence[Scheduler]] | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The entrants, each engine's baseline first, and notes on what was left out or added.
 
     `engines` come with the policies to measure them under, None for each that differs here;
-    `plans` come from files, with their engine's traits. Raises UsageError for what the machine
-    cannot hold, where it was named.
+    `plans` come from files, with their engine's traits; `schedulers` by engine, its own first, of
+    those that have any but their own. Raises UsageError for what the machine cannot hold, where
+    it was named.
     """
     notes: list[str] = []
     by_engine: dict[str, list[tuple[str, Plan]]] = {}
@@ -53,24 +59,52 @@ def line_up(
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
         servers = 1 if distributed[engine] else max(len(plan.slots) for _, plan in labelled)
-        baseline = next(label for label, plan in labelled if plan.policy is Policy.WIM)
         if servers > 1:
             notes.append(
                 f"{engine}: {servers} concurrent query streams in every deployment, dealt "
                 "round-robin, because it has several servers in one of them; each server has "
                 "a full copy of the data"
             )
-        entrants += [
-            Entrant(
-                label=label,
-                engine=engine,
-                plan=plan,
-                streams=servers,
-                baseline=None if label == baseline else baseline,
+        under = (schedulers or {}).get(engine, (None,))
+        if len(under) > 1:
+            notes.append(
+                f"{engine}: speed-ups under Atoll's scheduler are over the same policy under "
+                "the engine's own"
             )
-            for label, plan in labelled
-        ]
+        entrants += _entrants(engine, labelled, under, servers)
     return tuple(entrants), tuple(notes)
+
+
+def _entrants(
+    engine: str,
+    labelled: Sequence[tuple[str, Plan]],
+    schedulers: Sequence[Scheduler | None],
+    streams: int,
+) -> list[Entrant]:
+    """Every plan under every scheduler, the plan's first entrant the baseline of its others."""
+    first = schedulers[0]
+    wim = next(label for label, plan in labelled if plan.policy is Policy.WIM)
+    found = []
+    for label, plan in labelled:
+        for scheduler in schedulers:
+            mine = _under(label, scheduler)
+            base = _under(wim if scheduler == first else label, first)
+            found.append(
+                Entrant(
+                    label=mine,
+                    engine=engine,
+                    plan=plan,
+                    scheduler=scheduler,
+                    streams=streams,
+                    baseline=None if mine == base else base,
+                )
+            )
+    return found
+
+
+def _under(label: str, scheduler: Scheduler | None) -> str:
+    """'duckdb/wim/atoll'; an engine's own scheduler is not said."""
+    return f"{label}/atoll" if scheduler == "atoll" else label
 
 
 def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:

@@ -21,14 +21,14 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
-from atoll.engines.base import Engine, QueryResult
+from atoll.engines.base import Engine, QueryResult, ScheduledEngine, under
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
 from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, Plan
-from atoll.schema.results import RunHeader
+from atoll.schema.results import RunHeader, Scheduler
 from atoll.schema.summary import BenchSummary
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Progress, Suite
@@ -53,6 +53,7 @@ class Wish:
     blocks: int | None  # None: as many as fit the time box
     query_limit_s: float
     command: str  # as it was typed, for the record
+    schedulers: tuple[str, ...] | None = None  # None: each engine's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,20 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         for table in suite.tables:
             engine.attach_sql(table, "")  # one that cannot read the suite's files refuses here
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
+    schedulers = {
+        name: found
+        for name, engine in engines.items()
+        if (found := schedulers_of(engine, wish.schedulers))
+    }
     installations = {name: engine.locate(host) for name, engine in engines.items()}
+    for name, found in schedulers.items():
+        for scheduler in found:  # Atoll's may want more than the engine's own
+            under(engines[name], scheduler).locate(host)
     entrants, notes = line_up(
         machine,
         [(traits[name], wish.policies(name)) for name in names],
         [(plan, traits[plan.engine]) for plan in plans],
+        schedulers,
     )
     data = suite.ensure_data(wish.scale_factor, progress=progress)
     header = RunHeader(
@@ -152,6 +162,22 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         command=wish.command,
     )
     return Job(header, engines, data, _work(suite, engines, queries, data, progress))
+
+
+def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Scheduler, ...]:
+    """Which schedulers to measure the engine under, its own first; empty: it has but its own.
+
+    `asked` None: its own. Raises UsageError for what the engine does not have.
+    """
+    name = engine.traits.name
+    known = engine.schedulers if isinstance(engine, ScheduledEngine) else ()
+    if asked is None:
+        return known[:1]
+    if not known:
+        raise UsageError(f"{name} has no scheduler but its own; leave --scheduler out for it")
+    if unknown := [one for one in asked if one not in known]:
+        raise UsageError(f"{name} has no scheduler {unknown[0]!r}; it has {', '.join(known)}")
+    return tuple(one for one in known if one in asked)
 
 
 def is_path(target: str) -> bool:

@@ -34,6 +34,8 @@ from atoll.schema.results import (
     QueryTime,
     RunEnd,
     RunHeader,
+    SchedulerRan,
+    SchedulerState,
     VerifyResult,
 )
 
@@ -56,6 +58,10 @@ class Server(Protocol):
 
     def check_alive(self) -> None:
         """Raises EngineFailed if a process died or an instance is missing."""
+        ...
+
+    def schedulers(self) -> Sequence[SchedulerState]:
+        """What Atoll's scheduler did in each server, by slot; none where the engine's own ran."""
         ...
 
 
@@ -170,7 +176,7 @@ class Bench:
             with self.deploy(entrant) as server:
                 up_s = self.host.monotonic() - began
                 tick("warming up")
-                self._pass(server, entrant, block, "warm-up")
+                self._judge(self._pass(server, entrant), entrant, block, "warm-up")
                 threads, drifted, detail = server.verify()
                 self.append(
                     VerifyResult(
@@ -190,9 +196,16 @@ class Bench:
                     )
                 )
                 tick("measuring")
-                seconds = self._pass(server, entrant, block, "measured")
+                ran = self._pass(server, entrant)
+                try:
+                    # At once, not after the answers were checked: see atoll.bench.spreads.
+                    states = server.schedulers() if ran.fault is None else ()
+                finally:
+                    self._judge(ran, entrant, block, "measured")
                 server.check_alive()
-                self.append(PassDone(block=block, label=label, seconds=seconds))
+                for slot, state in enumerate(states):
+                    self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
+                self.append(PassDone(block=block, label=label, seconds=ran.seconds))
                 tick("stopping")
         except EngineFailed as fault:
             self.append(BlockFailed(block=block, label=label, error=str(fault)))
@@ -201,8 +214,8 @@ class Bench:
         tick("done")
         return True
 
-    def _pass(self, server: Server, entrant: Entrant, block: int, phase: Phase) -> float:
-        """All queries once in every stream; the wall time. Whatever ended is recorded."""
+    def _pass(self, server: Server, entrant: Entrant) -> _Pass:
+        """All queries once in every stream, as far as they went."""
         done: queue.SimpleQueue[_Answer | Exception | None] = queue.SimpleQueue()
         orders = stream_orders(self.header.queries, entrant.streams)
         threads = [
@@ -227,10 +240,13 @@ class Bench:
                 break
             else:
                 answers.append(item)
-        seconds = self.host.monotonic() - began
+        return _Pass(answers, self.host.monotonic() - began, fault)
+
+    def _judge(self, ran: _Pass, entrant: Entrant, block: int, phase: Phase) -> None:
+        """Records whatever ended. Raises WrongAnswer, or what ended the pass."""
         wrong = [
             record
-            for answer in answers
+            for answer in ran.answers
             if (record := self._record(answer, entrant, block, phase)).answer == "wrong"
         ]
         if wrong:
@@ -239,9 +255,8 @@ class Bench:
                 f"({phase} pass); the results so far are kept",
                 wrong[0].detail,
             )
-        if fault is not None:
-            raise fault
-        return seconds
+        if ran.fault is not None:
+            raise ran.fault
 
     def _stream(
         self,
@@ -289,3 +304,10 @@ class _Answer:
     query: str
     seconds: float
     result: QueryResult
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    answers: list[_Answer]
+    seconds: float
+    fault: Exception | None  # what ended it early

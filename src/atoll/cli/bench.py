@@ -44,6 +44,13 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     "differs on this machine). WIM, the baseline, is always measured.",
 )
 @click.option(
+    "--scheduler",
+    "schedulers",
+    metavar="S,S",
+    help="duckdb (default) or atoll: who runs DuckDB's tasks; both, as in duckdb,atoll, are "
+    "compared. Other engines have but their own.",
+)
+@click.option(
     "--blocks",
     metavar="N",
     type=click.IntRange(min=1),
@@ -73,6 +80,7 @@ def command(
     suite: str,
     sf: float,
     policies: str | None,
+    schedulers: str | None,
     blocks: int,
     queries: str | None,
     query_limit: float,
@@ -88,12 +96,13 @@ def command(
     """
     if resume and output is None:
         raise UsageError("--resume goes on with a results file; name it with -o")
-    names = _names(policies)
+    names = _names("--policies", policies, "wim,wic")
     wish = Wish(
         targets=targets,
         suite=suite,
         scale_factor=sf,
         policies=lambda _engine: names,
+        schedulers=_names("--scheduler", schedulers, "duckdb,atoll"),
         queries=queries,
         blocks=blocks,
         query_limit_s=query_limit,
@@ -129,10 +138,10 @@ def _measure(job: Job, path: Path, host: LocalHost, resume: bool) -> None:
             raise
 
 
-def _names(policies: str | None) -> tuple[str, ...] | None:
-    if policies is None:
+def _names(option: str, listed: str | None, example: str) -> tuple[str, ...] | None:
+    if listed is None:
         return None
-    names = tuple(name.strip() for name in policies.split(",") if name.strip())
+    names = tuple(name.strip() for name in listed.split(",") if name.strip())
     if not names:
-        raise UsageError("--policies names none; write for example wim,wic")
+        raise UsageError(f"{option} names none; write for example {example}")
     return names

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.results import Scheduler, SchedulerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,13 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class ScheduledClient(Client, Protocol):
+    """A client that can ask Atoll's scheduler, where that runs the server's tasks."""
+
+    def scheduler(self, *, timeout_s: float) -> SchedulerState: ...
+
+
 class Engine(Protocol):
     @property
     def traits(self) -> EngineTraits: ...
@@ -101,3 +109,24 @@ class Engine(Protocol):
         Raises UsageError where the engine has no way to read them.
         """
         ...
+
+
+@runtime_checkable
+class ScheduledEngine(Engine, Protocol):
+    """An engine whose tasks more than one scheduler can run. Its clients are `ScheduledClient`s."""
+
+    @property
+    def schedulers(self) -> tuple[Scheduler, ...]:
+        """Its own first."""
+        ...
+
+    def under(self, scheduler: Scheduler) -> Engine:
+        """The engine with that one of `schedulers`."""
+        ...
+
+
+def under(engine: Engine, scheduler: Scheduler | None) -> Engine:
+    """The engine with that scheduler; None: it has but its own."""
+    if scheduler is None or not isinstance(engine, ScheduledEngine):
+        return engine
+    return engine.under(scheduler)

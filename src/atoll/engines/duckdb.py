@@ -2,7 +2,8 @@
 
 DuckDB 1.4 to 1.5 pins worker i to CPU i whatever the process's mask says when its own pinning
 is on (by default above 64 CPUs), so it is switched off at open, and the number of threads is
-said, since DuckDB would take every CPU that it sees.
+said, since DuckDB would take every CPU that it sees. Under Atoll's scheduler `atoll.duckdb` opens
+the database and says both itself; its workers sit inside the slot's CPUs, which the process has.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from atoll.engines.base import Client, Installation, Layout
 from atoll.engines.sqlclient import connect_all
@@ -19,14 +22,19 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.results import Scheduler
 
 _MIB = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
 class DuckDBEngine:
-    """See `atoll.engines.base.Engine`."""
+    """See `atoll.engines.base.ScheduledEngine`."""
 
-    traits = EngineTraits(
+    scheduler: Scheduler = "duckdb"
+
+    schedulers: ClassVar[tuple[Scheduler, ...]] = ("duckdb", "atoll")
+    traits: ClassVar[EngineTraits] = EngineTraits(
         name="duckdb",
         distributed=False,
         parallel_query=True,
@@ -39,6 +47,9 @@ class DuckDBEngine:
         overhead_bytes=128 * _MIB,  # measured: 90 MiB resident after a first small query
     )
 
+    def under(self, scheduler: Scheduler) -> DuckDBEngine:
+        return DuckDBEngine(scheduler)
+
     def locate(self, host: Host) -> Installation:
         spec = importlib.util.find_spec("duckdb")
         if spec is None or spec.origin is None:
@@ -46,6 +57,10 @@ class DuckDBEngine:
                 "DuckDB is not installed in this Python; install it with: "
                 "pip install 'atoll[duckdb]'"
             )
+        if self.scheduler == "atoll":
+            from atoll.duckdb import connect  # it brings a native library
+
+            connect(workers=1).close()  # raises what keeps it from this DuckDB
         return Installation(importlib.metadata.version("duckdb"), home=spec.origin)
 
     def ports(self, plan: Plan) -> int:
@@ -60,31 +75,34 @@ class DuckDBEngine:
         ports: Sequence[int],
         scratch_dir: str | None = None,
     ) -> Layout:
+        atoll = self.scheduler == "atoll"
         processes: list[ProcessSpec] = []
         files: dict[str, str] = {}
         for slot in plan.slots:
             socket = f"{run_dir}/sql-{slot.index}.sock"
             name = f"duckdb-{slot.index}.json"
-            files[name] = json.dumps(
-                {
-                    "threads": slot.threads,
-                    "pin_threads": "off",
-                    "memory_limit": f"{slot.heap_bytes}B",
-                    "temp_directory": f"{scratch_dir or run_dir}/spill-{slot.index}",
-                    # Nothing is fetched from the network behind the user's back.
-                    "autoinstall_known_extensions": False,
-                },
-                indent=1,
-            )
+            config: dict[str, Any] = {
+                "threads": slot.threads,
+                "memory_limit": f"{slot.heap_bytes}B",
+                "temp_directory": f"{scratch_dir or run_dir}/spill-{slot.index}",
+                # Nothing is fetched from the network behind the user's back.
+                "autoinstall_known_extensions": False,
+            }
+            if not atoll:
+                config["pin_threads"] = "off"
+            files[name] = json.dumps(config, indent=1)
             processes.append(
                 ProcessSpec(
                     name=f"worker-{slot.index}",
                     role=Role.WORKER,
                     slot=slot.index,
-                    argv=sql_host_argv("duckdb", socket, f"{run_dir}/{name}"),
+                    argv=sql_host_argv(
+                        "duckdb-atoll" if atoll else "duckdb", socket, f"{run_dir}/{name}"
+                    ),
                     env={},
                     stage=0,
                     ready_socket=socket,
+                    seats_threads=atoll,
                 )
             )
         return Layout(

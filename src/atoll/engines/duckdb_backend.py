@@ -1,12 +1,20 @@
-"""DuckDB inside the SQL host: one database in memory, views over Parquet, a cursor per query."""
+"""DuckDB inside the SQL host: one database in memory, views over Parquet, a cursor per query.
+
+`DuckDBBackend` leaves the tasks to DuckDB's own threads, `AtollBackend` to Atoll's scheduler.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from atoll.engines.base import Column
+from atoll.schema.results import SchedulerState
+
+if TYPE_CHECKING:
+    from atoll.duckdb import Scheduler
 
 
 class DuckDBBackend:
@@ -14,8 +22,11 @@ class DuckDBBackend:
 
     def __init__(self, config: dict[str, Any]) -> None:
         # At open and not by SET: DuckDB starts (and pins) its threads when it opens.
-        self._database = duckdb.connect(":memory:", config=config)
+        self._database = self._open(config)
         self._running: dict[str, duckdb.DuckDBPyConnection] = {}
+
+    def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(":memory:", config=config)
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
         with self._database.cursor() as cursor:
@@ -41,3 +52,27 @@ class DuckDBBackend:
 
     def close(self) -> None:
         self._database.close()
+
+
+class AtollBackend(DuckDBBackend):
+    """See `atoll.engines.sqlhost.ScheduledBackend`. The config's `threads` are the workers."""
+
+    def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        from atoll.duckdb import connect  # it brings a native library that the other does without
+
+        database = connect(":memory:", policy="adaptive", config=config)
+        self._opened_s = time.monotonic()
+        self._scheduler: Scheduler = database.atoll  # type: ignore[attr-defined]  # of its own type
+        return database
+
+    def scheduler(self) -> SchedulerState:
+        spreads = self._scheduler.spreads()
+        seconds = time.monotonic() - self._opened_s
+        return SchedulerState(
+            policy=self._scheduler.policy,
+            chiplets=self._scheduler.chiplets,
+            # The scheduler's clock starts a little earlier, within `connect`.
+            seconds=max(seconds, spreads[-1].t_s),
+            threads=self._scheduler.threads(),
+            spreads=spreads,
+        )

@@ -12,12 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from atoll.engines.base import Client, QueryResult
-from atoll.engines.sqlprotocol import MAX_LINE_BYTES, decode, decode_result, encode
+from atoll.engines.sqlprotocol import (
+    MAX_LINE_BYTES,
+    decode,
+    decode_result,
+    decode_scheduler,
+    encode,
+)
 from atoll.errors import EngineFailed
+from atoll.schema.results import SchedulerState
 
 
 class SocketClient:
-    """See `atoll.engines.base.Client`. Not for use by several threads at once."""
+    """See `atoll.engines.base.ScheduledClient`. Not for use by several threads at once."""
 
     def __init__(self, path: str, *, timeout_s: float) -> None:
         self._path = path
@@ -37,6 +44,10 @@ class SocketClient:
 
     def instances(self, *, timeout_s: float) -> int:
         return int(self._ask({"do": "instances"}, timeout_s)["instances"])
+
+    def scheduler(self, *, timeout_s: float) -> SchedulerState:
+        """What Atoll's scheduler did. Raises EngineFailed too if the engine schedules itself."""
+        return decode_scheduler(self._ask({"do": "scheduler"}, timeout_s))
 
     def close(self) -> None:
         if self._socket is not None:

@@ -1,6 +1,6 @@
 """The SQL host: a small process that holds an engine's session and answers SQL on a UNIX socket.
 
-    python -m atoll.engines.sqlhost --engine duckdb|spark --socket PATH --config FILE
+    python -m atoll.engines.sqlhost --engine duckdb|duckdb-atoll|spark --socket PATH --config FILE
 
 DuckDB is embedded and Spark's session lives in a driver, so each needs a process of its own:
 one that can be placed, watched and ended as any other, while the bench stays outside the
@@ -26,10 +26,18 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from atoll.engines.base import Column
-from atoll.engines.sqlprotocol import MAX_LINE_BYTES, encode, encode_error, encode_result
+from atoll.engines.sqlprotocol import (
+    MAX_LINE_BYTES,
+    encode,
+    encode_error,
+    encode_result,
+    encode_scheduler,
+)
+from atoll.errors import EngineFailed
+from atoll.schema.results import SchedulerState
 
 STOP_LIMIT_S = 10.0
 # A cancellation that comes before the engine has begun the query is lost, so it is repeated.
@@ -37,6 +45,7 @@ CANCEL_AGAIN_S = 0.1
 
 _BACKENDS = {
     "duckdb": ("atoll.engines.duckdb_backend", "DuckDBBackend"),
+    "duckdb-atoll": ("atoll.engines.duckdb_backend", "AtollBackend"),
     "spark": ("atoll.engines.spark_backend", "SparkBackend"),
 }
 
@@ -57,6 +66,13 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ScheduledBackend(Backend, Protocol):
+    """A session whose tasks Atoll's scheduler runs."""
+
+    def scheduler(self) -> SchedulerState: ...
 
 
 class Server:
@@ -119,6 +135,8 @@ class Server:
                 job = worker.submit(self._instances)
             elif task == "execute":
                 job = worker.submit(self._execute, str(request["sql"]), ticket)
+            elif task == "scheduler":
+                job = worker.submit(self._scheduler)
             else:
                 return encode_error(f"unknown request {task!r}")
         except (ValueError, TypeError, KeyError) as fault:
@@ -142,6 +160,11 @@ class Server:
 
     def _instances(self) -> bytes:
         return encode({"ok": True, "instances": self._backend.instances()})
+
+    def _scheduler(self) -> bytes:
+        if not isinstance(self._backend, ScheduledBackend):
+            raise EngineFailed("the engine's tasks are its own to schedule")
+        return encode_scheduler(self._backend.scheduler())
 
 
 def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:

@@ -4,6 +4,8 @@
     {"ok": true, "columns": [["1", "integer"]], "rows": [[1]], "seconds": 0.001}
     {"do": "instances"}
     {"ok": true, "instances": 2}
+    {"do": "scheduler"}
+    {"ok": true, "scheduler": {"policy": "adaptive", ...}}   a `SchedulerState`
     {"ok": false, "error": "one line"}
 
 A client sends its next request only after it has the answer to the last. Hanging up while a
@@ -19,6 +21,7 @@ from typing import Any
 from atoll.engines.base import Column, QueryResult
 from atoll.engines.sqltypes import from_json, kind_of, to_json
 from atoll.errors import EngineFailed
+from atoll.schema.results import SchedulerState
 
 # A query text or a result above this is a mistake, not a query of a suite.
 MAX_LINE_BYTES = 1 << 28
@@ -43,6 +46,10 @@ def encode_result(
             "seconds": seconds,
         }
     )
+
+
+def encode_scheduler(state: SchedulerState) -> bytes:
+    return encode({"ok": True, "scheduler": state.model_dump(mode="json")})
 
 
 def encode_error(fault: BaseException | str) -> bytes:
@@ -76,3 +83,14 @@ def decode_result(message: dict[str, Any]) -> QueryResult:
         return QueryResult(columns, rows, float(message["seconds"]))
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
         raise EngineFailed(f"the SQL host sent a result that cannot be read ({fault})") from None
+
+
+def decode_scheduler(message: dict[str, Any]) -> SchedulerState:
+    """The scheduler's state in a decoded message. Raises EngineFailed if it has none."""
+    try:
+        return SchedulerState.model_validate(message["scheduler"])
+    except (KeyError, ValueError) as fault:
+        line = " ".join(str(fault).split())
+        raise EngineFailed(
+            f"the SQL host sent no state of a scheduler that can be read ({line:.200})"
+        ) from None

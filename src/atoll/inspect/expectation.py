@@ -5,13 +5,15 @@ A process of a deployment is held against its slot:
 - a slot without a mask (WIM, a shared coordinator): every thread may use all that the supervisor
   may use;
 - thread placement none: every thread has the slot's CPUs, exactly;
-- dense or sparse: the engine may narrow a thread's mask inside the slot, never leave it.
+- dense or sparse, or a process that seats its threads itself (Atoll's scheduler): a thread's mask
+  may be narrower inside the slot, never leave it.
 
 Nobody planned any other process. What was asked of it is what it was started with: `taskset` and
 `numactl` set the mask and the policy of a thread and then become the program, so its main thread
 has them, and threads inherit the mask of the thread that makes them. The reference is therefore
 the main thread's mask. It misleads where a program pins its main thread too (OpenMP, DPDK,
-Seastar); see `pins_itself`. Then it is the mask of the parent process.
+Seastar); see `pins_itself`. Then it is the mask of the parent process. In a process with Atoll's
+runtime it is the mask of the runtime's governor, which is never bound; those that call DuckDB are.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ _KERNEL_WORD = {
     MemoryPolicy.INTERLEAVE: "interleave",
     MemoryPolicy.WEIGHTED_INTERLEAVE: "weighted interleave",
 }
+# A thread of this name: native/src/runtime/governor.cpp.
+_GOVERNOR = "atoll-governor"
 # Two threads that differ are no team: one may have left the other.
 _SMALLEST_TEAM = 3
 
@@ -51,6 +55,7 @@ class Expectation:
     exact: bool
     policy: str  # in numa_maps' words
     nodes: frozenset[int]  # where private memory belongs; empty: anywhere
+    seats_threads: bool = False  # Atoll's runtime does, inside these CPUs
 
     @property
     def planned(self) -> bool:
@@ -96,7 +101,8 @@ def planned(
         process=process.spec.name,
         slot=process.spec.slot,
         cpus=everything if place is None else frozenset(place),
-        exact=place is None or plan.placement is Placement.NONE,
+        exact=not process.spec.seats_threads
+        and (place is None or plan.placement is Placement.NONE),
         policy=policy,
         nodes=frozenset(nodes),
     )
@@ -116,7 +122,8 @@ def as_given(
 
     `policy` may be empty: not known. `pins_itself`: it is known to pin its main thread too.
     """
-    main = next((thread for thread in threads if thread.tid == pid), threads[0])
+    governor = next((thread for thread in threads if thread.comm == _GOVERNOR), None)
+    main = governor or next((thread for thread in threads if thread.tid == pid), threads[0])
     cpus = frozenset(parse_cpulist(main.cpus))
     if pins_itself:
         team = frozenset(cpu for thread in threads for cpu in parse_cpulist(thread.cpus))
@@ -129,6 +136,7 @@ def as_given(
         exact=False,
         policy=policy,
         nodes=home_nodes(parse_policy(policy), cpus, node_cpus),
+        seats_threads=governor is not None,
     )
 
 

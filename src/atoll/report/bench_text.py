@@ -28,6 +28,7 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         _table(summary),
     ]
     parts += [Text(f"Held equal: {line}", style="dim") for line in words.held_equal(summary)]
+    parts += [Text(f"Spread of {line}", style="dim") for line in words.spreads(summary)]
     parts += [Text(f"Note: {note}") for note in summary.notes]
     parts += [
         Text.assemble(("Warning: ", "yellow"), warning.message) for warning in summary.warnings
@@ -42,7 +43,8 @@ def _table(summary: BenchSummary) -> Table:
     table.add_column("query", no_wrap=True)
     table.add_column("entrant", no_wrap=True, overflow="ellipsis")
     table.add_column("median", justify="right", no_wrap=True)
-    table.add_column("over WIM", justify="right", no_wrap=True)
+    over = words.baseline(summary)
+    table.add_column("over WIM" if over == "WIM" else "speed-up", justify="right", no_wrap=True)
     table.add_column(f"{words.confidence(summary)} interval", no_wrap=True)
     table.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):

@@ -9,22 +9,27 @@ as a title, for machines, tooltips and screen readers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
 from atoll.report import words
+from atoll.report.chart_parts import (
+    LEFT,
+    PLOT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    line,
+    linear_ticks,
+    svg,
+    text,
+    tick_label,
+)
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval
 
-WIDTH = 860
-LEFT = 138  # of the plot: names end here
-RIGHT = 190  # right of the plot: figures begin here
 BAR = 16
 GAP = 5
 GROUP = 16
-TOP = 26
-
-_PLOT = WIDTH - LEFT - RIGHT
 
 
 def times_chart(summary: BenchSummary, engine: str) -> Markup:
@@ -35,7 +40,7 @@ def times_chart(summary: BenchSummary, engine: str) -> Markup:
     if not longest:
         return Markup("")
     ticks = linear_ticks(longest)
-    scale = _PLOT / ticks[-1]
+    scale = PLOT / ticks[-1]
     marks: list[str] = []
     y = float(TOP)
     for query in summary.queries:
@@ -44,15 +49,15 @@ def times_chart(summary: BenchSummary, engine: str) -> Markup:
             marks += _bar(one, query, y, scale, colours[one.label])
             y += BAR + GAP
         middle = (top + y - GAP) / 2
-        marks.append(_text(LEFT - 12, middle, words.query_name(query), "name", "end"))
+        marks.append(text(LEFT - 12, middle, words.query_name(query), "name", "end"))
         y += GROUP
     height = y - GROUP + 12
     axis = [
-        _line(LEFT + tick * scale, TOP - 6, LEFT + tick * scale, height - 6, "grid")
-        + _text(LEFT + tick * scale, 10, _tick_label(tick, ticks[-1]), "tick", "middle")
+        line(LEFT + tick * scale, TOP - 6, LEFT + tick * scale, height - 6, "grid")
+        + text(LEFT + tick * scale, 10, tick_label(tick, ticks[-1]), "tick", "middle")
         for tick in ticks
     ]
-    return _svg(
+    return svg(
         height,
         f"{engine}: median time per query, {words.title(summary)}",
         [*axis, *marks],
@@ -75,7 +80,7 @@ def speedup_chart(summary: BenchSummary) -> Markup:
     low, high = math.log(ticks[0]), math.log(ticks[-1])
 
     def x(value: float) -> float:
-        return LEFT + (math.log(value) - low) / (high - low) * _PLOT
+        return LEFT + (math.log(value) - low) / (high - low) * PLOT
 
     colours = entrant_colours(summary)
     rows: list[str] = []
@@ -95,8 +100,8 @@ def speedup_chart(summary: BenchSummary) -> Markup:
             inner = [f"<title>{escape(told)}</title>"]
             if found.interval:
                 left, right = x(found.interval.low), x(found.interval.high)
-                inner.append(_line(left, middle, right, middle, "whisker"))
-                inner += [_line(end, middle - 4, end, middle + 4, "cap") for end in (left, right)]
+                inner.append(line(left, middle, right, middle, "whisker"))
+                inner += [line(end, middle - 4, end, middle + 4, "cap") for end in (left, right)]
             inner.append(_point(x(found.value), middle, kind))
             figures = words.ratio(found.value)
             if found.interval:
@@ -106,45 +111,40 @@ def speedup_chart(summary: BenchSummary) -> Markup:
                 f'data-query="{escape(query)}" data-speedup="{found.value:.6g}" '
                 f'data-verdict="{escape(found.verdict)}">{"".join(inner)}</g>'
             )
-            rows.append(_text(WIDTH - RIGHT + 16, middle, figures, f"value {kind}", "start"))
+            rows.append(text(WIDTH - RIGHT + 16, middle, figures, f"value {kind}", "start"))
             y += BAR + GAP
         middle = (top + y - GAP) / 2
         weight = "name mean" if query == "geomean" else "name"
-        rows.append(_text(LEFT - 12, middle, words.query_name(query), weight, "end"))
+        rows.append(text(LEFT - 12, middle, words.query_name(query), weight, "end"))
         if query == "geomean":
             y += 6
-            rows.append(_line(8, y, WIDTH - 8, y, "rule"))
+            rows.append(line(8, y, WIDTH - 8, y, "rule"))
             y += 4
         y += GROUP / 2
     height = y + 20
     axis = [
-        _line(x(tick), TOP - 6, x(tick), height - 22, "one" if tick == 1 else "grid")
-        + _text(x(tick), 10, f"{tick:g}×", "tick", "middle")
+        line(x(tick), TOP - 6, x(tick), height - 22, "one" if tick == 1 else "grid")
+        + text(x(tick), 10, f"{tick:g}×", "tick", "middle")
         for tick in ticks
     ]
-    axis.append(_text(x(1) - 8, height - 8, "← slower than WIM", "tick", "end"))
-    axis.append(_text(x(1) + 8, height - 8, "faster than WIM →", "tick", "start"))
-    name = f"Speed-up over WIM, {words.title(summary)}"
-    return _svg(height, name, [*axis, *rows], "speedups")
+    base = words.baseline(summary)
+    axis.append(text(x(1) - 8, height - 8, f"← slower than {base}", "tick", "end"))
+    axis.append(text(x(1) + 8, height - 8, f"faster than {base} →", "tick", "start"))
+    name = f"Speed-up over {base}, {words.title(summary)}"
+    return svg(height, name, [*axis, *rows], "speedups")
 
 
 def entrant_colours(summary: BenchSummary) -> dict[str, str]:
-    """A CSS class per entrant; baselines are grey, in step with the policies otherwise."""
-    policies = list(
-        dict.fromkeys(one.policy for one in summary.entrants if one.baseline is not None)
+    """A CSS class per entrant; baselines are grey, in step with policy and scheduler otherwise."""
+    variants = list(
+        dict.fromkeys(words.variant(one) for one in summary.entrants if one.baseline is not None)
     )
     return {
-        one.label: "c0" if one.baseline is None else f"c{1 + policies.index(one.policy) % 6}"
+        one.label: "c0"
+        if one.baseline is None
+        else f"c{1 + variants.index(words.variant(one)) % 6}"
         for one in summary.entrants
     }
-
-
-def linear_ticks(longest: float) -> list[float]:
-    """0 and up to five round steps beyond `longest`."""
-    rough = longest / 4
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
-    return [step * index for index in range(math.ceil(longest / step - 1e-9) + 1)]
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
@@ -174,7 +174,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -> list[str]:
     found = words.times_of(one, query)
     if found is None:
-        return [_text(LEFT + 6, y + BAR / 2, f"{one.label}: no block done", "value", "start")]
+        return [text(LEFT + 6, y + BAR / 2, f"{one.label}: no block done", "value", "start")]
     width = max(found.median_s * scale, 1.5)  # a bar that cannot be seen is no bar
     told = (
         f"{one.label} {words.query_name(query)}: median {words.duration(found.median_s)} "
@@ -188,8 +188,8 @@ def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -
     if found.interval:
         left, right = (LEFT + value * scale for value in _ends(found.interval))
         end = max(end, right)
-        whisker = _line(left, middle, right, middle, "whisker") + "".join(
-            _line(x, middle - 4, x, middle + 4, "cap") for x in (left, right)
+        whisker = line(left, middle, right, middle, "whisker") + "".join(
+            line(x, middle - 4, x, middle + 4, "cap") for x in (left, right)
         )
     flag = " ⚑" if found.outlier_blocks else ""
     return [
@@ -198,10 +198,10 @@ def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -
         f'data-label="{escape(one.label)}" data-query="{escape(query)}" '
         f'data-median-s="{found.median_s:.6g}" data-blocks="{found.blocks}">'
         f"<title>{escape(told)}</title></rect>{whisker}</g>",
-        _text(
+        text(
             end + 8,
             middle,
-            f"{words.duration(found.median_s)}  {one.policy.value}{flag}",
+            f"{words.duration(found.median_s)}  {words.variant(one)}{flag}",
             "value",
             "start",
         ),
@@ -220,30 +220,7 @@ def _ends(found: Interval | None) -> tuple[float, ...]:
     return (found.low, found.high) if found else ()
 
 
-def _tick_label(tick: float, last: float) -> str:
-    return f"{tick * 1e3:g} ms" if last < 1 else f"{tick:g} s"
-
-
-def _svg(height: float, name: str, parts: Sequence[str], kind: str) -> Markup:
-    # All text in the parts was escaped where it was put in.
-    return Markup(
-        f'<svg class="chart {kind}" viewBox="0 0 {WIDTH} {height:.0f}" role="group" '
-        f'aria-label="{escape(name)}"><title>{escape(name)}</title>{"".join(parts)}</svg>'
-    )
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}"/>'
-
-
 def _point(x: float, y: float, kind: str) -> str:
     if kind == "mean":
         return f'<path class="point" d="M{x - 7:.2f} {y:.2f}l7 -7l7 7l-7 7z"/>'
     return f'<circle class="point" cx="{x:.2f}" cy="{y:.2f}" r="4.5"/>'
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
-    return (
-        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-        f'dominant-baseline="central">{escape(text)}</text>'
-    )

@@ -7,19 +7,32 @@ escapes all text; only the SVG made by this package goes in as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jinja2
 from markupsafe import Markup
 
+from atoll.bench.spreads import Course
 from atoll.inspect.verify import printable
 from atoll.report import charts, tables, words
 from atoll.report.machine_svg import machine_svg, plan_svg
+from atoll.report.spread_chart import spread_chart
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.schema.summary import BenchSummary, EntrantSummary
 
 
-def html(header: RunHeader, summary: BenchSummary, profile: Profile | None = None) -> str:
-    """The whole page; with the machine's profile, how its cores lie to each other, too."""
+def html(
+    header: RunHeader,
+    summary: BenchSummary,
+    profile: Profile | None = None,
+    courses: Sequence[Course] = (),
+) -> str:
+    """The whole page.
+
+    With the machine's profile, how its cores lie to each other, too; with the courses of Atoll's
+    scheduler, how they went.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("atoll.report", "templates"),
         autoescape=True,
@@ -28,14 +41,22 @@ def html(header: RunHeader, summary: BenchSummary, profile: Profile | None = Non
         lstrip_blocks=True,
     )
     engines = dict.fromkeys(entrant.engine for entrant in header.entrants)
+    colours = charts.entrant_colours(summary)
     return environment.get_template("report.html.j2").render(
         s=summary,
         header=header,
         words=words,
         title=words.title(summary),
         cards=[_card(entrant) for entrant in summary.entrants],
-        colours=charts.entrant_colours(summary),
+        colours=colours,
         speedups=charts.speedup_chart(summary),
+        spreads=[
+            (one, spread_chart(one.label, colours[one.label], mine))
+            for one in summary.entrants
+            if (mine := [course for course in courses if course.label == one.label])
+        ],
+        changes=tables.change_rows(courses),
+        change_columns=tables.CHANGE_COLUMNS,
         times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
         machine=Markup(machine_svg(header.machine)),
         profile=profile,

@@ -28,6 +28,7 @@ from atoll.schema.inspection import (
     MemoryLook,
     PageCacheLook,
     Severity,
+    SpreadLook,
     ThreadLook,
 )
 from atoll.schema.size import gib
@@ -52,6 +53,8 @@ def inspection_text(found: Inspection) -> RenderableType:
         Text(),
         *_threads(found.threads),
     ]
+    if found.spread is not None:
+        parts.append(_line("Spread", _spread(found.spread)))
     if found.memory is not None:
         parts += _memory(found.memory, found.memory_policy)
     if found.page_cache:
@@ -212,6 +215,24 @@ def _counts(counts: Iterable[tuple[int, int]]) -> str:
 
 def _seconds(threads: Iterable[ThreadLook]) -> str:
     return f"{sum(thread.cpu_seconds for thread in threads):.1f} s"
+
+
+def _spread(spread: SpreadLook) -> str:
+    """'2 of 8 chiplets: 4 threads on each of 0,4 (7 atoll-duck, 1 atoll-seat)'."""
+    islands_by_crowd: dict[int, list[int]] = {}
+    for island, crowd in spread.threads_on.items():
+        islands_by_crowd.setdefault(crowd, []).append(island)
+    where = [
+        f"{plural(crowd, 'thread')} on {'each of ' if len(islands) > 1 else ''}"
+        f"{brief_cpulist(islands)}"
+        for crowd, islands in sorted(islands_by_crowd.items(), reverse=True)
+    ]
+    names = [f"{count} {name}" for name, count in spread.threads_named.items()]
+    more = f" and {len(names) - MOST_NAMED} more names" if len(names) > MOST_NAMED else ""
+    return printable(
+        f"{len(spread.threads_on)} of {plural(spread.usable, spread.over)}: {', '.join(where)} "
+        f"({', '.join(names[:MOST_NAMED])}{more})"
+    )
 
 
 def _memory(memory: MemoryLook, policy: str) -> list[RenderableType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from atoll.bench.analysis import summarise
 from atoll.bench.results import Results
+from atoll.bench.spreads import courses
 from atoll.report.html import html
 from atoll.report.tables import csv_text, markdown
 from atoll.schema.profile import Profile
@@ -16,7 +17,7 @@ def render(results: Results, kind: str, profile: Profile | None = None) -> str:
     summary = summarise(results)
     match kind:
         case "html":
-            return html(results.header, summary, profile)
+            return html(results.header, summary, profile, courses(results.lines))
         case "md":
             return markdown(summary)
         case "csv":

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
+from atoll.bench.spreads import Course
 from atoll.report import words
 from atoll.schema.results import BlockFailed, Line, QueryTime, RunHeader
 from atoll.schema.summary import BenchSummary
@@ -20,6 +21,7 @@ CSV_COLUMNS = (
     "label",
     "engine",
     "policy",
+    "scheduler",
     "instances",
     "phase",
     "stream",
@@ -54,23 +56,39 @@ def markdown(summary: BenchSummary) -> str:
     if summary.notes:
         parts += ["## Notes", "\n".join(f"- {_md(note)}" for note in summary.notes)]
     parts += [
-        "## Speed-up over WIM",
+        f"## Speed-up over {words.baseline(summary)}",
         _md_table(SPEEDUP_COLUMNS, speedup_rows(summary)),
         "## Times",
         _md_table(TIME_COLUMNS, time_rows(summary)),
         "## Deployments",
         _md_table(ENTRANT_COLUMNS, entrant_rows(summary)),
         "Held equal between policies:\n\n" + "\n".join(equal),
+        *_spreads(summary),
         "## Environment",
         _md_table(("what", "value"), words.fingerprint_rows(summary)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
+def _spreads(summary: BenchSummary) -> list[str]:
+    lines = [f"- {_md(line)}" for line in words.spreads(summary)]
+    return (
+        [
+            "Spread over chiplets under Atoll's scheduler, in the measured passes:\n\n"
+            + "\n".join(lines)
+        ]
+        if lines
+        else []
+    )
+
+
+MOST_CHANGES = 200  # of the spread that are told one by one
+CHANGE_COLUMNS = ("entrant", "block", "slot", "at", "chiplets", "why")
 SPEEDUP_COLUMNS = ("query", "entrant", "over", "speed-up", "interval", "blocks", "verdict")
 TIME_COLUMNS = ("query", "entrant", "median", "interval", "min", "max", "blocks", "outliers")
 ENTRANT_COLUMNS = (
     "entrant",
+    "scheduler",
     "instances",
     "threads",
     "heap",
@@ -124,6 +142,7 @@ def entrant_rows(summary: BenchSummary) -> list[tuple[str, ...]]:
     return [
         (
             entrant.label,
+            words.scheduler(entrant),
             str(entrant.instances),
             str(entrant.threads),
             words.size(entrant.heap_bytes),
@@ -134,6 +153,26 @@ def entrant_rows(summary: BenchSummary) -> list[tuple[str, ...]]:
         )
         for entrant in summary.entrants
     ]
+
+
+def change_rows(courses: Iterable[Course]) -> list[tuple[str, ...]]:
+    """The first MOST_CHANGES changes of the spread, the start of each server among them."""
+    rows: list[tuple[str, ...]] = [
+        (
+            course.label,
+            str(course.block + 1),
+            str(course.slot),
+            f"{spell.begin_s:+.3f} s",
+            str(spell.spread),
+            spell.reason,
+        )
+        for course in courses
+        for spell in course.spells
+    ]
+    left = len(rows) - MOST_CHANGES
+    if left > 0:
+        rows[MOST_CHANGES:] = [("", "", "", "", "", f"and {left} more, in the results file")]
+    return rows
 
 
 def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) -> str:
@@ -164,6 +203,7 @@ def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) ->
             line.label,
             plan.engine,
             plan.policy.value,
+            entrants[line.label].scheduler or "",
             len(plan.slots),
         )
         if isinstance(line, BlockFailed):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from atoll.schema.size import percent
-from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
+from atoll.schema.summary import (
+    BenchSummary,
+    EntrantSummary,
+    Interval,
+    Measured,
+    Speedup,
+    SpreadSummary,
+)
 from atoll.stats.paired import MIN_BLOCKS
 
 QUERY_WORDS = {"geomean": "geometric mean", "pass": "whole pass"}
@@ -58,6 +65,40 @@ def speedup_of(entrant: EntrantSummary, query: str) -> Speedup | None:
 
 def times_of(entrant: EntrantSummary, query: str) -> Measured | None:
     return next((found for found in entrant.times if found.query == query), None)
+
+
+def baseline(summary: BenchSummary) -> str:
+    """What speed-ups are over: 'WIM', unless schedulers are compared too."""
+    schedulers = {one.label: one.scheduler for one in summary.entrants}
+    mixed = any(
+        schedulers.get(one.baseline) != one.scheduler for one in summary.entrants if one.baseline
+    )
+    return "the baseline" if mixed else "WIM"
+
+
+def variant(entrant: EntrantSummary) -> str:
+    """What tells it from others of its engine: 'wic', 'wic/atoll'."""
+    return f"{entrant.policy.value}/atoll" if entrant.scheduler == "atoll" else entrant.policy.value
+
+
+def scheduler(entrant: EntrantSummary) -> str:
+    return {"atoll": "Atoll's", "duckdb": "DuckDB's"}.get(entrant.scheduler or "", "its own")
+
+
+def spreads(summary: BenchSummary) -> list[str]:
+    """One line for each entrant under Atoll's scheduler: over how many chiplets it sat."""
+    return [
+        f"{one.label}: {spread_range(one.spread)} of {plural(one.spread.chiplets, 'chiplet')}, "
+        f"mean {one.spread.mean:.2g}, {plural(one.spread.changes, 'change')}"
+        for one in summary.entrants
+        if one.spread
+    ]
+
+
+def spread_range(found: SpreadSummary) -> str:
+    if found.lowest == found.highest:
+        return str(found.lowest)
+    return f"{found.lowest} to {found.highest}"
 
 
 def verdicts(summary: BenchSummary) -> list[str]:

@@ -35,6 +35,7 @@ class ProcessSpec(Record):
     stage: int  # processes of a stage start in parallel, once the stage before is ready
     ready_port: int | None = None  # a loopback TCP port that accepts once it is up
     ready_socket: str | None = None  # a UNIX socket that accepts once it is up
+    seats_threads: bool = False  # it binds its threads to CPUs inside its place itself
 
 
 class ProcessRecord(Record):

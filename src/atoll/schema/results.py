@@ -2,7 +2,8 @@
 
 The first line is a `RunHeader`. Then, block by block and in the order of `schedule`, each
 entrant leaves its warm-up and measured `QueryTime`s, a `DeploymentUp`, a `VerifyResult`, and at
-its end a `PassDone`; or, wherever it broke off, a `BlockFailed`. A `RunEnd` closes a finished
+its end a `PassDone`, and before it a `SchedulerRan` for each server whose tasks Atoll's scheduler
+ran; or, wherever it broke off, a `BlockFailed`. A `RunEnd` closes a finished
 run. A last line that is cut off (the bench was killed while it wrote) is ignored when the file
 is read, so that `--resume` can go on. A block is whole when every entrant has a `PassDone` or a
 `BlockFailed` in it.
@@ -15,6 +16,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.duckdb_profile import Policy as SchedulerPolicy
+from atoll.schema.duckdb_profile import SpreadChange, ThreadSeat
 from atoll.schema.environment import Environment
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
@@ -22,6 +25,9 @@ from atoll.schema.plan import Plan
 Block = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+# Who runs an engine's tasks: DuckDB itself, or Atoll's runtime inside its process (atoll.duckdb).
+Scheduler = Literal["duckdb", "atoll"]
 
 
 class Fingerprint(Environment):
@@ -33,16 +39,18 @@ class Fingerprint(Environment):
 
 
 class Entrant(Record):
-    """One line-up of the bench: an engine under a policy."""
+    """One line-up of the bench: an engine under a policy and a scheduler."""
 
-    label: str = Field(min_length=1)  # 'spark/wic'
+    label: str = Field(min_length=1)  # 'spark/wic', 'duckdb/wim/atoll'
     engine: str
     plan: Plan
+    scheduler: Scheduler | None = None  # None: the engine has none but its own
     # Concurrent query streams, equal for all entrants of an engine: 1 for a distributed engine;
     # for single-server engines as many as the most servers that one of its entrants has. Stream
     # i goes to server i modulo the number of servers.
     streams: int = Field(default=1, ge=1)
-    # The entrant that its speed-ups are over (WIM of the same engine); None for that one itself.
+    # The entrant that its speed-ups are over: under Atoll's scheduler the same plan under the
+    # engine's own, where that is measured too; else WIM of the same engine. None for that itself.
     baseline: str | None = None
 
 
@@ -105,6 +113,26 @@ class PassDone(Record):
     seconds: Seconds  # wall time of the whole pass, all streams
 
 
+class SchedulerState(Record):
+    """What Atoll's scheduler did in one server, as that tells it."""
+
+    policy: SchedulerPolicy
+    chiplets: int = Field(ge=1)  # of the places that the server's workers may sit on
+    seconds: Seconds  # from the opening of the database until it was asked
+    threads: tuple[ThreadSeat, ...]  # where each was when it was asked
+    spreads: tuple[SpreadChange, ...] = Field(min_length=1)  # the start, then every change
+
+
+class SchedulerRan(Record):
+    """Atoll's scheduler in one server of a deployment, asked right after the measured pass."""
+
+    record: Literal["scheduler"] = "scheduler"
+    block: Block
+    label: str
+    slot: int = Field(ge=0)
+    state: SchedulerState
+
+
 class BlockFailed(Record):
     """A deployment of a block that did not come to its end; its times are not used."""
 
@@ -132,6 +160,6 @@ class RunEnd(Record):
 
 # A line after the header, told apart by its field `record`.
 Line = Annotated[
-    DeploymentUp | QueryTime | PassDone | BlockFailed | VerifyResult | RunEnd,
+    DeploymentUp | QueryTime | SchedulerRan | PassDone | BlockFailed | VerifyResult | RunEnd,
     Field(discriminator="record"),
 ]

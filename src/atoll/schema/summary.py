@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
-from atoll.schema.results import Fingerprint
+from atoll.schema.results import Fingerprint, Scheduler
 
 
 class Interval(Record):
@@ -41,10 +43,21 @@ class Speedup(Record):
     verdict: Literal["faster", "slower", "no significant difference", "too few blocks to tell"]
 
 
+class SpreadSummary(Record):
+    """Over how many chiplets Atoll's scheduler spread the workers, in the measured passes."""
+
+    chiplets: int = Field(ge=1)  # of a server's places; of the largest where servers differ
+    lowest: int = Field(ge=1)
+    highest: int = Field(ge=1)
+    mean: float = Field(ge=1)  # over time and all servers
+    changes: int = Field(ge=0)  # of all servers and blocks together
+
+
 class EntrantSummary(Record):
     label: str
     engine: str
     policy: Policy
+    scheduler: Scheduler | None
     baseline: str | None
     instances: int
     threads: int
@@ -56,6 +69,7 @@ class EntrantSummary(Record):
     blocks_failed: int
     times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block was done
     speedups: tuple[Speedup, ...]  # likewise, 'geomean' first; empty for the baseline
+    spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block was done
 
 
 class Caution(Record):

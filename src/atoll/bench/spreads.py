@@ -1,0 +1,84 @@
+"""Atoll's scheduler in the measured passes: over how many chiplets it spread the workers. Pure.
+
+A server's clock starts when its database is opened; warm-up and measured pass follow. It is asked
+when the measured pass has just ended, so that pass is the last of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from atoll.schema.results import Line, PassDone, SchedulerRan
+from atoll.schema.summary import SpreadSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A time of one spread; its end is the next one's beginning. 0 is the measured pass's start."""
+
+    begin_s: float
+    end_s: float
+    spread: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The spread of one server in one block, from its opening to the end of the measured pass."""
+
+    label: str
+    block: int
+    slot: int
+    chiplets: int
+    spells: tuple[Spell, ...]
+
+
+def courses(lines: Sequence[Line]) -> list[Course]:
+    """Those of the passes that came to their end, in the order of the file."""
+    passes = {
+        (line.label, line.block): line.seconds for line in lines if isinstance(line, PassDone)
+    }
+    return [
+        _course(line, passes[line.label, line.block])
+        for line in lines
+        if isinstance(line, SchedulerRan) and (line.label, line.block) in passes
+    ]
+
+
+def spread_summary(mine: Sequence[Course]) -> SpreadSummary | None:
+    """Of one entrant's courses, the measured passes alone; None if there are none."""
+    spells = [
+        (max(spell.begin_s, 0.0), spell)
+        for course in mine
+        for spell in course.spells
+        if spell.end_s > 0
+    ]
+    if not spells:
+        return None
+    seconds = sum(spell.end_s - begin for begin, spell in spells)
+    return SpreadSummary(
+        chiplets=max(course.chiplets for course in mine),
+        lowest=min(spell.spread for _, spell in spells),
+        highest=max(spell.spread for _, spell in spells),
+        mean=sum((spell.end_s - begin) * spell.spread for begin, spell in spells) / seconds,
+        changes=sum(spell.begin_s > 0 for _, spell in spells),
+    )
+
+
+def _course(ran: SchedulerRan, pass_s: float) -> Course:
+    state = ran.state
+    began = state.seconds - pass_s
+    # What it started with counts from the opening on, which came an instant before.
+    times = [-began, *(change.t_s - began for change in state.spreads[1:]), pass_s]
+    return Course(
+        label=ran.label,
+        block=ran.block,
+        slot=ran.slot,
+        chiplets=state.chiplets,
+        spells=tuple(
+            Spell(begin, end, change.spread, change.reason)
+            for (begin, end), change in zip(pairwise(times), state.spreads, strict=True)
+        ),
+    )
