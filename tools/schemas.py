@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from atoll.schema import (
     deployment,
+    duckdb_profile,
     inspection,
     knobs,
     machine,
@@ -49,6 +50,11 @@ FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
         runtime_profile,
         runtime_profile.RuntimeProfile,
         runtime_profile.RuntimeProfile.VERSION,
+    ),
+    "duckdb-profile": (
+        duckdb_profile,
+        duckdb_profile.DuckDBProfile,
+        duckdb_profile.DuckDBProfile.VERSION,
     ),
     "summary": (summary, summary.BenchSummary, summary.BenchSummary.VERSION),
 }

@@ -83,6 +83,24 @@ TEST_F(CallersTest, WhoIsInsideMovesAlong) {
   EXPECT_EQ(cpus_of_this_thread(), before);
 }
 
+TEST_F(CallersTest, AMaskFromOutsideDuringACallIsItsOwnThen) {
+  const Cpus other = {before[1]};
+  callers.seat(one, both);
+  callers.enter();
+  ASSERT_TRUE(atl::runtime::bind_thread(atl::runtime::this_thread(), other));
+  callers.leave();
+  EXPECT_EQ(cpus_of_this_thread(), other);
+
+  ASSERT_TRUE(atl::runtime::bind_thread(atl::runtime::this_thread(), before));
+  callers.enter();
+  ASSERT_TRUE(atl::runtime::bind_thread(atl::runtime::this_thread(), other));
+  callers.seat(one, both);  // the governor has seen it, too
+  EXPECT_EQ(cpus_of_this_thread(), one);
+  callers.leave();
+  EXPECT_EQ(cpus_of_this_thread(), other);
+  ASSERT_TRUE(atl::runtime::bind_thread(atl::runtime::this_thread(), before));
+}
+
 TEST_F(CallersTest, UnboundNobodyIsTouched) {
   callers.enter();
   EXPECT_EQ(cpus_of_this_thread(), before);

@@ -23,7 +23,7 @@ void Callers::enter() {
     ++here->depth;
     return;
   }
-  inside_.push_back({tid, 1, {}});
+  inside_.push_back({tid, 1, {}, {}});
   bind(inside_.back());
   if (inside_.size() == 2) bind_others(tid);  // the first is no longer alone
 }
@@ -33,7 +33,10 @@ void Callers::leave() noexcept {
   const std::lock_guard lock(mutex_);
   const auto here = std::ranges::find(inside_, tid, &Inside::tid);
   if (here == inside_.end() || --here->depth > 0) return;
-  if (!here->before.empty()) bind_thread(tid, here->before);
+  if (!here->before.empty()) {
+    follow(*here);
+    bind_thread(tid, here->before);
+  }
   inside_.erase(here);
   if (inside_.size() == 1) bind_others(tid);
 }
@@ -49,6 +52,7 @@ std::vector<Callers::Caller> Callers::now() const {
 
 // A thread whose mask is not ours to know (it has none, /proc says nothing) is left alone.
 void Callers::bind(Inside& caller) const {
+  if (!caller.before.empty()) follow(caller);
   if (cpus().empty()) {
     if (!caller.before.empty()) bind_thread(caller.tid, caller.before);
     caller.before.clear();
@@ -56,6 +60,14 @@ void Callers::bind(Inside& caller) const {
   }
   if (caller.before.empty()) caller.before = runtime::cpus_of_thread(caller.tid);
   if (!caller.before.empty() && !bind_thread(caller.tid, cpus())) caller.before.clear();
+  caller.bound = cpus();
+}
+
+// Where somebody else has given it a mask during its call (taskset), that is its own from now on. A
+// cpuset takes CPUs away from ours, and adds none.
+void Callers::follow(Inside& caller) {
+  std::vector<int> now = runtime::cpus_of_thread(caller.tid);
+  if (!now.empty() && !std::ranges::includes(caller.bound, now)) caller.before = std::move(now);
 }
 
 void Callers::bind_others(int tid) {

@@ -34,9 +34,11 @@ class Callers {
     int tid = 0;
     int depth = 0;
     std::vector<int> before;  // its own mask; empty: it was not bound
+    std::vector<int> bound;   // what we gave it instead
   };
   const std::vector<int>& cpus() const { return inside_.size() > 1 ? several_ : alone_; }
   void bind(Inside& caller) const;
+  static void follow(Inside& caller);
   void bind_others(int tid);
 
   mutable std::mutex mutex_;

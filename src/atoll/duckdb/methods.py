@@ -33,7 +33,9 @@ _RELATION = {
         *("fetch_record_batch", "fetchall", "fetchdf", "fetchnumpy", "insert_into", "pl", "show"),
         *("tf", "to_arrow_reader", "to_arrow_table", "to_csv", "to_df", "to_parquet", "to_table"),
         *("torch", "write_csv", "write_parquet", "__repr__", "__str__", "__arrow_c_stream__"),
+        "__len__",
     ),
+    "other": ("__getattr__", "__getitem__"),
     "next": ("fetch_df_chunk", "fetchmany", "fetchone"),
 }
 _NOT_OF_A_RELATION = {"alias", "close", "set_alias", "sql_query"}

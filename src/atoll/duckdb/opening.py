@@ -63,7 +63,7 @@ def connect(
     `none`: unbound. `connection.atoll` is its `Scheduler`: it tells where threads sit and what
     queries took, and changes the policy.
     `workers`: how many threads run tasks, the caller among them; by default one for each core that
-    this process may use. `plan`: a plan of one slot (or its file): its CPUs, threads and memory.
+    this process may use. `plan`: a plan of one slot (or its file): its CPUs, threads and heap.
     `fallback`: DuckDB's own scheduler, with a `FallbackWarning`, where Atoll's cannot be had.
     The rest is what DuckDB takes (`memory_limit="8GB"`); `threads` is another word for `workers`.
 
@@ -77,7 +77,10 @@ def connect(
         plan=plan,
         fallback=fallback,
         read_only=read_only,
-        config={**(config or {}), **duckdb_config},
+        # DuckDB's names know no case.
+        config={
+            name.lower(): value for name, value in {**(config or {}), **duckdb_config}.items()
+        },
     )
 
 
@@ -98,7 +101,8 @@ def open_database(
         if name in config:
             raise UsageError(f"{name} is set by Atoll; leave it out")
     slot = None if plan is None else _read_plan(plan).slots[0]
-    count = _workers(workers, config.pop("threads", None), None if slot is None else slot.threads)
+    threads = config.pop("threads", config.pop("worker_threads", None))
+    count = _workers(workers, threads, None if slot is None else slot.threads)
     if slot is not None:
         config.setdefault("memory_limit", f"{slot.heap_bytes}B")
     duckdb = _duckdb_module()
@@ -138,6 +142,7 @@ def _open(
         "pin_threads": "off",
         "allow_unsigned_extensions": True,
     }
+    lock = settings.pop("lock_configuration", None)  # last of all
     connection = duckdb.connect(path, read_only=read_only, config=settings)
     try:
         number = next(_numbers)
@@ -146,6 +151,8 @@ def _open(
         if handle.arrived:
             if not config.get("allow_unsigned_extensions"):
                 connection.execute("SET allow_unsigned_extensions = false")
+            if lock is not None:
+                connection.execute("SET lock_configuration = ?", [lock])
             pool = _duckdb.Pool(handle, workers, policy, places)
             scheduler = Scheduler(pool, duckdb.__version__)
             make_types(scheduler, pool, type(connection), duckdb.DuckDBPyRelation)
@@ -219,7 +226,7 @@ def _workers(asked: int | None, threads: Any, planned: int | None) -> int | None
     count = threads if asked is None else asked
     if count is None:
         return planned
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise UsageError(f"workers={count!r}: give 1 or more, or leave it out for one per core")
     return count
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -26,6 +27,9 @@ from atoll.schema.runtime_profile import RuntimeProfile
 # How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
 # many as there are; wherever the kernel likes.
 POLICIES: tuple[Policy, ...] = ("adaptive", "local", "distributed", "none")
+
+# How long the interpreter's end waits for calls of daemon threads, which are interrupted.
+_LAST_CALLS_S = 2.0
 
 
 class Scheduler:
@@ -85,7 +89,7 @@ class Scheduler:
         return tuple(ThreadSeat.model_validate(seat) for seat in self._pool.threads())
 
     def queries(self) -> tuple[QueryRecord, ...]:
-        """The latest 4096 queries, oldest first; those that still run as far as they are."""
+        """The latest 4096 queries as they ended; then those that still run, as far as they are."""
         return tuple(QueryRecord.model_validate(query) for query in self._pool.queries())
 
     def spreads(self) -> tuple[SpreadChange, ...]:
@@ -151,9 +155,19 @@ class Scheduler:
             )
 
     def end(self) -> None:
-        """At the interpreter's end, connections or not: workers must not outlive it."""
-        if os.getpid() == self._process:
-            self._pool.stop()
+        """At the interpreter's end, connections or not: workers must not outlive it.
+
+        Queries of daemon threads are interrupted: one that returns into an interpreter that is no
+        longer there ends the process by a signal.
+        """
+        if os.getpid() != self._process:
+            return
+        deadline_s = time.monotonic() + _LAST_CALLS_S
+        while self._is_called() and time.monotonic() < deadline_s:
+            for connection in self._connections():
+                connection.interrupt()
+            time.sleep(0.001)
+        self._pool.stop()
 
     def give_up(self) -> None:
         """In a child of fork(), where the workers are not."""
@@ -179,6 +193,14 @@ class Scheduler:
         yield connection
         for cursor in self._cursors.get(connection, ()):
             yield from self._with_cursors(cursor)
+
+    def _connections(self) -> list[Any]:
+        with self._lock:
+            users = [user() for user, _ in self._users.values()]
+        return [user for user in users if isinstance(user, self.connections)]
+
+    def _is_called(self) -> bool:
+        return any(seat["role"] == "caller" for seat in self._pool.threads())
 
     def _end_if_unused(self) -> None:
         with self._lock:

@@ -63,7 +63,7 @@ class DuckDBProfile(Record):
     chiplets: Annotated[int, Field(ge=1)]  # of the places that they may sit on
     spread: Annotated[int, Field(ge=1)]
     threads: tuple[ThreadSeat, ...]
-    queries: tuple[QueryRecord, ...]  # the latest, oldest first
+    queries: tuple[QueryRecord, ...]  # the latest, in the order in which they ended
     queries_left_out: Count  # older ones, forgotten
     spreads: tuple[SpreadChange, ...]
     runtime: RuntimeProfile  # of the workers

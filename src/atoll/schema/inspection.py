@@ -27,6 +27,16 @@ class ThreadLook(Record):
     migrations: int | None  # se.nr_migrations; None where the kernel does not tell
 
 
+class SpreadLook(Record):
+    """Over how many chiplets those threads are spread whose masks lie within one each."""
+
+    over: Literal["chiplet", "node"]  # nodes stand for chiplets where the machine shows none
+    usable: int  # how many of them the process may use
+    # By the chiplet's index, or the node's number, in `atoll topo`; their count is the spread.
+    threads_on: dict[int, int]
+    threads_named: dict[str, int]  # by name, without the number at its end: {'atoll-duck': 7}
+
+
 class MappingKind(StrEnum):
     HEAP = "heap"
     STACK = "stack"
@@ -164,6 +174,8 @@ class Inspection(Record):
     expected: Expected
     memory_policy: str  # of the process, in numa_maps' words; empty: not known
     threads: tuple[ThreadLook, ...]
+    # None: fewer than two threads are bound so, or the process may use one chiplet alone.
+    spread: SpreadLook | None = None
     memory: MemoryLook | None
     page_cache: tuple[PageCacheLook, ...]
     malloc: MallocLook | None
