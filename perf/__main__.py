@@ -14,7 +14,7 @@ import sys
 import perf
 from perf.harness import WrongAnswer, note, wait_until_idle
 
-_NO_COMPARISON = {"harness", "probe_peers", "runtime_runs"}
+_NO_COMPARISON = {"harness", "duckdb_pairs", "duckdb_side", "probe_peers", "runtime_runs"}
 
 
 def main(names: list[str]) -> int:
