@@ -98,11 +98,14 @@ test: setup  ## Unit, golden and property tests, native release tests, all engin
 	@$(BIN)/python -m tools.test_summary --want native-release --want python $(RESULTS)/test
 
 .PHONY: test-san
-test-san: setup  ## Native tests under ASan, UBSan and TSan, and the fuzz driver
+test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; DuckDB under ASan
 	@rm -rf $(RESULTS)/test-san && mkdir -p $(RESULTS)/test-san
 	-$(call native,asan,test-san)
 	-$(call native,tsan,test-san)
-	@$(BIN)/python -m tools.test_summary --want native-asan --want native-tsan $(RESULTS)/test-san
+	-$(BIN)/pytest tests/engines/test_duckdb_stress.py::test_twenty_seconds_under_asan \
+	    --junit-xml=$(RESULTS)/test-san/duckdb.xml
+	@$(BIN)/python -m tools.test_summary --want native-asan --want native-tsan --want duckdb \
+	    $(RESULTS)/test-san
 
 .PHONY: test-browser
 test-browser: setup  ## Open the report in headless Chromium
@@ -149,7 +152,7 @@ test-all:  ## test, test-san, test-browser, test-wheel and test-vm
 	    $(RESULTS)/test-browser $(RESULTS)/test-wheel $(RESULTS)/test-vm; exit $$failed
 
 .PHONY: test-long
-test-long: setup jdk  ## Tests that take long: TPC-H answers at scale factor 1; never in CI
+test-long: setup jdk  ## Tests that take long: TPC-H at scale factor 1, hours of stress; never in CI
 	@rm -rf $(RESULTS)/test-long && mkdir -p $(RESULTS)/test-long
 	-$(BIN)/pytest tests -m long --junit-xml=$(RESULTS)/test-long/long.xml
 	@$(BIN)/python -m tools.test_summary --want long $(RESULTS)/test-long
@@ -196,13 +199,14 @@ peers:
 perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-exec perf-inspect perf-plan perf-probe perf-runtime
+.PHONY: perf-duckdb perf-exec perf-inspect perf-plan perf-probe perf-runtime
+perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (10 minutes)
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside oneTBB, OpenMP, Boost.Fiber
-perf-exec perf-inspect perf-plan perf-probe perf-runtime:
+perf-duckdb perf-exec perf-inspect perf-plan perf-probe perf-runtime:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

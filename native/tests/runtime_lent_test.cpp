@@ -1,12 +1,16 @@
 // Workers lent to an engine: seated, moved, not bound, looked after; they run no tasks of ours.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "affinity.hpp"
@@ -169,6 +173,16 @@ TEST_F(Lent, BoundToChipletsTheyHaveAllOfItsCpus) {
       EXPECT_EQ(atl::runtime::cpus_of_thread(thread), all);
       EXPECT_EQ(engine_.cpus[core], all);
     }
+  }
+}
+
+TEST_F(Lent, ThoseWhoseWorkIsOverStayUntilTheEnd) {
+  start();
+  engine_.let_go();
+  // The runtime looks at them until it ends. Enough time to go, for those that did not stay.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (const auto& [worker, thread] : engine_.threads) {
+    EXPECT_EQ(access(("/proc/self/task/" + std::to_string(thread)).c_str(), F_OK), 0) << worker;
   }
 }
 

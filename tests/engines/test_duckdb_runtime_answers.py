@@ -9,24 +9,20 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import atoll.duckdb
-from atoll.duckdb.opening import open_database
-from atoll.duckdb.scheduler import Scheduler
 from atoll.engines import registry
-from atoll.engines.base import Column, QueryResult
+from atoll.engines.base import QueryResult
 from atoll.suites.base import Answer
 from atoll.suites.compare import compare
-from atoll.suites.ordering import ordering_of
 from tests.engines.answers import TPCH, data_at
+from tests.engines.duckdb_parts import answer_of, connect, result_of, scheduler
 
-EIGHT_CHIPLETS = "node:2 chiplet:4 core:8"
-WORKERS = 8  # as many as a chiplet has cores
+EIGHT_CHIPLETS = "node:2 chiplet:4 core:8"  # so that one holds all workers
 SPREADS = (1, 2, 3, 4, 5, 6, 7, 8)
 TPCDS_SCALE_FACTOR = 0.1
 
@@ -48,16 +44,9 @@ class Tpcds:
 def subject(request: pytest.FixtureRequest) -> Subject:
     if request.param == "here":
         return Subject(lambda path, read_only: atoll.duckdb.connect(path, read_only=read_only), ())
-    made_up = partial(
-        open_database,
-        policy="adaptive",
-        workers=WORKERS,
-        plan=None,
-        fallback=False,
-        config={},
-        places=EIGHT_CHIPLETS,
+    return Subject(
+        lambda path, read_only: connect(path, places=EIGHT_CHIPLETS, read_only=read_only), SPREADS
     )
-    return Subject(lambda path, read_only: made_up(path, read_only=read_only), SPREADS)
 
 
 @pytest.mark.parametrize("scale_factor", [0.01, 0.1, 1.0])
@@ -101,11 +90,7 @@ def tpcds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tpcds]:
         connection.execute(f"call dsdgen(sf = {TPCDS_SCALE_FACTOR})")
         rows = connection.execute("select query_nr, query from tpcds_queries()").fetchall()
         texts = {f"q{number}": text.strip().rstrip(";") for number, text in rows}
-        answers = {}
-        for query, sql in texts.items():
-            result = _result(connection, sql)
-            order, _ = ordering_of(sql, [column.name for column in result.columns])
-            answers[query] = Answer(result.rows, order)
+        answers = {query: answer_of(connection, sql) for query, sql in texts.items()}
     assert len(texts) == 99
     # At this scale factor 18 answers have no row. All of them empty would prove nothing.
     assert sum(bool(answer.rows) for answer in answers.values()) > 75
@@ -117,19 +102,13 @@ def _all_results(
     connection: duckdb.DuckDBPyConnection, texts: Mapping[str, str], spreads: Sequence[int]
 ) -> Iterator[tuple[str, QueryResult]]:
     """Of each query, and in the end a check that Atoll's workers ran them, spread as was said."""
-    scheduler: Scheduler = connection.atoll  # type: ignore[attr-defined]  # not in DuckDB's stubs
+    steered = scheduler(connection)
     for turn, (query, sql) in enumerate(texts.items()):
         if spreads and turn % 2:
-            scheduler.set_spread(spreads[turn // 2 % len(spreads)])
+            steered.set_spread(spreads[turn // 2 % len(spreads)])
         else:
-            scheduler.policy = "adaptive"
-        yield query, _result(connection, sql)
-    ran = [record for record in scheduler.queries() if not record.failed]
+            steered.policy = "adaptive"
+        yield query, result_of(connection.execute(sql))
+    ran = [record for record in steered.queries() if not record.failed]
     assert {sql[:200] for sql in texts.values()} <= {record.sql for record in ran}
     assert set(spreads) <= {record.spread for record in ran}
-
-
-def _result(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
-    connection.execute(sql)
-    columns = tuple(Column(name, str(kind).lower()) for name, kind, *_ in connection.description)
-    return QueryResult(columns, connection.fetchall(), engine_seconds=0.0)

@@ -125,6 +125,21 @@ def test_all_in_place() -> None:
     assert (found.threads, found.drifted) == (3, 0)
 
 
+def test_a_process_that_seats_its_threads_may_narrow_but_not_leave() -> None:
+    found = deployment(60, 70)
+    worker = found.processes[1]
+    seats = worker.spec.model_copy(update={"seats_threads": True})
+    seated = worker.model_copy(update={"spec": seats})
+    host = proc()
+    host.add(70, SUPERVISOR, {70: "4-5", 71: "5", 72: "4"})
+    assert verify(host, found).drifted == 2
+    here = found.model_copy(update={"processes": (found.processes[0], seated)})
+    assert verify(host, here).drifted == 0
+    host.add(70, SUPERVISOR, {70: "4-5", 71: "5", 72: "6"})
+    (drift,) = verify(host, here).drift
+    assert (drift.code, drift.tid) == ("thread-outside", 72)
+
+
 def test_a_child_and_an_orphan_belong_to_their_worker() -> None:
     host = proc()
     host.add(72, 70, {72: "4"})  # a child, narrower than its slot

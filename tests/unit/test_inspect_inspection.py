@@ -47,6 +47,12 @@ class Proc(FakeHost):
         }
         self.processes[pid] = FakeProcess(ProcessId(pid=pid, start_ticks=pid * 10), (), {})
 
+    def add_thread(self, pid: int, tid: int, cpus: str) -> None:
+        """Bound to these."""
+        folder = f"/proc/{pid}/task/{tid}"
+        self.files[f"{folder}/stat"] = stat(tid, 1, comm=f"worker-{tid}")
+        self.files[f"{folder}/status"] = f"Cpus_allowed_list:\t{cpus}\nMems_allowed_list:\t0-1\n"
+
     def _check(self, path: str) -> None:
         if path in self.faults:
             raise OSError(self.faults[path], "refused", path)

@@ -20,6 +20,7 @@ from atoll.schema.inspection import (
     MallocLook,
     MappingKind,
     Severity,
+    SpreadLook,
     ThreadLook,
 )
 from tests.unit.inspect_parts import (
@@ -124,6 +125,34 @@ def test_threads_that_have_a_cpu_each_are_one_row() -> None:
     assert "one each of 0-255" in text
     spread = team(*[f"{cpu}-{cpu + 1}" for cpu in range(40)])
     assert "33 other masks" in printed(inspection_text(inspection(spread)))
+
+
+def test_the_spread_is_told_by_chiplets_and_names() -> None:
+    spread = SpreadLook(
+        over="chiplet",
+        usable=8,
+        threads_on={0: 4, 2: 3, 4: 4},
+        threads_named={"atoll-duck": 10, "atoll-seat": 1},
+    )
+    text = printed(inspection_text(inspection(team("0-3"), spread=spread)))
+    assert (
+        "Spread 3 of 8 chiplets: 4 threads on each of 0,4, 3 threads on 2 "
+        "(10 atoll-duck, 1 atoll-seat)"
+    ) in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Spread" not in printed(inspection_text(inspection(team("0-3"))))
+
+
+def test_a_spread_over_many_stays_short() -> None:
+    many = SpreadLook(
+        over="node",
+        usable=64,
+        threads_on=dict.fromkeys(range(64), 1),
+        threads_named={f"name{letter}": 8 for letter in "abcdefgh"},
+    )
+    text = " ".join(printed(inspection_text(inspection(team("0-3"), spread=many))).split())
+    assert "64 of 64 nodes: 1 thread on each of 0-63 (8 namea, " in text
+    assert "8 named and 4 more names)" in text
 
 
 def test_a_foreign_name_cannot_steer_the_terminal() -> None:

@@ -139,6 +139,31 @@ def test_duckdb_s_pinned_workers_are_no_team() -> None:
     assert given_by("3", "0", "1", "2", duckdb=True) == "3"
 
 
+def seated(governor: str, *masks: str) -> list[ThreadLook]:
+    """A process with Atoll's runtime: its main thread first."""
+    main, *workers = masks
+    names = enumerate(workers, start=2)
+    return [
+        thread(PID, main),
+        thread(PID + 1, governor, comm="atoll-governor"),
+        *(thread(PID + number, mask, comm="atoll-duck-1") for number, mask in names),
+    ]
+
+
+def test_where_atoll_seats_threads_its_governor_has_what_was_asked() -> None:
+    # Who calls DuckDB is bound for a while; workers are, where they should be.
+    threads = seated("0-3", "0-1", "0-1", "2-3")
+    expectation = expected_of(threads, duckdb=True)
+    assert expectation.cpus == {0, 1, 2, 3}
+    assert thread_findings(threads, scene(expectation)) == []
+    # taskset -a moves the governor too; one that is left behind is drift, and not DuckDB's doing.
+    threads = seated("4-7", "4-5", "0", "6-7")
+    expectation = expected_of(threads, duckdb=True)
+    (found,) = thread_findings(threads, scene(expectation, clues=Clues(duckdb=True)))
+    assert (found.code, found.tid, found.expected) == ("thread-outside", PID + 2, "CPUs 4-7")
+    assert "pin_threads" not in found.cause
+
+
 def test_a_dead_main_thread_leaves_the_others_to_go_by() -> None:
     assert expected_of([thread(PID + 1, "2"), thread(PID + 2, "2")]).cpus == {2}
 

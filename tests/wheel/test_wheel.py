@@ -83,3 +83,24 @@ def test_every_command_loads(bin_dir: Path, tmp_path: Path, command: str) -> Non
     done = run(bin_dir / "atoll", command, "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Example" in done.stdout or "example" in done.stdout
+
+
+ON_WORKERS = """
+import atoll.duckdb
+
+with atoll.duckdb.connect("sums.duckdb", workers=2) as con:
+    print(con.execute("select sum(range) from range(1000000)").fetchall())
+    print([seat.role for seat in con.atoll.threads()], len(con.atoll.profile().queries))
+"""
+
+
+def test_duckdb_runs_on_workers(bin_dir: Path, root: Path, tmp_path: Path) -> None:
+    """DuckDB, at the lock's version, lies beside the environment that others use without it."""
+    pins, beside = tmp_path / "pins.txt", tmp_path / "beside"
+    pins.write_text(subset((root / "requirements.lock").read_text(), ["duckdb"]))
+    pip = (bin_dir / "python", "-m", "pip", "install", "--quiet", "--require-hashes")
+    done = run(*pip, "-r", pins, "--target", beside, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run(bin_dir / "python", "-c", ON_WORKERS, cwd=tmp_path, PYTHONPATH=str(beside))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[(499999500000,)]\n['worker'] 1\n"

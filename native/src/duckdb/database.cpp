@@ -54,7 +54,9 @@ void DatabaseHandle::expect(const std::string& extension) {
   expect_(&DatabaseHandle::receive, this);
 }
 
-void DatabaseHandle::expect_no_more() { expect_(nullptr, nullptr); }
+void DatabaseHandle::expect_no_more() {
+  if (expect_ != nullptr) expect_(nullptr, nullptr);
+}
 
 bool DatabaseHandle::receive(void* self, void* info, const ExtensionAccess* access) {
   try {

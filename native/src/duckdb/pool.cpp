@@ -18,6 +18,7 @@ namespace {
 
 // A query of less than this is looked at once, at its end.
 constexpr std::chrono::milliseconds kInterval(50);
+constexpr std::size_t kSpreadsKept = 4096;
 
 double seconds(clockid_t clock) {
   timespec now{};
@@ -190,6 +191,7 @@ void Pool::placed(std::span<const Seat> seats) {
   const double now_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
   spreads_.push_back({now_s, spread, wanted_.reason});
+  if (spreads_.size() > kSpreadsKept) spreads_.pop_front();
 }
 
 void Pool::seat_callers() {
@@ -276,6 +278,7 @@ Reading Pool::read(const std::shared_ptr<Inside>& inside) const {
     if (tid != 0) reading.workers_cpu_s += seconds(cpu_clock(tid));
   }
   reading.caller_cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID);
+  reading.thread = runtime::this_thread();
   if (counts_fills_) {
     FillCounts sum;
     for (int rank = 1; rank < workers_; ++rank) {
@@ -420,7 +423,7 @@ std::uint64_t Pool::queries_left_out() const {
 
 std::vector<SpreadChange> Pool::spreads() const {
   const std::lock_guard lock(mutex_);
-  return spreads_;
+  return {spreads_.begin(), spreads_.end()};
 }
 
 Profile Pool::runtime_profile() const {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -147,10 +148,10 @@ class Pool {
   mutable std::mutex mutex_;  // of what follows, never held while the runtime is called
   Steering steering_;
   Queries queries_;
-  Decision wanted_;          // of the steering, for the governor
-  std::vector<Seat> seats_;  // where the workers sit
-  std::vector<SpreadChange> spreads_;
-  int calls_ = 0;  // inside DuckDB now
+  Decision wanted_;                   // of the steering, for the governor
+  std::vector<Seat> seats_;           // where the workers sit
+  std::deque<SpreadChange> spreads_;  // the latest
+  int calls_ = 0;                     // inside DuckDB now
 
   mutable std::mutex holding_;      // of what follows
   std::shared_ptr<Inside> inside_;  // null: stopped

@@ -42,8 +42,16 @@ FillCounts difference(const FillCounts& before, const FillCounts& now) {
 }
 
 Queries::Open& Queries::begin(Owner owner, std::string key, const Reading& at) {
+  Open* const other = find(owner);
+  const bool shared = other != nullptr && other->running;
+  if (other != nullptr) {
+    other->record.alone = other->record.alone && !shared;
+    keep(other->record);
+    running_ -= shared ? 1 : 0;
+  }
   Open& query = open_[owner];
   query = {};
+  query.record.alone = !shared;
   query.owner = owner;
   query.record.sql = cut(key, kShownBytes);
   query.record.started_s = at.now_s;
@@ -70,7 +78,7 @@ void Queries::start(Open& query, const Reading& at) {
 
 Queries::Open* Queries::pause(Owner owner, const Reading& at, bool failed) {
   Open* const query = find(owner);
-  if (query == nullptr || !query->running) return nullptr;
+  if (query == nullptr || !query->running || query->call.thread != at.thread) return nullptr;
   query->running = false;
   --running_;
   query->last = at;

@@ -36,6 +36,7 @@ struct Reading {
   double now_s = 0;                 // since the database was opened
   double workers_cpu_s = 0;         // of all workers
   double caller_cpu_s = 0;          // of the calling thread
+  int thread = 0;                   // the calling thread
   std::optional<FillCounts> fills;  // of all workers
 };
 
@@ -55,11 +56,12 @@ class Queries {
 
   explicit Queries(std::size_t kept = 4096) : kept_(kept) {}
 
-  // Begins a query; the owner's one before must be over (`take`).
+  // Begins a query. The owner's one before should be over (`take`); where threads share an owner it
+  // may not be: then what is known of it is kept, and if it still runs neither is alone.
   Open& begin(Owner owner, std::string key, const Reading& at);
   // Goes on with the owner's query; null: it has none.
   Open* resume(Owner owner, const Reading& at);
-  // The end of a call. Null: there was none.
+  // The end of a call. Null: there was none, or it is another thread's.
   Open* pause(Owner owner, const Reading& at, bool failed);
   // The query is over: out of the open ones. None: there is none, or a call of it still runs.
   std::optional<Open> take(Owner owner);

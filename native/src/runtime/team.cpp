@@ -162,6 +162,7 @@ Team::~Team() {
 
 void Team::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
+  stopping_.notify_all();
   parking.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }

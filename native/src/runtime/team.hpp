@@ -109,6 +109,7 @@ class Team {
   Profiler& profiler() { return *profiler_; }
   // Nobody may go while another may still look into its deque.
   void await_all_left() { left_.arrive_and_wait(); }
+  void await_stop() const { stopping_.wait(false, std::memory_order_acquire); }
 
   // The queue of what only this worker may run.
   Domain& bound_to(int rank) const {

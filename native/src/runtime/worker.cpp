@@ -77,6 +77,7 @@ void Worker::main(Team& team, int rank) {
     team.profiler().attach(rank);
     if (team.lent) {
       team.lent->work(rank);
+      team.await_stop();  // until then the governor looks at this worker, and its end at all
     } else {
       worker->switch_to(worker->loop_for(0), nullptr);
     }

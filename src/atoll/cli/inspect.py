@@ -12,6 +12,7 @@ from atoll.host.local import LocalHost
 from atoll.inspect.inspection import ProcessGone, inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.resctrl import L3Monitor
+from atoll.inspect.spread import SpreadEye
 from atoll.inspect.surroundings import read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.inspection import Inspection
@@ -67,13 +68,14 @@ def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
             for gone in verified.missing:
                 print(f"atoll: {brief(gone)}", file=sys.stderr)
             return list(verified.processes), len(verified.missing)
-    machine, files, l3 = read_machine(host), MallocFiles(host), L3Monitor(host, interval_s)
+    machine, files = read_machine(host), MallocFiles(host)
+    l3, spreads = L3Monitor(host, interval_s), SpreadEye()
     found: list[Inspection] = []
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=os.geteuid()):
         try:
             refuse_foreign(host, pid, uid=os.geteuid())
-            found.append(inspect_process(host, pid, machine, l3=l3, files=files))
+            found.append(inspect_process(host, pid, machine, l3=l3, files=files, spreads=spreads))
         except (ProcessGone, NotPermitted) as fault:
             faults.append(fault)
     if not found:

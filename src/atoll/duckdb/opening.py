@@ -13,6 +13,7 @@ import importlib
 import itertools
 import os
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Mapping
@@ -36,9 +37,16 @@ EXTENSION = Path(_duckdb.__file__).parent / "atoll.duckdb_extension"
 # What only we may say.
 _OURS = ("external_threads", "pin_threads")
 
+# How long closing a database may take: its workers end, and it may write a checkpoint.
+_CLOSING_S = 5.0
+
 _numbers = itertools.count(1)
 _opening = threading.Lock()  # of one database at a time: two may open the same one
 _schedulers: weakref.WeakValueDictionary[int, Scheduler] = weakref.WeakValueDictionary()
+
+
+class _StillOpen(EngineFailed):
+    """By connections that are not Atoll's, or that are just being closed."""
 
 
 class FallbackWarning(UserWarning):
@@ -78,9 +86,7 @@ def connect(
         fallback=fallback,
         read_only=read_only,
         # DuckDB's names know no case.
-        config={
-            name.lower(): value for name, value in {**(config or {}), **duckdb_config}.items()
-        },
+        config={name.lower(): value for name, value in {**(config or {}), **duckdb_config}.items()},
     )
 
 
@@ -111,7 +117,7 @@ def open_database(
         _check_extension(config)
         where = _places(places, None if slot is None else slot.cpus)
         with _opening:
-            return _open(
+            return _open_once_closed(
                 duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
             )
     except EngineFailed as fault:
@@ -124,6 +130,18 @@ def open_database(
             os.fspath(path), read_only=read_only, config=config
         )
         return plain
+
+
+def _open_once_closed(*arguments: Any) -> DuckDBPyConnection:
+    """`_open`; a database whose last connection is being closed, by another thread, is awaited."""
+    give_up_s = time.monotonic() + _CLOSING_S
+    while True:
+        try:
+            return _open(*arguments)
+        except _StillOpen:
+            if time.monotonic() > give_up_s:
+                raise
+        time.sleep(0.01)
 
 
 def _open(
@@ -189,7 +207,7 @@ def _known(connection: Any, path: str, policy: str) -> Scheduler:
     number = connection.execute("SELECT atoll_pool()").fetchone()[0]
     scheduler = _schedulers.get(number)
     if scheduler is None or not scheduler.in_use:
-        raise EngineFailed(
+        raise _StillOpen(
             f"{path} is still open by connections that are not Atoll's; close these first"
         )
     if scheduler.policy != policy:
@@ -310,6 +328,8 @@ def _end_all() -> None:
 
 
 def _leave_all() -> None:
+    global _opening
+    _opening = threading.Lock()  # another thread may have held it
     for scheduler in list(_schedulers.values()):
         scheduler.give_up()
 

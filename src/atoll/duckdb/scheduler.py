@@ -93,7 +93,7 @@ class Scheduler:
         return tuple(QueryRecord.model_validate(query) for query in self._pool.queries())
 
     def spreads(self) -> tuple[SpreadChange, ...]:
-        """Where they have sat since the database was opened."""
+        """Where they have sat since the database was opened; the latest 4096 changes."""
         return tuple(SpreadChange.model_validate(change) for change in self._pool.spreads())
 
     def profile(self) -> DuckDBProfile:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from atoll.errors import UsageError
+from atoll.errors import TopologyError, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import parse_stat, status_field
 from atoll.inspect.drift import Looks, find
@@ -26,6 +26,7 @@ from atoll.inspect.pagecache import look_at_page_cache
 from atoll.inspect.policy import parse_policy, process_policy
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.scene import Scene
+from atoll.inspect.spread import SpreadEye
 from atoll.inspect.surroundings import NO_CLUES, Clues, Machine, read_clues, weights
 from atoll.inspect.thread_look import look_at_threads
 from atoll.schema.deployment import ProcessId
@@ -35,6 +36,7 @@ from atoll.schema.inspection import (
     L3Look,
     MemoryLook,
     PageCacheLook,
+    SpreadLook,
     ThreadLook,
 )
 
@@ -65,12 +67,13 @@ def inspect_process(
     *,
     l3: L3Monitor | None = None,
     files: MallocFiles | None = None,
+    spreads: SpreadEye | None = None,
 ) -> Inspection:
     """Everything. Without an expectation it is what the process was given (see `as_given`).
 
-    `l3`, `files`: one of each for all processes of a run. Raises ProcessGone.
+    `l3`, `files`, `spreads`: one of each for all processes of a run. Raises ProcessGone.
     """
-    return _Look(host, pid, machine, files, l3).inspection(expectation, deep=True)
+    return _Look(host, pid, machine, files, l3, spreads).inspection(expectation, deep=True)
 
 
 class _Look:
@@ -83,6 +86,7 @@ class _Look:
         machine: Machine,
         files: MallocFiles | None = None,
         l3: L3Monitor | None = None,
+        spreads: SpreadEye | None = None,
     ) -> None:
         identity = host.identify(pid)
         if identity is None:
@@ -94,6 +98,7 @@ class _Look:
         self._machine = machine
         self._files = files
         self._l3 = l3 or L3Monitor(host, _INTERVAL_S)
+        self._spreads = spreads or SpreadEye()
         self._unknown: list[str] = []
 
     def inspection(self, expectation: Expectation | None, *, deep: bool) -> Inspection:
@@ -108,6 +113,7 @@ class _Look:
             expectation = self._as_given(threads, policy)
         looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
         l3 = self._try("L3", lambda: self._l3.look(pid), _NO_L3) if deep else ()
+        spread = self._spread(threads, expectation) if deep else None
         findings = self._findings(looks, expectation)
         self._still_there()
         return Inspection(
@@ -118,6 +124,7 @@ class _Look:
             expected=expectation.record(),
             memory_policy=policy,
             threads=tuple(threads),
+            spread=spread,
             memory=looks.memory and _cut(looks.memory, findings),
             page_cache=tuple(looks.page_cache),
             malloc=looks.malloc,
@@ -148,6 +155,13 @@ class _Look:
         malloc = self._try("malloc", lambda: look_at_malloc(host, eye, self._files), None)
         jvm = self._try("JVM", lambda: look_at_jvm(host, self._pid), None)
         return Looks(threads, policy, memory, page_cache, malloc, jvm)
+
+    def _spread(self, threads: Sequence[ThreadLook], expectation: Expectation) -> SpreadLook | None:
+        try:
+            return self._spreads.look(threads, expectation.cpus)
+        except TopologyError as fault:
+            self._unknown.append(f"spread: {fault}")
+            return None
 
     def _as_given(self, threads: Sequence[ThreadLook], policy: str) -> Expectation:
         stat = self._try(

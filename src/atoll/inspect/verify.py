@@ -18,6 +18,7 @@ from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_pro
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
+from atoll.inspect.spread import SpreadEye
 from atoll.inspect.surroundings import read_machine
 from atoll.schema.base import Record
 from atoll.schema.deployment import Deployment, ProcessRecord
@@ -64,7 +65,7 @@ def verify(
     except ProcessLookupError:
         raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
     machine = read_machine(host)
-    files, l3 = MallocFiles(host), L3Monitor(host, interval_s)
+    files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadEye()
     inspections = []
     for pid, process in sorted(attribute(host, deployment, process_table(host)).items()):
         expectation = planned(
@@ -72,7 +73,9 @@ def verify(
         )
         try:
             inspections.append(
-                inspect_process(host, pid, machine, expectation, l3=l3, files=files)
+                inspect_process(
+                    host, pid, machine, expectation, l3=l3, files=files, spreads=spreads
+                )
                 if deep
                 else glance_at_process(host, pid, machine, expectation)
             )
