@@ -200,7 +200,7 @@ perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for
 	$(BIN)/python -m perf
 
 .PHONY: perf-duckdb perf-exec perf-inspect perf-plan perf-probe perf-runtime
-perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (10 minutes)
+perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning

@@ -1,8 +1,10 @@
 """Who runs what when in `make perf-duckdb`, and what its figures come to. Pure.
 
 Both sides do the same work one right after the other, which makes a pair; only ratios within a pair
-are summarised, so that a slow minute of the machine slows both. The block is the unit: over a
-block's queries the geometric mean, over blocks the median with its interval (`atoll.stats`).
+are summarised, so that a slow minute of the machine slows both. Pairs of one life, which the same
+two processes ran, are alike: where a process's memory lies makes it faster for as long as it lives.
+So the life is the unit, however many pairs it has: within a life the geometric mean, over lives the
+median with its interval (`atoll.stats`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class Figures:
 class Pair:
     """What the same work took on both sides."""
 
+    life: int  # of both processes
     block: int
     work: str
     ours_first: bool
@@ -56,21 +59,12 @@ def permutations(number: int, streams: int, queries: Sequence[str]) -> list[list
     return [chance.sample(queries, len(queries)) for _ in range(streams)]
 
 
-def over_pairs(pairs: Iterable[Pair], measure: Measure) -> Interval:
-    """Ours over the peer's, of one piece of work."""
-    return _interval([pair.ratio(measure) for pair in pairs])
-
-
-def over_blocks(pairs: Sequence[Pair], measure: Measure) -> Interval:
-    """Ours over the peer's, the geometric mean over all work of a block."""
+def over_lives(pairs: Iterable[Pair], measure: Measure) -> Interval:
+    """Ours over the peer's. Raises ValueError for fewer than five lives."""
     ratios: dict[int, list[float]] = {}
     for pair in pairs:
-        ratios.setdefault(pair.block, []).append(pair.ratio(measure))
-    return _interval([geometric_mean(block) for block in ratios.values()])
-
-
-def _interval(ratios: Sequence[float]) -> Interval:
-    estimate = median_estimate(ratios)
+        ratios.setdefault(pair.life, []).append(pair.ratio(measure))
+    estimate = median_estimate([geometric_mean(life) for life in ratios.values()])
     if estimate.interval is None:
-        raise ValueError(f"{len(ratios)} blocks are too few for an interval")
+        raise ValueError(f"{len(ratios)} lives are too few for an interval")
     return Interval(estimate.value, estimate.interval.low, estimate.interval.high)

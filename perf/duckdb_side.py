@@ -29,6 +29,7 @@ from perf.harness import WrongAnswer
 
 SETTLE_S = 0.005  # after an answer; workers that found nothing sleep by then
 TIMEOUT_S = 300.0  # for an answer; a round of streams at scale factor 1 takes 25 s on one CPU
+END_S = 30.0  # for a process that has hung up, until its exit status is there
 Open = Callable[[Path, int], duckdb.DuckDBPyConnection]  # database, threads
 _MIGRATIONS = re.compile(r"^se\.nr_migrations\s*:\s*(\d+)", re.MULTILINE)
 
@@ -106,7 +107,7 @@ class Side:
                 raise WrongAnswer(f"{self.name}: no answer to {what} within {TIMEOUT_S:g} s")
             done, answer = self._pipe.recv()
         except (EOFError, OSError) as fault:
-            self._process.join(1)
+            self._process.join(END_S)
             raise WrongAnswer(
                 f"{self.name}: its process ended with {self._process.exitcode} ({fault!r})"
             ) from None

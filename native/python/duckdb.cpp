@@ -31,7 +31,9 @@ MethodKind kind_of(const std::string& name) {
   if (name == "query") return MethodKind::query;
   if (name == "fetch") return MethodKind::fetch;
   if (name == "relation") return MethodKind::relation;
+  if (name == "execute") return MethodKind::execute;
   if (name == "next") return MethodKind::next;
+  if (name == "row") return MethodKind::row;
   return MethodKind::other;
 }
 
@@ -168,8 +170,9 @@ NB_MODULE(_duckdb, module) {
       .def("queries", &queries)
       .def_prop_ro("queries_left_out", &Pool::queries_left_out)
       .def("spreads", &spreads)
-      .def("runtime_profile",
-           [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); });
+      .def(
+          "runtime_profile",
+          [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); }, Free());
 
   module.def("make_subclass", &make_subclass);
 }

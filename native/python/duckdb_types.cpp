@@ -108,9 +108,15 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject
       if (text.empty()) text = text_of(self.name);
       break;
     case MethodKind::fetch: kind = Pool::Call::Kind::fetch; break;
+    case MethodKind::execute:
     case MethodKind::next:
+    case MethodKind::row:
     case MethodKind::relation:
-      if (self.kind == MethodKind::next && self.pool->has_query(owner)) {
+      if (self.kind != MethodKind::execute && self.pool->has_query(owner)) {
+        // A row costs less than binding the thread does (methods.py).
+        if (self.kind == MethodKind::row) {
+          return PyObject_Vectorcall(self.original, args, flags, keywords);
+        }
         kind = Pool::Call::Kind::fetch;
       } else {
         kind = Pool::Call::Kind::query;
@@ -134,6 +140,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject
     }
     const WithoutGil others_may_run;
     running.reset();
+    if (self.kind == MethodKind::relation) self.pool->forget(owner);  // its query is over
   } catch (const std::exception& fault) {
     Py_XDECREF(result);
     PyErr_SetString(PyExc_RuntimeError, fault.what());
@@ -241,9 +248,9 @@ PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts&
   self.vectorcall = call;
   self.kind = wanted.kind;
   self.original = original;
-  self.name = PyUnicode_FromString(wanted.name.c_str());
   self.sql_query = PyObject_GetAttrString(base, "sql_query");
   PyErr_Clear();  // connections have none
+  self.name = PyUnicode_FromString(wanted.name.c_str());
   self.pool = parts.pool;
   self.pool_object = Py_NewRef(parts.pool_object);
   self.relation = Py_NewRef(parts.relation);

@@ -17,8 +17,10 @@ class Pool;
 enum class MethodKind {
   query,     // runs the text that is its first argument, unless it gives a relation
   fetch,     // goes on with the connection's query
-  relation,  // runs the relation
-  next,      // runs the relation, or goes on with it
+  execute,   // runs the relation; its result is fetched later
+  next,      // goes on with the relation's result, or runs it
+  row,       // the same, by the row
+  relation,  // the same, to the end
   other,     // may run something that is no query of its own
 };
 

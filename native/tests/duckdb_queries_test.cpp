@@ -11,8 +11,9 @@ using atl::duckdb::cut;
 using atl::duckdb::Queries;
 using atl::duckdb::Reading;
 
-Reading at(double now_s, double workers_cpu_s, double caller_cpu_s) {
+Reading at(double now_s, double workers_cpu_s, double caller_cpu_s, int thread = 1) {
   Reading reading;
+  reading.thread = thread;
   reading.now_s = now_s;
   reading.workers_cpu_s = workers_cpu_s;
   reading.caller_cpu_s = caller_cpu_s;
@@ -106,6 +107,53 @@ TEST(DuckDBQueries, AMoveIsNoted) {
   queries.moved();
   queries.pause(1, at(1, 0, 0), false);
   EXPECT_FALSE(queries.take(1)->one_spread);
+}
+
+TEST(DuckDBQueries, AMoveAfterTheLastCallIsNone) {
+  Queries queries;
+  queries.moved();
+  queries.begin(1, "a", at(0, 0, 0));
+  queries.pause(1, at(1, 0, 0), false);
+  queries.moved();  // for another connection's query
+  EXPECT_TRUE(queries.find(1)->one_spread);
+  queries.resume(1, at(2, 0, 0));
+  queries.pause(1, at(3, 0, 0), false);
+  EXPECT_FALSE(queries.take(1)->one_spread);
+}
+
+TEST(DuckDBQueries, ThreadsThatShareAnOwnerEndTheirOwnCalls) {
+  constexpr int kOne = 1, kOther = 2;
+  Queries queries;
+  queries.begin(1, "a", at(0, 0, 5, kOne));
+  EXPECT_FALSE(queries.take(1));
+  queries.begin(1, "b", at(1, 0, 0, kOther));
+  EXPECT_EQ(queries.running(), 1);
+  ASSERT_EQ(queries.ended().size(), 1U);
+  EXPECT_EQ(queries.ended()[0].sql, "a");
+  EXPECT_FALSE(queries.ended()[0].alone);
+
+  EXPECT_EQ(queries.pause(1, at(2, 0, 9, kOne), true), nullptr) << "b's call is the other thread's";
+  EXPECT_EQ(queries.running(), 1);
+  ASSERT_NE(queries.pause(1, at(3, 0, 1, kOther), false), nullptr);
+  EXPECT_EQ(queries.running(), 0);
+  const auto query = queries.take(1);
+  ASSERT_TRUE(query);
+  EXPECT_EQ(query->record.sql, "b");
+  EXPECT_DOUBLE_EQ(query->record.wall_s, 2);
+  EXPECT_DOUBLE_EQ(query->record.caller_cpu_s, 1);  // not the clock of the first thread
+  EXPECT_FALSE(query->record.alone);
+  EXPECT_FALSE(query->record.failed);
+}
+
+TEST(DuckDBQueries, OneThatWasNotTakenIsKeptAsFarAsItIs) {
+  Queries queries;
+  queries.begin(1, "a", at(0, 0, 0));
+  queries.pause(1, at(1, 0, 0), false);
+  EXPECT_TRUE(queries.begin(1, "b", at(2, 0, 0)).record.alone);
+  ASSERT_EQ(queries.ended().size(), 1U);
+  EXPECT_DOUBLE_EQ(queries.ended()[0].wall_s, 1);
+  EXPECT_TRUE(queries.ended()[0].alone);
+  EXPECT_EQ(queries.running(), 1);
 }
 
 TEST(DuckDBQueries, TextsAreCutBetweenCharacters) {

@@ -1,9 +1,12 @@
 // Workers lent to an engine: seated, moved, not bound, looked after; they run no tasks of ours.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -16,6 +19,22 @@
 #include "affinity.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "runtime_parts.hpp"
+
+namespace {
+
+std::atomic<int> threads_left{-1};  // that may be started; below 0: any number
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*main)(void*), void* argument) {
+  static const auto create =
+      reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (threads_left == 0) return EAGAIN;
+  if (threads_left > 0) --threads_left;
+  return create(thread, attributes, main, argument);
+}
 
 namespace {
 
@@ -184,6 +203,13 @@ TEST_F(Lent, ThoseWhoseWorkIsOverStayUntilTheEnd) {
   for (const auto& [worker, thread] : engine_.threads) {
     EXPECT_EQ(access(("/proc/self/task/" + std::to_string(thread)).c_str(), F_OK), 0) << worker;
   }
+}
+
+TEST_F(Lent, WhereTheLastThreadCannotBeHadNobodyIsLetIn) {
+  threads_left = 4;  // the workers, not the governor
+  EXPECT_THROW(start(), atl::RuntimeFault);
+  threads_left = -1;
+  EXPECT_TRUE(engine_.threads.empty());
 }
 
 TEST_F(Lent, TheyRunNoTasks) {

@@ -1,4 +1,4 @@
-"""The pool of DuckDB's workers, in C++ (native/python/duckdb.cpp). `atoll.duckdb` is its one user."""
+"""The pool of DuckDB's workers, in C++ (native/python/duckdb.cpp), for `atoll.duckdb` alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 class Places:
-    """Cores and chiplets that workers may sit on. RuntimeError: one line that says what is wrong."""
+    """Cores and chiplets that workers may sit on. RuntimeError: one line, what is wrong."""
 
     @staticmethod
     def live(cpus: Sequence[int] | None) -> Places: ...

@@ -70,6 +70,19 @@ del con, holder
 gc.collect()
 settle()
 """,
+    "an id that comes again": """
+other, cursor = open(), con.cursor()
+number = id(cursor)
+del cursor
+cursors = [other.cursor()]
+while id(cursors[-1]) != number and len(cursors) < 1000:
+    cursors.append(other.cursor())
+con.close()
+del other, cursors[:-1]
+assert workers() and con.atoll.in_use
+cursors.clear()
+settle()
+""",
     "cursor first": """
 cursor = con.cursor()
 cursor.close()
@@ -201,7 +214,8 @@ threading.Thread(target=lambda: (time.sleep(0.3), con.execute("from t").fetchall
     "fork": """
 child = os.fork()
 if child == 0:
-    calls = [lambda: con.execute("from t"), con.cursor, con.close, lambda: con.sql("from t")]
+    calls = [lambda: con.execute("from t"), con.cursor, con.close, lambda: con.sql("from t"), open]
+    calls += [lambda: con.atoll.policy, con.atoll.queries]
     for call in calls:
         try:
             call()

@@ -297,6 +297,27 @@ def test_records_of_relations(con: duckdb.DuckDBPyConnection) -> None:
     assert record.sql.endswith("WHERE (i > 6)")
 
 
+def test_relations_are_bound_for_their_first_row_alone(con: duckdb.DuckDBPyConnection) -> None:
+    relation = con.sql("select range i from range(100000)")
+    assert relation.fetchone() == (0,)
+    (first,) = scheduler(con).queries()
+    for row in range(1, 10000):
+        assert relation.fetchone() == (row,)
+    assert scheduler(con).queries() == (first,)
+    assert len(relation.fetchall()) == 90000  # goes on with it
+    (record,) = scheduler(con).queries()
+    assert record.wall_s > first.wall_s
+    # It was read to its end, so this runs it again.
+    assert relation.fetchone() == (0,) and len(scheduler(con).queries()) == 2
+
+
+def test_a_relation_that_was_executed_is_one_query(con: duckdb.DuckDBPyConnection) -> None:
+    relation = con.sql("select range i from range(10)")
+    relation.execute()
+    assert len(relation.fetchall()) == 10
+    assert len(scheduler(con).queries()) == 1
+
+
 def test_long_texts_are_cut_between_characters(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("select '" + "é" * 300 + "'").fetchall()
     assert scheduler(con).queries()[-1].sql == "select '" + "é" * 96

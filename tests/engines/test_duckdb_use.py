@@ -157,6 +157,21 @@ def test_named_in_memory_databases_are_shared() -> None:
             connect(":memory:shared", policy="local")
 
 
+def test_macros_of_a_database_are_not_taken_for_ours(tmp_path: Path) -> None:
+    path = str(tmp_path / "data.duckdb")
+    with duckdb.connect(path) as plain:
+        plain.execute("create macro atoll_pool() as -1")
+        plain.execute("create macro sum(x) as 77777")
+        plain.execute(
+            "create macro duckdb_memory() as table select 'X' tag, error('run') memory_usage_bytes"
+        )
+    with connect(path) as con, connect(path) as again:
+        assert scheduler(again) is scheduler(con)
+        con.execute("select i % 5000 k, count(*) from range(100000) t(i) group by k").fetchall()
+        found = scheduler(con).queries()[-1].working_set_bytes
+        assert found is not None and found != 77777
+
+
 def test_one_file_with_and_without_atoll(tmp_path: Path) -> None:
     path = str(tmp_path / "data.duckdb")
     with duckdb.connect(path), pytest.raises(duckdb.ConnectionException, match="configuration"):

@@ -80,6 +80,15 @@ def test_the_summary_is_of_the_measured_passes() -> None:
     )
 
 
+def test_a_change_at_the_very_end_lies_within_the_pass() -> None:
+    at_the_end = scheduler_state((0.0, 1), (10.0, 2))
+    (course,) = courses([ran(0, ATOLL.label, at_the_end), done(0, 0.999)])
+    assert [(one.begin_s, one.end_s) for one in course.spells][1] == (0.999, 0.999)
+    assert spread_summary([course]) == SpreadSummary(
+        chiplets=2, lowest=1, highest=2, mean=1.0, changes=1
+    )
+
+
 def test_servers_count_by_their_time() -> None:
     eight = scheduler_state((0.0, 8), chiplets=8)
     found = courses([ran(0, ATOLL.label, STATE), ran(0, ATOLL.label, eight, 1), done(0)])

@@ -88,6 +88,12 @@ def test_refusals(
     _assert_refused_or_plain(said, {})
 
 
+@pytest.mark.parametrize("off", ["no", "N", "f", "FALSE", "0", 0, None, "off"])
+def test_every_word_for_off_forbids_the_extension(off: object) -> None:
+    with pytest.raises(EngineFailed, match="forbids Atoll's extension"):
+        atoll.duckdb.connect(config={"Allow_Unsigned_Extensions": off})
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -203,12 +209,16 @@ class _Pool:
     def __init__(self) -> None:
         self.stops: list[str] = []
         self.forgotten: list[int] = []
+        self.roles: list[str] = []  # of a thread, each time that it is asked
 
     def stop(self) -> None:
         self.stops.append("stop")
 
     def forget(self, owner: int) -> None:
         self.forgotten.append(owner)
+
+    def threads(self) -> list[dict[str, object]]:
+        return [{"role": self.roles.pop() if self.roles else "worker"}]
 
 
 class _Connection:
@@ -236,7 +246,7 @@ def test_workers_end_with_the_last_connection(bookkeeping: tuple[Scheduler, _Poo
     scheduler.closed(one)
     del other
     assert pool.stops == ["stop"] and not scheduler.in_use
-    assert len(pool.forgotten) == 2
+    assert len(set(pool.forgotten)) == 2
 
 
 def test_closing_closes_cursors_of_cursors(bookkeeping: tuple[Scheduler, _Pool]) -> None:
@@ -245,6 +255,7 @@ def test_closing_closes_cursors_of_cursors(bookkeeping: tuple[Scheduler, _Pool])
     cursor = scheduler.take(_Connection(), one)
     deeper = scheduler.take(_Connection(), cursor)
     alone = scheduler.take(_Connection())
+    pool.forgotten.clear()
     scheduler.closed(one)
     assert sorted(pool.forgotten) == sorted(map(id, (one, cursor, deeper)))
     assert pool.stops == []
@@ -271,11 +282,103 @@ def test_a_relation_keeps_workers_unless_its_connection_was_closed(
     assert pool.stops == ["stop", "stop"]
 
 
+def test_the_end_interrupts_who_still_calls(bookkeeping: tuple[Scheduler, _Pool]) -> None:
+    interrupted = []
+
+    class Caller(_Ours):
+        def interrupt(self) -> None:
+            interrupted.append(self)
+            raise ValueError("closed by now")
+
+    scheduler, pool = bookkeeping
+    scheduler.connections = Caller
+    callers = [scheduler.take(_Connection()) for _ in range(2)]
+    pool.roles = ["caller", "caller"]
+    scheduler.end()
+    assert interrupted == callers * 2
+    assert pool.stops == ["stop"]
+
+
+def _with_id(number: int) -> _Connection:
+    """One that has an id that was another's."""
+    others = []
+    for _ in range(10000):
+        found = _Connection()
+        if id(found) == number:
+            return found
+        others.append(found)
+    pytest.skip("this Python gave the id to nothing")
+
+
+def test_an_id_that_comes_again_is_not_who_had_it(bookkeeping: tuple[Scheduler, _Pool]) -> None:
+    scheduler, pool = bookkeeping
+    one, other = scheduler.take(_Connection()), scheduler.take(_Connection())
+    cursor = scheduler.take(_Connection(), one)
+    number = id(cursor)
+    del cursor
+    cursor = scheduler.take(_with_id(number), other)
+    scheduler.closed(one)  # closes its cursor, which is no more
+    del other
+    assert scheduler.in_use and pool.stops == []
+
+    relation = _Connection()
+    scheduler.add_relation(relation, cursor)
+    keeps = scheduler.take(_Connection())
+    number = id(cursor)
+    del cursor
+    scheduler.closed(scheduler.take(_with_id(number), keeps))
+    del keeps
+    assert pool.stops == []
+    del relation
+    assert pool.stops == ["stop"]
+
+
+def test_queries_of_who_had_an_id_before_are_over(bookkeeping: tuple[Scheduler, _Pool]) -> None:
+    """A closed connection may be called in vain, and nobody tells of its end."""
+    scheduler, pool = bookkeeping
+    con, relation = scheduler.take(_Connection()), _Connection()
+    scheduler.add_relation(relation, con)
+    assert pool.forgotten == [id(con), id(relation)]
+
+
+def test_nobody_joins_a_database_that_is_being_closed(
+    bookkeeping: tuple[Scheduler, _Pool],
+) -> None:
+    scheduler, pool = bookkeeping
+    one, other = scheduler.take(_Connection()), _Connection()
+    assert scheduler.join(other)
+    assert type(other) is _Ours
+    scheduler.closed(one)
+    scheduler.closed(other)
+    late = _Connection()
+    assert not scheduler.join(late)
+    assert type(late) is _Connection
+    assert pool.stops == ["stop"] and not scheduler.in_use
+
+
+def test_nothing_is_asked_of_the_pool_of_another_process(
+    bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, _ = bookkeeping
+    own = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: own + 1)
+    asked: list[Callable[[], object]] = [
+        *(lambda: scheduler.policy, lambda: scheduler.spread, lambda: scheduler.chiplets),
+        *(scheduler.threads, scheduler.queries, scheduler.spreads, scheduler.profile),
+        *(lambda: setattr(scheduler, "policy", "local"), lambda: scheduler.set_spread(2)),
+    ]
+    for ask in asked:  # the pool here has nothing that could be asked, either
+        with pytest.raises(EngineFailed, match=r"before a fork\(\)"):
+            ask()
+    assert "fork" in repr(scheduler)
+
+
 def test_another_process_is_refused(
     bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler, pool = bookkeeping
     con = scheduler.take(_Connection())
+    pool.forgotten.clear()
     own = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: own + 1)
     with pytest.raises(EngineFailed, match=r"before a fork\(\): open the database anew"):

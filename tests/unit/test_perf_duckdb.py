@@ -12,7 +12,7 @@ import pytest
 from atoll.engines.base import Column, QueryResult
 from atoll.suites.base import Answer
 from perf.duckdb import Judge
-from perf.duckdb_pairs import Figures, Pair, over_blocks, over_pairs, permutations, turns
+from perf.duckdb_pairs import Figures, Pair, over_lives, permutations, turns
 from perf.duckdb_side import Run, Side, plain
 from perf.harness import WrongAnswer
 
@@ -21,8 +21,9 @@ TEXTS = {"count": "select count(*) from t", "sum": "select sum(i) from t", "bad"
 ROWS = 300_000
 
 
-def a_pair(block: int, work: str, cpu_ratio: float, wall_ratio: float = 1.0) -> Pair:
-    return Pair(block, work, True, Figures(wall_ratio, 0.1 * cpu_ratio, 7), Figures(1.0, 0.1, 5))
+def a_pair(life: int, work: str, cpu_ratio: float, wall_ratio: float = 1.0) -> Pair:
+    ours, peer = Figures(wall_ratio, 0.1 * cpu_ratio, 7), Figures(1.0, 0.1, 5)
+    return Pair(life, 0, work, True, ours, peer)
 
 
 def test_a_block_has_every_query_once_and_either_side_goes_first_in_half_of_them() -> None:
@@ -48,25 +49,30 @@ def test_each_stream_runs_all_queries_in_an_order_of_its_own() -> None:
     assert permutations(1, 8, QUERIES) != streams
 
 
-def test_a_query_is_the_median_of_its_ratios() -> None:
-    found = over_pairs([a_pair(block, "q1", 1.0 + block / 10) for block in range(5)], "cpu_s")
+def test_a_figure_is_the_median_over_lives() -> None:
+    found = over_lives([a_pair(life, "q1", 1.0 + life / 10) for life in range(5)], "cpu_s")
     assert (found.value, found.low, found.high) == pytest.approx((1.2, 1.0, 1.4))
 
 
-def test_a_block_is_the_geometric_mean_over_its_queries() -> None:
+def test_more_pairs_in_a_life_make_no_interval_narrower() -> None:
+    once = [a_pair(life, "q1", 1.0 + life / 10) for life in range(5)]
+    assert over_lives(once * 20, "cpu_s") == over_lives(once, "cpu_s")
+
+
+def test_a_life_is_the_geometric_mean_over_its_pairs() -> None:
     pairs = [
-        a_pair(block, query, ratio, wall_ratio=2.0)
-        for block in range(6)
+        a_pair(life, query, ratio, wall_ratio=2.0)
+        for life in range(6)
         for query, ratio in (("q1", 2.0), ("q2", 8.0))
     ]
-    cpu, wall = over_blocks(pairs, "cpu_s"), over_blocks(pairs, "wall_s")
+    cpu, wall = over_lives(pairs, "cpu_s"), over_lives(pairs, "wall_s")
     assert (cpu.value, cpu.low, cpu.high) == pytest.approx((4.0, 4.0, 4.0))
     assert (wall.value, wall.low, wall.high) == pytest.approx((2.0, 2.0, 2.0))
 
 
-def test_too_few_blocks_are_refused() -> None:
-    with pytest.raises(ValueError, match="4 blocks are too few"):
-        over_blocks([a_pair(block, "q1", 1.0) for block in range(4)], "cpu_s")
+def test_too_few_lives_are_refused() -> None:
+    with pytest.raises(ValueError, match="4 lives are too few"):
+        over_lives([a_pair(life, "q1", 1.0) for life in range(4)], "cpu_s")
 
 
 def a_run(*answers: tuple[str, int]) -> Run:

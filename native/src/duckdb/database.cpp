@@ -14,9 +14,11 @@ namespace atl::duckdb {
 namespace {
 
 // Tables and indexes that stay cached, and what has nothing to do with a query's own data. No IN:
-// it would build a hash table of 2 MiB.
+// it would build a hash table of 2 MiB. In full names, or a macro that the user's database has
+// under one of them would be run.
 constexpr const char* kWorkingSet =
-    "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory() WHERE "
+    "SELECT coalesce(system.main.sum(memory_usage_bytes), 0)::BIGINT "
+    "FROM system.main.duckdb_memory() WHERE "
     "tag <> 'BASE_TABLE' AND tag <> 'METADATA' AND tag <> 'IN_MEMORY_TABLE' AND "
     "tag <> 'ART_INDEX' AND tag <> 'EXTENSION' AND tag <> 'OBJECT_CACHE' AND "
     "tag <> 'EXTERNAL_FILE_CACHE' AND tag <> 'TRANSACTION'";
@@ -101,12 +103,11 @@ bool DatabaseHandle::register_number() {
     std::int64_t number;
     decltype(Capi::data_chunk_get_size) size;
     decltype(Capi::vector_get_data) data;
-    decltype(Capi::scalar_function_get_extra_info) extra;
   };
   // DuckDB gives the callback only what has to be asked with its own functions.
   static decltype(Capi::scalar_function_get_extra_info) get_extra;
   get_extra = api_.scalar_function_get_extra_info;
-  auto* const extra = new Extra{number_, api_.data_chunk_get_size, api_.vector_get_data, get_extra};
+  auto* const extra = new Extra{number_, api_.data_chunk_get_size, api_.vector_get_data};
   api_.scalar_function_set_extra_info(function, extra,
                                       [](void* made) { delete static_cast<Extra*>(made); });
   api_.scalar_function_set_function(

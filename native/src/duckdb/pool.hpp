@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,7 +63,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   // Ends the workers and gives the database back; calls of connections that are still open then go
-  // on without workers. The second time it does nothing. Waits for tasks that run.
+  // on without workers. Returns when that is done, also the second time; but a worker, which cannot
+  // wait for itself, returns at once. In a child of fork() it does nothing.
   void stop();
   // In a child of fork(): leaves everything as it is, for ever.
   void give_up() { static_cast<void>(new std::shared_ptr<Inside>(std::move(inside_))); }
@@ -153,9 +155,12 @@ class Pool {
   std::deque<SpreadChange> spreads_;  // the latest
   int calls_ = 0;                     // inside DuckDB now
 
+  std::mutex setting_;  // one at a time sets the policy or the spread; taken before any other
+
   mutable std::mutex holding_;      // of what follows
   std::shared_ptr<Inside> inside_;  // null: stopped
   Profile last_profile_;            // of the runtime, when it was stopped
+  std::shared_future<void> ended_;  // the workers have, and the database is given back
 };
 
 }  // namespace atl::duckdb

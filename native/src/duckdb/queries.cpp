@@ -57,6 +57,7 @@ Queries::Open& Queries::begin(Owner owner, std::string key, const Reading& at) {
   query.record.started_s = at.now_s;
   query.key = std::move(key);
   query.first = at;
+  query.moves = moves_;
   start(query, at);
   return query;
 }
@@ -82,6 +83,7 @@ Queries::Open* Queries::pause(Owner owner, const Reading& at, bool failed) {
   query->running = false;
   --running_;
   query->last = at;
+  query->one_spread = query->moves == moves_;
   QueryRecord& record = query->record;
   const double caller_s = std::max(0.0, at.caller_cpu_s - query->call.caller_cpu_s);
   record.wall_s += std::max(0.0, at.now_s - query->call.now_s);
@@ -120,10 +122,6 @@ Queries::Open* Queries::alone() {
     if (query.running) return &query;
   }
   return nullptr;
-}
-
-void Queries::moved() {
-  for (auto& [_, query] : open_) query.one_spread = false;
 }
 
 std::vector<QueryRecord> Queries::open() const {

@@ -47,11 +47,12 @@ class Queries {
   struct Open {
     Owner owner = 0;
     QueryRecord record;
-    std::string key;         // the whole text
-    Reading first, last;     // at its first call's begin, at its latest call's end
-    Reading call;            // at the begin of the call that runs
-    bool running = false;    // a call runs now
-    bool one_spread = true;  // the workers have not moved since it began
+    std::string key;          // the whole text
+    Reading first, last;      // at its first call's begin, at its latest call's end
+    Reading call;             // at the begin of the call that runs
+    bool running = false;     // a call runs now
+    std::uint64_t moves = 0;  // of the workers, when it began
+    bool one_spread = true;   // they have not moved from then to its latest call's end
   };
 
   explicit Queries(std::size_t kept = 4096) : kept_(kept) {}
@@ -72,7 +73,7 @@ class Queries {
   int running() const { return running_; }
   // The one query that runs; null: none does, or several.
   Open* alone();
-  void moved();  // the workers sit elsewhere
+  void moved() { ++moves_; }  // the workers sit elsewhere
 
   const std::deque<QueryRecord>& ended() const { return ended_; }
   std::uint64_t left_out() const { return left_out_; }
@@ -86,6 +87,7 @@ class Queries {
   std::map<Owner, Open> open_;
   std::deque<QueryRecord> ended_;
   std::uint64_t left_out_ = 0;
+  std::uint64_t moves_ = 0;
   int running_ = 0;
 };
 

@@ -110,6 +110,7 @@ Decision Steering::begin(std::string_view key, int now, const Bounds& bounds) {
   if (auto decision = given(now, bounds)) return *std::move(decision);
   Known& text = known(key);
   text.asked_during = false;
+  if (text.runs_nothing) return {within(now, bounds), "makes a relation: stays"};
   if (text.bounds != bounds) begin_anew(text, bounds);
   return text.wanted;
 }
@@ -118,8 +119,14 @@ bool Steering::wants_working_set(std::string_view key) const {
   const auto found = known_.find(key_of(key));
   if (found == known_.end()) return true;
   const Known& text = *found->second;
+  if (text.runs_nothing) return false;
   return text.runs % kLooksApart == 0 || std::has_single_bit(text.runs) ||
          text.working_set.in_doubt();
+}
+
+void Steering::ran_nothing(std::string_view key) {
+  Known& text = known(key);
+  text.runs_nothing = text.runs == 0;
 }
 
 Decision Steering::during(std::string_view key, const Sample& sample) {
@@ -140,6 +147,7 @@ Decision Steering::during(std::string_view key, const Sample& sample) {
 void Steering::end(std::string_view key, int spread, const Run& run, const Bounds& bounds) {
   Known& text = known(key);
   ++text.runs;
+  text.runs_nothing = false;
   if (run.working_set_bytes) text.working_set.add(*run.working_set_bytes, run.comparable);
   if (text.runs == 1 || text.bounds != bounds ||
       other_size(text.begun_with, text.working_set.bytes(), bounds.chiplet_l3_bytes)) {

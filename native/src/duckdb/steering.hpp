@@ -98,6 +98,9 @@ class Steering {
   // Whether its working set should be looked at while it runs, as looking costs time: at runs 0, 1,
   // 2, 4, 8, ... and at least every 64th, and after a look that saw much less than was known.
   bool wants_working_set(std::string_view key) const;
+  // What began ran nothing: it made a relation, which runs under a text of its own. Unless the text
+  // has run, workers stay where they are for it from now on.
+  void ran_nothing(std::string_view key);
   // One interval of a query that runs alone. What it should be at: as `begin` said, until fills by
   // source say otherwise. A run with such intervals teaches nothing more at its end but the working
   // set.
@@ -117,6 +120,7 @@ class Steering {
     std::vector<int> rungs = {};  // the spreads compared from run to run, ascending
     std::uint64_t runs = 0;
     bool asked_during = false;  // the run now under way
+    bool runs_nothing = false;  // as far as is known
   };
   using Order = std::list<Known>;
 

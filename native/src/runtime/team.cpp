@@ -118,8 +118,9 @@ Team::Team(const RuntimeOptions& options)
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
-    opened_.count_down();
+    // The last thread: workers that were let in before it could no longer be told to end.
     governor_ = std::make_unique<Governor>(*this, options);
+    opened_.count_down();
   } catch (...) {
     const std::size_t started = threads_.size();
     // Those that run wait for the others to sit; they shall see the end instead.

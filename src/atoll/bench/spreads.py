@@ -70,8 +70,9 @@ def spread_summary(mine: Sequence[Course]) -> SpreadSummary | None:
 def _course(ran: SchedulerRan, pass_s: float) -> Course:
     state = ran.state
     began = state.seconds - pass_s
-    # What it started with counts from the opening on, which came an instant before.
-    times = [-began, *(change.t_s - began for change in state.spreads[1:]), pass_s]
+    # What it started with counts from the opening on, which came an instant before. Rounded, a
+    # change at the very end would lie behind it.
+    times = [-began, *(min(one.t_s - began, pass_s) for one in state.spreads[1:]), pass_s]
     return Course(
         label=ran.label,
         block=ran.block,

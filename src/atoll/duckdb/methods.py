@@ -5,7 +5,7 @@ unwrapped: it builds values, reads properties, or must not wait (`interrupt`).
 
 `fetchone` of a connection is left alone on purpose: it costs 0.4 us a row, less than binding the
 thread does. Where a row is the first of a new chunk its caller works unbound, beside workers that
-are bound.
+are bound. Of a relation the first row runs the query, bound; those after it are as a connection's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 _CONNECTION = {
-    "query": ("execute", "executemany", "sql", "query", "from_query"),
+    "query": ("execute", "executemany", "sql", "query"),
     "fetch": (
         *("arrow", "df", "fetch_arrow_table", "fetch_df", "fetch_df_chunk", "fetch_record_batch"),
         *("fetchall", "fetchdf", "fetchmany", "fetchnumpy", "pl", "tf", "to_arrow_reader"),
@@ -21,22 +21,24 @@ _CONNECTION = {
     ),
     "other": (
         *("append", "begin", "checkpoint", "commit", "from_arrow", "from_csv_auto", "from_df"),
-        *("from_parquet", "read_csv", "read_json", "read_parquet", "rollback", "table"),
-        *("table_function", "values", "view"),
+        *("from_parquet", "from_query", "read_csv", "read_json", "read_parquet", "rollback"),
+        *("table", "table_function", "values", "view"),
     ),
 }
 
 # All others of a relation give relations or run one of those.
 _RELATION = {
     "relation": (
-        *("arrow", "create", "df", "execute", "fetch_arrow_reader", "fetch_arrow_table"),
+        *("arrow", "create", "df", "fetch_arrow_reader", "fetch_arrow_table"),
         *("fetch_record_batch", "fetchall", "fetchdf", "fetchnumpy", "insert_into", "pl", "show"),
         *("tf", "to_arrow_reader", "to_arrow_table", "to_csv", "to_df", "to_parquet", "to_table"),
         *("torch", "write_csv", "write_parquet", "__repr__", "__str__", "__arrow_c_stream__"),
         "__len__",
     ),
     "other": ("__getattr__", "__getitem__"),
-    "next": ("fetch_df_chunk", "fetchmany", "fetchone"),
+    "execute": ("execute",),
+    "next": ("fetch_df_chunk", "fetchmany"),
+    "row": ("fetchone",),
 }
 _NOT_OF_A_RELATION = {"alias", "close", "set_alias", "sql_query"}
 

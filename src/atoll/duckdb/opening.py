@@ -37,6 +37,9 @@ EXTENSION = Path(_duckdb.__file__).parent / "atoll.duckdb_extension"
 # What only we may say.
 _OURS = ("external_threads", "pin_threads")
 
+# As DuckDB reads a setting.
+_TRUE = ("true", "t", "yes", "y", "1")
+
 # How long closing a database may take: its workers end, and it may write a checkpoint.
 _CLOSING_S = 5.0
 
@@ -109,17 +112,16 @@ def open_database(
     slot = None if plan is None else _read_plan(plan).slots[0]
     threads = config.pop("threads", config.pop("worker_threads", None))
     count = _workers(workers, threads, None if slot is None else slot.threads)
-    if slot is not None:
+    if slot is not None and "max_memory" not in config:  # another word for it
         config.setdefault("memory_limit", f"{slot.heap_bytes}B")
     duckdb = _duckdb_module()
     try:
         _check_version(duckdb.__version__)
         _check_extension(config)
         where = _places(places, None if slot is None else slot.cpus)
-        with _opening:
-            return _open_once_closed(
-                duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
-            )
+        return _open_once_closed(
+            duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
+        )
     except EngineFailed as fault:
         if not fallback:
             raise
@@ -137,7 +139,8 @@ def _open_once_closed(*arguments: Any) -> DuckDBPyConnection:
     give_up_s = time.monotonic() + _CLOSING_S
     while True:
         try:
-            return _open(*arguments)
+            with _opening:
+                return _open(*arguments)
         except _StillOpen:
             if time.monotonic() > give_up_s:
                 raise
@@ -167,7 +170,7 @@ def _open(
         handle = _duckdb.DatabaseHandle(number)
         _load(duckdb, connection, handle)
         if handle.arrived:
-            if not config.get("allow_unsigned_extensions"):
+            if "allow_unsigned_extensions" not in config:
                 connection.execute("SET allow_unsigned_extensions = false")
             if lock is not None:
                 connection.execute("SET lock_configuration = ?", [lock])
@@ -175,15 +178,15 @@ def _open(
             scheduler = Scheduler(pool, duckdb.__version__)
             make_types(scheduler, pool, type(connection), duckdb.DuckDBPyRelation)
             _schedulers[number] = scheduler
+            scheduler.take(connection)
         else:
-            scheduler = _known(connection, path, policy)
+            _join(connection, path, policy)
     except RuntimeError as fault:
         connection.close()
         raise UsageError(str(fault)) from None
     except BaseException:
         connection.close()
         raise
-    scheduler.take(connection)
     return connection  # type: ignore[no-any-return]
 
 
@@ -202,20 +205,25 @@ def _load(duckdb: Any, connection: Any, handle: _duckdb.DatabaseHandle) -> None:
         handle.expect_no_more()
 
 
-def _known(connection: Any, path: str, policy: str) -> Scheduler:
-    """The scheduler of a database that was open already."""
-    number = connection.execute("SELECT atoll_pool()").fetchone()[0]
+def _join(connection: Any, path: str, policy: str) -> None:
+    """Gives the connection to the scheduler of its database, which was open already."""
+    # In full: not a macro of this name that the database may have.
+    number = connection.execute("SELECT system.main.atoll_pool()").fetchone()[0]
     scheduler = _schedulers.get(number)
-    if scheduler is None or not scheduler.in_use:
-        raise _StillOpen(
-            f"{path} is still open by connections that are not Atoll's; close these first"
+    if scheduler is not None and not scheduler.is_here:
+        raise EngineFailed(
+            f"{path} was opened before a fork(), and cannot be opened anew in the child process; "
+            "open it after the fork, or use multiprocessing's spawn"
         )
-    if scheduler.policy != policy:
+    if scheduler is not None and scheduler.in_use and scheduler.policy != policy:
         raise UsageError(
             f"{path} is open with the policy {scheduler.policy}, not {policy}; "
             "change it for all by connection.atoll.policy"
         )
-    return scheduler
+    if scheduler is None or not scheduler.join(connection):
+        raise _StillOpen(
+            f"{path} is still open by connections that are not Atoll's; close these first"
+        )
 
 
 def _read_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
@@ -271,7 +279,7 @@ def _check_extension(config: Mapping[str, Any]) -> None:
         raise EngineFailed(
             f"{EXTENSION} is missing: this atoll was built without it; install it anew"
         )
-    if str(config.get("allow_unsigned_extensions", True)).lower() in ("false", "0"):
+    if str(config.get("allow_unsigned_extensions", True)).lower() not in _TRUE:
         raise EngineFailed(
             "allow_unsigned_extensions=False forbids Atoll's extension, which is not signed by "
             "DuckDB; leave it out: it is switched off again once the extension is loaded"

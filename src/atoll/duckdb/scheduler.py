@@ -6,12 +6,13 @@ one that went without being closed is alive. Whatever is closed last, and in wha
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from atoll import _duckdb
 from atoll.errors import EngineFailed, UsageError
@@ -32,10 +33,19 @@ POLICIES: tuple[Policy, ...] = ("adaptive", "local", "distributed", "none")
 _LAST_CALLS_S = 2.0
 
 
+class _User(NamedTuple):
+    """A connection or relation. Connections have numbers, as an `id` comes again."""
+
+    end: weakref.ref[Any]  # tells of it
+    connection: int  # the one that it is, or is of
+    made_by: int = 0  # the connection that this one is a cursor of; 0: none
+
+
 class Scheduler:
     """The workers of one database; `connection.atoll`.
 
-    Thread-safe. After the last connection was closed it still tells what was.
+    Thread-safe. After the last connection was closed it still tells what was. In a child of fork()
+    it tells nothing: EngineFailed.
     """
 
     def __init__(self, pool: _duckdb.Pool, version: str) -> None:
@@ -43,58 +53,57 @@ class Scheduler:
         self._version = version
         self._process = os.getpid()
         self._lock = threading.RLock()  # of what follows; the collector may come in between
-        # By the id of a connection or relation: what tells of its end, and the connection's id.
-        self._users: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._cursors: dict[int, list[int]] = {}  # by the id of the connection that made them
+        self._users: dict[int, _User] = {}  # by id; a cursor comes after what made it
+        self._numbers = itertools.count(1)
         self.connections: type = object  # the type of its connections (atoll.duckdb.opening)
 
     @property
     def policy(self) -> Policy:
         """How workers are placed. May be set while no query of this database runs."""
-        policy: Policy = self._pool.policy
+        policy: Policy = self._own_pool.policy
         return policy
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
         check_policy(policy)
         try:
-            self._pool.set_policy(policy)
+            self._own_pool.set_policy(policy)
         except RuntimeError as fault:
             raise UsageError(str(fault)) from None
 
     @property
     def workers(self) -> int:
         """How many threads run DuckDB's tasks; the caller is one of them."""
-        return self._pool.workers
+        return self._own_pool.workers
 
     @property
     def chiplets(self) -> int:
         """How many chiplets there are for them."""
-        return self._pool.chiplets
+        return self._own_pool.chiplets
 
     @property
     def spread(self) -> int:
         """Over how many chiplets they sit now."""
-        return self._pool.spread
+        return self._own_pool.spread
 
     def set_spread(self, spread: int) -> None:
         """Sits them on so many chiplets, until the policy is set. Not while a query runs."""
         try:
-            self._pool.set_spread(spread)
+            self._own_pool.set_spread(spread)
         except RuntimeError as fault:
             raise UsageError(str(fault)) from None
 
     def threads(self) -> tuple[ThreadSeat, ...]:
         """The workers, and who calls now."""
-        return tuple(ThreadSeat.model_validate(seat) for seat in self._pool.threads())
+        return tuple(ThreadSeat.model_validate(seat) for seat in self._own_pool.threads())
 
     def queries(self) -> tuple[QueryRecord, ...]:
         """The latest 4096 queries as they ended; then those that still run, as far as they are."""
-        return tuple(QueryRecord.model_validate(query) for query in self._pool.queries())
+        return tuple(QueryRecord.model_validate(query) for query in self._own_pool.queries())
 
     def spreads(self) -> tuple[SpreadChange, ...]:
         """Where they have sat since the database was opened; the latest 4096 changes."""
-        return tuple(SpreadChange.model_validate(change) for change in self._pool.spreads())
+        return tuple(SpreadChange.model_validate(change) for change in self._own_pool.spreads())
 
     def profile(self) -> DuckDBProfile:
         """All of it, as a document: `model_dump_json()` writes it."""
@@ -106,12 +115,14 @@ class Scheduler:
             spread=self.spread,
             threads=self.threads(),
             queries=self.queries(),
-            queries_left_out=self._pool.queries_left_out,
+            queries_left_out=self._own_pool.queries_left_out,
             spreads=self.spreads(),
-            runtime=RuntimeProfile.model_validate_json(self._pool.runtime_profile()),
+            runtime=RuntimeProfile.model_validate_json(self._own_pool.runtime_profile()),
         )
 
     def __repr__(self) -> str:
+        if not self.is_here:
+            return "<Scheduler of the process before a fork()>"
         return (
             f"<Scheduler policy={self.policy} workers={self.workers} "
             f"spread={self.spread} of {self.chiplets}>"
@@ -124,31 +135,47 @@ class Scheduler:
         with self._lock:
             return bool(self._users)
 
+    @property
+    def is_here(self) -> bool:
+        """False in a child of fork()."""
+        return os.getpid() == self._process
+
     def take(self, connection: Any, parent: Any = None) -> Any:
         """A connection that DuckDB has made, or a cursor of `parent`: now it is one of ours."""
         connection.__class__ = self.connections
         with self._lock:
-            self._hold(connection, id(connection))
-            self._cursors[id(connection)] = []
-            if parent is not None and id(parent) in self._cursors:
-                self._cursors[id(parent)].append(id(connection))
+            made_by = 0 if parent is None else self._number(parent)
+            self._hold(connection, next(self._numbers), made_by)
         return connection
+
+    def join(self, connection: Any) -> bool:
+        """`take`, unless the last connection has gone: then the workers end, or have."""
+        with self._lock:
+            if not self._users:
+                return False
+            self.take(connection)
+            return True
 
     def add_relation(self, relation: Any, made_from: Any) -> None:
         with self._lock:
-            _, connection = self._users.get(id(made_from), (None, id(made_from)))
-            self._hold(relation, connection)
+            self._hold(relation, self._number(made_from))
 
     def closed(self, connection: Any) -> None:
         """`connection.close()` has returned; it closes the connection's cursors, too."""
         with self._lock:
-            closed = set(self._with_cursors(id(connection)))
-            for user in [user for user, (_, of) in self._users.items() if of in closed]:
-                self._forget(user)
+            users = self._users.copy()  # the collector may change it
+            number = self._number(connection)
+            closed = {number} if number else set()
+            for user in users.values():
+                if user.made_by in closed:
+                    closed.add(user.connection)
+            for one, user in users.items():
+                if user.connection in closed:
+                    self._forget(one)
         self._end_if_unused()
 
     def check_process(self) -> None:
-        if os.getpid() != self._process:
+        if not self.is_here:
             raise EngineFailed(
                 "this connection was opened before a fork(): open the database anew in the child "
                 "process"
@@ -160,12 +187,13 @@ class Scheduler:
         Queries of daemon threads are interrupted: one that returns into an interpreter that is no
         longer there ends the process by a signal.
         """
-        if os.getpid() != self._process:
+        if not self.is_here:
             return
         deadline_s = time.monotonic() + _LAST_CALLS_S
         while self._is_called() and time.monotonic() < deadline_s:
             for connection in self._connections():
-                connection.interrupt()
+                with suppress(Exception):  # DuckDB's: its thread has just closed it
+                    connection.interrupt()
             time.sleep(0.001)
         self._pool.stop()
 
@@ -173,12 +201,25 @@ class Scheduler:
         """In a child of fork(), where the workers are not."""
         self._pool.give_up()
 
-    def _hold(self, user: Any, connection: int) -> None:
-        number = id(user)
-        self._users[number] = (weakref.ref(user, lambda _: self._gone(number)), connection)
+    @property
+    def _own_pool(self) -> _duckdb.Pool:
+        """Not that of a parent process, whose locks nobody gives back here."""
+        self.check_process()
+        return self._pool
+
+    def _number(self, of: Any) -> int:
+        """Of this connection, or the relation's; 0: it is closed."""
+        user = self._users.get(id(of))
+        return 0 if user is None else user.connection
+
+    def _hold(self, user: Any, connection: int, made_by: int = 0) -> None:
+        one = id(user)
+        # A closed one may have had this id, and have been called since.
+        self._pool.forget(one)
+        self._users[one] = _User(weakref.ref(user, lambda _: self._gone(one)), connection, made_by)
 
     def _gone(self, user: int) -> None:
-        if os.getpid() != self._process:
+        if not self.is_here:
             return
         with self._lock:
             self._forget(user)
@@ -186,17 +227,11 @@ class Scheduler:
 
     def _forget(self, user: int) -> None:
         self._users.pop(user, None)
-        self._cursors.pop(user, None)
         self._pool.forget(user)
-
-    def _with_cursors(self, connection: int) -> Iterable[int]:
-        yield connection
-        for cursor in self._cursors.get(connection, ()):
-            yield from self._with_cursors(cursor)
 
     def _connections(self) -> list[Any]:
         with self._lock:
-            users = [user() for user, _ in self._users.values()]
+            users = [user.end() for user in self._users.copy().values()]
         return [user for user in users if isinstance(user, self.connections)]
 
     def _is_called(self) -> bool:

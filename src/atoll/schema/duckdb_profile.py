@@ -29,7 +29,7 @@ class ThreadSeat(Record):
 class QueryRecord(Record):
     """One query: from its first call until its result was fetched or left."""
 
-    sql: str  # the first 200 characters; `relation.METHOD` where the text is not known
+    sql: str  # the first 200 bytes (UTF-8); `relation.METHOD` where the text is not known
     policy: Policy
     spread: Annotated[int, Field(ge=1)]  # chiplets that the workers sat on when it began
     reason: str  # why it is this spread
@@ -65,5 +65,5 @@ class DuckDBProfile(Record):
     threads: tuple[ThreadSeat, ...]
     queries: tuple[QueryRecord, ...]  # the latest, in the order in which they ended
     queries_left_out: Count  # older ones, forgotten
-    spreads: tuple[SpreadChange, ...]
+    spreads: tuple[SpreadChange, ...]  # the start, and the changes; the latest 4096
     runtime: RuntimeProfile  # of the workers

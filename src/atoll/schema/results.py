@@ -3,10 +3,9 @@
 The first line is a `RunHeader`. Then, block by block and in the order of `schedule`, each
 entrant leaves its warm-up and measured `QueryTime`s, a `DeploymentUp`, a `VerifyResult`, and at
 its end a `PassDone`, and before it a `SchedulerRan` for each server whose tasks Atoll's scheduler
-ran; or, wherever it broke off, a `BlockFailed`. A `RunEnd` closes a finished
-run. A last line that is cut off (the bench was killed while it wrote) is ignored when the file
-is read, so that `--resume` can go on. A block is whole when every entrant has a `PassDone` or a
-`BlockFailed` in it.
+ran; or, wherever it broke off, a `BlockFailed`. A `RunEnd` closes a finished run. A last line that
+is cut off (the bench was killed while it wrote) is ignored when the file is read, so that
+`--resume` can go on. A block is whole when every entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
