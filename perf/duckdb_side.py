@@ -91,14 +91,17 @@ class Side:
         self._process.kill()
 
     def run(self, query: str) -> Run:
-        return self._ask("run", query)  # type: ignore[no-any-return]
+        answer: Run = self._ask("run", query)
+        return answer
 
     def run_streams(self, streams: Sequence[Sequence[str]]) -> Run:
         """A thread with a cursor for each stream, all at once."""
-        return self._ask("run_streams", streams)  # type: ignore[no-any-return]
+        answer: Run = self._ask("run_streams", streams)
+        return answer
 
     def facts(self) -> Facts:
-        return self._ask("facts", None)  # type: ignore[no-any-return]
+        answer: Facts = self._ask("facts", None)
+        return answer
 
     def _ask(self, what: str, argument: object) -> Any:
         try:

@@ -164,7 +164,7 @@ def _open(
         "allow_unsigned_extensions": True,
     }
     lock = settings.pop("lock_configuration", None)  # last of all
-    connection = duckdb.connect(path, read_only=read_only, config=settings)
+    connection: DuckDBPyConnection = duckdb.connect(path, read_only=read_only, config=settings)
     try:
         number = next(_numbers)
         handle = _duckdb.DatabaseHandle(number)
@@ -187,7 +187,7 @@ def _open(
     except BaseException:
         connection.close()
         raise
-    return connection  # type: ignore[no-any-return]
+    return connection
 
 
 def _load(duckdb: Any, connection: Any, handle: _duckdb.DatabaseHandle) -> None:
@@ -295,7 +295,7 @@ def _places(words: str | None, cpus: tuple[int, ...] | None) -> _duckdb.Places:
         raise UsageError(str(fault)) from None
 
 
-def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: type, relation: type) -> None:
+def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relation: type) -> None:
     """The types of this database's connections and relations: `scheduler` gives them to its own."""
 
     def adopt(made: Any, made_from: Any) -> None:
@@ -311,12 +311,12 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: type, relat
     def cursor(self: Any) -> Any:
         """A second connection to the same database."""
         scheduler.check_process()
-        return scheduler.take(connection.cursor(self), self)  # type: ignore[attr-defined]
+        return scheduler.take(connection.cursor(self), self)
 
     def close(self: Any) -> None:
         """Closes the connection and its cursors; the last one of a database ends its workers."""
         scheduler.check_process()
-        connection.close(self)  # type: ignore[attr-defined]
+        connection.close(self)
         scheduler.closed(self)
 
     def leave(self: Any, *_: object) -> None:
