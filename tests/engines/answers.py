@@ -46,8 +46,8 @@ def data_at(scale_factor: float) -> DataSet:
 
 def attach(client: Client, engine_name: str, data: DataSet) -> None:
     engine = registry.get(engine_name)
-    for table, path in data.files.items():
-        for statement in engine.attach_sql(table, str(path)):
+    for table in data.tables:
+        for statement in engine.attach(table):
             client.execute(statement, timeout_s=QUERY_LIMIT_S)
 
 

@@ -44,7 +44,7 @@ def pids(record: Deployment) -> list[int]:
 def ask(record: Deployment, sql: str) -> list[list[tuple[Any, ...]]]:
     """The answer of every instance."""
     answers = []
-    for client in PostgreSQLEngine().connect(record.sockets, timeout_s=10):
+    for client in PostgreSQLEngine().connect(record.endpoints, timeout_s=10):
         answers.append(client.execute(sql, timeout_s=60).rows)
         client.close()
     return answers
@@ -65,7 +65,7 @@ def busy(record: Deployment) -> Iterator[None]:
         finally:
             client.close()
 
-    threads = [threading.Thread(target=work, args=(path,)) for path in record.sockets]
+    threads = [threading.Thread(target=work, args=(path,)) for path in record.endpoints]
     for thread in threads:
         thread.start()
     try:
@@ -78,7 +78,7 @@ def busy(record: Deployment) -> Iterator[None]:
         )
         yield
     finally:
-        for path in record.sockets:
+        for path in record.endpoints:
             cancel(path)
         for thread in threads:
             thread.join()

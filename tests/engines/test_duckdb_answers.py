@@ -56,7 +56,7 @@ def test_threads_and_pinning_are_as_planned(running: Running) -> None:
 def test_a_query_that_takes_too_long_is_cancelled_and_the_next_one_runs(running: Running) -> None:
     from atoll.engines.sqlclient import SocketClient
 
-    (path, *_) = running.deployment.sockets
+    (path, *_) = running.deployment.endpoints
     client = SocketClient(path, timeout_s=10)
     with pytest.raises(EngineFailed, match="cancelled"):
         client.execute(
@@ -75,6 +75,6 @@ def test_an_error_is_one_line(running: Running) -> None:
 
 
 def test_sockets_are_private(running: Running) -> None:
-    for path in running.deployment.sockets:
+    for path in running.deployment.endpoints:
         assert os.stat(path).st_mode & 0o077 == 0
         assert os.stat(os.path.dirname(path)).st_mode & 0o077 == 0

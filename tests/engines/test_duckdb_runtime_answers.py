@@ -54,8 +54,8 @@ def test_all_answers_of_tpch(subject: Subject, scale_factor: float) -> None:
     data = data_at(scale_factor)
     texts = TPCH.queries("duckdb")
     with subject.connect(":memory:", False) as connection:
-        for table, path in data.files.items():
-            for statement in registry.get("duckdb").attach_sql(table, str(path)):
+        for table in data.tables:
+            for statement in registry.get("duckdb").attach(table):
                 connection.execute(statement)
         wrong = {
             query: said

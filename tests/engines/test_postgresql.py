@@ -81,7 +81,7 @@ def traces(record: Deployment) -> list[str]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgreSQLClient]:
     with up("pg-sql", "wim") as record:
-        client = PostgreSQLClient(record.sockets[0], timeout_s=10)
+        client = PostgreSQLClient(record.endpoints[0], timeout_s=10)
         yield client
         client.close()
 
@@ -192,7 +192,7 @@ def test_busy_servers_sit_where_planned_and_go_with_their_sessions(policy: str) 
     with up(name, policy) as record:
         slots = record.plan.slots
         assert record.state is State.READY
-        assert len(record.sockets) == len(slots)
+        assert len(record.endpoints) == len(slots)
         asked = ask(
             record, "select setting::bigint * 8192 from pg_settings where name = 'shared_buffers'"
         )

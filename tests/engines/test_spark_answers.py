@@ -59,7 +59,7 @@ def test_both_executors_share_the_scan_of_lineitem(running: Running) -> None:
 
 
 def test_a_query_that_takes_too_long_is_cancelled_and_the_next_one_runs(running: Running) -> None:
-    (path,) = running.deployment.sockets
+    (path,) = running.deployment.endpoints
     client = SocketClient(path, timeout_s=10)
     with pytest.raises(EngineFailed, match="cancelled"):
         client.execute("select count(*) from range(1000000) a, range(1000000) b", timeout_s=2)

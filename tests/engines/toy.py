@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from atoll.engines.base import Client, Installation, Layout, QueryResult
+from atoll.engines.base import Client, Installation, Layout, QueryResult, Table
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -193,13 +193,13 @@ class ToyEngine:
             for slot in plan.slots
         ]
         return Layout(
-            processes=(coordinator, *workers), files={"conf/toy.conf": "x=1\n"}, sockets=(path,)
+            processes=(coordinator, *workers), files={"conf/toy.conf": "x=1\n"}, endpoints=(path,)
         )
 
-    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return [ToyClient(path) for path in sockets]
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return [ToyClient(path) for path in endpoints]
 
-    def attach_sql(self, table: str, path: str) -> list[str]:
+    def attach(self, table: Table) -> list[str]:
         return []
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from atoll.bench import deploy
 from atoll.bench.deploy import Deployer, LiveServer
+from atoll.engines.base import Data
 from atoll.engines.duckdb import DuckDBEngine
 from atoll.engines.spark import SparkEngine
 from atoll.errors import EngineFailed
@@ -56,7 +57,7 @@ def test_the_entrants_scheduler_is_started(
     @contextmanager
     def launch(plan: object, engine: object, **_: object) -> Iterator[Any]:
         started.append(engine)
-        yield SimpleNamespace(clients=[], deployment=SimpleNamespace(sockets=["s"]))
+        yield SimpleNamespace(clients=[], deployment=SimpleNamespace(endpoints=["s"]))
 
     monkeypatch.setattr(deploy, "launch", launch)
     monkeypatch.setattr(DuckDBEngine, "connect", lambda *_, **__: [])
@@ -65,7 +66,7 @@ def test_the_entrants_scheduler_is_started(
         engines={"spark": SparkEngine(), "duckdb": DuckDBEngine()},
         machine=machine(),
         host=FakeHost(),
-        tables={},
+        data=Data("none", "", ()),
         name="bench",
         progress=lambda line: None,
     )

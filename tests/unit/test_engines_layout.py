@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.base import Installation, Layout, ScheduledEngine
+from atoll.engines.base import Installation, Layout, ScheduledEngine, Table
 from atoll.engines.java import find_java
 from atoll.engines.spark import SparkEngine
 from atoll.errors import EngineFailed, UsageError
@@ -47,7 +47,7 @@ def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
     assert [worker.slot for worker in workers] == [slot.index for slot in plan.slots]
     assert len({spec.name for spec in layout.processes}) == len(layout.processes)
     assert len({worker.ready_port for worker in workers} | {master.ready_port}) == 1 + len(workers)
-    assert layout.sockets == (driver.ready_socket,)
+    assert layout.endpoints == (driver.ready_socket,)
     for worker, slot in zip(workers, plan.slots, strict=True):
         assert option(worker.argv, "--cores") == str(slot.threads)
         assert option(worker.argv, "--host") == "127.0.0.1"
@@ -109,7 +109,7 @@ def test_duckdb_has_a_whole_server_per_slot_and_its_own_pinning_off() -> None:
         plan, Installation("1.5.5", "x"), run_dir="/run/x", ports=(), scratch_dir="/var/x"
     )
     assert engine.ports(plan) == 0
-    assert len(set(layout.sockets)) == len(layout.processes) == 3
+    assert len(set(layout.endpoints)) == len(layout.processes) == 3
     for spec, slot in zip(layout.processes, plan.slots, strict=True):
         config = json.loads(layout.files[f"duckdb-{slot.index}.json"])
         assert spec.slot == slot.index
@@ -141,7 +141,7 @@ def test_duckdb_under_atolls_scheduler_differs_in_who_runs_its_tasks_alone() -> 
 
 @pytest.mark.parametrize("name", ["spark", "duckdb"])
 def test_a_quote_in_a_path_stays_in_its_string(name: str) -> None:
-    (statement,) = registry.get(name).attach_sql("t", "/a/it's.parquet")
+    (statement,) = registry.get(name).attach(Table("t", "/a/it's.parquet", ()))
     assert "/a/it''s" in statement or "/a/it\\'s" in statement
 
 

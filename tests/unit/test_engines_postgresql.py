@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from atoll.cli import cli
-from atoll.engines import postgresql, postgresql_instance, registry
+from atoll.engines import postgresql, postgresql_instance
 from atoll.engines.base import Installation, Layout
 from atoll.engines.postgresql import PostgreSQLEngine, find_postgresql
-from atoll.errors import EngineFailed, NotPermitted, UsageError
+from atoll.errors import EngineFailed, NotPermitted
 from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
 from atoll.plan import make_plan
@@ -49,8 +47,8 @@ def test_every_slot_is_a_server_with_its_own_data_and_socket(policy: str) -> Non
     made = layout(plan)
     assert len(made.processes) == len(plan.slots)
     assert ENGINE.ports(plan) == 0
-    assert made.sockets == tuple(spec.ready_socket for spec in made.processes)
-    assert len(set(made.sockets)) == len(plan.slots)
+    assert made.endpoints == tuple(spec.ready_socket for spec in made.processes)
+    assert len(set(made.endpoints)) == len(plan.slots)
     found = [settings(made, slot.index) for slot in plan.slots]
     assert len({each["data_directory"] for each in found}) == len(plan.slots)
     for spec, slot, each in zip(made.processes, plan.slots, found, strict=True):
@@ -209,17 +207,6 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(EngineFailed, match=r"pip install 'atoll\[postgresql\]'"):
         ENGINE.locate(FakeHost())
-
-
-# ---- bench
-
-
-def test_bench_says_in_one_line_that_it_cannot_load_a_suite() -> None:
-    assert registry.get("postgresql").traits.name == "postgresql"
-    fault = CliRunner().invoke(cli, ["bench", "postgresql", "--policies", "wim"]).exception
-    assert isinstance(fault, UsageError)
-    assert "'atoll bench' takes spark and duckdb" in str(fault)
-    assert "\n" not in str(fault)
 
 
 # ---- the process that becomes a server

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from atoll.engines.base import Client, Engine, ScheduledClient, under
+from atoll.engines.base import Client, Data, Engine, ScheduledClient, holding, under
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
@@ -55,18 +55,18 @@ class LiveServer:
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
-    """See `atoll.bench.runner.Deploy`. `tables` maps a table to its Parquet file(s)."""
+    """See `atoll.bench.runner.Deploy`. `data` has been loaded where engines keep it themselves."""
 
     engines: Mapping[str, Engine]
     machine: Machine
     host: Host
-    tables: Mapping[str, str]
+    data: Data
     name: str  # of the deployments, one at a time
     progress: Callable[[str], None]
 
     @contextmanager
     def __call__(self, entrant: Entrant) -> Iterator[LiveServer]:
-        engine = under(self.engines[entrant.engine], entrant.scheduler)
+        engine = holding(under(self.engines[entrant.engine], entrant.scheduler), self.data)
         with launch(
             entrant.plan,
             engine,
@@ -78,11 +78,11 @@ class Deployer:
             streams: list[Client] = []
             try:
                 for client in running.clients:
-                    for table, path in self.tables.items():
-                        for statement in engine.attach_sql(table, path):
+                    for table in self.data.tables:
+                        for statement in engine.attach(table):
                             client.execute(statement, timeout_s=_ATTACH_S)
-                sockets = running.deployment.sockets
-                dealt = [sockets[number % len(sockets)] for number in range(entrant.streams)]
+                endpoints = running.deployment.endpoints
+                dealt = [endpoints[number % len(endpoints)] for number in range(entrant.streams)]
                 streams = engine.connect(dealt, timeout_s=_CONNECT_S)
                 yield LiveServer(running, entrant, streams)
             except EngineFailed:

@@ -21,7 +21,14 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
-from atoll.engines.base import Engine, QueryResult, ScheduledEngine, under
+from atoll.engines.base import (
+    Engine,
+    LoadingEngine,
+    Progress,
+    QueryResult,
+    ScheduledEngine,
+    under,
+)
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
@@ -31,7 +38,7 @@ from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import RunHeader, Scheduler
 from atoll.schema.summary import BenchSummary
 from atoll.suites import registry as suites
-from atoll.suites.base import Answer, DataSet, Progress, Suite
+from atoll.suites.base import Answer, DataSet, Suite
 from atoll.suites.compare import compare
 from atoll.suites.selection import select_queries
 
@@ -110,7 +117,7 @@ class Job:
                 engines=self.engines,
                 machine=header.machine,
                 host=host,
-                tables={table: str(file) for table, file in self.data.files.items()},
+                data=self.data.data,
                 name=NAME,
                 progress=say,
             )
@@ -126,9 +133,6 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     names = [target for target in wish.targets if not is_path(target)]
     plans = [read_plan(target) for target in wish.targets if is_path(target)]
     engines = {name: registry.get(name) for name in (*names, *(plan.engine for plan in plans))}
-    for engine in engines.values():
-        for table in suite.tables:
-            engine.attach_sql(table, "")  # one that cannot read the suite's files refuses here
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
     schedulers = {
         name: found
@@ -146,6 +150,9 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         schedulers,
     )
     data = suite.ensure_data(wish.scale_factor, progress=progress)
+    for name, engine in engines.items():
+        if isinstance(engine, LoadingEngine):
+            engine.load(data.data, installations[name], host=host, progress=progress)
     header = RunHeader(
         run_id=secrets.token_hex(6),
         started_unix_s=time.time(),

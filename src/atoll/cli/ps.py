@@ -45,7 +45,7 @@ def _as_json(deployment: Deployment) -> dict[str, object]:
         "up_since_unix_s": deployment.created_unix_s,
         "supervisor_pid": deployment.supervisor.pid if deployment.supervisor else None,
         "pids": pids,
-        "sockets": list(deployment.sockets),
+        "endpoints": list(deployment.endpoints),
         "logs": [process.log for process in deployment.processes],
     }
 

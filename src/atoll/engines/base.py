@@ -7,7 +7,7 @@ starts them through atoll-exec, watches and ends them; nothing here does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,9 @@ from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler, SchedulerState
+
+# Told what is going on, and how much of it is done (0 to 1) where that is known.
+Progress = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,46 @@ class Layout:
     """A plan made concrete for one engine."""
 
     processes: tuple[ProcessSpec, ...]
-    files: Mapping[str, str] = field(default_factory=dict)  # path below the run folder -> content
-    sockets: tuple[str, ...] = ()  # UNIX sockets of SQL hosts, one per logical server
+    # Paths below the run folder, and what lies there: a content, a copy of a file, a link's target.
+    files: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
     type: str  # the engine's own type name, lower case: 'decimal(15,2)', 'date', 'bigint', 'double'
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a suite: a Parquet file, alone in its folder."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]  # types of standard SQL: 'bigint', 'decimal(15,2)', 'varchar'
+    primary_key: tuple[str, ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()  # beside the primary key; columns of each
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The tables of a suite at a scale factor."""
+
+    name: str  # 'tpch-sf0.1'; may be part of a file's name
+    checksum: str  # the same data has the same one anywhere
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A user's own configuration tree, read once. Nothing is ever written into it."""
+
+    root: str  # an absolute path
+    texts: Mapping[str, str]  # path below the root -> content
+    others: tuple[str, ...] = ()  # paths below the root of what is no text: keystores
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +134,13 @@ class Engine(Protocol):
         """
         ...
 
-    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-        """A client per logical server, in the order of `Layout.sockets`."""
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        """A client for each of `Layout.endpoints`, in their order; several may have the same."""
         ...
 
-    def attach_sql(self, table: str, path: str) -> list[str]:
-        """Statements that make the Parquet file(s) at `path` readable as `table`.
-
-        Raises UsageError where the engine has no way to read them.
-        """
+    def attach(self, table: Table) -> list[str]:
+        """Statements that make the table's Parquet file readable under its name; none where the
+        engine holds it already."""
         ...
 
 
@@ -123,6 +156,52 @@ class ScheduledEngine(Engine, Protocol):
     def under(self, scheduler: Scheduler) -> Engine:
         """The engine with that one of `schedulers`."""
         ...
+
+
+@runtime_checkable
+class LoadingEngine(Engine, Protocol):
+    """An engine that keeps tables in files of its own. They are loaded once into Atoll's cache,
+    and every instance begins with a copy."""
+
+    def load(
+        self, data: Data, installation: Installation, *, host: Host, progress: Progress
+    ) -> None:
+        """Load with statistics and indexes what the cache does not hold yet; whole or not at all.
+
+        Raises EngineFailed, and DownloadFailed on a full disk.
+        """
+        ...
+
+    def holding(self, data: Data) -> Engine:
+        """The engine whose instances begin with these tables, which `load` has loaded."""
+        ...
+
+
+@runtime_checkable
+class BasedEngine(Engine, Protocol):
+    """An engine that can be started with the user's own configuration."""
+
+    def on(self, base: Base) -> Engine:
+        """The engine with that configuration, changed only where placement needs it.
+
+        Raises UsageError naming the file and the line that cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class RemoteEngine(Engine, Protocol):
+    """An engine whose running clusters can be asked."""
+
+    def reach(self, url: str, *, timeout_s: float) -> Client:
+        """A client of the cluster at `url`. Raises UsageError for what is no such URL, EngineFailed
+        where nobody answers; neither ever tells the URL's password."""
+        ...
+
+
+def holding(engine: Engine, data: Data) -> Engine:
+    """The engine with these tables in it, where it keeps tables itself."""
+    return engine.holding(data) if isinstance(engine, LoadingEngine) else engine
 
 
 def under(engine: Engine, scheduler: Scheduler | None) -> Engine:

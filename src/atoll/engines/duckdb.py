@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from atoll.engines.base import Client, Installation, Layout
+from atoll.engines.base import Client, Installation, Layout, Table
 from atoll.engines.sqlclient import connect_all
 from atoll.engines.sqlhost import sql_host_argv
 from atoll.errors import EngineFailed
@@ -108,12 +108,12 @@ class DuckDBEngine:
         return Layout(
             processes=tuple(processes),
             files=files,
-            sockets=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+            endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
         )
 
-    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return connect_all(sockets, timeout_s=timeout_s)
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return connect_all(endpoints, timeout_s=timeout_s)
 
-    def attach_sql(self, table: str, path: str) -> list[str]:
-        quoted = path.replace("'", "''")
-        return [f"create or replace view {table} as select * from read_parquet('{quoted}')"]
+    def attach(self, table: Table) -> list[str]:
+        quoted = table.path.replace("'", "''")
+        return [f"create or replace view {table.name} as select * from read_parquet('{quoted}')"]

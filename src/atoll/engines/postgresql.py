@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from atoll.engines import postgresql_instance
-from atoll.engines.base import Client, Installation, Layout
+from atoll.engines.base import Client, Installation, Layout, Table
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec, Role
@@ -118,15 +118,15 @@ class PostgreSQLEngine:
         return Layout(
             processes=tuple(processes),
             files=files,
-            sockets=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+            endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
         )
 
-    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
         from atoll.engines.postgresql_client import connect_all
 
-        return connect_all(sockets, timeout_s=timeout_s)
+        return connect_all(endpoints, timeout_s=timeout_s)
 
-    def attach_sql(self, table: str, path: str) -> list[str]:
+    def attach(self, table: Table) -> list[str]:
         raise UsageError(
             "PostgreSQL cannot read Parquet files in place, and loading a suite into it is not "
             "there yet; 'atoll up postgresql' works, 'atoll bench' takes spark and duckdb"

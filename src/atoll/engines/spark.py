@@ -17,7 +17,7 @@ import os
 import secrets
 from collections.abc import Sequence
 
-from atoll.engines.base import Client, Installation, Layout
+from atoll.engines.base import Client, Installation, Layout, Table
 from atoll.engines.java import find_java
 from atoll.engines.sqlclient import connect_all
 from atoll.engines.sqlhost import sql_host_argv
@@ -189,15 +189,17 @@ class SparkEngine:
                 "conf/log4j2.properties": _LOG4J,
                 "sqlhost.json": json.dumps({"executors": len(plan.slots)}),
             },
-            sockets=(socket,),
+            endpoints=(socket,),
         )
 
-    def connect(self, sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return connect_all(sockets, timeout_s=timeout_s)
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return connect_all(endpoints, timeout_s=timeout_s)
 
-    def attach_sql(self, table: str, path: str) -> list[str]:
-        quoted = path.replace("\\", "\\\\").replace("'", "\\'")
-        return [f"create or replace temporary view {table} using parquet options (path '{quoted}')"]
+    def attach(self, table: Table) -> list[str]:
+        quoted = table.path.replace("\\", "\\\\").replace("'", "\\'")
+        return [
+            f"create or replace temporary view {table.name} using parquet options (path '{quoted}')"
+        ]
 
 
 def _environment(installation: Installation, run_dir: str, scratch: str) -> dict[str, str]:

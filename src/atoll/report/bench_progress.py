@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.status import Status
 
 from atoll.bench.runner import Tick
+from atoll.engines.base import Progress
 from atoll.report.words import duration
-from atoll.suites.base import Progress
 
 
 class BenchProgress:

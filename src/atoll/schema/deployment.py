@@ -32,6 +32,7 @@ class ProcessSpec(Record):
     slot: int | None  # the slot whose CPUs and memory it sits on; None: the coordinator's place
     argv: tuple[str, ...]
     env: dict[str, str]  # set on top of a small clean environment
+    cwd: str = ""  # its working folder, below the run folder; empty: the run folder itself
     stage: int  # processes of a stage start in parallel, once the stage before is ready
     ready_port: int | None = None  # a loopback TCP port that accepts once it is up
     ready_socket: str | None = None  # a UNIX socket that accepts once it is up
@@ -71,5 +72,5 @@ class Deployment(Record):
     supervisor: ProcessId | None
     keeper: ProcessId | None
     processes: tuple[ProcessRecord, ...] = ()
-    sockets: tuple[str, ...] = ()  # SQL endpoints (atoll.engines.sqlhost), one per server
+    endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
     created_unix_s: float

@@ -5,13 +5,12 @@ The data is the same for every engine and policy, so that only what a bench comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-# Told what is going on, and how much of it is done (0 to 1) where that is known.
-Progress = Callable[[str, float | None], None]
+from atoll.engines.base import Data, Progress, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +20,18 @@ class DataSet:
     suite: str
     scale_factor: float
     root: Path
-    files: Mapping[str, Path]  # table -> Parquet file
+    tables: tuple[Table, ...]
     checksum: str  # over the checksums of all files: the same data has the same one anywhere
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Table -> Parquet file."""
+        return {table.name: Path(table.path) for table in self.tables}
+
+    @property
+    def data(self) -> Data:
+        """As engines take it."""
+        return Data(f"{self.suite}-{self.root.name}", self.checksum, self.tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from atoll.engines.base import Progress
 from atoll.errors import UsageError
 from atoll.suites import reference, tpch_data
-from atoll.suites.base import Answer, DataSet, Progress
+from atoll.suites.base import Answer, DataSet
 from atoll.suites.dialects import in_dialect
 from atoll.suites.ordering import ordering_of, with_limit
 

@@ -22,15 +22,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from atoll.engines.base import Progress, Table
 from atoll.errors import AtollError, DownloadFailed, UsageError
 from atoll.host.programs import find_program
 from atoll.host.tied import tied_argv
 from atoll.schema.base import Record, parse
 from atoll.store.files import sha256, write_atomic
 from atoll.store.paths import cache_dir
-from atoll.suites.base import DataSet, Progress
+from atoll.suites.base import DataSet
+from atoll.suites.tpch_schema import SCHEMAS
 
-TABLES = ("lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region")
+TABLES = tuple(SCHEMAS)
 
 _MIB = 1 << 20
 # Parquet with snappy, measured at 0.1 and 1; what is made is counted against it for progress.
@@ -93,8 +95,13 @@ def ensure_data(scale_factor: float, *, progress: Progress) -> DataSet:
             f"{fault.filename or base}: {fault.strerror or fault}; make room or mend it there, "
             "or set XDG_CACHE_HOME to another disk"
         ) from None
-    files = {table: root / f"{table}.parquet" for table in TABLES}
-    return DataSet("tpch", scale_factor, root, files, manifest.checksum)
+    tables = (Table(name, str(_file(root, name)), *SCHEMAS[name]) for name in TABLES)
+    return DataSet("tpch", scale_factor, root, tuple(tables), manifest.checksum)
+
+
+def _file(root: Path, table: str) -> Path:
+    """In a folder of its own, since Hive's tables are folders."""
+    return root / table / f"{table}.parquet"
 
 
 def _exactly(scale_factor: float) -> str:
@@ -123,7 +130,7 @@ def _verified(root: Path, manifest: Manifest, progress: Progress) -> Manifest:
     """Size and time of change suffice; where those differ, the content decides."""
     found: dict[str, File] = {}
     for table, file in manifest.files.items():
-        path = root / f"{table}.parquet"
+        path = _file(root, table)
         status = path.stat()
         if (status.st_size, status.st_mtime_ns) != (file.bytes, file.mtime_ns):
             progress(f"{path} was touched; comparing its checksum", None)
@@ -148,7 +155,7 @@ def _make(base: Path, root: Path, scale_factor: float, progress: Progress) -> Ma
         manifest = Manifest(
             generator=f"tpchgen-cli {importlib.metadata.version('tpchgen-cli')}",
             row_group_bytes=row_group_bytes(scale_factor),
-            files={table: _describe(partial / f"{table}.parquet") for table in TABLES},
+            files={table: _describe(_put_away(partial, table)) for table in TABLES},
         )
         write_atomic(partial / _MANIFEST, manifest.model_dump_json(indent=1))
         shutil.rmtree(root, ignore_errors=True)  # damaged, or not there
@@ -207,6 +214,14 @@ def _disk_full(folder: Path, scale_factor: float, needed: int, free: int) -> Dow
         f"{folder}: not enough room; TPC-H at scale factor {scale_factor:g} needs about "
         f"{needed:,} bytes, {free:,} are free; make room, or set XDG_CACHE_HOME to a larger disk"
     )
+
+
+def _put_away(root: Path, table: str) -> Path:
+    """Move what the generator wrote to where it belongs."""
+    path = _file(root, table)
+    path.parent.mkdir()
+    (root / path.name).rename(path)
+    return path
 
 
 def _describe(path: Path) -> File:

@@ -150,7 +150,7 @@ class Running:
     ) -> None:
         self.stop()
 
-    def await_ready(self, engine: Engine, sockets: tuple[str, ...], instances: int) -> None:
+    def await_ready(self, engine: Engine, endpoints: tuple[str, ...], instances: int) -> None:
         """Raises EngineFailed when the supervisor says so, its time limit included."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
@@ -158,7 +158,7 @@ class Running:
         while True:
             try:
                 if not self.clients:
-                    self.clients = engine.connect(sockets, timeout_s=_CONNECT_TIMEOUT_S)
+                    self.clients = engine.connect(endpoints, timeout_s=_CONNECT_TIMEOUT_S)
                 count = sum(
                     client.instances(timeout_s=_CONNECT_TIMEOUT_S) for client in self.clients
                 )
@@ -280,7 +280,9 @@ def launch(
                 plan=plan,
                 processes=layout.processes,
                 files=dict(layout.files),
-                sockets=layout.sockets,
+                copies=dict(layout.copies),
+                links=dict(layout.links),
+                endpoints=layout.endpoints,
                 run_dir=folder,
                 scratch_dir=scratch,
                 log_dir=str(records.logs(name)),
@@ -329,7 +331,7 @@ def find_launcher() -> str:
 def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
     running = _start_keeper(request, host, progress)
     try:
-        running.await_ready(engine, request.sockets, len(request.plan.slots))
+        running.await_ready(engine, request.endpoints, len(request.plan.slots))
     except EngineFailed as fault:
         taken = _port_was_taken(request.name)
         running.stop()

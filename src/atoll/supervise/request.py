@@ -30,8 +30,11 @@ class Request(Record):
     id: str
     plan: Plan
     processes: tuple[ProcessSpec, ...]
-    files: dict[str, str]  # path below the run folder -> content
-    sockets: tuple[str, ...]
+    # Paths below the run folder, and what lies there: see `atoll.engines.base.Layout`.
+    files: dict[str, str]
+    copies: dict[str, str]
+    links: dict[str, str]
+    endpoints: tuple[str, ...]
     run_dir: str
     scratch_dir: str
     log_dir: str

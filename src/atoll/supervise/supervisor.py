@@ -12,6 +12,7 @@ import selectors
 import signal
 import socket
 import time
+from pathlib import Path
 
 from atoll.host.local import LocalHost
 from atoll.host.reaper import become_subreaper, reap
@@ -132,11 +133,22 @@ class Supervisor:
                     self._finish()
 
     def _prepare(self) -> None:
-        """Write the engine's configuration files."""
-        for name, content in self._request.files.items():
-            path = os.path.join(self._request.run_dir, name)
+        """Lay out the engine's configuration."""
+        request = self._request
+
+        def place(name: str) -> str:
+            path = os.path.join(request.run_dir, name)
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            write_atomic(path, content, mode=0o600)
+            return path
+
+        for name, content in request.files.items():
+            write_atomic(place(name), content, mode=0o600)
+        for name, source in request.copies.items():
+            write_atomic(place(name), Path(source).read_bytes(), mode=0o600)
+        for name, target in request.links.items():
+            os.symlink(target, place(name))
+        for spec in request.processes:
+            os.makedirs(os.path.join(request.run_dir, spec.cwd), mode=0o700, exist_ok=True)
 
     def _start(self, spec: ProcessSpec) -> None:
         self._tell("starts", spec.name)
@@ -145,7 +157,7 @@ class Supervisor:
         pid = self._host.spawn(
             placed_argv(request.launcher, request.plan, spec),
             env={**request.environment, **spec.env, **marks},
-            cwd=request.run_dir,
+            cwd=os.path.join(request.run_dir, spec.cwd),
             log=self._log(spec.name),
         )
         self._running[spec.name] = pid
@@ -239,6 +251,6 @@ def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
             ProcessRecord(spec=spec, log=os.path.join(request.log_dir, f"{spec.name}.log"))
             for spec in request.processes
         ),
-        sockets=request.sockets,
+        endpoints=request.endpoints,
         created_unix_s=time.time(),
     )
