@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -188,7 +189,7 @@ def _round(
 
     seeds = [random.Random(rng.random()) for _ in range(THREADS + 2)]
     for own in seeds[:THREADS]:
-        workers.start(lambda own=own: live(own))  # type: ignore[misc]
+        workers.start(partial(live, own))
     workers.start(lambda: steer(bases, seeds[-2], until))
     workers.start(lambda: interrupt(sessions, seeds[-1], until, kept.tally))
     workers.wait(until)

@@ -142,7 +142,7 @@ def test_nothing_changes_while_a_query_runs(con: duckdb.DuckDBPyConnection) -> N
 
 def test_no_such_policy(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(UsageError, match="choose one of adaptive, local, distributed, none"):
-        scheduler(con).policy = "wide"  # type: ignore[assignment]
+        scheduler(con).policy = "wide"  # type: ignore[assignment]  # what is refused
 
 
 # Callers ------------------------------------------------------------------------------------------

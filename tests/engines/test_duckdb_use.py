@@ -38,16 +38,16 @@ def test_connection_is_duckdbs_own(con: duckdb.DuckDBPyConnection) -> None:
     assert isinstance(con, duckdb.DuckDBPyConnection)
     assert isinstance(con.sql("from t"), duckdb.DuckDBPyRelation)
     assert con.execute("from t") is con
-    assert con.cursor().atoll is con.duplicate().atoll is scheduler(con)  # type: ignore[attr-defined]
+    assert scheduler(con.cursor()) is scheduler(con.duplicate()) is scheduler(con)
     assert "Execute the given SQL query" in (con.execute.__doc__ or "")
     assert duckdb.execute("select 5", connection=con).fetchall() == [(5,)]
     assert duckdb.sql("from t limit 1", connection=con).fetchall() == [(0, 0)]
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(con)
     with pytest.raises(AttributeError):
-        con.no_such_thing  # type: ignore[attr-defined]  # noqa: B018
+        con.no_such_thing  # type: ignore[attr-defined]  # noqa: B018 - what fails
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        con.execute()  # type: ignore[call-arg]
+        con.execute()  # type: ignore[call-arg]  # what fails
 
 
 def test_statements(con: duckdb.DuckDBPyConnection) -> None:

@@ -128,7 +128,7 @@ def test_fallback_says_nothing_where_all_is_well() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with atoll.duckdb.connect(fallback=True, workers=2) as con:
-            assert isinstance(con.atoll, Scheduler)  # type: ignore[attr-defined]
+            assert isinstance(con.atoll, Scheduler)  # type: ignore[attr-defined]  # of ours
 
 
 def test_a_duckdb_without_the_symbols() -> None:
@@ -232,7 +232,7 @@ class _Ours(_Connection):
 @pytest.fixture
 def bookkeeping() -> tuple[Scheduler, _Pool]:
     pool = _Pool()
-    scheduler = Scheduler(pool, "1.5.5")  # type: ignore[arg-type]
+    scheduler = Scheduler(pool, "1.5.5")  # type: ignore[arg-type]  # a fake
     scheduler.connections = _Ours
     return scheduler, pool
 
