@@ -25,6 +25,7 @@ export NO_MKDOCS_2_WARNING := 1
 SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
     nlohmann-json3-dev libgtest-dev hwloc numactl
 TEST_PACKAGES := spin gdb g++-aarch64-linux-gnu qemu-user libboost-context-dev
+ENGINE_PACKAGES := maven
 PEER_PACKAGES := libbenchmark-dev libboost-fiber-dev libtbb-dev
 BROWSER_PACKAGES := chromium chromium-driver
 
@@ -64,12 +65,12 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(NATIVE_SOURCES) | system
 # The engine `spark` wants a JDK 17. Without it `make test` goes on and says what it left out.
 .PHONY: jdk
 jdk: setup
-	@$(BIN)/python -m tools.ensure_jdk17
+	@$(BIN)/atoll engine install spark
 
 # The engine `postgresql`, likewise.
 .PHONY: postgresql
 postgresql: setup
-	@$(BIN)/python -m tools.ensure_postgresql
+	@$(BIN)/atoll engine install postgresql
 
 # ---- The main job ------------------------------------------------------------------------
 
@@ -96,6 +97,15 @@ test: setup  ## Unit, golden and property tests, native release tests, all engin
 	-$(call native,release,test)
 	-$(BIN)/pytest tests/unit tests/golden tests/engines --junit-xml=$(RESULTS)/test/python.xml
 	@$(BIN)/python -m tools.test_summary --want native-release --want python $(RESULTS)/test
+
+# 1 GB is fetched where an engine is not there yet; what cannot be had is skipped, with its reason.
+.PHONY: test-engines
+test-engines: setup  ## Every engine but Presto: install, bench, up, verify, down; all answers
+	@tools/system_packages $(ENGINE_PACKAGES)
+	@rm -rf $(RESULTS)/test-engines && mkdir -p $(RESULTS)/test-engines
+	-$(BIN)/atoll engine install spark trino postgresql mariadb
+	-$(BIN)/pytest tests/engines -m installed --junit-xml=$(RESULTS)/test-engines/installed.xml
+	@$(BIN)/python -m tools.test_summary --want installed $(RESULTS)/test-engines
 
 .PHONY: test-san
 test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; DuckDB under ASan
@@ -141,15 +151,16 @@ test-vm-boots: setup  ## 50 boots in a row, each with a smoke test
 # Also when one of them fails the others run: .ci/run and a reader want the whole picture.
 .PHONY: test-rest
 test-rest:
-	@failed=0; for target in test-san test-browser test-wheel test-vm; do \
+	@failed=0; for target in test-engines test-san test-browser test-wheel test-vm; do \
 	    $(MAKE) --no-print-directory $$target || failed=1; done; exit $$failed
 
 .PHONY: test-all
-test-all:  ## test, test-san, test-browser, test-wheel and test-vm
+test-all:  ## test, test-engines, test-san, test-browser, test-wheel and test-vm
 	@failed=0; for target in test test-rest; do \
 	    $(MAKE) --no-print-directory $$target || failed=1; done; \
-	$(BIN)/python -m tools.test_summary $(RESULTS)/test $(RESULTS)/test-san \
-	    $(RESULTS)/test-browser $(RESULTS)/test-wheel $(RESULTS)/test-vm; exit $$failed
+	$(BIN)/python -m tools.test_summary $(RESULTS)/test $(RESULTS)/test-engines \
+	    $(RESULTS)/test-san $(RESULTS)/test-browser $(RESULTS)/test-wheel $(RESULTS)/test-vm; \
+	    exit $$failed
 
 .PHONY: test-long
 test-long: setup jdk  ## Tests that take long: TPC-H at scale factor 1, hours of stress; never in CI
@@ -199,14 +210,15 @@ peers:
 perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-duckdb perf-exec perf-inspect perf-plan perf-probe perf-runtime
+.PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
+perf-engines: setup  ## The same for what Atoll adds around the installed engines (30 minutes)
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside oneTBB, OpenMP, Boost.Fiber
-perf-duckdb perf-exec perf-inspect perf-plan perf-probe perf-runtime:
+perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

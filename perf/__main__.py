@@ -14,7 +14,17 @@ import sys
 import perf
 from perf.harness import WrongAnswer, note, wait_until_idle
 
-_NO_COMPARISON = {"harness", "duckdb_pairs", "duckdb_side", "probe_peers", "runtime_runs"}
+_NO_COMPARISON = {
+    "harness",
+    "duckdb_pairs",
+    "duckdb_side",
+    "engines_client",
+    "engines_data",
+    "engines_host",
+    "engines_start",
+    "probe_peers",
+    "runtime_runs",
+}
 
 
 def main(names: list[str]) -> int:

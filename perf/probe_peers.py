@@ -103,7 +103,7 @@ class Moved:
 
 def likwid_bench() -> Peer:
     folder = _FOLDER / "likwid"
-    fetch = [sys.executable, str(_ROOT / "tools/fetch_deb"), "likwid", "--with-depends"]
+    fetch = [sys.executable, "-m", "tools.fetch_deb", "likwid", "--with-depends"]
     _make([*fetch, "--into", str(folder)], "likwid-bench")
     (library,) = {path.parent for path in folder.glob("usr/lib/*/liblikwid.so.*.*")}
     environment = os.environ | {
@@ -168,6 +168,8 @@ def moved_of(text: str) -> Moved:
 
 
 def _make(argv: Sequence[str], what: str) -> None:
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=_ROOT, check=False
+    )
     if done.returncode != 0:
         raise WrongAnswer(f"{what}: cannot be had, so there is nothing to compare with")

@@ -1,4 +1,4 @@
-"""What all tests share: a private state folder, plain output, and the marker `long`.
+"""What all tests share: a private state folder, plain output, and the markers.
 
 Deployments that tests start must not meet those of the user, so state and sockets lie in
 folders of this run. The cache is the user's: data sets are expensive and checksummed.
@@ -16,6 +16,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 _PRIVATE = pytest.StashKey[str]()
+_LEFT_OUT = ("long", "installed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,13 +41,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests marked `long` out, unless `-m` or the command line asks for them."""
+    """Leave marked tests out, unless `-m` or the command line asks for them."""
     if config.option.markexpr or any("::" in argument for argument in config.args):
         return
-    long = [item for item in items if item.get_closest_marker("long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in set(long)]
+    marked = [item for item in items if any(map(item.get_closest_marker, _LEFT_OUT))]
+    if marked:
+        config.hook.pytest_deselected(items=marked)
+        items[:] = [item for item in items if item not in set(marked)]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
+from atoll.plan.coordinator import CoordinatorChoice
+from atoll.schema.plan import MemoryPolicy
 from atoll.suites import registry as suites
 from atoll.suites.base import DataSet
 from atoll.suites.compare import compare
@@ -25,7 +27,13 @@ HEAPS_BYTES = 2048 << 20
 
 
 @contextmanager
-def deployed(engine_name: str, *, instances: int) -> Iterator[Running]:
+def deployed(
+    engine_name: str,
+    *,
+    instances: int,
+    memory: MemoryPolicy | None = None,
+    coordinator: CoordinatorChoice | None = None,
+) -> Iterator[Running]:
     """The engine, up on as many slots as `atoll up` would; skips where it is not to be had."""
     engine = registry.get(engine_name)
     host = LocalHost()
@@ -35,7 +43,15 @@ def deployed(engine_name: str, *, instances: int) -> Iterator[Running]:
         pytest.skip(str(fault))
     machine = read_machine()
     count = min(instances, len(machine.allowed_cores))
-    plan = make_plan(machine, engine.traits, "wic", count=count, heap_limit_bytes=HEAPS_BYTES)
+    plan = make_plan(
+        machine,
+        engine.traits,
+        "wic",
+        count=count,
+        heap_limit_bytes=HEAPS_BYTES,
+        memory=memory,
+        coordinator=coordinator,
+    )
     with launch(plan, engine, machine=machine, host=host, name=f"answers-{engine_name}") as running:
         yield running
 

@@ -57,7 +57,7 @@ def busy(record: Deployment) -> Iterator[None]:
     faults: list[str] = []
 
     def work(path: str) -> None:
-        client = PostgreSQLClient(path, timeout_s=10)
+        client = PostgreSQLClient.at(path, timeout_s=10)
         try:
             client.execute(SLOW, timeout_s=300)
         except EngineFailed as fault:
@@ -93,7 +93,7 @@ def at_work(record: Deployment) -> list[list[int]]:
 
 def cancel(path: str) -> None:
     try:
-        client = PostgreSQLClient(path, timeout_s=5)
+        client = PostgreSQLClient.at(path, timeout_s=5)
     except EngineFailed:
         return  # down already
     sql = "select pg_cancel_backend(pid) from pg_stat_activity where query like '%pg_sleep(0.05)%'"

@@ -66,7 +66,7 @@ def test_a_whole_bench_then_resumed(tmp_path: Path) -> None:
         (1, "duckdb/wim"),
     ]
     times = [line for line in found.lines if isinstance(line, QueryTime)]
-    servers = max(one.instances for one in summary.entrants)
+    servers = max(one.instances or 0 for one in summary.entrants)
     assert len(times) == 2 * 2 * 2 * 2 * servers  # blocks, entrants, phases, queries, streams
     assert {line.answer for line in times} == {"ok"}
     looks = [line for line in found.lines if isinstance(line, VerifyResult)]
@@ -118,7 +118,7 @@ def test_both_schedulers_in_the_same_blocks(tmp_path: Path) -> None:
     found = read_results(path)
     (ran,) = [line for line in found.lines if isinstance(line, SchedulerRan)]
     assert (ran.label, ran.slot, ran.state.policy) == ("duckdb/wim/atoll", 0, "adaptive")
-    assert sum(seat.role == "worker" for seat in ran.state.threads) == mine.threads - 1
+    assert sum(seat.role == "worker" for seat in ran.state.threads) == (mine.threads or 0) - 1
     may_use = os.sched_getaffinity(0)
     assert all(set(seat.cpus) <= may_use and seat.cpus for seat in ran.state.threads)
     (done_s,) = [
@@ -136,6 +136,34 @@ def test_both_schedulers_in_the_same_blocks(tmp_path: Path) -> None:
     alone = atoll("--policies", "wim", "--scheduler", "atoll", "-o", str(path), "--resume")
     assert alone.returncode == 2
     assert "entrants differs" in alone.stderr
+
+
+def test_decomposed_on_one_node_or_more(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "atoll", "bench", "duckdb", "--decompose", "-n", "2"),
+            *(*SMALL, "--blocks", "1", "-o", str(path), "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if "usable cores" in done.stderr:
+        pytest.skip("one core")
+    assert done.returncode == 0, done.stderr
+    summary = parse(BenchSummary, done.stdout, where="stdout")
+    labels = ["duckdb/wim", "duckdb/spmwin", "duckdb/win/first-touch", "duckdb/win/bind"]
+    assert [one.label for one in summary.entrants] == labels
+    assert len({(one.threads, one.heap_bytes, one.streams) for one in summary.entrants}) == 1
+    assert [one.instances for one in summary.entrants] == [1, 2, 2, 2]
+    (found,) = summary.decompositions
+    assert [step.before for step in found.steps] == labels[:-1]
+    assert [step.after for step in found.steps] == labels[1:]
+    assert "below 5 blocks" in found.why_no_shares
+    looks = [line for line in read_results(path).lines if isinstance(line, VerifyResult)]
+    assert [look.drifted for look in looks] == [0] * 4, looks
 
 
 def test_atolls_scheduler_that_cannot_be_had_is_found_before_the_start(
@@ -233,6 +261,10 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
         (["spark", "--scheduler", "atoll"], 2, "spark has no scheduler but its own"),
         (["no/such/plan.json"], 2, "cannot be read"),
         (["duckdb", "--blocks", "0"], 2, "0"),
+        (["duckdb", "--decompose", "--policies", "wim"], 2, "says nothing beside --decompose"),
+        (["duckdb", "-n", "2"], 2, "-n goes with --decompose"),
+        (["duckdb", "--decompose", "-n", "1"], 2, "as -n 1 asks"),
+        (["duckdb", "--decompose", "--scheduler", "duckdb,atoll"], 2, "one --scheduler"),
         (["duckdb", "duckdb", "--sf", "0.01"], 2, "twice"),
     ],
 )

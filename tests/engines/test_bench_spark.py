@@ -18,7 +18,14 @@ from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import descendants, process_table
 from atoll.schema.deployment import Role
-from atoll.schema.results import BlockFailed, DeploymentUp, PassDone, QueryTime, VerifyResult
+from atoll.schema.results import (
+    BlockFailed,
+    DeploymentUp,
+    PassDone,
+    QueryTime,
+    QueryWork,
+    VerifyResult,
+)
 from atoll.supervise import records
 from tests.engines.bench_jobs import run, small_job
 
@@ -61,6 +68,12 @@ def test_a_lost_executor_fails_its_block_only_though_spark_would_go_on(results: 
     assert [line.label for line in failed] == ["spark/wic"]
     assert "executors were lost" in failed[0].error
     assert results.end is not None and results.end.status == "complete"
+
+
+def test_what_the_whole_pass_took_is_recorded(results: Results) -> None:
+    counted = [line for line in results.lines if isinstance(line, QueryWork)]
+    assert [(line.label, line.query) for line in counted] == [("spark/wim", "q6")]
+    assert counted[0].work.tasks > 0 and counted[0].work.run_s > 0
 
 
 def an_executor() -> int:

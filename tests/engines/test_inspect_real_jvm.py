@@ -15,8 +15,8 @@ from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.jvm import look_at_jvm
+from atoll.install import installed
 from atoll.schema.inspection import JvmLook
-from atoll.store.paths import cache_dir
 from tests.engines.live_process import live
 from tests.jvm_program import write_program
 
@@ -26,7 +26,9 @@ HOST = LocalHost()
 @pytest.fixture(scope="module")
 def java() -> str:
     try:
-        return find_java(HOST, major=17, wanted_by="spark", cache=str(cache_dir("jdk-17")))[0]
+        return find_java(
+            HOST, major=17, wanted_by="spark", engine="spark", part=installed("openjdk-17")
+        )[0]
     except EngineFailed as fault:
         pytest.skip(str(fault))
 

@@ -41,7 +41,8 @@ def allocators(root: Path) -> Path:
     """The folder of the libraries: Debian's, unpacked into the cache."""
     into = cache_dir("test-allocators")
     done = subprocess.run(
-        [sys.executable, root / "tools/fetch_deb", *LIBRARIES.values(), "--into", into],
+        [sys.executable, "-m", "tools.fetch_deb", *LIBRARIES.values(), "--into", into],
+        cwd=root,
         capture_output=True,
         text=True,
         timeout=300,

@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from atoll.cli import cli
 from atoll.engines.java import find_java
 from atoll.errors import CheckFailed, EngineFailed, NotPermitted, UsageError
-from atoll.store.paths import cache_dir
+from atoll.install import installed
 from tests.engines.deployment_parts import HOST, start
 from tests.engines.live_process import live
 from tests.jvm_program import write_program
@@ -235,7 +235,9 @@ def test_a_healthy_process_has_no_finding(command: Sequence[str]) -> None:
 
 def test_a_healthy_jvm_has_no_finding(tmp_path: Path) -> None:
     try:
-        java, _ = find_java(HOST, major=17, wanted_by="spark", cache=str(cache_dir("jdk-17")))
+        java, _ = find_java(
+            HOST, major=17, wanted_by="spark", engine="spark", part=installed("openjdk-17")
+        )
     except EngineFailed as fault:
         pytest.skip(str(fault))
     with live([java, "-Xmx64m", *write_program(tmp_path)], tmp_path / "out") as pid:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -16,63 +14,16 @@ import pytest
 from atoll.engines.postgresql_client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.schema.deployment import Deployment, State
-from atoll.supervise import records
-from tests.engines.deployment_parts import left_over, until, until_gone
-from tests.engines.postgresql_parts import ORDINARY_USER, ask, at_work, busy, pids
-
-
-def atoll(
-    *arguments: str, run_as: tuple[str, ...] = ORDINARY_USER
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*run_as, sys.executable, "-m", "atoll", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def succeed(*arguments: str) -> str:
-    done = atoll(*arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def record_of(name: str) -> Deployment:
-    record = records.read(name)
-    assert record is not None
-    return record
+from tests.engines import server_parts
+from tests.engines.deployment_parts import until, until_gone
+from tests.engines.postgresql_parts import ask, at_work, busy, pids
+from tests.engines.server_parts import atoll, record_of, succeed, traces
 
 
 @contextmanager
 def up(name: str, policy: str) -> Iterator[Deployment]:
-    succeed("up", "postgresql", "--policy", policy, "--name", name, "-d")
-    record = record_of(name)
-    try:
+    with server_parts.up("postgresql", name, policy) as record:
         yield record
-    finally:
-        if name in records.names():
-            succeed("down", name)
-        assert traces(record) == []
-
-
-def traces(record: Deployment) -> list[str]:
-    """What is left of a deployment: processes, folders, System V segments, shared memory files."""
-    title, *rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines())
-    table = [dict(zip(title, map(int, row), strict=False)) for row in rows]
-    made = [
-        entry["shmid"]
-        for entry in table
-        if entry["cpid"] in pids(record) and entry["ctime"] >= int(record.created_unix_s)
-    ]
-    shared = [
-        path
-        for path in Path("/dev/shm").glob("PostgreSQL.*")
-        if path.stat().st_uid == os.getuid() and path.stat().st_mtime >= record.created_unix_s
-    ]
-    folders = [folder for folder in (record.run_dir, record.scratch_dir) if os.path.exists(folder)]
-    return [*left_over(record.name), *folders, *map(str, made), *map(str, shared)]
 
 
 # ---- what clients see
@@ -81,7 +32,7 @@ def traces(record: Deployment) -> list[str]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgreSQLClient]:
     with up("pg-sql", "wim") as record:
-        client = PostgreSQLClient(record.endpoints[0], timeout_s=10)
+        client = PostgreSQLClient.at(record.endpoints[0], timeout_s=10)
         yield client
         client.close()
 
@@ -145,7 +96,7 @@ def test_a_fault_of_the_query_is_one_line_and_the_connection_stays(
 def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
     server: PostgreSQLClient,
 ) -> None:
-    other = PostgreSQLClient(server._path, timeout_s=10)
+    other = PostgreSQLClient.at(server.where, timeout_s=10)
     with pytest.raises(EngineFailed, match=r"no answer within 0\.2 s"):
         other.execute("select pg_sleep(600)", timeout_s=0.2)
     with pytest.raises(EngineFailed, match="was closed"):
@@ -161,7 +112,7 @@ def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
     with pytest.raises(
         EngineFailed, match=r"no PostgreSQL answers at .*\(No such file.*\); see 'atoll ps'"
     ):
-        PostgreSQLClient(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
+        PostgreSQLClient.at(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +128,7 @@ def test_what_the_environment_says_of_other_servers_does_not_count(
     variable: str, value: str, server: PostgreSQLClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    other = PostgreSQLClient(server._path, timeout_s=10)
+    other = PostgreSQLClient.at(server.where, timeout_s=10)
     assert other.execute("select 1", timeout_s=10).rows == [(1,)]
     other.close()
 

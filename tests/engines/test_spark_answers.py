@@ -1,6 +1,7 @@
 """Spark through its SQL host: two workers with one executor each, all answers of TPC-H.
 
-Spark is started once for this file. Without a JDK 17 all of it is skipped, with the reason.
+Spark is started once for this file, its memory bound and its master and driver in slot 0, so that
+both can be looked for. Without a JDK 17 all of it is skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -8,20 +9,30 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from atoll.engines.base import CountingClient
 from atoll.engines.sqlclient import SocketClient
 from atoll.errors import EngineFailed
+from atoll.plan.coordinator import CoordinatorChoice
+from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import Role
+from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 from atoll.supervise.launch import Running
 from tests.engines.answers import TPCH, attach, data_at, deployed, difference
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with deployed("spark", instances=2) as up:
+    with deployed(
+        "spark",
+        instances=2,
+        memory=MemoryPolicy.BIND,
+        coordinator=CoordinatorChoice(CoordinatorKind.IN_WORKER),
+    ) as up:
         yield up
 
 
@@ -44,8 +55,48 @@ def test_every_worker_has_one_executor_inside_its_slot(running: Running) -> None
     for slot in running.deployment.plan.slots:
         (executor,) = found[slot.index]
         assert slot.cpus is not None
-        for thread in Path(f"/proc/{executor}/task").iterdir():
-            assert os.sched_getaffinity(int(thread.name)) <= set(slot.cpus)
+        assert cpus_of_threads(executor) <= set(slot.cpus)
+
+
+def test_executors_inherit_the_memory_policy_of_their_slot(running: Running) -> None:
+    found = executors(running)
+    for slot in running.deployment.plan.slots:
+        wanted = f" bind:{format_cpulist(slot.memory_nodes)} "
+        (executor,) = found[slot.index]
+        maps = Path(f"/proc/{executor}/numa_maps").read_text().splitlines()
+        heap = max((line for line in maps if " anon=" in line), key=pages)
+        assert wanted in heap
+
+
+def test_master_and_driver_have_the_coordinators_place(running: Running) -> None:
+    first = running.deployment.plan.slots[0]
+    coordinators = {
+        process.id.pid
+        for process in running.deployment.processes
+        if process.spec.role is not Role.WORKER and process.id
+    }
+    assert len(coordinators) == 2
+    for pid in family(coordinators):  # the driver's JVM is a child of the SQL host
+        assert cpus_of_threads(pid) <= set(first.cpus or ())
+
+
+def test_the_event_log_tells_what_each_query_took(running: Running) -> None:
+    (client,) = running.clients
+    assert isinstance(client, CountingClient)
+    attach(client, "spark", data_at(0.01))
+    client.work(timeout_s=60)
+    texts = TPCH.queries("spark")
+    tickets = {name: client.execute(texts[name], timeout_s=300).ticket for name in ("q1", "q18")}
+    work = client.work(timeout_s=60)
+    # Tables that are broadcast are read in jobs of their own: those are the query's too.
+    assert set(work) == set(tickets.values())
+    for name in tickets:
+        mine = work[tickets[name]]
+        assert mine.tasks > 0 and mine.run_s > 0 and mine.shuffle_bytes > 0
+        assert mine.gc_s <= mine.run_s and mine.spilled_bytes == 0
+    heaps = sum(slot.heap_bytes for slot in running.deployment.plan.slots)
+    assert 0 < work[tickets["q18"]].peak_bytes < heaps
+    assert client.work(timeout_s=60) == {}
 
 
 def test_both_executors_share_the_scan_of_lineitem(running: Running) -> None:
@@ -116,11 +167,23 @@ def executors(running: Running) -> dict[int, list[int]]:
 
 def children(pid: int) -> list[int]:
     """Direct children; they are asked for by thread, since any of a JVM's may have forked."""
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def cpus_of_threads(pid: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):
+            found |= os.sched_getaffinity(int(task.name))
+    return found
+
+
+def pages(line: str) -> int:
+    return next(int(word[5:]) for word in line.split() if word.startswith("anon="))
 
 
 def family(pids: set[int]) -> set[int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from atoll.bench.results import Results
 from atoll.engines.base import Client, Column, QueryResult
@@ -27,10 +27,12 @@ from atoll.schema.machine import (
 from atoll.schema.plan import MemoryPolicy, Placement, Plan, Policy, Reason, Slot
 from atoll.schema.results import (
     DeploymentUp,
+    EngineWork,
     Entrant,
     Fingerprint,
     Line,
     PassDone,
+    ProcessSeen,
     QueryTime,
     RunEnd,
     RunHeader,
@@ -191,8 +193,8 @@ def header(*entrants: Entrant, **more: Any) -> RunHeader:
     return RunHeader(**{**values, **more})
 
 
-def result(rows: int = 1) -> QueryResult:
-    return QueryResult((Column("a", "bigint"),), [(index,) for index in range(rows)], 0.5)
+def result(rows: int = 1, ticket: str = "") -> QueryResult:
+    return QueryResult((Column("a", "bigint"),), [(index,) for index in range(rows)], 0.5, ticket)
 
 
 @dataclass
@@ -208,7 +210,7 @@ class FakeClient:
         self.asked.append(sql)
         self.trouble(sql)
         self.host.sleep(self.seconds)
-        return result()
+        return result(ticket=str(len(self.asked)))
 
     def instances(self, *, timeout_s: float) -> int:
         return 1
@@ -222,9 +224,13 @@ class FakeServer:
     alive: bool = True
     drifted: int = 0
     states: Callable[[], Sequence[SchedulerState]] = lambda: ()
+    told: Mapping[str, EngineWork] = field(default_factory=dict)
 
     def verify(self) -> tuple[int, int, str]:
         return 10, self.drifted, ""
+
+    def look(self, *, deep: bool) -> tuple[tuple[ProcessSeen, ...], str] | None:
+        return None
 
     def check_alive(self) -> None:
         if not self.alive:
@@ -232,6 +238,9 @@ class FakeServer:
 
     def schedulers(self) -> Sequence[SchedulerState]:
         return self.states()
+
+    def counted(self) -> Mapping[str, EngineWork]:
+        return self.told
 
 
 @dataclass
@@ -244,6 +253,7 @@ class FakeEngines:
     refuse: Callable[[str, int], None] = lambda label, turn: None
     dead: Callable[[str, int], bool] = lambda label, turn: False
     states: Callable[[Entrant], Sequence[SchedulerState]] = lambda entrant: ()
+    told: Mapping[str, EngineWork] = field(default_factory=dict)  # by ticket: 1 is the first query
     log: list[str] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     asked: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -266,21 +276,25 @@ class FakeEngines:
         self.asked[entrant.label] = [client.asked for client in clients]
         try:
             alive = not self.dead(entrant.label, turn)
-            yield FakeServer(clients, alive, states=lambda: self.states(entrant))
+            yield FakeServer(clients, alive, states=lambda: self.states(entrant), told=self.told)
         finally:
             self.log.append(f"down {entrant.label}")
 
 
 @dataclass
 class FakeWork:
-    differing: Callable[[str], str | None] = lambda query: None
+    finds: Callable[[str], str | None] = lambda query: None
+    differing: Literal["wrong", "changed"] = "wrong"
     dropped: int = 0
 
     def sql(self, engine: str, query: str) -> str:
         return query
 
     def check(self, query: str, result: QueryResult) -> str | None:
-        return self.differing(query)
+        return self.finds(query)
+
+    def digest(self, result: QueryResult) -> str:
+        return ""
 
     def drop_from_cache(self) -> float | None:
         self.dropped += 1

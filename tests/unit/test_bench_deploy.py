@@ -41,6 +41,7 @@ def test_only_atolls_scheduler_is_asked() -> None:
 
 def test_every_instance_of_the_plan_must_be_left() -> None:
     server(DUCKDB).check_alive()
+    assert DUCKDB.plan is not None
     two = DUCKDB.plan.model_copy(update={"slots": DUCKDB.plan.slots * 2})
     with pytest.raises(EngineFailed, match="1 of 2 worker instances"):
         server(DUCKDB.model_copy(update={"plan": two})).check_alive()

@@ -84,6 +84,7 @@ def test_a_plan_from_a_file_brings_its_baseline() -> None:
     plan = make_plan(machine(), SPARK, "wicp", count=3)
     found, notes = line_up(machine(), (), [(plan, SPARK)])
     assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp"]
+    assert found[0].plan is not None
     assert found[0].plan.total_heap_bytes <= plan.total_heap_bytes
     assert any("was added" in note for note in notes)
 

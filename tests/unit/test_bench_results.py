@@ -18,6 +18,7 @@ from atoll.engines.base import Installation
 from atoll.errors import DownloadFailed, EngineFailed, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
+from atoll.schema.plan import Policy
 from atoll.schema.results import BlockFailed, PassDone, QueryTime, RunEnd
 from tests.unit.bench_parts import FINGERPRINT, WIC, WIM, header, machine, plan
 
@@ -185,7 +186,7 @@ def test_another_session_of_the_same_machine_can_resume() -> None:
         (header(WIM), "entrants differs"),
         (header(WIC, WIM), "entrants differs"),
         (
-            header(WIM, WIC.model_copy(update={"plan": plan("spark", WIC.plan.policy, 2)})),
+            header(WIM, WIC.model_copy(update={"plan": plan("spark", Policy.WIC, 2)})),
             "spark/wic would sit elsewhere",
         ),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.bench.idle import idle_between, settled_idle_share
-from atoll.bench.runner import Bench, Tick, WrongAnswer
+from atoll.bench.passes import run_pass
+from atoll.bench.runner import Bench, ClusterGone, Tick, WrongAnswer
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
 from atoll.errors import EngineFailed
 from atoll.host.cpu_times import CpuTimes
@@ -21,9 +23,11 @@ from atoll.schema.plan import Policy
 from atoll.schema.results import (
     BlockFailed,
     DeploymentUp,
+    EngineWork,
     Entrant,
     PassDone,
     QueryTime,
+    QueryWork,
     RunEnd,
     RunHeader,
     SchedulerRan,
@@ -34,6 +38,7 @@ from tests.unit.bench_parts import (
     DUCKDB,
     WIC,
     WIM,
+    FakeClient,
     FakeEngines,
     FakeWork,
     entrant,
@@ -157,6 +162,17 @@ def test_atolls_scheduler_is_asked_after_the_measured_pass() -> None:
     assert mine[-4:] == [QueryTime, SchedulerRan, SchedulerRan, PassDone]
 
 
+def test_what_queries_took_is_recorded_for_the_measured_pass_alone() -> None:
+    work = EngineWork(tasks=1, run_s=1, gc_s=0, shuffle_bytes=0, spilled_bytes=0, peak_bytes=7)
+    # Queries 1 and 2 warm up. The engine knows no other than these three.
+    run = Run(header(WIM, blocks_asked=1), told={"1": work, "4": work, "9": work})
+    run.bench.run()
+    assert [(one.block, one.label, one.stream, one.query) for one in run.of(QueryWork)] == [
+        (0, WIM.label, 0, run.of(QueryTime)[3].query)
+    ]
+    assert [type(one) for one in run.records][-3:] == [QueryWork, PassDone, RunEnd]
+
+
 def test_a_scheduler_that_does_not_answer_fails_the_block() -> None:
     def states(entrant: Entrant) -> Sequence[SchedulerState]:
         raise EngineFailed("the SQL host is gone")
@@ -180,7 +196,7 @@ def test_a_scheduler_is_asked_before_answers_are_checked_and_not_after_a_fault()
         return None
 
     run = Run(header(ATOLL, blocks_asked=1), states=states)
-    run.work.differing = differing
+    run.work.finds = differing
     run.bench.run()
     assert asked == ["q1", "q6", "scheduler", "q1", "q6"]
 
@@ -244,7 +260,10 @@ def test_failures_in_a_row_stop_the_bench() -> None:
         raise EngineFailed("no Java")
 
     run = Run(header(blocks_asked=9), refuse=refuse)
-    with pytest.raises(EngineFailed, match="3 deployments in a row"):
+    with pytest.raises(
+        EngineFailed,
+        match=r"3 deployments in a row failed, the last spark/wic in block 2: no Java;",
+    ):
         run.bench.run()
     assert len(run.of(BlockFailed)) == 3
     assert run.of(RunEnd)[0].status == "stopped"
@@ -272,7 +291,7 @@ def test_a_wrong_answer_ends_the_bench(phase: str) -> None:
         wrong = query == "q6" and asked == (1 if phase == "warm-up" else 2)
         return "row 1 is (1); expected (2)" if wrong else None
 
-    run.work.differing = differing
+    run.work.finds = differing
     with pytest.raises(WrongAnswer, match=f"answered q6 wrongly in block 1 .{phase}") as caught:
         run.bench.run()
     assert caught.value.detail == "row 1 is (1); expected (2)"
@@ -364,3 +383,69 @@ def test_idle_share() -> None:
     assert settled_idle_share(busy) == pytest.approx(0.0)
     assert 5.0 <= busy.now_s <= 6.0  # it waited for quiet, but not for ever
     assert settled_idle_share(FakeHost({})) == 1.0
+
+
+def test_a_client_that_hangs_past_its_limit_fails_the_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One stream hangs in its library, and the other goes on answering."""
+    monkeypatch.setattr("atoll.bench.passes._POLL_S", 0.01)
+    freed = threading.Event()
+    run = Run(header(entrant("duckdb", Policy.WIC, 2, streams=2), blocks_asked=1))
+
+    def trouble(label: str, sql: str) -> None:
+        if sql == "q6":
+            run.host.sleep(60 + 10.5)  # the limit of the header, and more than SLACK_S
+            freed.wait()
+
+    run.engines.trouble = trouble
+    run.bench.run()
+    freed.set()
+    (failed,) = run.of(BlockFailed)
+    assert failed.error.startswith("q6 hangs: no word 10 s after its limit of 60 s")
+    assert run.engines.log[-1] == "down duckdb/wic"
+
+
+def test_a_stream_that_is_done_is_not_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no query out, however long the other one takes for all of its own."""
+    monkeypatch.setattr("atoll.bench.passes._POLL_S", 0.001)
+    host = FakeHost(IDLE)
+    short, long = FakeClient(host, 0.0), FakeClient(host, 55.0)
+
+    def wait_for_the_short_one(sql: str) -> None:
+        while not short.asked or threading.active_count() > before + 1:
+            time.sleep(0.001)
+
+    long.trouble = wait_for_the_short_one
+    before = threading.active_count()
+    queries = [f"q{number}" for number in range(8)]
+    ran = run_pass([short, long], [["q0"], queries], str, limit_s=60.0, host=host)
+    assert ran.fault is None
+    assert len(ran.answers) == 9
+
+
+def test_a_cluster_that_is_gone_stops_the_bench_and_leaves_its_block_open() -> None:
+    def refuse(label: str, turn: int) -> None:
+        if turn == 1:
+            raise ClusterGone("spark/wim does not answer any more")
+
+    run = Run(header(WIM, blocks_asked=5), refuse=refuse)
+    with pytest.raises(EngineFailed, match="does not answer any more"):
+        run.bench.run()
+    assert run.of(BlockFailed) == []
+    assert [one.block for one in run.of(PassDone)] == [0]
+    (end,) = run.of(RunEnd)
+    assert (end.status, end.reason) == ("stopped", "spark/wim does not answer any more")
+
+
+def test_a_changed_answer_is_told_and_the_bench_goes_on() -> None:
+    run = Run(header(WIM, blocks_asked=2))
+    run.work.differing = "changed"
+    run.work.finds = lambda query: "row 1 is (2); expected (1)" if query == "q6" else None
+    run.bench.run()
+    assert {(one.query, one.answer) for one in run.of(QueryTime)} == {
+        ("q1", "ok"),
+        ("q6", "changed"),
+    }
+    assert len(run.of(PassDone)) == 2
+    assert run.of(RunEnd)[0].status == "complete"

@@ -1,4 +1,4 @@
-"""What the adapters start: names, places, heaps, flags; where Java is looked for; who is known."""
+"""What the adapters start: names, places, heaps, flags; who is known."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import pytest
 
 from atoll.engines import registry
 from atoll.engines.base import Installation, Layout, ScheduledEngine, Table
-from atoll.engines.java import find_java
 from atoll.engines.spark import SparkEngine
-from atoll.errors import EngineFailed, UsageError
-from atoll.host.api import Finished
-from atoll.host.fake import FakeHost
+from atoll.errors import UsageError
 from atoll.plan import make_plan
+from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import Role
 from atoll.schema.plan import Plan
 from tests.unit.machines import milan
@@ -51,7 +49,9 @@ def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
     for worker, slot in zip(workers, plan.slots, strict=True):
         assert option(worker.argv, "--cores") == str(slot.threads)
         assert option(worker.argv, "--host") == "127.0.0.1"
-        assert worker.env["JDK_JAVA_OPTIONS"] == f"-XX:ActiveProcessorCount={slot.threads}"
+        assert worker.env["JDK_JAVA_OPTIONS"].split() == placement_flags(slot, plan)
+        # They are for the executor, and the daemon does not follow them.
+        assert "-XX:-AlwaysPreTouch" in worker.argv and "-Xms128m" in worker.argv
 
 
 def test_spark_holds_totals_and_heaps_as_planned() -> None:
@@ -78,6 +78,23 @@ def test_spark_gives_every_executor_its_slots_heap() -> None:
     assert option(large.argv, "--memory") == f"{heap_mib}m", "the master must find room for one"
     assert large.env["_JAVA_OPTIONS"] == f"-Xmx{heap_mib + 64}m"
     assert not {"_JAVA_OPTIONS"} & {*small.env, *driver.env}
+
+
+def test_spark_writes_its_event_log_beside_what_it_spills() -> None:
+    layout = spark(make_plan(milan(1), SparkEngine.traits, "wicp"))
+    found = defaults(layout)
+    assert found["spark.eventLog.dir"] == "file:///var/x/events"
+    assert json.loads(layout.files["sqlhost.json"])["events"] == "/var/x/events"
+    assert found["spark.eventLog.compress"] == found["spark.eventLog.rolling.enabled"] == "false"
+
+
+@pytest.mark.parametrize("heap_bytes", [None, 0])
+def test_spark_starts_a_driver_for_an_edited_plan_too(heap_bytes: int | None) -> None:
+    plan = make_plan(milan(1), SparkEngine.traits, "wicp")
+    assert plan.coordinator is not None
+    edited = plan.coordinator.model_copy(update={"heap_bytes": heap_bytes})
+    plan = plan.model_copy(update={"coordinator": None if heap_bytes is None else edited})
+    assert defaults(spark(plan))["spark.driver.memory"] == "1024m"
 
 
 def test_spark_does_not_move_on_from_a_port_that_is_taken() -> None:
@@ -131,7 +148,7 @@ def test_duckdb_under_atolls_scheduler_differs_in_who_runs_its_tasks_alone() -> 
     assert layouts[0] == layouts[1]
     for plain, atoll in zip(layouts[0].processes, layouts[2].processes, strict=True):
         assert not plain.seats_threads and atoll.seats_threads
-        assert "--engine=duckdb" in plain.argv and "--engine=duckdb-atoll" in atoll.argv
+        assert plain.argv[4].endswith(":DuckDBBackend") and atoll.argv[4].endswith(":AtollBackend")
         assert plain.model_copy(update={"argv": (), "seats_threads": True}) == atoll.model_copy(
             update={"argv": ()}
         )
@@ -151,48 +168,3 @@ def test_engines_by_name() -> None:
         assert registry.get(name).traits.name == name
     with pytest.raises(UsageError, match=r"'oracle'.*spark, duckdb"):
         registry.get("oracle")
-
-
-def java_host(versions: dict[str, str]) -> FakeHost:
-    def run(argv: Sequence[str]) -> Finished:
-        return Finished(0, "", f'openjdk version "{versions[argv[0]]}" 2026-01-01\n')
-
-    return FakeHost(dict.fromkeys(versions, ""), on_run=run)
-
-
-@pytest.fixture(autouse=True)
-def _no_java_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", "")
-
-
-def find(host: FakeHost) -> tuple[str, str]:
-    return find_java(host, major=17, wanted_by="Spark 4.3.0", cache="/cache/jdk-17")
-
-
-def test_a_java_of_another_version_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/jdk-25")
-    debian = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
-    host = java_host({"/opt/jdk-25/bin/java": "25.0.1", debian: "17.0.21"})
-    assert find(host) == (debian, "17.0.21")
-
-
-def test_the_unpacked_package_is_found_last() -> None:
-    unpacked = "/cache/jdk-17/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
-    assert find(java_host({unpacked: "17.0.21"}))[0] == unpacked
-
-
-@pytest.mark.parametrize("version", ["25.0.1", "11.0.13", "1.8.0_392"])
-def test_the_wrong_java_is_named_with_what_to_install(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
-    with pytest.raises(EngineFailed) as caught:
-        find(java_host({"/opt/jdk/bin/java": version}))
-    assert f"/opt/jdk/bin/java is {version}" in str(caught.value)
-    assert "apt-get install openjdk-17-jre-headless" in str(caught.value)
-
-
-def test_no_java_says_what_to_install() -> None:
-    with pytest.raises(EngineFailed, match=r"no Java was found; .*openjdk-17-jre-headless"):
-        find(FakeHost())

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from atoll.engines import postgresql, postgresql_instance
-from atoll.engines.base import Installation, Layout
+from atoll.engines import postgresql
+from atoll.engines.base import Base, Column, Data, Installation, Layout, Table
 from atoll.engines.postgresql import PostgreSQLEngine, find_postgresql
-from atoll.errors import EngineFailed, NotPermitted
+from atoll.engines.settings import read_postgresql
+from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
 from atoll.plan import make_plan
@@ -55,7 +54,8 @@ def test_every_slot_is_a_server_with_its_own_data_and_socket(policy: str) -> Non
         assert spec.slot == slot.index
         # libpq's name for it (PostgreSQL's manual, unix_socket_directories).
         assert spec.ready_socket == f"{each['unix_socket_directories']}/.s.PGSQL.{each['port']}"
-        assert spec.argv[-2:] == (each["data_directory"], f"/run/x/postgresql-{slot.index}.conf")
+        assert spec.argv[4] == each["data_directory"]
+        assert spec.argv[-1] == f"config_file=/run/x/postgresql-{slot.index}.conf"
         assert each["data_directory"].startswith("/var/x/")
 
 
@@ -132,11 +132,28 @@ def test_a_template_is_shared_by_slots_but_not_by_builds() -> None:
     plan = make_plan(milan(2), ENGINE.traits, "win")
     other = Installation("15.18", "/opt/pg/bin", cache=INSTALLED.cache)
     templates = [
-        {spec.argv[-3] for spec in layout(plan, one).processes} for one in (INSTALLED, other)
+        {spec.argv[3] for spec in layout(plan, one).processes} for one in (INSTALLED, other)
     ]
     assert [len(each) for each in templates] == [1, 1]
     assert templates[0] != templates[1]
     assert all(path.startswith("/cache/postgresql/15.18-") for each in templates for path in each)
+
+
+def test_with_tables_every_server_begins_with_the_loaded_template_and_makes_none() -> None:
+    table = Table("t", "/d/t/t.parquet", (Column("a", "bigint"),))
+    data = Data("tpch-sf1", "ab" * 32, (table,))
+    plan = make_plan(milan(2), ENGINE.traits, "win")
+    empty, loaded = ENGINE, ENGINE.holding(data)
+    for spec in loaded.layout(plan, INSTALLED, run_dir="/run/x", ports=()).processes:
+        assert spec.argv[3].startswith("/cache/postgresql/15.18-")
+        assert "tpch-sf1-abab" in spec.argv[3]
+        assert spec.argv[5] == "--"
+    assert layout(plan).processes[0].argv[5] == f"{HOME}/initdb"
+    assert loaded.attach(table) == []
+    other = Table("other", "/d/other/other.parquet", ())
+    for engine, what in ((empty, table), (loaded, other)):
+        with pytest.raises(UsageError, match=f"table {what.name} must be loaded"):
+            engine.attach(what)
 
 
 def test_an_unpacked_package_is_given_its_libraries() -> None:
@@ -145,6 +162,76 @@ def test_an_unpacked_package_is_given_its_libraries() -> None:
     unpacked = Installation("15.18", f"/cache/postgresql-15{HOME}", cache=INSTALLED.cache)
     path = layout(plan, unpacked).processes[0].env["LD_LIBRARY_PATH"]
     assert path.startswith("/cache/postgresql-15/usr/lib/")
+
+
+# ---- a configuration of the user's
+
+
+THEIRS = Base(
+    "/etc/pg",
+    {
+        "postgresql.conf": (
+            "listen_addresses = '*'  # all\nwork_mem = 77MB\nfsync = on\nssl = on\n"
+            "shared_buffers = 9GB\ninclude_dir = 'conf.d'\n"
+        ),
+        "conf.d/own.conf": "shared_buffers = 8GB\nrandom_page_cost = 1.1\n",
+        "pg_hba.conf": "host all all 0.0.0.0/0 md5\n",
+        "base/1/1247": "no configuration",
+    },
+)
+
+
+def test_of_the_users_configuration_only_what_placement_needs_is_changed() -> None:
+    plan = make_plan(milan(2), ENGINE.traits, "win")
+    made = ENGINE.on(THEIRS).layout(
+        plan, INSTALLED, run_dir="/run/x", ports=(), scratch_dir="/var/x"
+    )
+    for slot, spec in zip(plan.slots, made.processes, strict=True):
+        assert spec.argv[-1] == f"config_file=/run/x/server-{slot.index}/postgresql.conf"
+        found = read_postgresql(made.files[f"server-{slot.index}/postgresql.conf"], where="x")
+        assert found["listen_addresses"] == ""
+        assert found["port"] == str(5432 + slot.index)
+        assert size_bytes(found["shared_buffers"]) == slot.heap_bytes
+        assert found["hba_file"] == "/run/x/pg_hba.conf"
+        assert (found["work_mem"], found["fsync"], found["ssl"]) == ("77MB", "on", "off")
+        own = made.files[f"server-{slot.index}/conf.d/own.conf"]
+        assert own == THEIRS.texts["conf.d/own.conf"]
+        # Behind what is included, which says otherwise.
+        lines = made.files[f"server-{slot.index}/postgresql.conf"].splitlines()
+        include = lines.index("include_dir = 'conf.d'")
+        assert any(line.startswith("shared_buffers") for line in lines[include:])
+    assert made.files["pg_hba.conf"] == "local all all trust\n"
+    assert not any("1247" in path for path in made.files)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"other.conf": ""}, "/etc/pg: has no postgresql.conf"),
+        ({"postgresql.conf": "port = 1\n= 2\n"}, "/etc/pg/postgresql.conf:2"),
+        ({"postgresql.conf": "", "conf.d/a.conf": "x = 'y\n"}, "/etc/pg/conf.d/a.conf:1"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
+    texts: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        ENGINE.on(Base("/etc/pg", texts))
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:hush@h/d?nix=1", "host=h password=hush", "http://hush"]
+)
+def test_what_is_no_url_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError, match=r"postgresql://USER@HOST:PORT/DATABASE") as caught:
+        ENGINE.reach(url, timeout_s=2)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
+    with pytest.raises(EngineFailed, match=r"lets us in at 127\.0\.0\.1:1 ") as caught:
+        ENGINE.reach("postgresql://u:hush@127.0.0.1:1/d", timeout_s=2)
+    assert "hush" not in str(caught.value)
 
 
 # ---- where it is looked for
@@ -188,7 +275,7 @@ def test_the_unpacked_package_is_found_last() -> None:
 @pytest.mark.usefixtures("_nothing_on_path")
 def test_one_that_is_too_old_is_named_with_what_to_install() -> None:
     host = host_with({"/usr/lib/postgresql/13/bin": "13.22"})
-    with pytest.raises(EngineFailed, match=r"/13/bin is 13\.22; .*apt-get install postgresql-15"):
+    with pytest.raises(EngineFailed, match=r"/13/bin is 13\.22; .*atoll engine install postgresql"):
         find_postgresql(host, cache="/c")
     with pytest.raises(EngineFailed, match="none was found"):
         find_postgresql(FakeHost(), cache="/c")
@@ -207,62 +294,3 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(EngineFailed, match=r"pip install 'atoll\[postgresql\]'"):
         ENGINE.locate(FakeHost())
-
-
-# ---- the process that becomes a server
-
-
-def run_instance(*arguments: object) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-IS", postgresql_instance.__file__, *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-
-
-def fake_programs(folder: Path, *, initdb: str) -> Path:
-    folder.mkdir()
-    for name, text in (("initdb", initdb), ("postgres", 'echo "$0 $@"; ls "$PWD"')):
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    return folder
-
-
-MAKES_DATA = 'for a; do d=${a#--pgdata=}; done; mkdir "$d"; echo 15 > "$d/PG_VERSION"'
-
-
-def test_an_instance_copies_the_template_and_becomes_the_server(tmp_path: Path) -> None:
-    programs = fake_programs(tmp_path / "bin", initdb=MAKES_DATA)
-    done = run_instance(programs, tmp_path / "template", tmp_path / "data", "/run/x.conf")
-    assert done.stdout.splitlines()[0] == f"{programs}/postgres -c config_file=/run/x.conf"
-    assert (tmp_path / "data/PG_VERSION").read_text() == "15\n"
-    assert (tmp_path / "data/PG_VERSION").stat().st_mode & 0o077 == 0
-    # The second finds the template: an initdb that fails is not asked.
-    (programs / "initdb").write_text("#!/bin/sh\nexit 1\n")
-    assert run_instance(programs, tmp_path / "template", tmp_path / "other", "c").returncode == 0
-
-
-def test_an_unfinished_template_is_made_anew(tmp_path: Path) -> None:
-    programs = fake_programs(tmp_path / "bin", initdb=MAKES_DATA)
-    (tmp_path / "template.unfinished").mkdir()
-    assert run_instance(programs, tmp_path / "template", tmp_path / "data", "c").returncode == 0
-    assert not (tmp_path / "template.unfinished").exists()
-
-
-@pytest.mark.parametrize(
-    ("initdb", "said"),
-    [
-        ("echo 'initdb: error: no room' >&2; echo 'initdb: hint: buy some' >&2; exit 1", "no room"),
-        ("exit 3", "error: initdb: exit status 3"),
-    ],
-)
-def test_a_template_that_cannot_be_made_is_one_line(tmp_path: Path, initdb: str, said: str) -> None:
-    programs = fake_programs(tmp_path / "bin", initdb=initdb)
-    done = run_instance(programs, tmp_path / "template", tmp_path / "data", "c")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert said in done.stderr
-    assert not (tmp_path / "template").exists()
-
-
-def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    done = run_instance(tmp_path / "no-bin", tmp_path / "template", tmp_path / "data", "c")
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {tmp_path}/no-bin/initdb: No such file")

@@ -17,19 +17,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.engines.base import Column, ScheduledClient
+from atoll.engines.base import Column, CountingClient, ScheduledClient
 from atoll.engines.sqlclient import SocketClient, connect_all
 from atoll.engines.sqlhost import Backend, Server
 from atoll.engines.sqlprotocol import (
     decode,
     decode_result,
     decode_scheduler,
+    decode_work,
     encode_error,
     encode_result,
 )
 from atoll.engines.sqltypes import Kind, kind_of, scale_of
 from atoll.errors import EngineFailed
-from atoll.schema.results import SchedulerState
+from atoll.schema.results import EngineWork, SchedulerState
 from tests.unit.bench_parts import scheduler_state
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -53,10 +54,11 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
 @given(tables())
 def test_a_result_travels_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
     columns, rows = table
-    line = encode_result(columns, rows, 0.25)
+    line = encode_result(columns, rows, 0.25, "atoll-0-1")
     assert line.count(b"\n") == 1
     result = decode_result(decode(line))
     assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
+    assert result.ticket == "atoll-0-1"
     for got, sent in zip(result.rows, rows, strict=True):
         for left, right in zip(got, sent, strict=True):
             assert type(left) is type(right)
@@ -97,6 +99,9 @@ def test_kinds_of_types(name: str, kind: Kind, scale: int | None) -> None:
     assert (kind_of(name), scale_of(name)) == (kind, scale)
 
 
+WORK = EngineWork(tasks=4, run_s=2, gc_s=0.5, shuffle_bytes=7, spilled_bytes=0, peak_bytes=9)
+
+
 class SlowBackend:
     """Answers by what the SQL says: a number, a fault, or nothing until it is cancelled."""
 
@@ -133,6 +138,19 @@ class SlowBackend:
 class ScheduledBackend(SlowBackend):
     def scheduler(self) -> SchedulerState:
         return scheduler_state((0.0, 1), (2.5, 2))
+
+
+class CountingBackend(SlowBackend):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ran: list[str] = []
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        self.ran.append(ticket)
+        return super().run(sql, ticket)
+
+    def work(self) -> dict[str, EngineWork]:
+        return dict.fromkeys(self.ran, WORK)
 
 
 @pytest.fixture
@@ -176,6 +194,24 @@ def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:
     with pytest.raises(EngineFailed, match="its own to schedule"):
         plain.scheduler(timeout_s=5)
     assert plain.execute("select", timeout_s=5).rows
+
+
+def test_what_queries_took_is_told_by_their_tickets(serve: Callable[[Backend], str]) -> None:
+    path = serve(CountingBackend())
+    clients = [SocketClient(path, timeout_s=5) for _ in range(2)]
+    tickets = [client.execute("select", timeout_s=5).ticket for client in clients * 2]
+    assert len(set(tickets)) == 4, "no two queries of a server have one"
+    assert clients[1].work(timeout_s=5) == dict.fromkeys(tickets, WORK)
+    silent = SocketClient(serve(SlowBackend()), timeout_s=5)
+    assert isinstance(silent, CountingClient)
+    assert silent.work(timeout_s=5) == {}, "an engine that does not count is no fault"
+
+
+@pytest.mark.parametrize("message", [{"ok": True}, {"work": 3}, {"work": {"a": {"tasks": 0}}}])
+def test_what_is_no_account_of_queries_is_an_engine_failure(message: dict[str, Any]) -> None:
+    with pytest.raises(EngineFailed, match="no account of queries") as caught:
+        decode_work(message)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("message", [{"ok": True}, {"scheduler": 3}, {"scheduler": {"policy": 1}}])

@@ -59,5 +59,5 @@ def test_every_requirement_is_on_the_page_of_dependencies(root: Path) -> None:
 
 
 def test_what_make_and_ci_start_is_executable(root: Path) -> None:
-    for name in (".ci/run", "tools/system_packages", "tools/fetch_deb"):
+    for name in (".ci/run", "tools/system_packages"):
         assert os.access(root / name, os.X_OK), name

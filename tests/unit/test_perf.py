@@ -106,7 +106,7 @@ def test_exit_codes_tell_wrong_answers_and_unknown_names(
 ) -> None:
     assert command.main(["nonsense"]) == 2
     assert (
-        "no comparison 'nonsense'; there are: duckdb, exec, inspect, plan, probe"
+        "no comparison 'nonsense'; there are: duckdb, engines, exec, inspect, plan, probe"
         in capsys.readouterr().err
     )
 

@@ -117,6 +117,27 @@ def test_an_exact_sum_must_be_equal() -> None:
     assert compare(result(["decimal(25,2)"], [(Decimal("380456.01"),)]), answer) is not None
 
 
+@pytest.mark.parametrize(
+    ("got", "want", "right"),
+    [
+        ("25.5751546114546921", "25.575154611454693", True),  # what the double leaves out
+        ("25.5751546113546921", "25.575154611454693", False),
+        ("35691.129209074398", "35691.129209074395", True),
+        ("0.3333333333333333", "0.33333333333333331", True),
+        ("0.3333333333333334", "0.33333333333333331", True),  # within the noise of a double
+        ("0.3333333333433333", "0.33333333333333331", False),
+        ("15", "15.48654581228407", False),  # no quotient: it has too few digits
+        ("380456.00", "380456", True),
+        ("380456.01", "380456", False),
+    ],
+)
+def test_a_decimal_without_a_scale_is_judged_by_its_digits(
+    got: str, want: str, right: bool
+) -> None:
+    found = compare(result(["numeric"], [(Decimal(got),)]), Answer([(want,)], (), as_text=True))
+    assert (found is None) == right
+
+
 def test_padding_of_a_char_does_not_count_and_leading_blanks_do() -> None:
     answer = Answer([("RAIL",)], ())
     assert compare(result(["char(10)"], [("RAIL      ",)]), answer) is None

@@ -1,6 +1,6 @@
 """What a guest boots from, in Atoll's cache: QEMU 10, Debian's kernel 6.12, an initramfs.
 
-QEMU and the kernel come from bookworm-backports through tools/fetch_deb, once for all guests.
+QEMU and the kernel come from bookworm-backports through `tools.fetch_deb`, once for all guests.
 QEMU 7.2 of bookworm itself is not taken: its code patching raced, 1 boot in 5 panicked.
 """
 
@@ -87,8 +87,10 @@ def _alone(path: Path) -> Iterator[None]:
 def _fetch(into: Path, *words: str) -> None:
     if (into / ".fetch_deb.json").is_file():
         return
-    tool = [sys.executable, str(ROOT / "tools/fetch_deb"), *words]
-    done = subprocess.run([*tool, "--suite", SUITE, "--into", str(into)], stdin=subprocess.DEVNULL)
+    tool = [sys.executable, "-m", "tools.fetch_deb", *words]
+    done = subprocess.run(
+        [*tool, "--suite", SUITE, "--into", str(into)], stdin=subprocess.DEVNULL, cwd=ROOT
+    )
     if done.returncode != 0:
         raise NoImage(
             f"{words[0]} of {SUITE}: not fetched (see above); the guest wants Debian 12 with its "

@@ -15,7 +15,7 @@ import pytest
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.store.paths import cache_dir
+from atoll.install import installed
 from tests.jvm_program import write_program
 from tests.vm.guest import Guest
 
@@ -33,7 +33,7 @@ BINDINGS = {
 def test_use_numa_stays_on_only_with_several_memory_nodes(guest: Guest) -> None:
     try:
         java, _ = find_java(
-            LocalHost(), major=17, wanted_by="spark", cache=str(cache_dir("jdk-17"))
+            LocalHost(), major=17, wanted_by="spark", engine="spark", part=installed("openjdk-17")
         )
     except EngineFailed as fault:
         pytest.skip(str(fault))

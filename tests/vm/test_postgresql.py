@@ -1,8 +1,9 @@
 """PostgreSQL servers in the guest, one to a node and one to a chiplet: up, busy, verify, down.
 
-The plan's promise is judged here from what the guest saw: every thread of every process, parallel
-workers included, has its slot's mask; every page of shared_buffers and of the processes' heaps lies
-on its slot's node; `atoll verify` says the same; after `atoll down` nothing is left.
+The plan's promise is judged here from what the guest saw. Every thread of every process (the
+postmaster, background processes, sessions, parallel workers) has its slot's mask, and every mapping
+its slot's memory policy; every page of shared_buffers and of the processes' heaps lies on its
+slot's node; `atoll verify` says the same; after `atoll down` nothing is left.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from typing import Any
 
 import pytest
 
-from atoll.engines import postgresql_instance
+from atoll.engines import template_instance
 from atoll.engines.base import Installation
-from atoll.engines.postgresql import FETCHED_MAJOR, find_postgresql, template_path
+from atoll.engines.postgresql import FETCHED, find_postgresql, template_path
+from atoll.engines.postgresql_settings import initdb
 from atoll.host.local import LocalHost
+from atoll.install import installed
+from atoll.schema.cpulist import format_cpulist
 from atoll.store.paths import cache_dir
 from tests.engines.postgresql_parts import ORDINARY_USER
 from tests.vm.guest import Guest
@@ -27,17 +31,24 @@ from tests.vm.guest import Guest
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 600.0
 POLICIES = ("win", "wicp")
+KINDS = {
+    "postmaster",
+    "checkpointer",
+    "background writer",
+    "walwriter",
+    "autovacuum launcher",
+    "client backend",
+    "parallel worker",
+}
 
 
 @pytest.fixture(scope="module")
 def _template() -> None:
     """initdb takes minutes in the guest, which sees the cache of this machine."""
-    version, home = find_postgresql(
-        LocalHost(), cache=str(cache_dir(f"postgresql-{FETCHED_MAJOR}"))
-    )
+    version, home = find_postgresql(LocalHost(), cache=installed(FETCHED))
     template = template_path(Installation(version, home, cache=str(cache_dir("postgresql"))))
-    code = f"from {postgresql_instance.__name__} import *; ensure_template(*sys.argv[1:])"
-    argv = [sys.executable, "-c", f"import sys; {code}", home, template]
+    code = f"from {template_instance.__name__} import *; ensure_template(sys.argv[1], sys.argv[2:])"
+    argv = [sys.executable, "-c", f"import sys; {code}", template, *initdb(home)]
     subprocess.run([*ORDINARY_USER, *argv], check=True)
 
 
@@ -77,6 +88,10 @@ def test_servers_sit_on_their_nodes_and_chiplets(guest: Guest) -> None:
             assert all(mask == slot["cpus"] for mask in masks), where
             assert len(instance["running"]) == slot["threads"] > 1, where
             assert set(map(str, instance["running"])) <= set(instance["processes"]), where
+            assert set(instance["kinds"].values()) >= KINDS, where
+            nodes = format_cpulist(slot["memory_nodes"])
+            for pid, policies in instance["policies"].items():
+                assert policies == [f"bind:{nodes}"], (where, pid)
             for pages in (instance["shared"], *instance["private"].values()):
                 assert sum(pages.values()) > 100, where
                 assert set(map(int, pages)) <= set(slot["memory_nodes"]), (where, pages)

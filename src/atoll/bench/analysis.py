@@ -12,17 +12,24 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from atoll.bench.cautions import cautions
+from atoll.bench.decompose import decomposition
+from atoll.bench.engine_work import work_summary
+from atoll.bench.estimates import GEOMEAN, interval_of, speedup_of
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
 from atoll.schema.machine import Machine
-from atoll.schema.results import BlockFailed, Entrant, PassDone, QueryTime
-from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Measured, Speedup
+from atoll.schema.results import BlockFailed, ClusterLook, Entrant, PassDone, QueryTime
+from atoll.schema.summary import (
+    BenchSummary,
+    Decomposition,
+    EntrantSummary,
+    Measured,
+    Speedup,
+)
 from atoll.stats import paired
 from atoll.stats.outliers import outliers
-from atoll.stats.paired import Estimate
 
 PASS = "pass"
-GEOMEAN = "geomean"
 
 # label -> query (or PASS) -> block -> seconds
 Times = dict[str, dict[str, dict[int, float]]]
@@ -39,6 +46,7 @@ def summarise(results: Results) -> BenchSummary:
         status=end.status if end else "unfinished",
         reason=end.reason if end else "the file has no end: the bench was cut off, or still runs",
         suite=header.suite,
+        suite_checksum=header.suite_checksum,
         scale_factor=header.scale_factor,
         queries=header.queries,
         blocks_asked=header.blocks_asked,
@@ -48,6 +56,7 @@ def summarise(results: Results) -> BenchSummary:
         machine_id=header.machine_id,
         command=header.command,
         entrants=entrants,
+        decompositions=_decompositions(results, times),
         notes=header.notes,
         warnings=cautions(results, entrants),
         fingerprint=header.fingerprint,
@@ -96,26 +105,47 @@ def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary
         for line in results.lines
         if isinstance(line, BlockFailed) and line.label == entrant.label
     }
+    looks = [
+        line
+        for line in results.lines
+        if isinstance(line, ClusterLook) and line.label == entrant.label
+    ]
     return EntrantSummary(
         label=entrant.label,
         engine=entrant.engine,
-        policy=plan.policy,
+        url=entrant.url,
+        policy=plan.policy if plan else None,
         scheduler=entrant.scheduler,
         baseline=entrant.baseline,
-        instances=len(plan.slots),
-        threads=plan.total_threads,
-        heap_bytes=plan.total_heap_bytes,
-        shuffle_partitions=plan.shuffle_partitions,
+        instances=len(plan.slots) if plan else None,
+        threads=plan.total_threads if plan else None,
+        heap_bytes=plan.total_heap_bytes if plan else None,
+        shuffle_partitions=plan.shuffle_partitions if plan else None,
         streams=entrant.streams,
-        coincides_with=plan.coincides_with,
+        coincides_with=plan.coincides_with if plan else (),
         blocks_done=len(mine[PASS]),
         blocks_failed=len(failed),
         times=tuple(_measured(query, by_block) for query, by_block in mine.items() if by_block),
         speedups=_speedups(base, mine, results.header.queries) if base else (),
+        work=work_summary(results.lines, entrant.label),
         spread=spread_summary(
             [course for course in courses(results.lines) if course.label == entrant.label]
         ),
+        processes=looks[-1].processes if looks else (),
     )
+
+
+def _decompositions(results: Results, times: Times) -> tuple[Decomposition, ...]:
+    engines = {entrant.label: entrant.engine for entrant in results.header.entrants}
+    found = (
+        decomposition(
+            engines[chain[0]],
+            chain,
+            {label: _means(times[label], results.header.queries) for label in chain},
+        )
+        for chain in results.header.chains
+    )
+    return tuple(one for one in found if one is not None)
 
 
 def _measured(query: str, by_block: Mapping[int, float]) -> Measured:
@@ -125,7 +155,7 @@ def _measured(query: str, by_block: Mapping[int, float]) -> Measured:
     return Measured(
         query=query,
         median_s=estimate.value,
-        interval=_interval(estimate),
+        interval=interval_of(estimate.interval),
         min_s=min(seconds),
         max_s=max(seconds),
         blocks=len(blocks),
@@ -138,25 +168,14 @@ def _speedups(
     mine: Mapping[str, Mapping[int, float]],
     queries: tuple[str, ...],
 ) -> tuple[Speedup, ...]:
-    def means(side: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-        return paired.geometric_means({query: side[query] for query in queries})
-
-    found = {GEOMEAN: paired.speedup(means(base), means(mine))}
+    found = {GEOMEAN: paired.speedup(_means(base, queries), _means(mine, queries))}
     for query in (*queries, PASS):
         found[query] = paired.speedup(base[query], mine[query])
     return tuple(
-        Speedup(
-            query=query,
-            value=estimate.value,
-            interval=_interval(estimate),
-            blocks=estimate.blocks,
-            verdict=estimate.verdict.value,
-        )
-        for query, estimate in found.items()
-        if estimate is not None
+        speedup_of(query, estimate) for query, estimate in found.items() if estimate is not None
     )
 
 
-def _interval(estimate: Estimate) -> Interval | None:
-    found = estimate.interval
-    return None if found is None else Interval(low=found.low, high=found.high)
+def _means(side: Mapping[str, Mapping[int, float]], queries: tuple[str, ...]) -> dict[int, float]:
+    """Per block, over the queries."""
+    return paired.geometric_means({query: side[query] for query in queries})

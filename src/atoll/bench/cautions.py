@@ -6,11 +6,12 @@ stable and listed in docs/bench.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from atoll.bench.entrants import same_deployment
 from atoll.bench.results import Results
-from atoll.schema.results import BlockFailed, DeploymentUp, QueryTime, VerifyResult
+from atoll.schema.results import BlockFailed, ClusterLook, DeploymentUp, QueryTime, VerifyResult
 from atoll.schema.summary import Caution, EntrantSummary
 from atoll.stats.paired import MIN_BLOCKS
 
@@ -18,6 +19,7 @@ from atoll.stats.paired import MIN_BLOCKS
 IDLE_ENOUGH = 0.9
 # Above this share of pages left behind, the cold start was not one.
 CACHED_AT_MOST = 0.01
+MOST_WORDS = 6  # of a cluster's drift; all are in the results file
 
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
@@ -26,9 +28,11 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
         Caution(code=code, message=message)
         for source in (
             _answers(results),
+            _changed(results),
             _failed(results),
             _incomparable(entrants),
             _drift(results),
+            _clusters(results),
             _busy(results),
             _cache(results),
             _few_blocks(entrants),
@@ -47,6 +51,41 @@ def _answers(results: Results) -> Iterator[tuple[str, str]]:
                 f"{line.label} answered {line.query} wrongly in block {line.block + 1} "
                 f"({line.phase}): {line.detail}",
             )
+
+
+def _changed(results: Results) -> Iterator[tuple[str, str]]:
+    """One warning per query and entrant: what was replayed often changes often."""
+    first: dict[tuple[str, str], QueryTime] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for line in results.lines:
+        if isinstance(line, QueryTime) and line.answer == "changed":
+            count[line.label, line.query] += 1
+            first.setdefault((line.label, line.query), line)
+    for (label, query), line in first.items():
+        times = count[label, query]
+        yield (
+            "answer-changed",
+            f"{label}: the answer to {query} is another than the first in this bench, "
+            f"{times} time{'' if times == 1 else 's'}, first in block {line.block + 1} "
+            f"({line.phase}): {line.detail}; its times are of different work if the data changed",
+        )
+
+
+def _clusters(results: Results) -> Iterator[tuple[str, str]]:
+    for entrant in results.header.entrants:
+        looks = [
+            line
+            for line in results.lines
+            if isinstance(line, ClusterLook) and line.label == entrant.label
+        ]
+        drift = list(
+            dict.fromkeys(word for look in looks for seen in look.processes for word in seen.drift)
+        )
+        if drift:
+            rest = f"; and {len(drift) - MOST_WORDS} more" if len(drift) > MOST_WORDS else ""
+            yield "cluster-drift", f"{entrant.label}: {'; '.join(drift[:MOST_WORDS])}{rest}"
+        for unknown in dict.fromkeys(look.unknown for look in looks if look.unknown):
+            yield "cluster-unseen", f"{entrant.label}: {unknown}"
 
 
 def _failed(results: Results) -> Iterator[tuple[str, str]]:
@@ -111,7 +150,8 @@ def _busy(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def _cache(results: Results) -> Iterator[tuple[str, str]]:
-    ups = [line for line in results.lines if isinstance(line, DeploymentUp)]
+    own = {entrant.label for entrant in results.header.entrants if entrant.plan}
+    ups = [line for line in results.lines if isinstance(line, DeploymentUp) and line.label in own]
     kept = [line for line in ups if line.cached_share is None or line.cached_share > CACHED_AT_MOST]
     if kept:
         known = [line.cached_share for line in kept if line.cached_share is not None]
@@ -156,8 +196,11 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
     entrants = results.header.entrants
     for position, entrant in enumerate(entrants):
         for other in entrants[position + 1 :]:
-            if entrant.scheduler == other.scheduler and same_deployment(
-                entrant.plan, other.plan, results.header.machine
+            if (
+                entrant.plan
+                and other.plan
+                and entrant.scheduler == other.scheduler
+                and same_deployment(entrant.plan, other.plan, results.header.machine)
             ):
                 yield (
                     "coincide",
@@ -166,5 +209,7 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
                 )
 
 
-def _amount(value: int) -> str:
+def _amount(value: int | None) -> str:
+    if value is None:
+        return "unknown"
     return f"{value / 2**20:.0f} MiB" if value >= 2**20 else str(value)

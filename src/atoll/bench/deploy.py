@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
-from atoll.engines.base import Client, Data, Engine, ScheduledClient, holding, under
+from atoll.engines.base import (
+    Client,
+    CountingClient,
+    Data,
+    Engine,
+    ScheduledClient,
+    holding,
+    under,
+)
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
-from atoll.schema.results import Entrant, SchedulerState
+from atoll.schema.results import EngineWork, Entrant, SchedulerState
 from atoll.supervise.launch import Running, launch
+from atoll.supervise.patience import close_all, within
 
 MOST_DETAILS = 6
 _CONNECT_S = 30.0
@@ -36,9 +46,18 @@ class LiveServer:
         more = [f"and {len(details) - MOST_DETAILS} more"] if len(details) > MOST_DETAILS else []
         return found.threads, found.drifted, "; ".join(details[:MOST_DETAILS] + more)
 
+    def look(self, *, deep: bool) -> None:
+        return None
+
     def check_alive(self) -> None:
         self.running.check()
-        found = sum(client.instances(timeout_s=_CONNECT_S) for client in self.running.clients)
+        clients = self.running.clients
+        found = within(
+            _CONNECT_S * len(clients),
+            "asking for instances",
+            lambda: sum(client.instances(timeout_s=_CONNECT_S) for client in clients),
+        )
+        assert self.entrant.plan is not None
         wanted = len(self.entrant.plan.slots)
         if found != wanted:
             raise EngineFailed(f"{found} of {wanted} worker instances are left after the pass")
@@ -47,10 +66,25 @@ class LiveServer:
         if self.entrant.scheduler != "atoll":
             return []
         return [
-            client.scheduler(timeout_s=_CONNECT_S)
+            within(
+                _CONNECT_S, "asking the scheduler", partial(client.scheduler, timeout_s=_CONNECT_S)
+            )
             for client in self.running.clients
             if isinstance(client, ScheduledClient)
         ]
+
+    def counted(self) -> dict[str, EngineWork]:
+        """Not worth a failed block: without it, the times still hold."""
+        found: dict[str, EngineWork] = {}
+        with suppress(EngineFailed):
+            for client in self.running.clients:
+                if isinstance(client, CountingClient):
+                    found |= within(
+                        _CONNECT_S,
+                        "asking what queries took",
+                        partial(client.work, timeout_s=_CONNECT_S),
+                    )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +100,7 @@ class Deployer:
 
     @contextmanager
     def __call__(self, entrant: Entrant) -> Iterator[LiveServer]:
+        assert entrant.plan is not None
         engine = holding(under(self.engines[entrant.engine], entrant.scheduler), self.data)
         with launch(
             entrant.plan,
@@ -80,14 +115,21 @@ class Deployer:
                 for client in running.clients:
                     for table in self.data.tables:
                         for statement in engine.attach(table):
-                            client.execute(statement, timeout_s=_ATTACH_S)
+                            within(
+                                _ATTACH_S,
+                                f"attaching {table.name}",
+                                partial(client.execute, statement, timeout_s=_ATTACH_S),
+                            )
                 endpoints = running.deployment.endpoints
                 dealt = [endpoints[number % len(endpoints)] for number in range(entrant.streams)]
-                streams = engine.connect(dealt, timeout_s=_CONNECT_S)
+                streams = within(
+                    _CONNECT_S * len(dealt),
+                    "connecting",
+                    lambda: engine.connect(dealt, timeout_s=_CONNECT_S),
+                )
                 yield LiveServer(running, entrant, streams)
             except EngineFailed:
                 running.check(wait_s=_WHY_S)  # a process that died says more than its client
                 raise
             finally:
-                for client in streams:
-                    client.close()
+                close_all(streams)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from atoll.bench.decompose import chain_plans
 from atoll.errors import UsageError
 from atoll.plan import make_comparable_plans, make_plan
 from atoll.schema.machine import Machine
@@ -58,21 +59,51 @@ def line_up(
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
-        servers = 1 if distributed[engine] else max(len(plan.slots) for _, plan in labelled)
-        if servers > 1:
-            notes.append(
-                f"{engine}: {servers} concurrent query streams in every deployment, dealt "
-                "round-robin, because it has several servers in one of them; each server has "
-                "a full copy of the data"
-            )
+        streams, said = _streams(engine, labelled, distributed=distributed[engine])
+        notes += said
         under = (schedulers or {}).get(engine, (None,))
         if len(under) > 1:
             notes.append(
                 f"{engine}: speed-ups under Atoll's scheduler are over the same policy under "
                 "the engine's own"
             )
-        entrants += _entrants(engine, labelled, under, servers)
+        entrants += _entrants(engine, labelled, under, streams)
     return tuple(entrants), tuple(notes)
+
+
+def line_up_chains(
+    machine: Machine,
+    engines: Iterable[EngineTraits],
+    schedulers: Mapping[str, Sequence[Scheduler]],
+    count: int | None,
+) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+    """As `line_up`, for `--decompose`: of each engine the chain of `atoll.bench.decompose`.
+
+    `schedulers` has one per engine at most.
+    """
+    entrants: list[Entrant] = []
+    notes: list[str] = []
+    for traits in engines:
+        labelled, said = chain_plans(machine, traits, count)
+        notes += said
+        streams, also = _streams(traits.name, labelled, distributed=traits.distributed)
+        notes += also
+        under = schedulers.get(traits.name, (None,))
+        entrants += _entrants(traits.name, labelled, under, streams)
+    return tuple(entrants), tuple(notes)
+
+
+def _streams(
+    engine: str, labelled: Sequence[tuple[str, Plan]], *, distributed: bool
+) -> tuple[int, list[str]]:
+    """How many query streams each deployment gets, and a note where that is not one."""
+    servers = 1 if distributed else max(len(plan.slots) for _, plan in labelled)
+    if servers == 1:
+        return 1, []
+    return servers, [
+        f"{engine}: {servers} concurrent query streams in every deployment, dealt round-robin, "
+        "because it has several servers in one of them; each server has a full copy of the data"
+    ]
 
 
 def _entrants(

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from atoll.bench import pagecache
 from atoll.bench.deploy import Deployer
-from atoll.bench.entrants import line_up
+from atoll.bench.entrants import line_up, line_up_chains
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
@@ -29,6 +30,7 @@ from atoll.engines.base import (
     ScheduledEngine,
     under,
 )
+from atoll.engines.bases import on_base
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
@@ -61,6 +63,9 @@ class Wish:
     query_limit_s: float
     command: str  # as it was typed, for the record
     schedulers: tuple[str, ...] | None = None  # None: each engine's own
+    decompose: bool = False  # the steps from WIM to bound instances, instead of policies
+    instances: int | None = None  # to decompose into; None: one per NUMA node
+    base: str | None = None  # folder of the user's own configuration; None: Atoll's
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,16 @@ class SuiteWork:
     texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
     answers: Mapping[str, Answer]
     files: tuple[str, ...]
+    differing: Literal["wrong"] = "wrong"
 
     def sql(self, engine: str, query: str) -> str:
         return self.texts[engine][query]
 
     def check(self, query: str, result: QueryResult) -> str | None:
         return compare(result, self.answers[query])
+
+    def digest(self, result: QueryResult) -> str:
+        return ""
 
     def drop_from_cache(self) -> float | None:
         try:
@@ -132,7 +141,12 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     queries = select_queries(wish.queries, suite.query_names)
     names = [target for target in wish.targets if not is_path(target)]
     plans = [read_plan(target) for target in wish.targets if is_path(target)]
-    engines = {name: registry.get(name) for name in (*names, *(plan.engine for plan in plans))}
+    engines = {
+        name: on_base(registry.get(name), wish.base, host)[0]
+        for name in (*names, *(plan.engine for plan in plans))
+    }
+    if wish.base is not None and len(engines) > 1:
+        raise UsageError("--base is the configuration of one engine; name one")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
     schedulers = {
         name: found
@@ -143,12 +157,20 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     for name, found in schedulers.items():
         for scheduler in found:  # Atoll's may want more than the engine's own
             under(engines[name], scheduler).locate(host)
-    entrants, notes = line_up(
-        machine,
-        [(traits[name], wish.policies(name)) for name in names],
-        [(plan, traits[plan.engine]) for plan in plans],
-        schedulers,
-    )
+    if wish.decompose:
+        _require_decomposable(wish, plans, schedulers)
+        entrants, notes = line_up_chains(
+            machine, [traits[name] for name in names], schedulers, wish.instances
+        )
+    else:
+        entrants, notes = line_up(
+            machine,
+            [(traits[name], wish.policies(name)) for name in names],
+            [(plan, traits[plan.engine]) for plan in plans],
+            schedulers,
+        )
+    if wish.base is not None:
+        notes = (*notes, f"with the configuration of {os.path.abspath(wish.base)}")
     data = suite.ensure_data(wish.scale_factor, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
@@ -164,6 +186,10 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         machine=machine,
         machine_id=machine_id(machine),
         entrants=entrants,
+        chains=tuple(
+            tuple(entrant.label for entrant in entrants if entrant.engine == name)
+            for name in (names if wish.decompose else ())
+        ),
         notes=notes,
         fingerprint=fingerprint(host, machine, installations, data_checksum=data.checksum),
         command=wish.command,
@@ -185,6 +211,18 @@ def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Schedule
     if unknown := [one for one in asked if one not in known]:
         raise UsageError(f"{name} has no scheduler {unknown[0]!r}; it has {', '.join(known)}")
     return tuple(one for one in known if one in asked)
+
+
+def _require_decomposable(
+    wish: Wish, plans: Sequence[Plan], schedulers: Mapping[str, Sequence[Scheduler]]
+) -> None:
+    """Raises UsageError: the chain is made here, of whole engines under one scheduler."""
+    if plans:
+        raise UsageError("--decompose makes its own plans; name engines, not plan files")
+    if len(set(wish.targets)) < len(wish.targets):
+        raise UsageError("an engine is named twice; name it once")
+    if any(len(found) > 1 for found in schedulers.values()):
+        raise UsageError("--decompose compares placements; name one --scheduler")
 
 
 def is_path(target: str) -> bool:

@@ -19,7 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from atoll.bench.entrants import same_deployment
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.schema.base import Record, parse
-from atoll.schema.results import BlockFailed, Line, PassDone, RunEnd, RunHeader
+from atoll.schema.machine import Machine
+from atoll.schema.results import BlockFailed, Entrant, Line, PassDone, RunEnd, RunHeader
 from atoll.store.files import sync_folder, write_atomic
 
 _LINE: TypeAdapter[Line] = TypeAdapter(Line)
@@ -199,9 +200,11 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
     same = (
         ("machine", old.machine_id, wanted.machine_id),
         ("suite", old.suite, wanted.suite),
+        ("SQL", old.suite_checksum[:12], wanted.suite_checksum[:12]),
         ("scale factor", old.scale_factor, wanted.scale_factor),
         ("queries", ",".join(old.queries), ",".join(wanted.queries)),
         ("entrants", _names(old), _names(wanted)),
+        ("url", _urls(old), _urls(wanted)),
         ("query limit", old.query_limit_s, wanted.query_limit_s),
         *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
     )
@@ -212,7 +215,7 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
                 "start a new file with -o"
             )
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
-        if not same_deployment(one.plan, other.plan, old.machine) or one.streams != other.streams:
+        if one.streams != other.streams or not _same_place(one, other, old.machine):
             raise UsageError(
                 f"{where}: cannot be resumed, {one.label} would sit elsewhere than there; "
                 "start a new file with -o"
@@ -223,6 +226,16 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
     return header, [
         line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
     ]
+
+
+def _same_place(one: Entrant, other: Entrant, machine: Machine) -> bool:
+    if one.plan is None or other.plan is None:
+        return one.url == other.url
+    return same_deployment(one.plan, other.plan, machine)
+
+
+def _urls(header: RunHeader) -> str:
+    return ", ".join(entrant.url for entrant in header.entrants if entrant.url)
 
 
 def _names(header: RunHeader) -> str:

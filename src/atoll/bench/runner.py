@@ -6,21 +6,21 @@ memory that it placed itself. Answers are checked in every pass, after the clock
 
 What it needs comes in through seams (`Deploy`, `Work`, `Host`), so that all of this is tested
 without an engine. What goes wrong with an engine is a `BlockFailed` and the bench goes on; after
-FAILURES_IN_A_ROW of them, on a wrong answer, or on Ctrl-C, it ends with a `RunEnd` that says so.
+FAILURES_IN_A_ROW of them, on a wrong answer, when a cluster of the user's has gone, or on Ctrl-C,
+it ends with a `RunEnd` that says so.
 Whatever happens, what was measured is on disk, and the deployment is down.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from atoll.bench.idle import settled_idle_share
+from atoll.bench.passes import Answered, Pass, run_pass
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
 from atoll.engines.base import Client, QueryResult
 from atoll.errors import AtollError, CheckFailed, DownloadFailed, EngineFailed
@@ -28,10 +28,14 @@ from atoll.host.api import Host
 from atoll.schema.base import Record
 from atoll.schema.results import (
     BlockFailed,
+    ClusterLook,
     DeploymentUp,
+    EngineWork,
     Entrant,
     PassDone,
+    ProcessSeen,
     QueryTime,
+    QueryWork,
     RunEnd,
     RunHeader,
     SchedulerRan,
@@ -52,8 +56,13 @@ class Server(Protocol):
         """A connection per query stream, dealt round-robin over the servers."""
         ...
 
-    def verify(self) -> tuple[int, int, str]:
-        """(threads looked at, threads not in their place, what is wrong)."""
+    def verify(self) -> tuple[int, int, str] | None:
+        """(threads looked at, threads not in their place, what is wrong); None without a plan."""
+        ...
+
+    def look(self, *, deep: bool) -> tuple[tuple[ProcessSeen, ...], str] | None:
+        """The processes of a cluster that ran already, and what could not be seen; None of a
+        deployment. `deep`: their memory too."""
         ...
 
     def check_alive(self) -> None:
@@ -62,6 +71,10 @@ class Server(Protocol):
 
     def schedulers(self) -> Sequence[SchedulerState]:
         """What Atoll's scheduler did in each server, by slot; none where the engine's own ran."""
+        ...
+
+    def counted(self) -> Mapping[str, EngineWork]:
+        """What the engine counted of its queries, by ticket; none where it does not."""
         ...
 
 
@@ -80,6 +93,15 @@ class Work(Protocol):
         """None if the answer is right, else the rows that differ."""
         ...
 
+    @property
+    def differing(self) -> Literal["wrong", "changed"]:
+        """What an answer is that differs: no right one may be known."""
+        ...
+
+    def digest(self, result: QueryResult) -> str:
+        """By which a later run knows the answer again; empty where the right one is known."""
+        ...
+
     def drop_from_cache(self) -> float | None:
         """Drop the data from the page cache; the share that stayed, None if unknown."""
         ...
@@ -91,6 +113,10 @@ class WrongAnswer(CheckFailed):
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
         self.detail = detail
+
+
+class ClusterGone(EngineFailed):
+    """A cluster that ran already does not answer any more: nothing can be measured there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +166,12 @@ class Bench:
         while self._wants(block, spent, began, time_box_s):
             block_began = self.host.monotonic()
             for _, position, label in schedule(self._labels, 1, block):
-                failures = 0 if self._one(block, position, label) else failures + 1
+                error = self._one(block, position, label)
+                failures = failures + 1 if error else 0
                 if failures == FAILURES_IN_A_ROW:
                     raise EngineFailed(
                         f"{failures} deployments in a row failed, the last {label} in block "
-                        f"{block + 1}; the errors are in the results file"
+                        f"{block + 1}: {error}; all errors are in the results file"
                     )
             spent.append(self.host.monotonic() - block_began)
             block += 1
@@ -162,8 +189,8 @@ class Bench:
     def _labels(self) -> list[str]:
         return [entrant.label for entrant in self.header.entrants]
 
-    def _one(self, block: int, position: int, label: str) -> bool:
-        """One deployment of one block; False if it failed."""
+    def _one(self, block: int, position: int, label: str) -> str:
+        """One deployment of one block; why it failed, empty if it did not."""
         entrant = next(one for one in self.header.entrants if one.label == label)
 
         def tick(doing: str) -> None:
@@ -177,12 +204,8 @@ class Bench:
                 up_s = self.host.monotonic() - began
                 tick("warming up")
                 self._judge(self._pass(server, entrant), entrant, block, "warm-up")
-                threads, drifted, detail = server.verify()
-                self.append(
-                    VerifyResult(
-                        block=block, label=label, threads=threads, drifted=drifted, detail=detail
-                    )
-                )
+                self._verify(server, block, label)
+                self._look(server, block, label, "before")
                 tick("waiting for a quiet machine")
                 idle = settled_idle_share(self.host)
                 self.append(
@@ -203,46 +226,68 @@ class Bench:
                 finally:
                     self._judge(ran, entrant, block, "measured")
                 server.check_alive()
+                self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
                 self.append(PassDone(block=block, label=label, seconds=ran.seconds))
+                self._look(server, block, label, "after")
                 tick("stopping")
+        except ClusterGone as fault:  # its block is not marked: --resume measures it anew
+            tick(f"failed: {fault}")
+            raise
         except EngineFailed as fault:
             self.append(BlockFailed(block=block, label=label, error=str(fault)))
             tick(f"failed: {fault}")
-            return False
+            return str(fault)
         tick("done")
-        return True
+        return ""
 
-    def _pass(self, server: Server, entrant: Entrant) -> _Pass:
-        """All queries once in every stream, as far as they went."""
-        done: queue.SimpleQueue[_Answer | Exception | None] = queue.SimpleQueue()
-        orders = stream_orders(self.header.queries, entrant.streams)
-        threads = [
-            # Daemons: when the bench is interrupted, taking the servers down ends their wait.
-            threading.Thread(
-                target=self._stream, args=(client, entrant.engine, number, order, done), daemon=True
+    def _verify(self, server: Server, block: int, label: str) -> None:
+        found = server.verify()
+        if found is not None:
+            threads, drifted, detail = found
+            self.append(
+                VerifyResult(
+                    block=block, label=label, threads=threads, drifted=drifted, detail=detail
+                )
             )
-            for number, (client, order) in enumerate(zip(server.streams, orders, strict=True))
-        ]
-        began = self.host.monotonic()
-        for thread in threads:
-            thread.start()
-        answers: list[_Answer] = []
-        fault: Exception | None = None
-        running = len(threads)
-        while running:
-            item = done.get()
-            if item is None:
-                running -= 1
-            elif isinstance(item, Exception):
-                fault = item
-                break
-            else:
-                answers.append(item)
-        return _Pass(answers, self.host.monotonic() - began, fault)
 
-    def _judge(self, ran: _Pass, entrant: Entrant, block: int, phase: Phase) -> None:
+    def _count(self, server: Server, ran: Pass, block: int, label: str) -> None:
+        counted = server.counted()
+        for answer in ran.answers:
+            if work := counted.get(answer.result.ticket):
+                self.append(
+                    QueryWork(
+                        block=block,
+                        label=label,
+                        stream=answer.stream,
+                        query=answer.query,
+                        work=work,
+                    )
+                )
+
+    def _look(
+        self, server: Server, block: int, label: str, when: Literal["before", "after"]
+    ) -> None:
+        found = server.look(deep=when == "after")
+        if found is not None:
+            processes, unknown = found
+            self.append(
+                ClusterLook(
+                    block=block, label=label, when=when, processes=processes, unknown=unknown
+                )
+            )
+
+    def _pass(self, server: Server, entrant: Entrant) -> Pass:
+        return run_pass(
+            server.streams,
+            stream_orders(self.header.queries, entrant.streams),
+            lambda query: self.work.sql(entrant.engine, query),
+            limit_s=self.header.query_limit_s,
+            host=self.host,
+        )
+
+    def _judge(self, ran: Pass, entrant: Entrant, block: int, phase: Phase) -> None:
         """Records whatever ended. Raises WrongAnswer, or what ended the pass."""
         wrong = [
             record
@@ -258,26 +303,7 @@ class Bench:
         if ran.fault is not None:
             raise ran.fault
 
-    def _stream(
-        self,
-        client: Client,
-        engine: str,
-        number: int,
-        order: Sequence[str],
-        done: queue.SimpleQueue[_Answer | Exception | None],
-    ) -> None:
-        try:
-            for query in order:
-                sql = self.work.sql(engine, query)
-                began = self.host.monotonic()
-                result = client.execute(sql, timeout_s=self.header.query_limit_s)
-                done.put(_Answer(number, query, self.host.monotonic() - began, result))
-        except Exception as fault:  # carried to the thread that waits, and raised there
-            done.put(fault)
-        else:
-            done.put(None)
-
-    def _record(self, answer: _Answer, entrant: Entrant, block: int, phase: Phase) -> QueryTime:
+    def _record(self, answer: Answered, entrant: Entrant, block: int, phase: Phase) -> QueryTime:
         differing = self.work.check(answer.query, answer.result)
         record = QueryTime(
             block=block,
@@ -288,26 +314,12 @@ class Bench:
             seconds=answer.seconds,
             engine_seconds=answer.result.engine_seconds,
             rows=len(answer.result.rows),
-            answer="ok" if differing is None else "wrong",
+            answer="ok" if differing is None else self.work.differing,
             detail=differing or "",
+            digest=self.work.digest(answer.result),
         )
         self.append(record)
         return record
 
     def _end(self, status: Literal["complete", "stopped"], reason: str) -> None:
         self.append(RunEnd(ended_unix_s=time.time(), status=status, reason=reason))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    stream: int
-    query: str
-    seconds: float
-    result: QueryResult
-
-
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    answers: list[_Answer]
-    seconds: float
-    fault: Exception | None  # what ended it early

@@ -7,14 +7,19 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
+from atoll.bench.address import parse_address
 from atoll.bench.analysis import summarise
-from atoll.bench.job import Job, Wish, make_job, require_blocks
+from atoll.bench.job import Job, Wish, is_path, make_job, require_blocks
+from atoll.bench.replay import ReplayJob, ReplayWish, make_replay
 from atoll.bench.results import read_results
 from atoll.bench.runner import WrongAnswer
 from atoll.cli.machine import machine_for
+from atoll.cli.planned import base_option
 from atoll.errors import UsageError
+from atoll.host import arguments
 from atoll.host.local import LocalHost
 from atoll.report.bench_progress import bench_progress, preparation
 from atoll.report.bench_text import bench_text
@@ -28,7 +33,44 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     "then atoll report r.jsonl -o report.html"
 )
 @click.argument("targets", metavar="ENGINE|PLAN...", nargs=-1, required=True)
-@click.option("--suite", type=click.Choice(suites.names()), default="tpch", show_default=True)
+@click.option(
+    "--suite",
+    metavar="NAME|DIR",
+    default="tpch",
+    show_default=True,
+    help="With --url a folder of .sql files, a query each.",
+)
+@click.option(
+    "--url",
+    "urls",
+    metavar="URL",
+    multiple=True,
+    envvar="ATOLL_URL",
+    help="Replay the SQL of --suite DIR against a cluster that runs already; nothing is started. "
+    "Given twice, the second is compared with the first. With a password in it, rather set "
+    "ATOLL_URL.",
+)
+@click.option(
+    "--streams",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="With --url: how many connections ask at the same time.",
+)
+@click.option(
+    "--decompose",
+    is_flag=True,
+    help="Instead of policies, measure the steps from wim to bound instances: spmwin, win with "
+    "first touch, win bound.",
+)
+@click.option(
+    "-n",
+    "instances",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --decompose: how many instances (default: one per NUMA node).",
+)
 @click.option(
     "--sf",
     metavar="F",
@@ -50,6 +92,7 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     help="duckdb (default) or atoll: who runs DuckDB's tasks; both, as in duckdb,atoll, are "
     "compared. Other engines have but their own.",
 )
+@base_option
 @click.option(
     "--blocks",
     metavar="N",
@@ -75,12 +118,19 @@ from atoll.supervise.interrupts import terminate_is_interrupt
 )
 @click.option("--resume", is_flag=True, help="Go on with -o after its last whole block.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.pass_context
 def command(
+    context: click.Context,
     targets: tuple[str, ...],
     suite: str,
+    urls: tuple[str, ...],
+    streams: int,
+    decompose: bool,
+    instances: int | None,
     sf: float,
     policies: str | None,
     schedulers: str | None,
+    base: str | None,
     blocks: int,
     queries: str | None,
     query_limit: float,
@@ -96,23 +146,47 @@ def command(
     """
     if resume and output is None:
         raise UsageError("--resume goes on with a results file; name it with -o")
-    names = _names("--policies", policies, "wim,wic")
-    wish = Wish(
-        targets=targets,
-        suite=suite,
-        scale_factor=sf,
-        policies=lambda _engine: names,
-        schedulers=_names("--scheduler", schedulers, "duckdb,atoll"),
-        queries=queries,
-        blocks=blocks,
-        query_limit_s=query_limit,
-        command=shlex.join(["atoll", *sys.argv[1:]]),
-    )
+    for url in urls:
+        for secret in parse_address(url).secrets:
+            arguments.hide(secret)
+    _refuse_idle(context, urls=bool(urls), decompose=decompose)
     host = LocalHost()
+    job: Job | ReplayJob
     with terminate_is_interrupt():
         machine = machine_for()
-        with preparation() as progress:
-            job = make_job(wish, host=host, machine=machine, progress=progress)
+        if urls:
+            if len(targets) > 1 or is_path(targets[0]):
+                raise UsageError("--url: name one engine, whose cluster it is")
+            replay = ReplayWish(
+                engine=targets[0],
+                urls=urls,
+                suite=suite,
+                queries=queries,
+                streams=streams,
+                blocks=blocks,
+                query_limit_s=query_limit,
+                command=("atoll", *sys.argv[1:]),
+            )
+            job = make_replay(replay, host=host, machine=machine)
+        else:
+            _require_known(suite)
+            names = _names("--policies", policies, "wim,wic")
+            wish = Wish(
+                targets=targets,
+                suite=suite,
+                scale_factor=sf,
+                policies=lambda _engine: names,
+                schedulers=_names("--scheduler", schedulers, "duckdb,atoll"),
+                decompose=decompose,
+                instances=instances,
+                base=base,
+                queries=queries,
+                blocks=blocks,
+                query_limit_s=query_limit,
+                command=shlex.join(["atoll", *sys.argv[1:]]),
+            )
+            with preparation() as progress:
+                job = make_job(wish, host=host, machine=machine, progress=progress)
         path = output or state_dir("results") / f"{job.header.run_id}.jsonl"
         try:
             _measure(job, path, host, resume)
@@ -127,7 +201,42 @@ def command(
     require_blocks(summary)
 
 
-def _measure(job: Job, path: Path, host: LocalHost, resume: bool) -> None:
+def _refuse_idle(context: click.Context, *, urls: bool, decompose: bool) -> None:
+    """Raises UsageError for an option that would say nothing beside the others."""
+    given = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if urls and "suite" not in given:
+        raise UsageError("--url: name the folder of your .sql files with --suite DIR")
+    idle = {
+        # They say how a deployment is made, or which data: of a cluster that runs both are there.
+        "--url": {"sf", "policies", "schedulers", "decompose", "instances", "base"}
+        if urls
+        else set(),
+        "--decompose": {"policies"} if decompose else set(),
+    }
+    missing = {
+        "--url": set() if urls else {"streams"},
+        "--decompose": set() if decompose else {"instances"},
+    }
+    options = {"schedulers": "--scheduler", "instances": "-n"}
+    for words, found in (("says nothing beside", idle), ("goes with", missing)):
+        for other, names in found.items():
+            for name in sorted(names & given):
+                raise UsageError(f"{options.get(name, f'--{name}')} {words} {other}")
+
+
+def _require_known(suite: str) -> None:
+    if suite not in suites.names():
+        raise UsageError(
+            f"--suite {suite}: is none of {', '.join(suites.names())}; SQL of your own wants data "
+            "of your own: name the cluster that has it with --url"
+        )
+
+
+def _measure(job: Job | ReplayJob, path: Path, host: LocalHost, resume: bool) -> None:
     with bench_progress(len(job.header.entrants), job.header.blocks_asked) as progress:
         for note in job.header.notes:
             progress.note(note)

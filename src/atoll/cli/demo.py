@@ -77,6 +77,7 @@ def command(output: Path | None) -> None:
         folder = _folder(output, job)
         write_atomic(folder / "machine.json", machine.model_dump_json(indent=2) + "\n")
         for entrant in job.header.entrants:
+            assert entrant.plan is not None
             name = f"plan-{entrant.label.replace('/', '-')}.json"
             write_atomic(folder / name, entrant.plan.model_dump_json(indent=2) + "\n")
         results = folder / RESULTS

@@ -14,11 +14,13 @@ from atoll.cli.machine import machine_for, profile_option
 from atoll.engines import registry
 from atoll.errors import UsageError
 from atoll.plan import make_plan
+from atoll.plan.capacity import Demand
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
 from atoll.report.plan_table import plan_text
 from atoll.schema.base import parse
 from atoll.schema.plan import Asked, MemoryPolicy, Placement, Plan
+from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic
 
 
@@ -53,6 +55,13 @@ from atoll.store.files import write_atomic
     metavar="shared|in-worker|reserved:K",
     help="Where the coordinator sits (default: shared, anywhere on the machine).",
 )
+@click.option(
+    "--peak",
+    metavar="SIZE",
+    help="Warn where one query's peak over all instances (40GiB) exceeds their shares.",
+)
+@click.option("--broadcast", metavar="SIZE", help="What every instance copies of a query's tables.")
+@click.option("--peak-from", metavar="FILE", help="Take the peak that a bench observed.")
 @click.option("--machine", "source", metavar="FILE", help="Plan for this machine instead.")
 @click.option("--chiplets", metavar="SETS", help='Hidden chiplets: "0-13;14-27" or "cores=14".')
 @profile_option
@@ -70,6 +79,9 @@ def command(
     placement: str,
     smt: bool,
     coordinator: str | None,
+    peak: str | None,
+    broadcast: str | None,
+    peak_from: str | None,
     source: str | None,
     chiplets: str | None,
     profile: str | None,
@@ -95,6 +107,7 @@ def command(
         placement=Placement(placement),
         smt=smt,
         coordinator=parse_coordinator(coordinator) if coordinator else None,
+        demand=_demand(engine, peak, broadcast, peak_from),
     )
     if output is not None:
         write_atomic(output, plan.model_dump_json(indent=2) + "\n")
@@ -107,6 +120,27 @@ def command(
         click.echo(plan_text(plan, explain=explain, colour=colour), nl=False)
     for warning in plan.warnings:
         click.echo(f"atoll: warning: {warning}", err=True)
+
+
+def _demand(engine: str, peak: str | None, broadcast: str | None, observed: str | None) -> Demand:
+    if peak is not None and observed is not None:
+        raise UsageError("--peak and --peak-from say the same thing; leave one out")
+    copied = _size("--broadcast", broadcast)
+    if observed is None:
+        return Demand(_size("--peak", peak), copied)
+    # Not for every plan: the statistics of a bench take as long to import as all the rest.
+    from atoll.bench.engine_work import observed_peak
+    from atoll.bench.results import read_results
+
+    found = observed_peak(read_results(observed), engine, where=observed)
+    return Demand(found.size_bytes, copied, f"observed in {found.query} under {found.label}")
+
+
+def _size(option: str, text: str | None) -> int:
+    try:
+        return parse_size(text) if text is not None else 0
+    except ValueError as fault:
+        raise UsageError(f"{option}: {fault}") from None
 
 
 def _read_plan(path: str) -> Plan:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 from rich.console import Console
 
 from atoll.cli.machine import machine_for
+from atoll.cli.planned import POLICIES, base_option, is_plan_file, read_plan, refuse_choices
 from atoll.engines import registry
-from atoll.errors import UsageError
+from atoll.engines.base import Base, Engine
+from atoll.engines.bases import on_base
+from atoll.engines.changes import count_changes
+from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
-from atoll.schema.base import parse
+from atoll.render.deployment import preview
+from atoll.report.islands import counted
 from atoll.schema.machine import Machine
-from atoll.schema.plan import Plan, Policy
+from atoll.schema.plan import Plan
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import Progress, Running, launch
-
-POLICIES = ("auto", *(policy.value for policy in Policy))
 
 
 @click.command(epilog="Example: atoll up spark --policy wicp -d, then atoll verify spark")
@@ -35,9 +37,15 @@ POLICIES = ("auto", *(policy.value for policy in Policy))
 )
 @click.option("-n", "count", type=click.IntRange(min=1), help="Number of worker instances.")
 @click.option("--name", help="Name of the deployment (default: the engine's).")
+@base_option
 @click.option("-d", "--detach", is_flag=True, help="Return once it is ready; 'atoll down' ends it.")
 def command(
-    engine_or_plan: str, policy: str | None, count: int | None, name: str | None, detach: bool
+    engine_or_plan: str,
+    policy: str | None,
+    count: int | None,
+    name: str | None,
+    base: str | None,
+    detach: bool,
 ) -> None:
     """Start an ENGINE, or a PLAN that 'atoll plan' wrote, on this machine.
 
@@ -46,10 +54,10 @@ def command(
     """
     host = LocalHost()
     with terminate_is_interrupt():
-        # A plan says itself where the chiplets are.
-        machine = read_machine() if _is_file(engine_or_plan) else machine_for()
-        plan = _plan(engine_or_plan, policy, count, machine)
-        engine = registry.get(plan.engine)
+        plan, machine = _planned(engine_or_plan, policy, count)
+        engine, users = on_base(registry.get(plan.engine), base, host)
+        if users is not None:
+            _say_changes(engine, plan, users, host)
         with _progress() as progress:
             running = launch(plan, engine, machine=machine, host=host, name=name, progress=progress)
         if detach:
@@ -62,22 +70,25 @@ def command(
             print(f"{running.name}: ended from outside")
 
 
-def _is_file(engine_or_plan: str) -> bool:
-    """A path ends in .json or holds a slash; everything else is an engine's name."""
-    return engine_or_plan.endswith(".json") or os.sep in engine_or_plan
+def _planned(engine_or_plan: str, policy: str | None, count: int | None) -> tuple[Plan, Machine]:
+    if is_plan_file(engine_or_plan):
+        refuse_choices(policy, count)
+        # A plan says itself where the chiplets are.
+        return read_plan(engine_or_plan), read_machine()
+    machine = machine_for()
+    return make_plan(
+        machine, registry.get(engine_or_plan).traits, policy or "auto", count=count
+    ), machine
 
 
-def _plan(engine_or_plan: str, policy: str | None, count: int | None, machine: Machine) -> Plan:
-    if _is_file(engine_or_plan):
-        if policy is not None or count is not None:
-            raise UsageError("a plan file says its policy itself; leave out --policy and -n")
-        try:
-            text = Path(engine_or_plan).read_bytes()
-        except OSError as fault:
-            raise UsageError(f"{engine_or_plan}: cannot be read ({fault.strerror})") from None
-        return parse(Plan, text, where=engine_or_plan)
-    traits = registry.get(engine_or_plan).traits
-    return make_plan(machine, traits, policy or "auto", count=count)
+def _say_changes(engine: Engine, plan: Plan, base: Base, host: Host) -> None:
+    layout = preview(engine, plan, engine.locate(host))
+    settings, files = count_changes(base, layout.files)
+    print(
+        f"atoll: {counted(settings, 'setting')} in {counted(files, 'file')} changed; "
+        f"'atoll render {plan.engine} --base {shlex.quote(base.root)} --diff' shows them",
+        file=sys.stderr,
+    )
 
 
 def _say_ready(running: Running, plan: Plan) -> None:

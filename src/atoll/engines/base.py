@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
-from atoll.schema.results import Scheduler, SchedulerState
+from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
 # Told what is going on, and how much of it is done (0 to 1) where that is known.
 Progress = Callable[[str, float | None], None]
@@ -83,6 +83,7 @@ class QueryResult:
     columns: tuple[Column, ...]
     rows: list[tuple[Any, ...]]  # int, float, str, bool, None, decimal.Decimal, datetime.date
     engine_seconds: float  # around execution and fetch, inside the process that ran it
+    ticket: str = ""  # by which `CountingClient.work` knows the query
 
 
 class Client(Protocol):
@@ -103,6 +104,24 @@ class ScheduledClient(Client, Protocol):
     """A client that can ask Atoll's scheduler, where that runs the server's tasks."""
 
     def scheduler(self, *, timeout_s: float) -> SchedulerState: ...
+
+
+@runtime_checkable
+class CountingClient(Client, Protocol):
+    """A client of an engine that counts what its queries take."""
+
+    def work(self, *, timeout_s: float) -> Mapping[str, EngineWork]:
+        """By ticket, of the queries since the last call; empty where the engine does not count."""
+        ...
+
+
+@runtime_checkable
+class ClusterClient(Client, Protocol):
+    """A client of a cluster that knows where its nodes are."""
+
+    def nodes(self, *, timeout_s: float) -> list[str]:
+        """The URL of each node, that of the coordinator included."""
+        ...
 
 
 class Engine(Protocol):
@@ -184,6 +203,9 @@ class BasedEngine(Engine, Protocol):
     def on(self, base: Base) -> Engine:
         """The engine with that configuration, changed only where placement needs it.
 
+        Its `layout` lays a file of the base at ANY/FOLDERS/ and its path below the root: so the
+        difference finds it again (`atoll.engines.changes`).
+
         Raises UsageError naming the file and the line that cannot be read.
         """
         ...
@@ -196,6 +218,15 @@ class RemoteEngine(Engine, Protocol):
     def reach(self, url: str, *, timeout_s: float) -> Client:
         """A client of the cluster at `url`. Raises UsageError for what is no such URL, EngineFailed
         where nobody answers; neither ever tells the URL's password."""
+        ...
+
+
+@runtime_checkable
+class StandingEngine(Engine, Protocol):
+    """An engine that, for Atoll's own deployments, makes nothing durable."""
+
+    def standing(self) -> Engine:
+        """The engine as one that outlives Atoll (`atoll render`): its data is durable."""
         ...
 
 

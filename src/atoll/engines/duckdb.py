@@ -45,6 +45,9 @@ class DuckDBEngine:
         min_heap_bytes=256 * _MIB,
         coordinator_bytes=0,
         overhead_bytes=128 * _MIB,  # measured: 90 MiB resident after a first small query
+        page_cache_ratio=0.1,
+        reserve_source="measured; page cache: rule of this tool, not a measurement",
+        query_source="DuckDB's manual, memory_limit: beyond it queries spill to disk",
     )
 
     def under(self, scheduler: Scheduler) -> DuckDBEngine:
@@ -97,7 +100,9 @@ class DuckDBEngine:
                     role=Role.WORKER,
                     slot=slot.index,
                     argv=sql_host_argv(
-                        "duckdb-atoll" if atoll else "duckdb", socket, f"{run_dir}/{name}"
+                        f"atoll.engines.duckdb_backend:{'Atoll' if atoll else 'DuckDB'}Backend",
+                        socket,
+                        f"{run_dir}/{name}",
                     ),
                     env={},
                     stage=0,

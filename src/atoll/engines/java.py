@@ -1,7 +1,7 @@
 """Finds the Java that an engine needs, wherever it may lie, and says what to do if it is not there.
 
-Order: JAVA_HOME, PATH, /usr/lib/jvm, and the cache folder that `tools/fetch_deb` unpacks
-Debian's package into. A Java of another version does not end the search.
+Order: JAVA_HOME, PATH, /usr/lib/jvm, and what `atoll engine install` unpacked. A Java of another
+version does not end the search.
 """
 
 from __future__ import annotations
@@ -18,42 +18,61 @@ from atoll.host.api import Host
 _VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
 
 
-def find_java(host: Host, *, major: int, wanted_by: str, cache: str) -> tuple[str, str]:
-    """(path of the java executable, its full version). `cache` is the unpacked package's root.
+def find_java(
+    host: Host, *, major: int, or_later: bool = False, wanted_by: str, engine: str, part: str
+) -> tuple[str, str]:
+    """(path of the java executable, its full version).
 
-    Raises EngineFailed naming what was found and what to install.
+    `part` is the folder of an installed JDK, '' if there is none: a Java home, or the root of an
+    unpacked package. Raises EngineFailed naming what was found and what to install.
     """
     found: dict[str, str] = {}
-    for path in _candidates(host, major, cache):
+    for path in _candidates(host, major, or_later, part):
         if path in found or not host.exists(path):
             continue
         version = _version(host, path)
-        if version and version[1] == major:
+        if version and _fits(version[1], major, or_later):
             return path, version[0]
         found[path] = version[0] if version else "does not run"
     have = ", ".join(f"{path} is {version}" for path, version in found.items())
     raise EngineFailed(
-        f"{wanted_by} needs Java {major}; {have or 'no Java was found'}; install it with: "
-        f"apt-get install openjdk-{major}-jre-headless, or set JAVA_HOME to one"
+        f"{wanted_by} needs Java {major}{' or later' if or_later else ''}; "
+        f"{have or 'no Java was found'}; install it with: atoll engine install {engine}, "
+        "or set JAVA_HOME to one"
     )
 
 
-def _candidates(host: Host, major: int, cache: str) -> Iterator[str]:
+def _fits(found: int, major: int, or_later: bool) -> bool:
+    return found == major or (or_later and found > major)
+
+
+def _candidates(host: Host, major: int, or_later: bool, part: str) -> Iterator[str]:
     home = os.environ.get("JAVA_HOME")
     if home:
         yield f"{home}/bin/java"
     on_path = shutil.which("java")
     if on_path:
         yield os.path.realpath(on_path)
-    for root in ("/usr/lib/jvm", f"{cache}/usr/lib/jvm"):
-        try:
-            names = host.list_dir(root)
-        except OSError:
-            continue
-        # Debian's name first: a link beside it (java-1.17.0-...) leads to the same place.
-        matching = [name for name in names if re.search(rf"\b{major}\b", name)]
-        for name in sorted(matching, key=lambda name: not name.startswith(f"java-{major}-")):
-            yield f"{root}/{name}/bin/java"
+    yield from _below("/usr/lib/jvm", host, major, or_later)
+    if part:
+        yield f"{part}/bin/java"
+        yield from _below(f"{part}/usr/lib/jvm", host, major, or_later)
+
+
+def _below(root: str, host: Host, major: int, or_later: bool) -> Iterator[str]:
+    """By the numbers in the folders' names ('java-17-openjdk-amd64'), the newest first."""
+    ranked = []
+    try:
+        names = host.list_dir(root)
+    except OSError:
+        return
+    for name in names:
+        numbers = [int(word) for word in re.findall(r"\b\d+\b", name)]
+        fitting = [number for number in numbers if _fits(number, major, or_later)]
+        if fitting:
+            # Debian's name first: a link beside it (java-1.17.0-...) leads to the same place.
+            ranked.append((-fitting[0], not name.startswith(f"java-{fitting[0]}-"), name))
+    yield from (f"{root}/{name}/bin/java" for *_, name in sorted(ranked))
 
 
 def _version(host: Host, java: str) -> tuple[str, int] | None:

@@ -1,9 +1,7 @@
 """PostgreSQL: a whole server per slot, with a database of its own that goes with the deployment.
 
-Sizes follow PostgreSQL's manual, Server Configuration, Resource Consumption (shared_buffers,
-work_mem, min_dynamic_shared_memory) and Query Planning (effective_cache_size); that nothing is
-made durable follows its chapter Non-Durable Settings. What neither the plan nor the end of a
-deployment decides keeps PostgreSQL's default.
+Its settings are in `postgresql_settings`. Tables of a suite are loaded once into the cache
+(`postgresql_load`), and every server begins with a copy.
 
 Promises: a server listens on nothing but a UNIX socket in a folder closed to others, and leaves
 nothing in /dev/shm however it ends.
@@ -13,40 +11,57 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from atoll.engines import postgresql_instance
-from atoll.engines.base import Client, Installation, Layout, Table
+from atoll.engines import template_instance
+from atoll.engines.base import Base, Client, Data, Installation, Layout, Progress, Table
+from atoll.engines.clients import connect_each
+from atoll.engines.loading import loaded_path
+from atoll.engines.postgresql_reasons import REASONS
+from atoll.engines.postgresql_settings import (
+    CONFIG,
+    FIRST_PORT,
+    check_base,
+    choices,
+    environment,
+    initdb,
+    on_base,
+    placement,
+    text_of,
+)
+from atoll.engines.reasons import Reasons
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
+from atoll.install import installed
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.schema.plan import EngineTraits, Plan
 from atoll.store.paths import cache_dir
 
 # The first with all settings that are used here, and the oldest that Debian 12 and later have.
 OLDEST_MAJOR = 15
-FETCHED_MAJOR = 15  # the one that Debian 12 has, and so `tools/fetch_deb`
+FETCHED_MAJOR = 15  # the one that Debian 12 has, and so `atoll engine install`
+FETCHED = f"postgresql-{FETCHED_MAJOR}"
 
-_KIB = 1 << 10
 _MIB = 1 << 20
-_FIRST_PORT = 5432  # only part of a socket's name
-_DEFAULT_WORK_MEM_BYTES = 4 * _MIB
-_MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
-# Sorts and hash tables that one process of a query is given room for at the same time.
-_OPERATIONS = 4
 _VERSION = re.compile(r"\(PostgreSQL\) ((\d+)[.\w]*)")
-_UNPACKED = re.compile(r"(?P<root>.+)/usr/lib/postgresql/\d+/bin")
 
 
+@dataclass(frozen=True, slots=True)
 class PostgreSQLEngine:
-    """See `atoll.engines.base.Engine`."""
+    """See `atoll.engines.base.LoadingEngine`, `BasedEngine` and `RemoteEngine`."""
 
-    traits = EngineTraits(
+    data: Data | None = None
+    base: Base | None = None
+    durable: bool = False
+
+    reasons: ClassVar[Reasons] = REASONS
+    traits: ClassVar[EngineTraits] = EngineTraits(
         name="postgresql",
         distributed=False,
         parallel_query=True,
@@ -57,6 +72,11 @@ class PostgreSQLEngine:
         min_heap_bytes=16 * _MIB,
         coordinator_bytes=0,
         overhead_bytes=64 * _MIB,  # measured: 45 MiB beside shared_buffers with 4 connections
+        off_heap_ratio=1,
+        page_cache_ratio=0.1,
+        reserve_source="work_mem of all processes: as much as shared_buffers; page cache: rule of "
+        "this tool, not a measurement",
+        query_source="work_mem of all processes together; beyond it queries spill to disk",
     )
 
     def locate(self, host: Host) -> Installation:
@@ -67,7 +87,7 @@ class PostgreSQLEngine:
                 f"psycopg cannot be used in this Python ({str(fault).splitlines()[0]}); "
                 "install it with: pip install 'atoll[postgresql]'"
             ) from None
-        version, home = find_postgresql(host, cache=str(cache_dir(f"postgresql-{FETCHED_MAJOR}")))
+        version, home = find_postgresql(host, cache=installed(FETCHED))
         if os.geteuid() == 0:
             raise NotPermitted(
                 "PostgreSQL refuses to run as root; run atoll as an ordinary user: "
@@ -96,23 +116,28 @@ class PostgreSQLEngine:
         }
         for slot in plan.slots:
             data = f"{scratch_dir or run_dir}/data-{slot.index}"
-            name = f"postgresql-{slot.index}.conf"
-            files[name] = _text(_settings(slot, data=data, run_dir=run_dir))
+            ours = placement(slot, data=data, run_dir=run_dir)
+            if self.base is None:
+                config = f"postgresql-{slot.index}.conf"
+                files[config] = text_of(ours | choices(slot, durable=self.durable))
+            else:
+                config = f"server-{slot.index}/{CONFIG}"
+                files |= on_base(self.base, ours, folder=f"server-{slot.index}")
             processes.append(
                 ProcessSpec(
                     name=f"worker-{slot.index}",
                     role=Role.WORKER,
                     slot=slot.index,
                     argv=(
-                        *(sys.executable, "-IS", postgresql_instance.__file__),
-                        installation.home,
-                        template_path(installation),
-                        data,
-                        f"{run_dir}/{name}",
+                        *(sys.executable, "-IS", template_instance.__file__),
+                        *(self._template(installation), data),
+                        *(() if self.data else initdb(installation.home)),
+                        *("--", f"{installation.home}/postgres"),
+                        *("-c", f"config_file={run_dir}/{config}"),
                     ),
-                    env=_environment(installation.home),
+                    env=environment(installation.home),
                     stage=0,
-                    ready_socket=f"{run_dir}/.s.PGSQL.{_FIRST_PORT + slot.index}",
+                    ready_socket=f"{run_dir}/.s.PGSQL.{FIRST_PORT + slot.index}",
                 )
             )
         return Layout(
@@ -122,15 +147,43 @@ class PostgreSQLEngine:
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        from atoll.engines.postgresql_client import connect_all
+        from atoll.engines.postgresql_client import PostgreSQLClient
 
-        return connect_all(endpoints, timeout_s=timeout_s)
+        return connect_each(endpoints, lambda path: PostgreSQLClient.at(path, timeout_s=timeout_s))
 
     def attach(self, table: Table) -> list[str]:
+        if self.data is not None and table in self.data.tables:
+            return []
         raise UsageError(
-            "PostgreSQL cannot read Parquet files in place, and loading a suite into it is not "
-            "there yet; 'atoll up postgresql' works, 'atoll bench' takes spark and duckdb"
+            f"PostgreSQL cannot read Parquet files in place; table {table.name} must be loaded, as "
+            "'atoll bench' does"
         )
+
+    def load(
+        self, data: Data, installation: Installation, *, host: Host, progress: Progress
+    ) -> None:
+        from atoll.engines.postgresql_load import load
+
+        load(data, installation, template_path(installation), progress=progress)
+
+    def holding(self, data: Data) -> PostgreSQLEngine:
+        return replace(self, data=data)
+
+    def on(self, base: Base) -> PostgreSQLEngine:
+        check_base(base)
+        return replace(self, base=base)
+
+    def standing(self) -> PostgreSQLEngine:
+        return replace(self, durable=True)
+
+    def reach(self, url: str, *, timeout_s: float) -> Client:
+        from atoll.engines.postgresql_client import reach
+
+        return reach(url, timeout_s=timeout_s)
+
+    def _template(self, installation: Installation) -> str:
+        empty = template_path(installation)
+        return empty if self.data is None else loaded_path(empty, self.data)
 
 
 # ---- where it is ---------------------------------------------------------------------------------
@@ -150,13 +203,13 @@ def find_postgresql(host: Host, *, cache: str) -> tuple[str, str]:
         found[home] = version[1] if version else "does not run"
     have = ", ".join(f"that in {home} is {version}" for home, version in found.items())
     raise EngineFailed(
-        f"PostgreSQL {OLDEST_MAJOR} or later is needed; {have or 'none was found'}; install it "
-        f"with: apt-get install postgresql-{FETCHED_MAJOR}, or put its 'postgres' on the PATH"
+        f"PostgreSQL {OLDEST_MAJOR} or later is needed; {have or 'none was found'}; fetch it "
+        "with: atoll engine install postgresql, or put its 'postgres' on the PATH"
     )
 
 
 def _candidates(host: Host, cache: str) -> Iterator[str]:
-    """The PATH's, Debian's newest first, and what `tools/fetch_deb` unpacked into the cache."""
+    """The PATH's, Debian's newest first, and what `atoll engine install` unpacked."""
     on_path = shutil.which("postgres")
     if on_path:
         yield os.path.dirname(os.path.realpath(on_path))
@@ -169,83 +222,19 @@ def _candidates(host: Host, cache: str) -> Iterator[str]:
 
 
 def _version(host: Host, home: str) -> re.Match[str] | None:
-    environment = {**os.environ, **_environment(home)}
+    env = {**os.environ, **environment(home)}
     try:
-        done = host.run([f"{home}/postgres", "--version"], timeout_s=20, env=environment)
+        done = host.run([f"{home}/postgres", "--version"], timeout_s=20, env=env)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return _VERSION.search(done.stdout)
 
 
-def _environment(home: str) -> dict[str, str]:
-    """Programs find the rest of an unpacked package themselves, but for libraries beside it."""
-    unpacked = _UNPACKED.fullmatch(home)
-    if unpacked is None:
-        return {}
-    return {"LD_LIBRARY_PATH": f"{unpacked['root']}/usr/lib/{platform.machine()}-linux-gnu"}
-
-
-# ---- what it is told -----------------------------------------------------------------------------
+# ---- what instances begin with -------------------------------------------------------------------
 
 
 def template_path(installation: Installation) -> str:
-    """Where the data directory lies that `postgresql_instance` copies."""
+    """Where the data directory lies that `template_instance` copies."""
     # Two builds of one version may differ in how they lay out their pages.
     build = hashlib.sha256(installation.home.encode()).hexdigest()[:8]
     return f"{installation.cache}/{installation.version}-{build}"
-
-
-def _settings(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
-    buffers = slot.heap_bytes
-    # As much as shared_buffers again for the work of all processes of a query. Linear in what
-    # plans hold equal (heap and threads), so that it is equal between policies too.
-    work_mem = max(buffers // (slot.threads * _OPERATIONS), _DEFAULT_WORK_MEM_BYTES)
-    workers = min(slot.threads, _MOST_PARALLEL)
-    return {
-        "data_directory": data,
-        "hba_file": f"{run_dir}/pg_hba.conf",
-        "ident_file": f"{run_dir}/pg_ident.conf",
-        "listen_addresses": "",
-        "port": str(_FIRST_PORT + slot.index),
-        "unix_socket_directories": run_dir,
-        "unix_socket_permissions": "0700",
-        "shared_buffers": _kib(buffers),
-        "huge_pages": "try",
-        "work_mem": _kib(work_mem),
-        # The manual: shared_buffers and the page cache that is the database's. That is the
-        # slot's memory, less the work.
-        "effective_cache_size": _kib(max(slot.memory_bytes - buffers, buffers)),
-        # The session's own process runs its share of a query too.
-        "max_parallel_workers_per_gather": str(workers - 1),
-        "max_parallel_maintenance_workers": str(workers - 1),
-        "max_parallel_workers": str(workers),
-        "max_worker_processes": str(workers),
-        "max_logical_replication_workers": "0",  # it would keep a process of its own
-        # Parallel queries share memory that is a file in /dev/shm by default, which stays there
-        # if the server is killed. So it is made at the start, within the main region, and large
-        # enough for one hash join at its largest (hash_mem_multiplier is 2); what is beyond
-        # that lies in a file of the data directory.
-        "min_dynamic_shared_memory": f"{max(buffers // 2 // _MIB, 1)}MB",
-        "dynamic_shared_memory_type": "mmap",
-        # The manual's Non-Durable Settings: the data does not outlive the deployment.
-        "fsync": "off",
-        "synchronous_commit": "off",
-        "full_page_writes": "off",
-        # A lost process would be hidden by a restart, and a time over a loss is no measurement.
-        "restart_after_crash": "off",
-        # Who hangs up has the query cancelled.
-        "client_connection_check_interval": "500ms",
-        "log_destination": "stderr",
-        "logging_collector": "off",
-    }
-
-
-def _kib(size_bytes: int) -> str:
-    return f"{size_bytes // _KIB}kB"
-
-
-def _text(settings: dict[str, str]) -> str:
-    quoted = (
-        (key, value.replace("\\", "\\\\").replace("'", "''")) for key, value in settings.items()
-    )
-    return "".join(f"{key} = '{value}'\n" for key, value in quoted)

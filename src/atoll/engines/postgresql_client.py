@@ -1,62 +1,102 @@
-"""A client of one PostgreSQL server over its UNIX socket (psycopg 3); what `connect` gives.
+"""A client of one PostgreSQL server (psycopg 3); what `connect` and `reach` of the engine give.
 
 Promises, as `atoll.engines.sqlclient`: every fault is an EngineFailed of one line; after a query
-past its limit, or a lost server, the connection is closed (which cancels the query there) and
-stays so. The limit also holds against a server that answers nothing any more.
+past its limit, or a lost server, the query is cancelled, the connection closed, and stays so. The
+limit also holds against a server that answers nothing any more.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
-import socket
-import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 from psycopg import Column as Described
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from atoll.engines.base import Client, Column, QueryResult
-from atoll.engines.postgresql_instance import SUPERUSER
-from atoll.engines.sqltypes import Kind, kind_of
-from atoll.errors import EngineFailed
+from atoll.engines.base import Column, QueryResult
+from atoll.engines.clients import TimeLimit, plain_rows
+from atoll.engines.postgresql_settings import SUPERUSER
+from atoll.errors import EngineFailed, UsageError
 
 _SOCKET_NAME = ".s.PGSQL."
+_SCHEMES = ("postgresql://", "postgres://")
+_CANCEL_S = 2.0
+
+
+def connect(path: str, *, timeout_s: float) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection to a server of Atoll's, as its superuser. Raises psycopg.Error."""
+    folder, name = os.path.split(path)
+    return psycopg.connect(
+        host=folder,
+        port=name.removeprefix(_SOCKET_NAME),
+        user=SUPERUSER,
+        dbname="postgres",
+        # What these say in the environment (PGHOSTADDR, ...) is meant for other servers.
+        hostaddr="",
+        options="",
+        target_session_attrs="any",
+        gssencmode="disable",
+        connect_timeout=_whole_seconds(timeout_s),
+        autocommit=True,
+    )
+
+
+def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
+    """A client of the server at `url`, as libpq takes it: what the URL leaves out (the password
+    above all) it finds in PGPASSWORD, its password file or its service file.
+
+    Raises UsageError for what is no such URL, and EngineFailed; neither has a password in it.
+    """
+    try:
+        given = conninfo_to_dict(url if url.startswith(_SCHEMES) else "//")
+    except psycopg.ProgrammingError:
+        # libpq's own words would repeat what it was given.
+        raise UsageError(
+            "--url: not a URL of PostgreSQL; write postgresql://USER@HOST:PORT/DATABASE"
+        ) from None
+    host, port = given.get("host") or given.get("hostaddr") or "local socket", given.get("port")
+    where = f"{host}:{port}" if port else str(host)
+    given.setdefault("connect_timeout", str(_whole_seconds(timeout_s)))
+    given.setdefault("application_name", "atoll")
+    try:
+        connection = psycopg.connect(make_conninfo("", **given), autocommit=True)
+    except psycopg.Error as fault:
+        raise EngineFailed(
+            f"no PostgreSQL lets us in at {where} ({words(fault)}); see whether it runs, and give "
+            "a password by PGPASSWORD or ~/.pgpass"
+        ) from None
+    return PostgreSQLClient(where, connection)
+
+
+def _whole_seconds(timeout_s: float) -> int:
+    return max(2, round(timeout_s))  # libpq knows no less than 2 s
 
 
 class PostgreSQLClient:
     """See `atoll.engines.base.Client`. Not for use by several threads at once."""
 
-    def __init__(self, path: str, *, timeout_s: float) -> None:
-        self._path = path
-        folder, name = os.path.split(path)
+    def __init__(self, where: str, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self.where = where
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = connection
+
+    @classmethod
+    def at(cls, path: str, *, timeout_s: float) -> PostgreSQLClient:
+        """A client of the server at that socket."""
         try:
-            self._connection: psycopg.Connection[tuple[Any, ...]] | None = psycopg.connect(
-                host=folder,
-                port=name.removeprefix(_SOCKET_NAME),
-                user=SUPERUSER,
-                dbname="postgres",
-                # What these say in the environment (PGHOSTADDR, ...) is meant for other servers.
-                hostaddr="",
-                options="",
-                target_session_attrs="any",
-                gssencmode="disable",
-                connect_timeout=max(2, round(timeout_s)),  # libpq knows no less than 2 s
-                autocommit=True,
-            )
+            return cls(path, connect(path, timeout_s=timeout_s))
         except psycopg.Error as fault:
             raise EngineFailed(
-                f"no PostgreSQL answers at {path} ({_words(fault)}); see 'atoll ps' for what is up"
+                f"no PostgreSQL answers at {path} ({words(fault)}); see 'atoll ps' for what is up"
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
         connection = self._connection
         if connection is None:
-            raise EngineFailed(f"the connection to {self._path} was closed")
-        clock = _TimeLimit(connection, timeout_s)
+            raise EngineFailed(f"the connection to {self.where} was closed")
+        clock = TimeLimit(connection.fileno(), timeout_s, lambda: _cancel(connection))
         try:
             with clock:
                 started = time.perf_counter()
@@ -75,15 +115,16 @@ class PostgreSQLClient:
             if connection.broken:
                 self.close()
                 raise EngineFailed(
-                    f"the PostgreSQL at {self._path} is gone ({_words(fault)}); see its log"
+                    f"the PostgreSQL at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
-            raise EngineFailed(_words(fault)) from None
+            raise EngineFailed(words(fault)) from None
         except BaseException:
             # Interrupted in the middle of an answer: the next one could not be told from it.
+            _cancel(connection)
             self.close()
             raise
         columns = tuple(_column(each) for each in cursor.description or ())
-        return QueryResult(columns, _plain(columns, rows), seconds)
+        return QueryResult(columns, plain_rows(columns, rows), seconds)
 
     def instances(self, *, timeout_s: float) -> int:
         self.execute("select 1", timeout_s=timeout_s)
@@ -95,42 +136,10 @@ class PostgreSQLClient:
             self._connection = None
 
 
-class _TimeLimit:
-    """Shuts the connection's socket down once the time is over, which ends any wait on it."""
-
-    def __init__(self, connection: psycopg.Connection[Any], seconds: float) -> None:
-        self.is_over = False
-        self._descriptor = connection.fileno()
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-
-    def _end(self) -> None:
-        with self._lock:
-            if self._timer.finished.is_set():
-                return  # the answer came at the last instant
-            self.is_over = True
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as it:
-                it.shutdown(socket.SHUT_RDWR)
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._timer.cancel()
-
-
-def connect_all(sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-    """A client for each socket, in order; none stays open if one cannot be reached."""
-    clients: list[Client] = []
-    try:
-        clients.extend(PostgreSQLClient(path, timeout_s=timeout_s) for path in sockets)
-    except EngineFailed:
-        for client in clients:
-            client.close()
-        raise
-    return clients
+def _cancel(connection: psycopg.Connection[Any]) -> None:
+    """Servers that are not Atoll's do not notice that we have gone until they answer."""
+    with contextlib.suppress(psycopg.Error):
+        connection.cancel_safe(timeout=_CANCEL_S)
 
 
 def _column(described: Described) -> Column:
@@ -144,24 +153,7 @@ def _column(described: Described) -> Column:
     return Column(described.name, name)
 
 
-def _plain(columns: Sequence[Column], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Only types that `QueryResult` allows: what is none of them, as a timestamp, becomes text."""
-    texts = [kind_of(column.type) is Kind.TEXT for column in columns]
-    if not any(texts):
-        return rows
-    return [
-        tuple(_as_text(value) if text else value for value, text in zip(row, texts, strict=True))
-        for row in rows
-    ]
-
-
-def _as_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return value.isoformat() if isinstance(value, datetime.date) else str(value)
-
-
-def _words(fault: psycopg.Error) -> str:
+def words(fault: psycopg.Error) -> str:
     """What the server says, else the first line of what libpq says."""
     said = fault.diag.message_primary or str(fault)
     line = (said.strip().splitlines() or [type(fault).__name__])[0]

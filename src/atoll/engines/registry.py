@@ -18,7 +18,10 @@ GROUP = "atoll.engines"
 _OWN = {
     "spark": ("atoll.engines.spark", "SparkEngine"),
     "duckdb": ("atoll.engines.duckdb", "DuckDBEngine"),
+    "trino": ("atoll.engines.trino", "TrinoEngine"),
+    "presto": ("atoll.engines.presto", "PrestoEngine"),
     "postgresql": ("atoll.engines.postgresql", "PostgreSQLEngine"),
+    "mariadb": ("atoll.engines.mariadb", "MariaDBEngine"),
 }
 
 

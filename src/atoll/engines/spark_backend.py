@@ -1,18 +1,25 @@
 """Spark inside the SQL host: the driver of a standalone application, one session for all clients.
 
 Everything that the session is told stands in spark-defaults.conf (SPARK_CONF_DIR), where the
-master and the workers read it too. `config` has `executors`, how many there must be.
+master and the workers read it too. `config` has `executors`, how many there must be, and
+`events`, the folder of the event log.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from atoll.engines.base import Column
+from atoll.engines.spark_events import EventLog
 from atoll.errors import EngineFailed
+from atoll.schema.results import EngineWork
+
+_EVENTS_LIMIT_MS = 10_000
 
 
 class SparkBackend:
@@ -20,6 +27,10 @@ class SparkBackend:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._executors: int = config["executors"]
+        self._events = Path(config["events"])
+        self._events.mkdir(mode=0o700, exist_ok=True)  # Spark wants it to be there
+        self._log = EventLog()
+        self._read_bytes = 0
         self._session = SparkSession.builder.getOrCreate()
         self._context = self._session.sparkContext
         self._complete: frozenset[str] = frozenset()
@@ -54,6 +65,27 @@ class SparkBackend:
                 f"{len(lost)} of {self._executors} executors were lost since the start "
                 f"({', '.join(sorted(lost))}); see the workers' logs"
             )
+
+    def work(self) -> dict[str, EngineWork]:
+        """By ticket, of the queries since the last call. Raises EngineFailed if the log cannot
+        be read."""
+        try:
+            # Events are written by a thread of their own, and a job's end flushes the file.
+            self._context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
+            (path,) = self._events.iterdir()
+            with path.open("rb") as log:
+                log.seek(self._read_bytes)
+                for line in log:
+                    if not line.endswith(b"\n"):
+                        break  # still being written
+                    self._read_bytes += len(line)
+                    self._log.add([line])
+        except (OSError, ValueError, Py4JError) as fault:
+            self._log = EventLog()
+            raise EngineFailed(
+                f"Spark's event log in {self._events} cannot be read ({str(fault).splitlines()[0]})"
+            ) from None
+        return self._log.take()
 
     def close(self) -> None:
         self._session.stop()

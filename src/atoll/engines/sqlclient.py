@@ -17,14 +17,16 @@ from atoll.engines.sqlprotocol import (
     decode,
     decode_result,
     decode_scheduler,
+    decode_work,
     encode,
 )
 from atoll.errors import EngineFailed
-from atoll.schema.results import SchedulerState
+from atoll.schema.results import EngineWork, SchedulerState
 
 
 class SocketClient:
-    """See `atoll.engines.base.ScheduledClient`. Not for use by several threads at once."""
+    """A `ScheduledClient` and a `CountingClient` of atoll.engines.base. Not for use by several
+    threads at once."""
 
     def __init__(self, path: str, *, timeout_s: float) -> None:
         self._path = path
@@ -48,6 +50,10 @@ class SocketClient:
     def scheduler(self, *, timeout_s: float) -> SchedulerState:
         """What Atoll's scheduler did. Raises EngineFailed too if the engine schedules itself."""
         return decode_scheduler(self._ask({"do": "scheduler"}, timeout_s))
+
+    def work(self, *, timeout_s: float) -> dict[str, EngineWork]:
+        """See `atoll.engines.base.CountingClient`."""
+        return decode_work(self._ask({"do": "work"}, timeout_s))
 
     def close(self) -> None:
         if self._socket is not None:

@@ -1,6 +1,9 @@
 """The SQL host: a small process that holds an engine's session and answers SQL on a UNIX socket.
 
-    python -m atoll.engines.sqlhost --engine duckdb|duckdb-atoll|spark --socket PATH --config FILE
+    python -m atoll.engines.sqlhost --backend MODULE:CLASS --socket PATH --config FILE
+
+The class makes a `Backend` of what the configuration file says (JSON): MODULE is found as Python
+finds modules, so that an engine from another package brings its own.
 
 DuckDB is embedded and Spark's session lives in a driver, so each needs a process of its own:
 one that can be placed, watched and ended as any other, while the bench stays outside the
@@ -24,6 +27,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -35,19 +39,14 @@ from atoll.engines.sqlprotocol import (
     encode_error,
     encode_result,
     encode_scheduler,
+    encode_work,
 )
 from atoll.errors import EngineFailed
-from atoll.schema.results import SchedulerState
+from atoll.schema.results import EngineWork, SchedulerState
 
 STOP_LIMIT_S = 10.0
 # A cancellation that comes before the engine has begun the query is lost, so it is repeated.
 CANCEL_AGAIN_S = 0.1
-
-_BACKENDS = {
-    "duckdb": ("atoll.engines.duckdb_backend", "DuckDBBackend"),
-    "duckdb-atoll": ("atoll.engines.duckdb_backend", "AtollBackend"),
-    "spark": ("atoll.engines.spark_backend", "SparkBackend"),
-}
 
 
 class Backend(Protocol):
@@ -73,6 +72,13 @@ class ScheduledBackend(Backend, Protocol):
     """A session whose tasks Atoll's scheduler runs."""
 
     def scheduler(self) -> SchedulerState: ...
+
+
+@runtime_checkable
+class CountingBackend(Backend, Protocol):
+    """A session whose engine counts what its queries take."""
+
+    def work(self) -> Mapping[str, EngineWork]: ...
 
 
 class Server:
@@ -135,6 +141,8 @@ class Server:
                 job = worker.submit(self._instances)
             elif task == "execute":
                 job = worker.submit(self._execute, str(request["sql"]), ticket)
+            elif task == "work":
+                job = worker.submit(self._work)
             elif task == "scheduler":
                 job = worker.submit(self._scheduler)
             else:
@@ -156,10 +164,14 @@ class Server:
         columns, rows = self._backend.run(sql, ticket)
         seconds = time.perf_counter() - started
         self._backend.check()
-        return encode_result(columns, rows, seconds)
+        return encode_result(columns, rows, seconds, ticket)
 
     def _instances(self) -> bytes:
         return encode({"ok": True, "instances": self._backend.instances()})
+
+    def _work(self) -> bytes:
+        backend = self._backend
+        return encode_work(backend.work() if isinstance(backend, CountingBackend) else {})
 
     def _scheduler(self) -> bytes:
         if not isinstance(self._backend, ScheduledBackend):
@@ -184,14 +196,15 @@ def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:
         return not job.done()
 
 
-def sql_host_argv(engine: str, socket_path: str, config: str) -> tuple[str, ...]:
-    """How a SQL host is started; -P keeps the working folder off Python's path."""
+def sql_host_argv(backend: str, socket_path: str, config: str) -> tuple[str, ...]:
+    """How a SQL host with that backend ('package.module:Class') is started; -P keeps the working
+    folder off Python's path."""
     return (
         sys.executable,
         "-P",
         "-m",
         "atoll.engines.sqlhost",
-        f"--engine={engine}",
+        f"--backend={backend}",
         f"--socket={socket_path}",
         f"--config={config}",
     )
@@ -199,11 +212,11 @@ def sql_host_argv(engine: str, socket_path: str, config: str) -> tuple[str, ...]
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="atoll.engines.sqlhost")
-    parser.add_argument("--engine", choices=sorted(_BACKENDS), required=True)
+    parser.add_argument("--backend", required=True)
     parser.add_argument("--socket", required=True)
     parser.add_argument("--config", required=True)
     arguments = parser.parse_args(argv)
-    module, kind = _BACKENDS[arguments.engine]
+    module, _, kind = arguments.backend.partition(":")
     config = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
     backend: Backend = getattr(importlib.import_module(module), kind)(config)
     stop = threading.Event()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from atoll.host import jvm_attach, pages
+from atoll.host import pages
 from atoll.host.api import Conversation, FileId, FilePages, Finished
 from atoll.host.conversation import LocalConversation
 from atoll.host.procfs import parse_stat
@@ -78,6 +78,8 @@ class LocalHost:
         return pages.cached_nodes(path, most_pages=most_pages)
 
     def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
+        from atoll.host import jvm_attach  # few ask a JVM; every keeper would pay for it
+
         return jvm_attach.ask(self, pid, command, timeout_s=timeout_s)
 
     def affinity(self, pid: int) -> frozenset[int]:

@@ -14,17 +14,19 @@ import sys
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def tied_argv(program: str) -> tuple[str, ...]:
+def tied_argv(program: str, *, by: signal.Signals = signal.SIGKILL) -> tuple[str, ...]:
     """What to start instead of `program`. It is found on PATH as execvp does.
 
-    A step of its own, because code between fork and exec is not safe beside threads.
+    `by`: the signal that it then gets. A step of its own, because code between fork and exec is
+    not safe beside threads.
     """
-    return (sys.executable, "-P", "-m", "atoll.host.tied", str(os.getpid()), program)
+    parent = str(os.getpid())
+    return (sys.executable, "-P", "-m", "atoll.host.tied", parent, str(int(by)), program)
 
 
 def main() -> None:
-    parent, *argv = sys.argv[1:]
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    parent, number, *argv = sys.argv[1:]
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != int(parent):
         sys.exit("the process that wanted this is gone")  # before the call above took hold
     try:

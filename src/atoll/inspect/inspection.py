@@ -53,9 +53,12 @@ class ProcessGone(UsageError):
 
 
 def glance_at_process(
-    host: Host, pid: int, machine: Machine, expectation: Expectation
+    host: Host, pid: int, machine: Machine, expectation: Expectation | None = None
 ) -> Inspection:
-    """Its threads and its memory policy: milliseconds, also where memory is large."""
+    """Its threads and its memory policy: milliseconds, also where memory is large.
+
+    Without an expectation as in `inspect_process`.
+    """
     return _Look(host, pid, machine).inspection(expectation, deep=False)
 
 

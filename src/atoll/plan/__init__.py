@@ -5,6 +5,6 @@ lets the user name chiplets that the system hides.
 """
 
 from atoll.plan.identity import machine_id
-from atoll.plan.planner import make_comparable_plans, make_plan
+from atoll.plan.planner import comparable, make_comparable_plans, make_plan
 
-__all__ = ["machine_id", "make_comparable_plans", "make_plan"]
+__all__ = ["comparable", "machine_id", "make_comparable_plans", "make_plan"]

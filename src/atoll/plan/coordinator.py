@@ -51,6 +51,13 @@ def reserve(
     return places[: -choice.cores], places[-choice.cores :]
 
 
+def coordinator_cores(choice: CoordinatorChoice | None, own: Group, first: Group) -> Group:
+    """The cores whose memory it takes; none: it may run anywhere. `first` is slot 0's."""
+    if choice is not None and choice.kind is CoordinatorKind.IN_WORKER:
+        return first
+    return own
+
+
 def place_coordinator(
     choice: CoordinatorChoice | None,
     traits: EngineTraits,

@@ -11,7 +11,9 @@ add up to the same sum, and a bench compares placement only.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.plan.cores import Group
@@ -44,8 +46,15 @@ class MemoryMap:
         return sum(self.bytes_per_core[self.source[place.node]] for place in group)
 
 
-def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> MemoryMap:
-    """The memory for `places`, less what is set aside for the coordinator.
+class Aside(NamedTuple):
+    """What the coordinator takes, before the instances get their shares."""
+
+    size_bytes: int
+    cores: Group = ()  # whose memory it takes; none: it may run anywhere
+
+
+def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
+    """The memory for `places`, less what is set aside.
 
     Raises UsageError where the topology tells of no memory, or of too little.
     """
@@ -59,7 +68,8 @@ def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> Memo
     home_nodes = tuple(sorted(node for node in sizes if node in homes))
     subtypes = {node.os_index: node.subtype for node in machine.nodes}
     weighted_nodes = tuple(sorted(node for node in sizes if "GPU" not in subtypes[node]))
-    source = {node: _nearest(machine, node, sizes, home_nodes) for node in {p.node for p in places}}
+    cores = {place.node for place in (*places, *aside.cores)}
+    source = {node: _nearest(machine, node, sizes, home_nodes) for node in cores}
     users = Counter(source[place.node] for place in places)
     if None in users:  # the topology does not say where some core's memory is: share all evenly
         source = dict.fromkeys(source, None)
@@ -69,33 +79,54 @@ def memory_map(machine: Machine, places: Group, *, set_aside_bytes: int) -> Memo
         }
     else:
         installed = {node: sizes[node] for node in users if node is not None}
-    limits = [(sum(installed.values()), "the memory of the nodes in use")]
+    own = {source[place.node] for place in aside.cores}
+    weights = _less(installed, aside.size_bytes, own & installed.keys() if own else installed)
+    if small := [node for node in own & weights.keys() if own and weights[node] <= 0]:
+        raise UsageError(
+            f"node {small[0]} has {gib(installed[small[0]])}, and the coordinator there takes "
+            f"{gib(aside.size_bytes)}; leave --coordinator out, so that it may take memory anywhere"
+        )
+    total = sum(installed.values())
+    limits = [(total, sum(weights.values()), "the memory of the nodes in use")]
     if machine.memory_bytes:
-        limits.append((machine.memory_bytes, "the machine's memory"))
+        size = machine.memory_bytes
+        limits.append((size, size - aside.size_bytes, "the machine's memory"))
     if machine.allowed.memory_max_bytes is not None:
-        limits.append((machine.allowed.memory_max_bytes, "the cgroup's memory.max"))
-    budget, limited_by = min(limits, key=lambda limit: limit[0])
-    if limits[0][0] <= 0 or budget <= 0:
+        size = machine.allowed.memory_max_bytes
+        limits.append((size, size - aside.size_bytes, "the cgroup's memory.max"))
+    size, budget, limited_by = min(limits, key=lambda limit: limit[1])
+    if total <= 0 or size <= 0:
         raise UsageError(
             "the topology tells of no memory, so no heap can be sized; give it, "
             "in a synthetic string as NUMANode:2(memory=64GB)"
         )
-    if budget <= set_aside_bytes:
+    if budget <= 0:
         raise UsageError(
-            f"{limited_by} is {gib(budget)}, and the coordinator alone takes "
-            f"{gib(set_aside_bytes)}; give the process more memory"
+            f"{limited_by} is {gib(size)}, and the coordinator alone takes "
+            f"{gib(aside.size_bytes)}; give the process more memory"
         )
-    budget -= set_aside_bytes
+    whole = sum(weights.values())
     return MemoryMap(
         source=source,
         home_nodes=home_nodes,
         weighted_nodes=weighted_nodes,
         bytes_per_core={
-            node: size * budget // (limits[0][0] * users[node]) for node, size in installed.items()
+            node: weight * budget // (whole * users[node]) for node, weight in weights.items()
         },
         budget_bytes=budget,
         limited_by=limited_by,
     )
+
+
+def _less(
+    sizes: Mapping[int | None, int], aside_bytes: int, own: Collection[int | None]
+) -> dict[int | None, int]:
+    """`sizes`, less what lies on `own` of them, in proportion."""
+    whole = sum(sizes[node] for node in own)
+    return {
+        node: size - -(-aside_bytes * size // whole) if node in own and whole else size
+        for node, size in sizes.items()
+    }
 
 
 def place_memory(

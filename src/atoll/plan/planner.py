@@ -10,23 +10,31 @@ partitions do not depend on the policy where the machine allows that (the plan w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import cast, get_args
 
 from atoll.errors import UsageError
 from atoll.plan import rules
-from atoll.plan.coordinator import CoordinatorChoice, place_coordinator, reserve
+from atoll.plan.capacity import NO_DEMAND, Demand, check_demand, fits
+from atoll.plan.capacity_rules import about_capacity
+from atoll.plan.cautions import warnings
+from atoll.plan.coordinator import (
+    CoordinatorChoice,
+    coordinator_cores,
+    place_coordinator,
+    reserve,
+)
 from atoll.plan.cores import Group, usable_places
 from atoll.plan.identity import machine_id
-from atoll.plan.memory import MemoryMap, memory_map, place_memory
+from atoll.plan.memory import Aside, memory_map, place_memory
 from atoll.plan.policies import divide
-from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES, Heaps, shortfall, size_heaps
+from atoll.plan.request import Request
+from atoll.plan.sizing import Heaps, shortfall, size_heaps
 from atoll.plan.threads import thread_order
 from atoll.schema.machine import Machine
 from atoll.schema.plan import (
     Asked,
-    CoordinatorKind,
     EngineTraits,
     MemoryPolicy,
     Placement,
@@ -40,24 +48,6 @@ from atoll.schema.size import gib
 Seat = tuple[tuple[int, ...] | None, MemoryPolicy, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """One call's question, checked, with what all its answers share."""
-
-    machine: Machine
-    traits: EngineTraits
-    policy: Policy
-    count: int | None
-    memory_asked: MemoryPolicy | None
-    placement: Placement
-    smt: bool
-    coordinator: CoordinatorChoice | None
-    heap_limit_bytes: int | None
-    places: Group  # the workers' cores
-    own: Group  # the coordinator's cores
-    memory: MemoryMap
-
-
 def make_plan(
     machine: Machine,
     traits: EngineTraits,
@@ -69,13 +59,16 @@ def make_plan(
     smt: bool = False,
     coordinator: CoordinatorChoice | None = None,
     heap_limit_bytes: int | None = None,
+    demand: Demand = NO_DEMAND,
 ) -> Plan:
     """The plan for `asked`, a policy or 'auto'.
 
-    `heap_limit_bytes` caps the sum of the heaps. Raises UsageError for what the machine or the
+    `heap_limit_bytes` caps the sum of the heaps; of `demand` the plan warns where it lacks the
+    room. Raises UsageError for what the machine or the
     engine cannot hold.
     """
     question = _known(asked)
+    check_demand(demand, traits)
     places, own = reserve(usable_places(machine, smt=smt), coordinator, traits)
     if question == "auto":
         policy, rule = rules.choose(traits, places, count)
@@ -87,7 +80,8 @@ def make_plan(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
             "for one instance with a mask take --policy win -n 1"
         )
-    request = _Request(
+    groups = divide(policy, places, count)
+    request = Request(
         machine=machine,
         traits=traits,
         policy=policy,
@@ -97,11 +91,18 @@ def make_plan(
         smt=smt,
         coordinator=coordinator,
         heap_limit_bytes=heap_limit_bytes,
+        demand=demand,
         places=places,
         own=own,
-        memory=memory_map(machine, places, set_aside_bytes=traits.coordinator_bytes),
+        memory=memory_map(
+            machine,
+            places,
+            Aside(
+                traits.coordinator_bytes + traits.coordinator_overhead_bytes,
+                coordinator_cores(coordinator, own, groups[0]),
+            ),
+        ),
     )
-    groups = divide(policy, places, count)
     heaps = _heaps(request, groups)
     slots = _slots(request, groups, heaps, auto=question == "auto")
     same, mask_only = _coincidences(request, slots)
@@ -121,7 +122,7 @@ def make_plan(
     reasons += [
         rules.about_cores(smt=smt, has_smt=machine.smt),
         rules.about_memory(slots, request.memory, memory, policy),
-        rules.about_heap(heaps, request.memory, traits),
+        *about_capacity(machine, request.memory, traits, slots, heaps, demand),
         rules.PARTITIONS,
     ]
     if placement is not Placement.NONE:
@@ -142,7 +143,9 @@ def make_plan(
         shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads,
         coincides_with=same,
         reasons=tuple(reasons),
-        warnings=tuple(_warnings(request, groups, slots, heaps)),
+        warnings=tuple(
+            warnings(request, slots, heaps, lambda: _most_with_room(request, len(slots)))
+        ),
         machine=machine.summary,
         machine_id=machine_id(machine),
     )
@@ -163,10 +166,10 @@ def make_comparable_plans(
     Where one policy cannot reach the sum of the others (a heap cut for compressed pointers),
     the others come down to it.
     """
-    limit: int | None = None
-    while True:
-        plans = [
-            make_plan(
+    return comparable(
+        [
+            partial(
+                make_plan,
                 machine,
                 traits,
                 policy,
@@ -174,10 +177,17 @@ def make_comparable_plans(
                 placement=Placement.NONE if policy == Policy.WIM else placement,
                 smt=smt,
                 coordinator=coordinator,
-                heap_limit_bytes=limit,
             )
             for policy in policies
         ]
+    )
+
+
+def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
+    """The plans of `make_plan`s that lack only `heap_limit_bytes`, their heaps equal in sum."""
+    limit: int | None = None
+    while True:
+        plans = [planner(heap_limit_bytes=limit) for planner in planners]
         least = min(plan.total_heap_bytes for plan in plans)
         if all(plan.total_heap_bytes == least for plan in plans):
             return plans
@@ -191,7 +201,7 @@ def _known(asked: str) -> Asked:
     return cast(Asked, asked)
 
 
-def _heaps(request: _Request, groups: Sequence[Group]) -> Heaps:
+def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:
     """The heaps of `groups`. Raises UsageError, naming how many instances would fit."""
     memory, traits = request.memory, request.traits
     shares = [memory.share_bytes(group) for group in groups]
@@ -199,7 +209,7 @@ def _heaps(request: _Request, groups: Sequence[Group]) -> Heaps:
     lack = shortfall(heaps, traits)
     if not lack:
         return heaps
-    fewer = _most_that_fit(request, len(groups))
+    fewer = _most(request, len(groups), lambda _, heaps: not shortfall(heaps, traits))
     if fewer:
         raise UsageError(
             f"{lack}: {len(groups)} instances do not fit in {gib(memory.budget_bytes)} "
@@ -211,8 +221,20 @@ def _heaps(request: _Request, groups: Sequence[Group]) -> Heaps:
     )
 
 
-def _most_that_fit(request: _Request, too_many: int) -> int:
-    """The most instances below `too_many` that each get heap enough; 0: not even one.
+def _most_with_room(request: Request, too_many: int) -> int:
+    """The most instances below `too_many` that have room for the demand; 0: not even one."""
+
+    def has_room(groups: Sequence[Group], heaps: Heaps) -> bool:
+        threads = [sum(len(place.cpus) for place in group) for group in groups]
+        return not shortfall(heaps, request.traits) and fits(
+            heaps.sizes_bytes, threads, request.demand, request.traits
+        )
+
+    return _most(request, too_many, has_room)
+
+
+def _most(request: Request, too_many: int, suits: Callable[[Sequence[Group], Heaps], bool]) -> int:
+    """The most instances below `too_many` that suit; 0: not even one.
 
     By halving, since fewer instances have larger heaps: a division of a thousand cores takes
     a tenth of a second.
@@ -222,19 +244,17 @@ def _most_that_fit(request: _Request, too_many: int) -> int:
     most = 0
     while too_many - most > 1:
         count = (most + too_many) // 2
-        shares = [
-            request.memory.share_bytes(group) for group in divide(policy, request.places, count)
-        ]
-        heaps = size_heaps(shares, request.traits, request.heap_limit_bytes)
-        if shortfall(heaps, request.traits):
-            too_many = count
-        else:
+        groups = divide(policy, request.places, count)
+        shares = [request.memory.share_bytes(group) for group in groups]
+        if suits(groups, size_heaps(shares, request.traits, request.heap_limit_bytes)):
             most = count
+        else:
+            too_many = count
     return most
 
 
 def _slots(
-    request: _Request, groups: Sequence[Group], heaps: Heaps, *, auto: bool
+    request: Request, groups: Sequence[Group], heaps: Heaps, *, auto: bool
 ) -> tuple[Slot, ...]:
     masked = request.policy is not Policy.WIM
     memory_asked = request.memory_asked
@@ -277,7 +297,7 @@ def _slots(
 
 
 def _seats(
-    request: _Request, groups: Sequence[Group], policy: Policy, asked: MemoryPolicy | None
+    request: Request, groups: Sequence[Group], policy: Policy, asked: MemoryPolicy | None
 ) -> list[Seat]:
     machine_wide = policy is Policy.WIM
     return [
@@ -290,7 +310,7 @@ def _seats(
 
 
 def _coincidences(
-    request: _Request, slots: Sequence[Slot]
+    request: Request, slots: Sequence[Slot]
 ) -> tuple[tuple[Policy, ...], tuple[Policy, ...]]:
     """(policies that give the same slots here, policies of one slot where only a mask differs)."""
     mine = {(slot.cpus, slot.memory_policy, slot.memory_nodes) for slot in slots}
@@ -322,45 +342,3 @@ def _without_masks(seats: Collection[Seat]) -> tuple[MemoryPolicy, tuple[int, ..
 def _has_rest(places: Group) -> bool:
     outside = sum(place.chiplet is None for place in places)
     return 0 < outside < len(places)
-
-
-def _warnings(
-    request: _Request, groups: Sequence[Group], slots: Sequence[Slot], heaps: Heaps
-) -> list[str]:
-    found: list[str] = []
-    machine, memory = request.machine, request.memory
-    for node in sorted({place.node for place in request.places if place.node is not None}):
-        source = memory.source[node]
-        if source != node and source is not None:
-            found.append(
-                f"node {node} has no memory that is allowed; its cores take node {source}'s"
-            )
-    if machine.nodes and None in memory.source.values() and len(machine.nodes) > 1:
-        found.append("some cores have no local memory node; their memory is left to first touch")
-    if request.policy is Policy.WIM and request.own:
-        found.append(
-            "wim sets no mask, so the worker may also run on the coordinator's reserved cores"
-        )
-    kind = request.coordinator.kind if request.coordinator else None
-    if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(groups) > 1:
-        found.append(
-            "the coordinator shares slot 0's single core; this slowed Presto to 0.65x "
-            "(olap-on-chiplets, section 4.2)"
-        )
-    if heaps.cut_for_pointers:
-        found.append(
-            f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
-            f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the sum of the "
-            "heaps is lower than under other policies"
-        )
-    if heaps.plain_pointers:
-        found.append(
-            f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
-            "(32 GiB and more): objects take more room there"
-        )
-    if heaps.cut_for_overhead:
-        found.append(
-            f"{len(slots)} instances weigh {gib(request.traits.overhead_bytes)} each besides the "
-            "heap, so the sum of the heaps is lower than with fewer instances"
-        )
-    return found

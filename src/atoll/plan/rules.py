@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from atoll.plan.coordinator import CoordinatorChoice
 from atoll.plan.cores import Group
 from atoll.plan.memory import MemoryMap
-from atoll.plan.sizing import Heaps
 from atoll.schema.plan import (
     CoordinatorKind,
     EngineTraits,
@@ -24,7 +23,6 @@ from atoll.schema.plan import (
     Reason,
     Slot,
 )
-from atoll.schema.size import gib
 
 POLICIES = {
     Policy.WIM: Reason(
@@ -154,19 +152,6 @@ def about_memory(
     else:
         text = "The topology does not say which memory is local: first touch."
     return Reason(rule="memory policy", text=text, source=source)
-
-
-def about_heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
-    aside = f", less {gib(traits.coordinator_bytes)} for the coordinator"
-    word = "heap" if traits.jvm else "the engine's own memory"
-    return Reason(
-        rule="heap",
-        text=f"{gib(memory.budget_bytes)} to share ({memory.limited_by}"
-        f"{aside if traits.coordinator_bytes else ''}); {traits.heap_ratio:.0%} of it is {word}, "
-        f"{gib(sum(heaps.sizes_bytes))} in sum, the rest is for off-heap memory, the page cache "
-        f"and {gib(traits.overhead_bytes)} that an instance weighs besides.",
-        source=traits.ratio_source,
-    )
 
 
 def about_coordinator(choice: CoordinatorChoice | None) -> Reason:

@@ -1,10 +1,11 @@
 """Heaps: the engine's share of each slot's memory, equal in sum whatever the policy.
 
-A slot's memory is split by the engine's own ratio: heap, and the rest for off-heap memory, the
-page cache and what an instance weighs besides. The sum over all slots depends on the machine
-alone, not on the policy, as long as that rest is enough for every instance. A JVM loses
-compressed object pointers at 32 GiB of heap, and a heap somewhat above holds less than one just
-below (the HotSpot documentation of -XX:+UseCompressedOops); so such heaps are cut to 31 GiB.
+A slot's memory is split by the engine's own ratio: heap, and the rest for what an instance
+weighs besides, for memory that grows beside the heap, and for the page cache. The sum over all
+slots depends on the machine alone, not on the policy, as long as that rest is enough for every
+instance. A JVM loses compressed object pointers at 32 GiB of heap, and a heap somewhat above
+holds less than one just below (the HotSpot documentation of -XX:+UseCompressedOops); so such
+heaps are cut to 31 GiB.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LARGEST_COMPRESSED_BYTES = 31 * GIB
 # Pointers of 8 bytes for 4 swell a heap by up to a half: only above this is more heap gained.
 WORTH_PLAIN_POINTERS_BYTES = 48 * GIB
 
-_PARTS = 1_000_000  # the ratio in millionths, so that sums are exact
+_PARTS = 1_000_000  # ratios in millionths, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Heaps:
 
 def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: int | None) -> Heaps:
     """A heap for each share; their sum at most `limit_bytes`. Does not look at `min_heap_bytes`."""
-    ratio = round(traits.heap_ratio * _PARTS)
+    ratio = _parts(traits.heap_ratio)
     by_ratio = [share * ratio for share in shares_bytes]
-    by_room = [(share - traits.overhead_bytes) * _PARTS for share in shares_bytes]
+    by_room = [_room(share, traits) for share in shares_bytes]
     wanted = [max(0, min(pair)) for pair in zip(by_ratio, by_room, strict=True)]
     total_mib = sum(wanted) // (_PARTS * MIB)
     if limit_bytes is not None:
@@ -55,6 +56,24 @@ def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: i
         plain_pointers=plain,
         cut_for_overhead=sum(room < share for room, share in zip(by_room, by_ratio, strict=True)),
     )
+
+
+def beside_heap_bytes(heap_bytes: int, traits: EngineTraits) -> int:
+    """What an instance with that heap takes beside it, the page cache left out."""
+    growing = -(-heap_bytes * _parts(traits.off_heap_ratio) // _PARTS)
+    return traits.overhead_bytes + growing
+
+
+def _room(share_bytes: int, traits: EngineTraits) -> int:
+    """The most heap, in millionths of a byte, that leaves room for all the rest."""
+    page_cache = share_bytes * _parts(traits.page_cache_ratio)
+    free = (share_bytes - traits.overhead_bytes - 1) * _PARTS - page_cache
+    # Less a MiB (and above a byte), which rounding may add.
+    return free * _PARTS // (_PARTS + _parts(traits.off_heap_ratio)) - MIB * _PARTS
+
+
+def _parts(share: float) -> int:
+    return round(share * _PARTS)
 
 
 def shortfall(heaps: Heaps, traits: EngineTraits) -> str:

@@ -5,13 +5,15 @@ Fits 80 columns. The verdicts come last, where the eye is when a long bench has 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from atoll.report import words
-from atoll.schema.summary import BenchSummary
+from atoll.schema.summary import BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
 _SHORT = {"no significant difference": "no difference", "too few blocks to tell": "too few"}
@@ -24,18 +26,66 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         state += f" ({summary.reason})"
     parts: list[RenderableType] = [
         Text(f"{words.title(summary)}, {state}", style="bold"),
-        Text(f"measured on {summary.machine}", style="dim"),
+        Text(f"measured {_where(summary)} {summary.machine}", style="dim"),
         _table(summary),
     ]
     parts += [Text(f"Held equal: {line}", style="dim") for line in words.held_equal(summary)]
     parts += [Text(f"Spread of {line}", style="dim") for line in words.spreads(summary)]
+    if rows := words.work_rows(summary):
+        parts.append(Padding(_counted(rows), (1, 0, 0, 0)))
+    for one in summary.entrants:
+        parts += [Text(f"{one.label}: {line}", style="dim") for line in words.seats(one)]
     parts += [Text(f"Note: {note}") for note in summary.notes]
     parts += [
         Text.assemble(("Warning: ", "yellow"), warning.message) for warning in summary.warnings
     ]
+    for found in summary.decompositions:
+        parts += [Padding(_steps(found), (1, 0, 0, 0))]
+        parts += [Text(line) for line in words.decomposition(summary, found)]
     if verdicts := words.verdicts(summary):
         parts.append(Padding(Text("\n".join(verdicts), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)
+
+
+def _where(summary: BenchSummary) -> str:
+    return "from" if summary.entrants[0].url else "on"
+
+
+def _counted(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+        pad_edge=False,
+        title="What the queries of a pass took, as the engine counts",
+        title_justify="left",
+        title_style="bold",
+    )
+    for name in words.WORK_COLUMNS:
+        left = name in ("deployment", "of")
+        table.add_column(name, no_wrap=True, justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _steps(found: Decomposition) -> Table:
+    """Labels without the engine, which the title has; what a step changes stands below it."""
+    table = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+        pad_edge=False,
+        title=f"What each step brings: {found.engine}",
+        title_justify="left",
+        title_style="bold",
+    )
+    for name in ("step", "", "interval", "share", "interval"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
+    for step, changes, value, interval, _, share, also in words.step_rows(found):
+        table.add_row(Text(step.replace(f"{found.engine}/", "")), value, interval, share, also)
+        table.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
+    return table
 
 
 def _table(summary: BenchSummary) -> Table:

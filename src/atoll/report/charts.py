@@ -30,6 +30,7 @@ from atoll.schema.summary import BenchSummary, EntrantSummary, Interval
 BAR = 16
 GAP = 5
 GROUP = 16
+_LONGEST_NAME = 17
 
 
 def times_chart(summary: BenchSummary, engine: str) -> Markup:
@@ -49,7 +50,7 @@ def times_chart(summary: BenchSummary, engine: str) -> Markup:
             marks += _bar(one, query, y, scale, colours[one.label])
             y += BAR + GAP
         middle = (top + y - GAP) / 2
-        marks.append(text(LEFT - 12, middle, words.query_name(query), "name", "end"))
+        marks.append(text(LEFT - 12, middle, _short(words.query_name(query)), "name", "end"))
         y += GROUP
     height = y - GROUP + 12
     axis = [
@@ -115,7 +116,7 @@ def speedup_chart(summary: BenchSummary) -> Markup:
             y += BAR + GAP
         middle = (top + y - GAP) / 2
         weight = "name mean" if query == "geomean" else "name"
-        rows.append(text(LEFT - 12, middle, words.query_name(query), weight, "end"))
+        rows.append(text(LEFT - 12, middle, _short(words.query_name(query)), weight, "end"))
         if query == "geomean":
             y += 6
             rows.append(line(8, y, WIDTH - 8, y, "rule"))
@@ -169,6 +170,11 @@ def ratio_ticks(low: float, high: float) -> list[float]:
             *under[len(below) : len(below) + 1],
         }
     )
+
+
+def _short(name: str) -> str:
+    """The user's queries are called as their files are; the margin has room for this much."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -> list[str]:

@@ -62,7 +62,9 @@ def html(
         profile=profile,
         measured=_measured(profile) if profile else (),
         plans=[
-            (entrant, Markup(plan_svg(header.machine, entrant.plan))) for entrant in header.entrants
+            (entrant, Markup(plan_svg(header.machine, entrant.plan)))
+            for entrant in header.entrants
+            if entrant.plan
         ],
         speedup_columns=tables.SPEEDUP_COLUMNS,
         speedup_rows=tables.speedup_rows(summary),

@@ -65,6 +65,7 @@ def _table(slots: Sequence[Slot]) -> Table:
     table.add_column("chiplet", overflow="fold")
     table.add_column("memory", overflow="fold")
     table.add_column("heap", justify="right", no_wrap=True)
+    table.add_column("reserved", justify="right", no_wrap=True)
     with_nic = any(slot.nic for slot in slots)
     if with_nic:
         table.add_column("NIC")
@@ -80,6 +81,8 @@ def _table(slots: Sequence[Slot]) -> Table:
             format_cpulist(chiplet for slot in group for chiplet in slot.chiplets) or "-",
             _memory(first),
             f"{gib(first.heap_bytes)}{each}",
+            # Off-heap memory and the page cache; --explain says how much is for which.
+            gib(first.memory_bytes - first.heap_bytes),
         ]
         table.add_row(*row, *([first.nic or "-"] if with_nic else []))
     return table
@@ -102,7 +105,7 @@ def _grouped(slots: Sequence[Slot]) -> list[list[Slot]]:
 
 def _cpus(group: Sequence[Slot]) -> str:
     if group[0].cpus is None:
-        return "all (no mask)"
+        return "no mask"
     return brief_cpulist(cpu for slot in group for cpu in slot.cpus or ())
 
 

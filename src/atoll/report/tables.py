@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from atoll.bench.spreads import Course
 from atoll.report import words
 from atoll.schema.results import BlockFailed, Line, QueryTime, RunHeader
-from atoll.schema.summary import BenchSummary
+from atoll.schema.summary import BenchSummary, EntrantSummary
 
 CSV_COLUMNS = (
     "run_id",
@@ -46,8 +46,13 @@ def markdown(summary: BenchSummary) -> str:
         + (f" ({_md(summary.reason)})" if summary.reason else ""),
         "## Verdict",
         "\n".join(f"- {_md(line)}" for line in words.verdicts(summary))
-        or "There is no policy beside WIM to compare.",
+        or "There is nothing to compare with.",
     ]
+    for found in summary.decompositions:
+        said = [f"- {_md(line)}" for line in words.decomposition(summary, found)]
+        parts.append(f"## Decomposition of {_md(found.engine)}")
+        parts.append(_md_table(words.STEP_COLUMNS, words.step_rows(found)))
+        parts += ["\n".join(said)] if said else []
     if summary.warnings:
         parts += [
             "## Warnings",
@@ -62,12 +67,28 @@ def markdown(summary: BenchSummary) -> str:
         _md_table(TIME_COLUMNS, time_rows(summary)),
         "## Deployments",
         _md_table(ENTRANT_COLUMNS, entrant_rows(summary)),
-        "Held equal between policies:\n\n" + "\n".join(equal),
+        *(["Held equal between policies:\n\n" + "\n".join(equal)] if equal else []),
+        *_clusters(summary),
+        *_counted(summary),
         *_spreads(summary),
         "## Environment",
         _md_table(("what", "value"), words.fingerprint_rows(summary)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _clusters(summary: BenchSummary) -> list[str]:
+    return [
+        f"Processes of {_md(one.label)} on this machine:\n\n"
+        + "\n".join(f"- {_md(line)}" for line in words.seats(one))
+        for one in summary.entrants
+        if one.processes
+    ]
+
+
+def _counted(summary: BenchSummary) -> list[str]:
+    rows = words.work_rows(summary)
+    return ["## What queries took", _md_table(words.WORK_COLUMNS, rows)] if rows else []
 
 
 def _spreads(summary: BenchSummary) -> list[str]:
@@ -143,16 +164,25 @@ def entrant_rows(summary: BenchSummary) -> list[tuple[str, ...]]:
         (
             entrant.label,
             words.scheduler(entrant),
-            str(entrant.instances),
-            str(entrant.threads),
-            words.size(entrant.heap_bytes),
-            str(entrant.shuffle_partitions),
+            *_planned(entrant),
             str(entrant.streams),
             str(entrant.blocks_done),
             str(entrant.blocks_failed),
         )
         for entrant in summary.entrants
     ]
+
+
+def _planned(entrant: EntrantSummary) -> tuple[str, ...]:
+    """Instances, threads, heap and shuffle partitions; unknown of what no plan started."""
+    heap = entrant.heap_bytes
+    known = (
+        entrant.instances,
+        entrant.threads,
+        words.size(heap) if heap is not None else None,
+        entrant.shuffle_partitions,
+    )
+    return tuple("–" if value is None else str(value) for value in known)
 
 
 def change_rows(courses: Iterable[Course]) -> list[tuple[str, ...]]:
@@ -193,18 +223,19 @@ def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) ->
     for line in kept:
         if not isinstance(line, QueryTime | BlockFailed):
             continue
-        plan = entrants[line.label].plan
+        entrant = entrants[line.label]
+        plan = entrant.plan
         who: tuple[object, ...] = (
             header.run_id,
             header.suite,
-            f"{header.scale_factor:g}",
+            "" if header.scale_factor is None else f"{header.scale_factor:g}",
             header.machine_id,
             line.block,
             line.label,
-            plan.engine,
-            plan.policy.value,
-            entrants[line.label].scheduler or "",
-            len(plan.slots),
+            entrant.engine,
+            plan.policy.value if plan else "",
+            entrant.scheduler or "",
+            len(plan.slots) if plan else "",
         )
         if isinstance(line, BlockFailed):
             what: tuple[object, ...] = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from datetime import UTC, datetime
 
-from atoll.schema.size import percent
+from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
     BenchSummary,
+    Decomposition,
     EntrantSummary,
     Interval,
     Measured,
@@ -18,8 +21,12 @@ from atoll.stats.paired import MIN_BLOCKS
 QUERY_WORDS = {"geomean": "geometric mean", "pass": "whole pass"}
 
 
+_NUMBERED = re.compile(r"q\d+")
+
+
 def query_name(query: str) -> str:
-    return QUERY_WORDS.get(query, query.upper())
+    """'Q1' as the suites' queries are known; the user's are called as their files are."""
+    return QUERY_WORDS.get(query, query.upper() if _NUMBERED.fullmatch(query) else query)
 
 
 def duration(seconds: float) -> str:
@@ -51,6 +58,8 @@ def moment(unix_s: float) -> str:
 
 
 def title(summary: BenchSummary) -> str:
+    if summary.scale_factor is None:
+        return f"The SQL of {summary.suite}"
     suite = {"tpch": "TPC-H"}.get(summary.suite, summary.suite)
     return f"{suite} at scale factor {summary.scale_factor:g}"
 
@@ -68,7 +77,10 @@ def times_of(entrant: EntrantSummary, query: str) -> Measured | None:
 
 
 def baseline(summary: BenchSummary) -> str:
-    """What speed-ups are over: 'WIM', unless schedulers are compared too."""
+    """What speed-ups are over: 'WIM', unless schedulers or clusters are compared."""
+    first = summary.entrants[0]
+    if first.url:
+        return first.label
     schedulers = {one.label: one.scheduler for one in summary.entrants}
     mixed = any(
         schedulers.get(one.baseline) != one.scheduler for one in summary.entrants if one.baseline
@@ -77,8 +89,8 @@ def baseline(summary: BenchSummary) -> str:
 
 
 def variant(entrant: EntrantSummary) -> str:
-    """What tells it from others of its engine: 'wic', 'wic/atoll'."""
-    return f"{entrant.policy.value}/atoll" if entrant.scheduler == "atoll" else entrant.policy.value
+    """What tells it from others of its engine: 'wic', 'wic/atoll', 'win/bind', 'host:8080'."""
+    return entrant.label.removeprefix(f"{entrant.engine}/")
 
 
 def scheduler(entrant: EntrantSummary) -> str:
@@ -127,13 +139,16 @@ def _verdict(summary: BenchSummary, entrant: EntrantSummary) -> str:
 
 
 def held_equal(summary: BenchSummary) -> list[str]:
-    """Per engine, what is the same for all its entrants; what is not is a warning already."""
+    """Per engine, what is the same for all its entrants; what is not is a warning already.
+
+    Of clusters that ran already nothing is known but the streams."""
+    planned = [entrant for entrant in summary.entrants if not entrant.url]
     lines = []
-    for engine in dict.fromkeys(entrant.engine for entrant in summary.entrants):
-        mine = [entrant for entrant in summary.entrants if entrant.engine == engine]
+    for engine in dict.fromkeys(entrant.engine for entrant in planned):
+        mine = [entrant for entrant in planned if entrant.engine == engine]
         figures = {
             "task threads": {str(entrant.threads) for entrant in mine},
-            "total heap": {size(entrant.heap_bytes) for entrant in mine},
+            "total heap": {size(entrant.heap_bytes or 0) for entrant in mine},
             "shuffle partitions": {str(entrant.shuffle_partitions) for entrant in mine},
             "query streams": {str(entrant.streams) for entrant in mine},
         }
@@ -143,6 +158,95 @@ def held_equal(summary: BenchSummary) -> list[str]:
         ]
         lines.append(f"{engine}: {', '.join(parts)}")
     return lines
+
+
+WORK_COLUMNS = ("deployment", "in tasks", "of it GC", "shuffled", "spilled", "peak", "of")
+
+
+def work_rows(summary: BenchSummary) -> list[tuple[str, ...]]:
+    """What the engines counted a pass: threads in tasks, bytes, and the largest query's memory."""
+    return [
+        (
+            one.label,
+            duration(work.run_s),
+            percent(work.gc_s / work.run_s) if work.run_s else "",
+            gib(work.shuffle_bytes),
+            gib(work.spilled_bytes),
+            gib(work.peak_bytes),
+            query_name(work.peak_query),
+        )
+        for one in summary.entrants
+        if (work := one.work)
+    ]
+
+
+STEP_COLUMNS = ("step", "changes", "times as fast", "interval", "verdict", "share", "interval")
+
+
+def step_rows(found: Decomposition) -> list[tuple[str, ...]]:
+    """A row per step, then the whole. A share is of the logarithm of the whole."""
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{step.before} → {step.after}",
+            step.changes,
+            ratio(step.speedup.value),
+            interval(step.speedup.interval),
+            step.speedup.verdict,
+            "–" if step.share is None else percent_of(step.share),
+            share_interval(step.share_interval),
+        )
+        for step in found.steps
+    ]
+    whole = found.whole
+    rows.append(
+        (
+            f"{found.steps[0].before} → {found.steps[-1].after}",
+            "all of it",
+            ratio(whole.value),
+            interval(whole.interval),
+            whole.verdict,
+            "–" if found.why_no_shares else "100 %",
+            "–",
+        )
+    )
+    return rows
+
+
+def percent_of(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def share_interval(found: Interval | None) -> str:
+    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if found else "–"
+
+
+def decomposition(summary: BenchSummary, found: Decomposition) -> list[str]:
+    """What is told of it in sentences, the honest part first."""
+    lines = []
+    if found.why_no_shares:
+        lines.append(f"No shares: {found.why_no_shares}.")
+    unsure = [
+        f"{step.before} → {step.after}"
+        for step in found.steps
+        if step.speedup.verdict == "no significant difference"
+    ]
+    if unsure:
+        lines.append(
+            f"Not told from 1 at {confidence(summary)}, so read no share into "
+            f"{'it' if len(unsure) == 1 else 'them'}: {', '.join(unsure)}."
+        )
+    return lines
+
+
+def seats(entrant: EntrantSummary) -> list[str]:
+    """A cluster's processes in words: those that sit alike together."""
+    alike = Counter(
+        (one.process, ", ".join(sorted(one.masks)), one.memory_policy) for one in entrant.processes
+    )
+    return [
+        f"{count} × {process}: CPUs {masks}, memory policy {policy or 'unknown'}"
+        for (process, masks, policy), count in alike.items()
+    ]
 
 
 def fingerprint_rows(summary: BenchSummary) -> list[tuple[str, str]]:
@@ -164,7 +268,10 @@ def fingerprint_rows(summary: BenchSummary) -> list[tuple[str, str]]:
         ("Cgroup", found.cgroup),
         ("Engines", ", ".join(versions)),
         ("Java", found.java_version),
-        ("Data checksum (SHA-256)", found.data_checksum),
+        (
+            "SQL checksum (SHA-256)" if summary.suite_checksum else "Data checksum (SHA-256)",
+            summary.suite_checksum or found.data_checksum,
+        ),
         ("Atoll", found.atoll_version),
         ("Run", f"{summary.run_id}, started {moment(summary.started_unix_s)}"),
         ("Command", summary.command),

@@ -70,8 +70,18 @@ class EngineTraits(Record):
     ratio_source: str
     min_heap_bytes: int = Field(ge=0)
     coordinator_bytes: int = Field(ge=0)  # its heap, taken off the machine's memory first
+    coordinator_overhead_bytes: int = Field(default=0, ge=0)  # what it weighs besides, likewise
     # Memory of an instance beside its heap (metaspace, code cache, the daemon that spawns it).
     overhead_bytes: int = Field(ge=0)
+    # What else lies beside the heap and grows with it, as a share of the heap.
+    off_heap_ratio: float = Field(default=0, ge=0)
+    page_cache_ratio: float = Field(default=0, ge=0, lt=1)  # of a slot's memory, kept free of both
+    reserve_source: str = ""  # where these two come from
+    # What an instance's queries may take at once: this share of the heap, less a fixed part that
+    # the engine keeps to itself. Memory beside the heap counts too: PostgreSQL's work_mem.
+    query_ratio: float = Field(default=1, gt=0)
+    query_reserved_bytes: int = Field(default=0, ge=0)
+    query_source: str = ""
 
 
 class Slot(Record):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
@@ -20,3 +22,19 @@ def gib(size_bytes: int) -> str:
 def percent(share: float) -> str:
     """'3 %' of 0.03."""
     return f"{100 * share:.0f} %"
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(iB|B)?|B)?", re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of '40GiB', '40G' (the same), '40GB' (40e9), '1.5 TiB' or '512'.
+
+    Raises ValueError for what is none of these.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no size; write it as 40GiB, 512MiB or 40GB")
+    number, prefix, suffix = match.groups()
+    base = 1000 if suffix == "B" else 1024
+    return int(float(number) * base ** (" KMGT".index(prefix) if prefix else 0))

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
-from atoll.schema.results import Fingerprint, Scheduler
+from atoll.schema.results import Fingerprint, ProcessSeen, Scheduler
 
 
 class Interval(Record):
@@ -53,16 +53,29 @@ class SpreadSummary(Record):
     changes: int = Field(ge=0)  # of all servers and blocks together
 
 
+class WorkSummary(Record):
+    """What the engine counted: means over the measured passes, and the largest peak of all."""
+
+    run_s: float = Field(ge=0)  # threads in tasks
+    gc_s: float = Field(ge=0)  # of these, while their JVM collected garbage
+    shuffle_bytes: int = Field(ge=0)  # written
+    spilled_bytes: int = Field(ge=0)  # to disk
+    peak_bytes: int = Field(ge=0)  # the most that a query's tasks may have held at once
+    peak_query: str
+
+
 class EntrantSummary(Record):
     label: str
     engine: str
-    policy: Policy
+    url: str  # of a cluster that ran already; else empty
+    # What the plan says; None for a cluster that ran already.
+    policy: Policy | None
     scheduler: Scheduler | None
     baseline: str | None
-    instances: int
-    threads: int
-    heap_bytes: int
-    shuffle_partitions: int
+    instances: int | None
+    threads: int | None
+    heap_bytes: int | None
+    shuffle_partitions: int | None
     streams: int
     coincides_with: tuple[Policy, ...]
     blocks_done: int
@@ -70,6 +83,30 @@ class EntrantSummary(Record):
     times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block was done
     speedups: tuple[Speedup, ...]  # likewise, 'geomean' first; empty for the baseline
     spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block was done
+    work: WorkSummary | None = None  # None: the engine does not count
+    processes: tuple[ProcessSeen, ...] = ()  # of a cluster, when they were last looked at
+
+
+class Step(Record):
+    """One thing changed: from an entrant to the next of its chain."""
+
+    before: str  # labels
+    after: str
+    changes: str  # what differs between the two, in words
+    speedup: Speedup  # of the geometric means, over the blocks that the whole chain finished
+    # Its logarithm over the sum of all steps' logarithms: shares add up to 1, and one is negative
+    # where its step slows down. None: see `Decomposition.why_no_shares`.
+    share: float | None
+    share_interval: Interval | None
+
+
+class Decomposition(Record):
+    """What each step from the whole machine to bound instances contributes."""
+
+    engine: str
+    whole: Speedup  # the last entrant over the first, in the same blocks
+    steps: tuple[Step, ...]
+    why_no_shares: str = ""  # empty where there are shares
 
 
 class Caution(Record):
@@ -91,7 +128,8 @@ class BenchSummary(Record):
     status: Literal["complete", "stopped", "unfinished"]
     reason: str
     suite: str
-    scale_factor: float
+    suite_checksum: str = ""  # of the user's SQL
+    scale_factor: float | None  # None: the data is the user's
     queries: tuple[str, ...]
     blocks_asked: int | None
     blocks_done: int  # whole blocks
@@ -100,6 +138,7 @@ class BenchSummary(Record):
     machine_id: str
     command: str
     entrants: tuple[EntrantSummary, ...]
+    decompositions: tuple[Decomposition, ...] = ()
     notes: tuple[str, ...]
     warnings: tuple[Caution, ...]
     fingerprint: Fingerprint

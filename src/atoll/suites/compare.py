@@ -4,7 +4,8 @@
   padded with.
 - A decimal that the engine rounded may differ by half a unit of its last place from an answer
   with more digits (avg of a decimal is a double in DuckDB, decimal(19,6) in Spark). With no
-  more digits it must be equal.
+  more digits it must be equal. Where the type says nothing of digits (PostgreSQL), a quotient is
+  known by its number of them, and may also differ by what an answer that is a double leaves out.
 - A float may differ by FLOAT_TOLERANCE of its size: the order of a sum is the engine's choice.
 - Rows are in order only as far as the ORDER BY goes; rows that it does not tell apart may come
   in any order, and where a LIMIT cuts through such rows, any of them may be left.
@@ -29,6 +30,8 @@ from atoll.suites.base import Answer
 FLOAT_TOLERANCE = 1e-9
 # What a double that stands for a decimal's exact value may be off by.
 _DOUBLE_NOISE = Decimal("1e-12")
+# PostgreSQL's quotients have at least so many (NUMERIC_MIN_SIG_DIGITS), and no scale in their type.
+_COMPUTED_DIGITS = 16
 _SHOWN_ROWS = 3
 
 Row = Sequence[Any]
@@ -72,14 +75,26 @@ class _Type:
                 got, want, rel_tol=FLOAT_TOLERANCE
             )
         if self.kind is Kind.DECIMAL and isinstance(want, Decimal):
-            return bool(abs(got - want) <= self._rounding(want))
+            return bool(abs(got - want) <= self._rounding(got, want))
         return bool(got == want)
 
-    def _rounding(self, want: Decimal) -> Decimal:
-        exponent = want.as_tuple().exponent
-        if self.scale is None or not isinstance(exponent, int) or -exponent <= self.scale:
+    def _rounding(self, got: Decimal, want: Decimal) -> Decimal:
+        wanted, noise = _places(want), abs(want) * _DOUBLE_NOISE
+        if self.scale is not None:
+            places = self.scale
+        elif len(got.as_tuple().digits) >= _COMPUTED_DIGITS:
+            places = _places(got)
+            if wanted <= places:
+                return noise
+        else:
             return Decimal(0)
-        return Decimal(5).scaleb(-self.scale - 1) + abs(want) * _DOUBLE_NOISE
+        return Decimal(5).scaleb(-places - 1) + noise if wanted > places else Decimal(0)
+
+
+def _places(value: Decimal) -> int:
+    """Digits after the point; none for what is no number."""
+    exponent = value.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def compare(result: QueryResult, answer: Answer) -> str | None:

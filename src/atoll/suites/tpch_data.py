@@ -168,14 +168,7 @@ def _make(base: Path, root: Path, scale_factor: float, progress: Progress) -> Ma
 def _generate(
     program: str, folder: Path, scale_factor: float, expected_bytes: int, progress: Progress
 ) -> None:
-    argv = [
-        *tied_argv(program),
-        "parquet",
-        f"--scale-factor={_exactly(scale_factor)}",
-        f"--output-dir={folder}",
-        f"--row-group-bytes={row_group_bytes(scale_factor)}",
-        "--quiet",
-    ]
+    argv = [*tied_argv(program), *generator_argv(scale_factor, folder)]
     what = f"making TPC-H data at scale factor {scale_factor:g}"
     with (
         tempfile.TemporaryFile(dir=folder) as log,
@@ -197,6 +190,17 @@ def _generate(
         reason = (said.strip().splitlines() or [f"status {child.returncode}"])[-1]
         raise DownloadFailed(f"{what}: tpchgen-cli failed ({reason}); nothing was kept")
     progress(what, 1.0)
+
+
+def generator_argv(scale_factor: float, folder: Path) -> tuple[str, ...]:
+    """What tpchgen-cli is told; it writes `folder`/TABLE.parquet."""
+    return (
+        "parquet",
+        f"--scale-factor={_exactly(scale_factor)}",
+        f"--output-dir={folder}",
+        f"--row-group-bytes={row_group_bytes(scale_factor)}",
+        "--quiet",
+    )
 
 
 def _generator() -> str:

@@ -18,14 +18,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from atoll.engines.base import Client, Engine
 from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.programs import find_program
-from atoll.inspect.verify import Verification, verify
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
@@ -35,6 +36,7 @@ from atoll.supervise import records
 from atoll.supervise.ending import sweep
 from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import last_words, port_was_taken, tail
+from atoll.supervise.patience import close_all, within
 from atoll.supervise.place import refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
 from atoll.supervise.request import (
@@ -48,6 +50,9 @@ from atoll.supervise.request import (
     decode,
 )
 from atoll.supervise.stop import release
+
+if TYPE_CHECKING:
+    from atoll.inspect.verify import Verification
 
 START_TIMEOUT_S = 180.0
 GRACE_S = 5.0
@@ -102,6 +107,8 @@ class Running:
 
     def verify(self, *, deep: bool = True) -> Verification:
         """Every thread and page against the plan; not `deep`: threads and memory policies only."""
+        from atoll.inspect.verify import verify  # all of inspect: a start does without
+
         return verify(self._host, self.deployment, deep=deep)
 
     def check(self, *, wait_s: float = 0.0) -> None:
@@ -154,17 +161,16 @@ class Running:
         """Raises EngineFailed when the supervisor says so, its time limit included."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
+        connect = partial(engine.connect, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
+        limit_s = _CONNECT_TIMEOUT_S * len(endpoints)
         heard = "no answer yet"
         while True:
             try:
                 if not self.clients:
-                    self.clients = engine.connect(endpoints, timeout_s=_CONNECT_TIMEOUT_S)
-                count = sum(
-                    client.instances(timeout_s=_CONNECT_TIMEOUT_S) for client in self.clients
-                )
+                    self.clients = within(limit_s, "connecting", connect)
+                count = within(limit_s, "asking for instances", self._count)
                 if count == instances:
-                    for client in self.clients:
-                        client.execute("select 1", timeout_s=_QUERY_TIMEOUT_S)
+                    within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
                 said = f"{count} of {instances} worker instances are in"
             except EngineFailed as fault:
@@ -180,6 +186,13 @@ class Running:
         self._tell(READY)
         while not self._ready:  # the record on disk says so from then on
             self.check(wait_s=_POLL_S)
+
+    def _count(self) -> int:
+        return sum(client.instances(timeout_s=_CONNECT_TIMEOUT_S) for client in self.clients)
+
+    def _ask(self) -> None:
+        for client in self.clients:
+            client.execute("select 1", timeout_s=_QUERY_TIMEOUT_S)
 
     def _tell(self, word: str) -> None:
         try:
@@ -233,11 +246,7 @@ class Running:
         return f"the supervisor is gone: {last_words(records.logs(self.name) / SUPERVISOR_LOG)}"
 
     def _close_clients(self) -> None:
-        for client in self.clients:
-            try:
-                client.close()
-            except (AtollError, OSError):
-                continue  # the server is gone first: nothing to close
+        close_all(self.clients)
         self.clients = []
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import status_field
-from atoll.plan.identity import machine_id
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.machine import Machine
@@ -62,6 +61,8 @@ def plan_nodes(plan: Plan) -> frozenset[int]:
 def refuse_foreign(plan: Plan, machine: Machine) -> None:
     """Raises UsageError where the plan's CPU numbers mean something else on this machine,
     NotPermitted where it only lacks CPUs that went offline."""
+    from atoll.plan.identity import machine_id  # with all of plan: the keeper does without
+
     here = machine_id(machine)
     if plan.machine_id == here:
         return

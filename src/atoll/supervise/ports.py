@@ -12,14 +12,19 @@ LOOPBACK = "127.0.0.1"
 # any program could be given the port before the engine binds it, and a probe could connect
 # to itself.
 _FIRST, _LAST = 20000, 32767
+_COUNT = _LAST - _FIRST + 1
+# Prime to _COUNT: such steps, from anywhere, come to every port once. (A shuffle takes 20 ms.)
+_STEP = 7919
 
 
 def free_ports(count: int) -> tuple[int, ...]:
     """`count` different ports. Somebody may take one before the engine does: then start anew."""
     found: list[int] = []
-    for port in random.SystemRandom().sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1):
+    first = random.SystemRandom().randrange(_COUNT)
+    for number in range(_COUNT):
         if len(found) == count:
             return tuple(found)
+        port = _FIRST + (first + number * _STEP) % _COUNT
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:
                 probe.bind((LOOPBACK, port))

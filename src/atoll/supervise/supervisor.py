@@ -12,6 +12,7 @@ import selectors
 import signal
 import socket
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from atoll.host.local import LocalHost
@@ -49,6 +50,7 @@ class Supervisor:
     def run(self) -> None:
         """Until the end of the deployment; when this returns nothing of it runs any more."""
         become_subreaper()
+        request = self._request
         wakeup = _signals_into_pipe()
         commands = Lines(self._control)
         self._control.setblocking(False)
@@ -74,7 +76,13 @@ class Supervisor:
                 # Only now, so that an owner already gone starts nothing.
                 if not begun:
                     begun = True
-                    self._prepare()
+                    lay_out(
+                        request.run_dir,
+                        processes=request.processes,
+                        files=request.files,
+                        copies=request.copies,
+                        links=request.links,
+                    )
                     self._apply(lifecycle.Begin())
                 self._probe()
         self._leave()
@@ -132,24 +140,6 @@ class Supervisor:
                 case lifecycle.Finish():
                     self._finish()
 
-    def _prepare(self) -> None:
-        """Lay out the engine's configuration."""
-        request = self._request
-
-        def place(name: str) -> str:
-            path = os.path.join(request.run_dir, name)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            return path
-
-        for name, content in request.files.items():
-            write_atomic(place(name), content, mode=0o600)
-        for name, source in request.copies.items():
-            write_atomic(place(name), Path(source).read_bytes(), mode=0o600)
-        for name, target in request.links.items():
-            os.symlink(target, place(name))
-        for spec in request.processes:
-            os.makedirs(os.path.join(request.run_dir, spec.cwd), mode=0o700, exist_ok=True)
-
     def _start(self, spec: ProcessSpec) -> None:
         self._tell("starts", spec.name)
         request = self._request
@@ -201,6 +191,31 @@ class Supervisor:
             cgroup.leave(self._record.cgroup)
             cgroup.end(self._record.cgroup, self._record.id)
             close_record(self._record)
+
+
+def lay_out(
+    run_dir: str,
+    *,
+    processes: Iterable[ProcessSpec],
+    files: Mapping[str, str],
+    copies: Mapping[str, str],
+    links: Mapping[str, str],
+) -> None:
+    """What `atoll.engines.base.Layout` says lies in the run folder; the processes' own folders."""
+
+    def place(name: str) -> str:
+        path = os.path.join(run_dir, name)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return path
+
+    for name, content in files.items():
+        write_atomic(place(name), content, mode=0o600)
+    for name, source in copies.items():
+        write_atomic(place(name), Path(source).read_bytes(), mode=0o600)
+    for name, target in links.items():
+        os.symlink(target, place(name))
+    for spec in processes:
+        os.makedirs(os.path.join(run_dir, spec.cwd), mode=0o700, exist_ok=True)
 
 
 def close_record(record: Deployment) -> None:

@@ -24,7 +24,7 @@ from atoll.inspect.verify import verify
 from atoll.schema.deployment import Deployment
 from atoll.supervise import records
 from tests.engines.deployment_parts import left_over
-from tests.engines.postgresql_parts import at_work, busy, pids
+from tests.engines.postgresql_parts import ask, at_work, busy, pids
 from tests.vm.inside.steps import atoll
 
 HOST = LocalHost()
@@ -46,22 +46,32 @@ def pages_by_node(pid: int, mapping: str) -> dict[int, int]:
     return found
 
 
+def policies(pid: int) -> list[str]:
+    """The memory policies of all mappings, in the kernel's words: 'bind:0'."""
+    lines = Path(f"/proc/{pid}/numa_maps").read_text().splitlines()
+    return sorted({line.split()[1] for line in lines})
+
+
 def instances(record: Deployment) -> list[dict[str, Any]]:
-    table = process_table(HOST)
     running = at_work(record)
-    return [
-        {
-            "processes": {
-                pid: allowed(pid)
-                for pid in (postmaster, *(found.pid for found in descendants(table, postmaster)))
-            },
-            "running": query,
-            # Anonymous shared memory, which is shared_buffers and what parallel queries share.
-            "shared": pages_by_node(postmaster, "/dev/zero"),
-            "private": {pid: pages_by_node(pid, "heap") for pid in query},
-        }
-        for postmaster, query in zip(pids(record), running, strict=True)
-    ]
+    kinds = ask(record, "select pid, backend_type from pg_stat_activity")
+    table = process_table(HOST)
+    found = []
+    for postmaster, query, named in zip(pids(record), running, kinds, strict=True):
+        family = [postmaster, *(process.pid for process in descendants(table, postmaster))]
+        kind = {postmaster: "postmaster", **dict(named)}
+        found.append(
+            {
+                "processes": {pid: allowed(pid) for pid in family},
+                "kinds": {pid: kind[pid] for pid in family if pid in kind},
+                "policies": {pid: policies(pid) for pid in family},
+                "running": query,
+                # Anonymous shared memory: shared_buffers, and what parallel queries share.
+                "shared": pages_by_node(postmaster, "/dev/zero"),
+                "private": {pid: pages_by_node(pid, "heap") for pid in family},
+            }
+        )
+    return found
 
 
 def life(policy: str, *, command: bool) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""The processes of a cluster that runs already, as far as they are on this machine.
+
+Who listens where the URL leads is the cluster's, with all its descendants, and so is who listens at
+the address of a node that the cluster names. Each is judged by the rules of `atoll inspect`: one
+that belongs to a deployment of Atoll's against its plan, any other against what it was given.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from atoll.bench.address import Address
+from atoll.errors import AtollError, NotPermitted
+from atoll.host.api import Host
+from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_process
+from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
+from atoll.inspect.malloc import MallocFiles
+from atoll.inspect.processes import MARK, descendants, environment, process_table
+from atoll.inspect.resctrl import L3Monitor
+from atoll.inspect.spread import SpreadEye
+from atoll.inspect.surroundings import read_machine
+from atoll.inspect.targets import refuse_foreign
+from atoll.inspect.verify import brief, verify
+from atoll.schema.inspection import Inspection, Severity
+from atoll.schema.results import ProcessSeen
+from atoll.supervise.stop import living
+
+_BANDWIDTH_S = 0.01  # nothing here tells of bandwidth, so it need not be waited for
+
+
+def look_at_cluster(
+    host: Host, addresses: Sequence[Address], *, deep: bool
+) -> tuple[tuple[ProcessSeen, ...], str]:
+    """What is seen of the processes behind the addresses, and in words what is not.
+
+    `deep`: memory, allocator and JVM too, which takes its time where memory is large.
+    """
+    near = [address for address in addresses if is_here(address.host)]
+    if not near:
+        return (), "its processes are not on this machine, so nobody looked at them"
+    sockets = frozenset[str]().union(*(_sockets(host, address) for address in near))
+    roots = holders(host, sockets)
+    if not roots:
+        whose = (
+            "the process that listens is another user's; look as root (sudo)"
+            if sockets
+            else "nobody on this machine listens there, as seen from here (a container?)"
+        )
+        return (), whose
+    table = process_table(host)
+    family = dict.fromkeys(
+        pid for root in roots for pid in (root, *(one.pid for one in descendants(table, root)))
+    )
+    found, unknown = _judge(host, list(family), deep=deep)
+    far = len(addresses) - len(near)
+    if far:
+        unknown.append(f"{far} of its {len(addresses)} addresses are not on this machine")
+    return tuple(_seen(one) for one in found), "; ".join(dict.fromkeys(unknown))
+
+
+def is_here(name: str) -> bool:
+    """Whether a host's name is this machine: one can bind to one of its addresses."""
+    if not name:
+        return True  # a UNIX socket
+    try:
+        found = socket.getaddrinfo(name.strip("[]"), 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind(address)
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _sockets(host: Host, address: Address) -> frozenset[str]:
+    if address.socket:
+        return unix_listeners(host, address.socket)
+    return tcp_listeners(host, address.port) if address.port else frozenset()
+
+
+def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspection], list[str]]:
+    found: list[Inspection] = []
+    unknown: list[str] = []
+    ours = _of_deployments(host, pids, deep=deep)
+    machine, files, uid = read_machine(host), MallocFiles(host), os.geteuid()
+    l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadEye()
+    for pid in pids:
+        if pid in ours:
+            found.append(ours[pid])
+            continue
+        try:
+            refuse_foreign(host, pid, uid=uid)
+            found.append(
+                inspect_process(host, pid, machine, files=files, l3=l3, spreads=spreads)
+                if deep
+                else glance_at_process(host, pid, machine)
+            )
+        except ProcessGone:
+            continue  # a server's process for one connection, say
+        except NotPermitted as fault:
+            unknown.append(str(fault))
+    return found, unknown
+
+
+def _of_deployments(host: Host, pids: Iterable[int], *, deep: bool) -> dict[int, Inspection]:
+    """Those of the processes that deployments of ours have, held against their plans."""
+    names = {environment(host, pid).get(MARK, "").rpartition(":")[0] for pid in pids} - {""}
+    found: dict[int, Inspection] = {}
+    for name in names:
+        try:
+            deployment = living(name, host)
+            if deployment is not None:
+                verified = verify(host, deployment, deep=deep, interval_s=_BANDWIDTH_S)
+                found |= {one.pid: one for one in verified.processes}
+        except AtollError:
+            continue  # it has just ended: its processes are judged as any other
+    return found
+
+
+def _seen(one: Inspection) -> ProcessSeen:
+    def words(severity: Severity) -> tuple[str, ...]:
+        return tuple(brief(found) for found in one.findings if found.severity is severity)
+
+    return ProcessSeen(
+        pid=one.pid,
+        process=one.process,
+        masks=dict(sorted(Counter(thread.cpus for thread in one.threads).items())),
+        memory_policy=one.memory_policy,
+        bytes_by_node=one.memory.bytes_by_node if one.memory else {},
+        drift=words(Severity.DRIFT),
+        notes=words(Severity.NOTE),
+    )

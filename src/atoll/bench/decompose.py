@@ -1,0 +1,102 @@
+"""From the whole machine to bound instances, one thing at a time (`atoll bench --decompose`). Pure.
+
+WIN against WIM changes several things at once. Between them lie SPMWIN, the control of
+numa-distributed-engines section IV-D (as many instances as WIN, each with cores of every node), and
+WIN whose memory is left to first touch:
+
+    wim -> spmwin                one process becomes several: heaps, GC threads, caches of their own
+    spmwin -> win/first-touch    each instance's CPUs lie on one node
+    win/first-touch -> win/bind  its memory is bound to that node
+
+Total heap, task threads, shuffle partitions and query streams are the same in all four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from atoll.bench.estimates import GEOMEAN, interval_of, speedup_of
+from atoll.errors import UsageError
+from atoll.plan import comparable, make_plan
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan
+from atoll.schema.summary import Decomposition, Step
+from atoll.stats import shares
+
+# What each step changes, in the order of the chain.
+CHANGES = (
+    "instances, heap, GC threads",
+    "CPU locality",
+    "memory locality",
+)
+
+
+def chain_plans(
+    machine: Machine, traits: EngineTraits, count: int | None
+) -> tuple[list[tuple[str, Plan]], list[str]]:
+    """The four, labelled, and notes; `count` instances, None: one per NUMA node.
+
+    Raises UsageError where there is nothing to decompose, or the machine cannot hold it.
+    """
+    nodes = {core.node for core in machine.cores if set(core.pus) & set(machine.allowed.pus)}
+    if (count or len(nodes)) < 2:
+        raise UsageError(
+            f"--decompose: {traits.name}/win is one instance here, "
+            + ("as -n 1 asks" if count else "since the machine has one NUMA node")
+            + ", so nothing lies between it and wim; divide the machine with -n 2 or more"
+        )
+    plan = partial(make_plan, machine, traits)
+    touch, bind = MemoryPolicy.FIRST_TOUCH, MemoryPolicy.BIND
+    plans = comparable(
+        [
+            partial(plan, "wim", memory=touch),
+            partial(plan, "spmwin", count=count, memory=touch),
+            partial(plan, "win", count=count, memory=touch),
+            partial(plan, "win", count=count, memory=bind),
+        ]
+    )
+    names = ("wim", "spmwin", f"win/{touch.value}", f"win/{bind.value}")
+    notes = []
+    if len(nodes) == 1:
+        notes.append(
+            f"{traits.name}: the machine has one NUMA node, so the step to CPU locality can only "
+            "bring the cores of a chiplet together, and the step to memory locality changes nothing"
+        )
+    elif any(len(slot.nodes) > 1 for slot in plans[-1].slots):
+        notes.append(
+            f"{traits.name}: with -n {count} an instance of win has cores of several nodes, so "
+            "its memory is bound to those"
+        )
+    return [(f"{traits.name}/{name}", one) for name, one in zip(names, plans, strict=True)], notes
+
+
+def decomposition(
+    engine: str, labels: Sequence[str], means: Mapping[str, Mapping[int, float]]
+) -> Decomposition | None:
+    """What each step of the chain `labels` contributes; None if no block was finished by all.
+
+    `means` has, per label and block, the geometric mean over the queries, in seconds.
+    """
+    found = shares.decompose([means[label] for label in labels])
+    if found is None:
+        return None
+    steps = []
+    for place, (change, estimate) in enumerate(zip(CHANGES, found.steps, strict=True)):
+        share = found.shares[place] if found.shares else None
+        steps.append(
+            Step(
+                before=labels[place],
+                after=labels[place + 1],
+                changes=change,
+                speedup=speedup_of(GEOMEAN, estimate),
+                share=share.value if share else None,
+                share_interval=interval_of(share.interval) if share else None,
+            )
+        )
+    return Decomposition(
+        engine=engine,
+        whole=speedup_of(GEOMEAN, found.whole),
+        steps=tuple(steps),
+        why_no_shares=found.why,
+    )

@@ -1,0 +1,82 @@
+"""What clients of servers share: a limit that holds, and rows as `QueryResult` wants them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from atoll.engines.base import Client, Column
+from atoll.engines.sqltypes import Kind, kind_of
+from atoll.errors import EngineFailed
+
+
+class TimeLimit:
+    """Around a query: once the time is over, `cancel` is called and the connection's socket shut
+    down, which ends any wait on it, also for a server that answers nothing any more."""
+
+    def __init__(self, descriptor: int, seconds: float, cancel: Callable[[], None]) -> None:
+        self.is_over = False
+        self._descriptor = descriptor
+        self._cancel = cancel
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def _end(self) -> None:
+        with self._lock:
+            if self._timer.finished.is_set():
+                return  # the answer came at the last instant
+            self.is_over = True
+            self._cancel()
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as it:
+                it.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._timer.cancel()
+
+
+def connect_each(endpoints: Sequence[str], connect: Callable[[str], Client]) -> list[Client]:
+    """A client for each endpoint, in order; none stays open if one cannot be reached."""
+    clients: list[Client] = []
+    try:
+        for endpoint in endpoints:
+            clients.append(connect(endpoint))  # noqa: PERF401 - those before are closed
+    except EngineFailed:
+        for client in clients:
+            client.close()
+        raise
+    return clients
+
+
+def plain_rows(columns: Sequence[Column], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Only types that `QueryResult` allows: what is none of them, as a timestamp, becomes text."""
+    # Most texts are str already, and 10,000 rows made anew would cost milliseconds.
+    odd = {
+        place
+        for place, column in enumerate(columns)
+        if kind_of(column.type) is Kind.TEXT
+        and not {type(row[place]) for row in rows} <= {str, type(None)}
+    }
+    if not odd:
+        return rows
+    return [
+        tuple(_as_text(value) if place in odd else value for place, value in enumerate(row))
+        for row in rows
+    ]
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)

@@ -1,0 +1,189 @@
+"""What a MariaDB server is told, from the slot that it sits on. Pure.
+
+The buffer pool follows MariaDB's documentation (Memory Allocation); that nothing is made durable
+follows its pages on innodb_flush_log_at_trx_commit and innodb_doublewrite. What neither the plan
+nor the end of a deployment decides keeps MariaDB's default.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+
+from atoll.engines.base import Base
+from atoll.engines.included import with_folders
+from atoll.engines.settings import merge_sections, read_sections
+from atoll.errors import UsageError
+from atoll.schema.plan import Slot
+
+DATABASE = "atoll"
+USER = "atoll"  # any name would do: nobody is asked for one
+# Bytewise, blanks at the end included, as the other engines compare.
+COLLATION = "utf8mb4_nopad_bin"
+
+_MIB = 1 << 20
+# MariaDB's own defaults of join_buffer_size, sort_buffer_size, tmp_memory_table_size.
+_DEFAULT_JOIN_BYTES = 256 << 10
+_DEFAULT_SORT_BYTES = 2 * _MIB
+_DEFAULT_TABLE_BYTES = 16 * _MIB
+# A query may sort, join and fill a temporary table at the same time. With as many queries as
+# threads that is 3/8 of the heap, which is what the plan leaves beside it.
+_PARTS = 8
+_LEAST_IO_THREADS, _MOST_IO_THREADS = 2, 64
+# With a user's own configuration: where a server would write beside its data directory, and what
+# would reach beyond the deployment. The last are set only where the user has them, since not every
+# build knows them.
+_CONFIGS = ("my.cnf", "mariadb.cnf")
+_GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")
+_VERSIONED = ("mysqld", "mariadb", "mariadbd")
+_FOLDERS = (
+    "innodb_data_home_dir",
+    "innodb_log_group_home_dir",
+    "innodb_undo_directory",
+    "aria_log_dir_path",
+)
+_LOGS = ("general_log_file", "slow_query_log_file")
+_APART = {
+    "wsrep_on": "OFF",  # it would join the user's cluster
+    "innodb_numa_interleave": "OFF",
+    "feedback": "OFF",
+    "innodb_data_file_path": "ibdata1:12M:autoextend",  # as the template has it
+}
+# Relative to the working folder, which is the one of the first file.
+_INCLUDED = re.compile(r"^\s*!includedir\s+(\S+)", re.MULTILINE)
+_UNPACKED = re.compile(r"(?P<root>.+)/usr")
+
+
+def socket_path(slot: Slot, run_dir: str) -> str:
+    return f"{run_dir}/mariadb-{slot.index}.sock"
+
+
+def placement(slot: Slot, *, data: str, run_dir: str, home: str) -> dict[str, str]:
+    """What the slot decides, and what makes it a server that only this deployment has."""
+    io_threads = str(min(max(slot.threads, _LEAST_IO_THREADS), _MOST_IO_THREADS))
+    return {
+        "basedir": home,
+        "datadir": data,
+        "tmpdir": data,
+        "socket": socket_path(slot, run_dir),
+        "pid_file": f"{data}/mariadb.pid",
+        "init_file": f"{run_dir}/init.sql",
+        "skip_networking": "ON",
+        # The kernel lets only this user and root open the socket, and both could read the data
+        # anyway: a password on top would guard nothing.
+        "skip_grant_tables": "ON",
+        "skip_log_bin": "ON",
+        "skip_log_error": "ON",  # stderr
+        "innodb_buffer_pool_size": str(slot.heap_bytes),
+        # Where pages lie is atoll-exec's to say. MariaDB is not always built with this one.
+        "loose_innodb_numa_interleave": "OFF",
+        "innodb_read_io_threads": io_threads,
+        "innodb_write_io_threads": io_threads,
+        "thread_handling": "one-thread-per-connection",
+    }
+
+
+# Where the data does not outlive the deployment.
+_NOT_DURABLE = {
+    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_doublewrite": "OFF",
+    "innodb_fast_shutdown": "3",  # what is in memory is not written at the end
+}
+
+
+def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
+    """What a user's own configuration may decide otherwise."""
+    # Linear in what plans hold equal (heap and threads), so that it is equal between policies too.
+    work = slot.heap_bytes // (slot.threads * _PARTS)
+    table = str(max(work, _DEFAULT_TABLE_BYTES))
+    join = str(max(work, _DEFAULT_JOIN_BYTES))
+    return {
+        "character_set_server": "utf8mb4",
+        "collation_server": COLLATION,
+        "sort_buffer_size": str(max(work, _DEFAULT_SORT_BYTES)),
+        "join_buffer_size": join,
+        "join_buffer_space_limit": join,
+        "tmp_memory_table_size": table,
+        "max_heap_table_size": table,
+        **({} if durable else _NOT_DURABLE),
+        "innodb_buffer_pool_dump_at_shutdown": "OFF",
+        "innodb_buffer_pool_load_at_startup": "OFF",
+        "loose_feedback": "OFF",  # nothing is told to anybody
+    }
+
+
+def check_base(base: Base) -> None:
+    """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
+    config_of(base)
+    for path, text in _texts(base).items():
+        read_sections(text, (), where=f"{base.root}/{path}")
+
+
+def config_of(base: Base) -> str:
+    """The option file that the others are included from."""
+    found = next((name for name in _CONFIGS if name in base.texts), None)
+    if found is None:
+        raise UsageError(
+            f"{base.root}: has no {' or '.join(_CONFIGS)}; give the folder that it lies in "
+            "('mariadbd --help --verbose' tells)"
+        )
+    return found
+
+
+def on_base(base: Base, ours: Mapping[str, str], *, folder: str, version: str) -> dict[str, str]:
+    """The user's files below `folder`, with our settings in the one that the others are included
+    from."""
+    texts, config = _texts(base), config_of(base)
+    release = ".".join(version.split(".")[:2])
+    groups = {*_GROUPS, *(f"{name}-{release}" for name in _VERSIONED)}
+    asked: set[str] = set()
+    for path, text in texts.items():
+        asked |= read_sections(text, groups, where=f"{base.root}/{path}").keys()
+    data = ours["datadir"]
+    settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
+    settings |= dict.fromkeys(_FOLDERS, data)
+    settings |= {key: f"{data}/{key}" for key in _LOGS}
+    settings |= {key: value for key, value in _APART.items() if key in asked}
+    texts[config] = merge_sections(
+        texts[config], "mariadbd", settings, where=f"{base.root}/{config}", also=groups
+    )
+    whole = with_folders(texts, _INCLUDED, ".cnf")
+    return {f"{folder}/{path}": text for path, text in whole.items()}
+
+
+def _texts(base: Base) -> dict[str, str]:
+    return {path: text for path, text in base.texts.items() if path.endswith(".cnf")}
+
+
+def init_sql() -> str:
+    return f"create database if not exists {DATABASE} collate {COLLATION};\n"
+
+
+def text_of(settings: Mapping[str, str]) -> str:
+    """A section [mariadbd]. In quotes a backslash is still special, a quote is not."""
+    quoted = ((key, value.replace("\\", "\\\\")) for key, value in settings.items())
+    return "[mariadbd]\n" + "".join(f'{key} = "{value}"\n' for key, value in quoted)
+
+
+def install_db(home: str) -> tuple[str, ...]:
+    """The command that makes an empty data directory, {}."""
+    return (
+        f"{home}/bin/mariadb-install-db",
+        "--no-defaults",
+        f"--basedir={home}",
+        "--datadir={}",
+        "--skip-test-db",
+        "--skip-name-resolve",
+        "--auth-root-authentication-method=normal",
+        # The least; a server makes one of the size that it is told when it starts.
+        "--innodb-log-file-size=4M",
+    )
+
+
+def environment(home: str) -> dict[str, str]:
+    """Programs find the rest of an unpacked package by --basedir, but for libraries beside it."""
+    unpacked = _UNPACKED.fullmatch(home)
+    if unpacked is None:
+        return {}
+    return {"LD_LIBRARY_PATH": f"{unpacked['root']}/usr/lib/{platform.machine()}-linux-gnu"}

@@ -1,0 +1,202 @@
+"""Loads a suite into PostgreSQL, once: a template data directory that instances copy.
+
+The order is the manual's (Populating a Database): COPY into a table that was made in the same
+transaction, so that nothing is logged and rows are frozen as they come; then primary keys and
+indexes; then VACUUM and ANALYZE. Tables are loaded side by side, as many as there are CPUs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from atoll.engines import postgresql_client
+from atoll.engines.base import Column, Data, Installation, Progress, Table
+from atoll.engines.loading import (
+    Meter,
+    Server,
+    loaded_path,
+    make_empty,
+    make_once,
+    parquet_bytes,
+    run_all,
+    started,
+)
+from atoll.engines.parquet_text import lines_of, rows_of
+from atoll.engines.postgresql_settings import FIRST_PORT, environment, initdb, text_of
+from atoll.errors import EngineFailed
+from atoll.store.files import write_atomic
+from atoll.store.paths import run_dir
+
+_CONNECT_S = 10.0
+_BLOCK_BYTES = 1 << 18
+# The empty template, its copy and the log; then tables and indexes over Parquet: measured 5.
+_EMPTY_BYTES = 128 << 20
+_TIMES_PARQUET = 6
+_COPYING = 0.6  # of a table's time; the rest goes into its indexes
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": str(FIRST_PORT),
+    "unix_socket_permissions": "0700",
+    "shared_buffers": "256MB",
+    "maintenance_work_mem": "256MB",
+    "dynamic_shared_memory_type": "mmap",
+    "autovacuum": "off",
+    # Nothing is logged of tables that are made in the same transaction; what is loaded is brought
+    # to the disk as a whole in the end.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_logical_replication_workers": "0",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    # Segments of the log are kept for later use, and would be copied with every instance.
+    "min_wal_size": "32MB",
+    "max_wal_size": "1GB",
+    "restart_after_crash": "off",
+    "log_destination": "stderr",
+    "logging_collector": "off",
+}
+
+
+def load(data: Data, installation: Installation, empty: str, *, progress: Progress) -> None:
+    """Make the template of `data` beside the `empty` one, unless it is there."""
+
+    def make(folder: Path) -> None:
+        home = installation.home
+        make_empty(empty, initdb(home), environment(home))
+        shutil.copytree(empty, folder)
+        with _server(installation, folder) as (server, path):
+            _load_all(data, server, path, progress)
+            server.end(signal.SIGINT)
+        (folder / _LOG).unlink()
+
+    make_once(
+        Path(loaded_path(empty, data)),
+        data,
+        needed_bytes=_EMPTY_BYTES + _TIMES_PARQUET * parquet_bytes(data),
+        progress=progress,
+        make=make,
+    )
+
+
+_LOG = "atoll-load.log"
+
+
+@contextlib.contextmanager
+def _server(installation: Installation, folder: Path) -> Iterator[tuple[Server, str]]:
+    """A server on that data directory, and the path of its socket."""
+    # A socket's path ends at 107 bytes. Always the same one, so that the next load takes away what
+    # a killed one has left.
+    run = run_dir(f"load-{hashlib.sha256(bytes(folder)).hexdigest()[:8]}")
+    try:
+        workers = str(len(os.sched_getaffinity(0)))
+        write_atomic(run / "pg_hba.conf", "local all all trust\n", mode=0o600)
+        write_atomic(run / "pg_ident.conf", "", mode=0o600)
+        config = _SETTINGS | {
+            "data_directory": str(folder),
+            "hba_file": f"{run}/pg_hba.conf",
+            "ident_file": f"{run}/pg_ident.conf",
+            "unix_socket_directories": str(run),
+            "max_worker_processes": workers,
+            "max_parallel_workers": workers,
+            "max_parallel_maintenance_workers": workers,
+        }
+        write_atomic(run / "load.conf", text_of(config), mode=0o600)
+        path = str(run / f".s.PGSQL.{FIRST_PORT}")
+        argv = (f"{installation.home}/postgres", "-c", f"config_file={run}/load.conf")
+        # By SIGQUIT it ends at once too, and takes its shared memory along.
+        with started(
+            "PostgreSQL",
+            argv,
+            env=environment(installation.home),
+            log=folder / _LOG,
+            abort=signal.SIGQUIT,
+        ) as server:
+            server.await_answer(lambda: _answers(path))
+            yield server, path
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def _answers(path: str) -> bool:
+    try:
+        postgresql_client.connect(path, timeout_s=_CONNECT_S).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _load_all(data: Data, server: Server, path: str, progress: Progress) -> None:
+    rows = {table.name: rows_of(table) for table in data.tables}
+    meter = Meter(rows)
+    what = f"loading {data.name} into PostgreSQL"
+    began = time.monotonic()
+    largest_first = sorted(data.tables, key=lambda table: -rows[table.name])
+    run_all(
+        [
+            lambda table=table: _load_table(table, path, rows[table.name], meter)  # type: ignore[misc]
+            for table in largest_first
+        ],
+        at_once=len(os.sched_getaffinity(0)),
+        server=server,
+        tell=lambda: progress(what, min(meter.part, 0.99)),
+    )
+    with _session(path) as session:
+        session.execute("vacuum (freeze, analyze)")
+        session.execute("checkpoint")
+    progress(f"{what}: {time.monotonic() - began:.0f} s", 1.0)
+
+
+def _load_table(table: Table, path: str, rows: int, meter: Meter) -> None:
+    name = sql.Identifier(table.name)
+    with _session(path) as session:
+        with session.transaction(), lines_of(table) as lines:
+            columns = sql.SQL(", ").join(map(_column, table.columns))
+            session.execute(sql.SQL("create table {} ({})").format(name, columns))
+            copied = 0
+            statement = sql.SQL("copy {} from stdin (format csv, null 'NULL', freeze)")
+            with session.cursor().copy(statement.format(name)) as copy:
+                while block := os.read(lines.descriptor, _BLOCK_BYTES):
+                    copy.write(block)
+                    copied += block.count(b"\n")
+                    meter.done[table.name] = _COPYING * copied / rows
+                lines.check()
+        keys = sql.SQL("alter table {} add primary key ({})")
+        index = sql.SQL("create index on {} ({})")
+        made = [keys.format(name, _names(table.primary_key))] if table.primary_key else []
+        made += [index.format(name, _names(columns)) for columns in table.indexes]
+        for number, statement_made in enumerate(made, start=1):
+            session.execute(statement_made)
+            meter.done[table.name] = _COPYING + (1 - _COPYING) * number / len(made)
+
+
+def _column(column: Column) -> sql.Composed:
+    # PostgreSQL has no 'double' alone.
+    kind = "double precision" if column.type == "double" else column.type
+    return sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(kind))
+
+
+def _names(columns: tuple[str, ...]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+@contextlib.contextmanager
+def _session(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """Raises EngineFailed for whatever PostgreSQL refuses."""
+    try:
+        with postgresql_client.connect(path, timeout_s=_CONNECT_S) as session:
+            yield session
+    except psycopg.Error as fault:
+        raise EngineFailed(postgresql_client.words(fault)) from None

@@ -1,0 +1,115 @@
+"""Reads Spark's event log, JSON lines, for what each query took. Pure.
+
+`JobStart` says of which query (job group) its stages are, `TaskEnd` what a task of a stage did
+(org.apache.spark.util.JsonProtocol of Spark 4.3.0). All other events are passed over. The log is
+a foreign file: a line that is not what it should be is a ValueError, since sums that lack a task
+would be wrong without saying so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from atoll.schema.results import EngineWork
+
+_GROUP = "spark.jobGroup.id"
+_MOST = 1 << 63  # what a Java long cannot be
+
+
+class _Task(NamedTuple):
+    launched_ms: int
+    finished_ms: int
+    run_ms: int
+    gc_ms: int
+    shuffle_bytes: int
+    spilled_bytes: int
+    peak_bytes: int
+
+
+@dataclass(slots=True)
+class EventLog:
+    """An event log that is read as it grows: `add` lines, `take` what is known of each query."""
+
+    _group_of_stage: dict[int, str]
+    _tasks: dict[str, list[_Task]]
+
+    def __init__(self) -> None:
+        self._group_of_stage = {}
+        self._tasks = defaultdict(list)
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Whole lines. Raises ValueError naming the first that cannot be read, by its place."""
+        for number, line in enumerate(lines, start=1):
+            try:
+                self._add(json.loads(line))
+            except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as fault:
+                raise ValueError(f"line {number}: {type(fault).__name__}: {fault}") from None
+
+    def take(self) -> dict[str, EngineWork]:
+        """By job group, of the tasks that ended since the last call."""
+        found = {group: _sum(tasks) for group, tasks in self._tasks.items()}
+        self._tasks.clear()
+        return found
+
+    def _add(self, event: dict[str, Any]) -> None:
+        match event["Event"]:
+            case "SparkListenerJobStart":
+                group = (event.get("Properties") or {}).get(_GROUP)
+                if group is not None:
+                    stages = event["Stage IDs"]
+                    self._group_of_stage.update((_number(stage), str(group)) for stage in stages)
+            case "SparkListenerTaskEnd":
+                group = self._group_of_stage.get(_number(event["Stage ID"]))
+                # A task that was lost has no metrics.
+                if group is not None and event.get("Task Metrics") is not None:
+                    self._tasks[group].append(_task(event["Task Info"], event["Task Metrics"]))
+
+
+def _task(info: dict[str, Any], metrics: dict[str, Any]) -> _Task:
+    return _Task(
+        launched_ms=_number(info["Launch Time"]),
+        finished_ms=_number(info["Finish Time"]),
+        run_ms=_number(metrics["Executor Run Time"]),
+        gc_ms=_number(metrics["JVM GC Time"]),
+        shuffle_bytes=_number(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
+        spilled_bytes=_number(metrics["Disk Bytes Spilled"]),
+        peak_bytes=_number(metrics["Peak Execution Memory"]),
+    )
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _sum(tasks: Sequence[_Task]) -> EngineWork:
+    return EngineWork(
+        tasks=len(tasks),
+        run_s=sum(task.run_ms for task in tasks) / 1000,
+        gc_s=sum(task.gc_ms for task in tasks) / 1000,
+        shuffle_bytes=sum(task.shuffle_bytes for task in tasks),
+        spilled_bytes=sum(task.spilled_bytes for task in tasks),
+        peak_bytes=_most_at_once(tasks),
+    )
+
+
+def _most_at_once(tasks: Sequence[_Task]) -> int:
+    """A task begins before another of the same millisecond ends, so that none counts too little."""
+    changes = sorted(
+        change
+        for task in tasks
+        for change in (
+            (task.launched_ms, 0, task.peak_bytes),
+            (max(task.launched_ms, task.finished_ms), 1, -task.peak_bytes),
+        )
+    )
+    held = most = 0
+    for _, _, change in changes:
+        held += change
+        most = max(most, held)
+    return most

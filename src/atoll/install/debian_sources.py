@@ -1,0 +1,104 @@
+"""apt's source files, read: which archive this machine's own packages come from.
+
+Third parties' sources are left out, and so is whatever would let an unsigned archive in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atoll.errors import DownloadFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stanza of apt's sources: where, which suites and components, which options."""
+
+    uris: tuple[str, ...]
+    suites: tuple[str, ...]
+    components: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    def stanza(self) -> str:
+        fields = {
+            "Types": "deb",
+            "URIs": " ".join(self.uris),
+            "Suites": " ".join(self.suites),
+            "Components": " ".join(self.components),
+        } | dict(self.options)
+        return "".join(f"{name}: {value}\n" for name, value in fields.items())
+
+
+def parse_list(text: str) -> list[Source]:
+    """The binary sources of a one-line-style file (sources.list)."""
+    found = []
+    for line in text.splitlines():
+        match = re.match(r"deb\s+(?:\[(.*?)\]\s+)?(\S+)\s+(\S+)\s*([^#]*)", line.strip())
+        if match:
+            given, uri, suite, components = match.groups()
+            pairs = (word.partition("=") for word in (given or "").split())
+            options = {name.lower(): value.replace(",", " ") for name, _, value in pairs}
+            found.append(Source((uri,), (suite,), tuple(components.split()), _safe(options)))
+    return found
+
+
+def parse_deb822(text: str) -> list[Source]:
+    """The enabled binary sources of a stanza-style file (*.sources)."""
+    found = []
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", text):
+        # A continuation line starts with a space; an embedded key is such lines.
+        fields = {
+            name.lower(): value.strip("\n").lstrip(" ")
+            for name, value in re.findall(r"^([\w-]+):(.*(?:\n[ \t].*)*)", stanza, re.MULTILINE)
+        }
+        if "deb" not in fields.get("types", "").split() or fields.get("enabled") == "no":
+            continue
+        uris, suites, components = (
+            tuple(fields.get(key, "").split()) for key in ("uris", "suites", "components")
+        )
+        found.append(Source(uris, suites, components, _safe(fields)))
+    return found
+
+
+def _safe(options: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    kept = {"signed-by": "Signed-By", "architectures": "Architectures", "arch": "Architectures"}
+    return tuple((kept[name], value) for name, value in options.items() if name in kept)
+
+
+def of_the_system(sources: Sequence[Source], codename: str) -> list[Source]:
+    """The distribution's own sources: those of its release. Third parties name suites freely."""
+
+    def own(suite: str) -> bool:
+        return suite == codename or suite.startswith((f"{codename}-", f"{codename}/"))
+
+    cut = (replace(s, suites=tuple(filter(own, s.suites))) for s in sources)
+    return [source for source in cut if source.suites and source.uris]
+
+
+def with_suite(sources: Sequence[Source], suite: str, codename: str) -> list[Source]:
+    """`sources` and, from the same archive and with the same key, one more suite."""
+    if any(suite in source.suites for source in sources):
+        return list(sources)
+    base = [source for source in sources if codename in source.suites]
+    return [*sources, *(replace(source, suites=(suite,)) for source in base[:1])]
+
+
+def machine_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
+    files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
+    found = []
+    for path in files:
+        parse = {".list": parse_list, ".sources": parse_deb822}.get(path.suffix)
+        if parse is not None and path.is_file():
+            found += parse(path.read_text())
+    return found
+
+
+def release_codename(path: Path = Path("/etc/os-release")) -> str:
+    match = re.search(r'^VERSION_CODENAME="?([\w-]+)', path.read_text(), re.MULTILINE)
+    if match is None:
+        raise DownloadFailed(f"{path}: names no VERSION_CODENAME; this needs Debian or Ubuntu")
+    return match[1]

@@ -1,0 +1,131 @@
+"""How an instance's memory is divided and why, line by line, as `atoll plan --explain` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.plan.capacity import Demand, need_bytes, room_bytes
+from atoll.plan.jvm import uses_numa
+from atoll.plan.memory import MemoryMap
+from atoll.plan.sizing import Heaps, beside_heap_bytes
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Reason, Slot
+from atoll.schema.size import gib, percent
+
+_HOTSPOT = "HotSpot, os_linux.cpp and the documentation of its flags"
+
+
+def about_capacity(
+    machine: Machine,
+    memory: MemoryMap,
+    traits: EngineTraits,
+    slots: Sequence[Slot],
+    heaps: Heaps,
+    demand: Demand,
+) -> list[Reason]:
+    reasons = [_heap(heaps, memory, traits), _reserved(slots, traits)]
+    if traits.jvm:
+        reasons.append(_pointers())
+        if machine.summary.numa_nodes > 1:
+            reasons += [_pretouch(slots), _numa(slots)]
+    if any(slot.memory_policy is MemoryPolicy.BIND for slot in slots):
+        reasons.append(_bound(slots))
+    if demand:
+        reasons.append(_demand(slots, traits, demand))
+    return reasons
+
+
+def _heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
+    weight = traits.coordinator_bytes + traits.coordinator_overhead_bytes
+    aside = f", less {gib(weight)} for the coordinator" if weight else ""
+    word = "heap" if traits.jvm else "the engine's own memory"
+    return Reason(
+        rule="heap",
+        text=f"{gib(memory.budget_bytes)} to share ({memory.limited_by}{aside}); "
+        f"{percent(traits.heap_ratio)} of it is {word} where the rest leaves room for that, "
+        f"{gib(sum(heaps.sizes_bytes))} in sum.",
+        source=traits.ratio_source,
+    )
+
+
+def _reserved(slots: Sequence[Slot], traits: EngineTraits) -> Reason:
+    slot = min(slots, key=lambda slot: slot.memory_bytes)
+    beside = beside_heap_bytes(slot.heap_bytes, traits)
+    parts = [f"{gib(traits.overhead_bytes)} that an instance weighs besides"]
+    if traits.off_heap_ratio:
+        parts.append(f"{percent(traits.off_heap_ratio)} of the heap for memory beside it")
+    least = (
+        f", at least {percent(traits.page_cache_ratio)} of its memory"
+        if traits.page_cache_ratio
+        else ""
+    )
+    return Reason(
+        rule="reserved",
+        text=f"Of the {gib(slot.memory_bytes)} of slot {slot.index} {gib(slot.heap_bytes)} are "
+        f"heap and {gib(beside)} off-heap ({' and '.join(parts)}); "
+        f"{gib(slot.memory_bytes - slot.heap_bytes - beside)} are left to the page cache{least}.",
+        source=traits.reserve_source or "the engine's adapter",
+    )
+
+
+def _pointers() -> Reason:
+    return Reason(
+        rule="compressed pointers",
+        text="A JVM's pointers take 4 bytes below 32 GiB of heap and 8 above: heaps from 32 to "
+        "48 GiB would hold less than one of 31 GiB, and are cut to it.",
+        source="HotSpot, documentation of -XX:+UseCompressedOops",
+    )
+
+
+def _pretouch(slots: Sequence[Slot]) -> Reason:
+    largest = max(slot.heap_bytes for slot in slots)
+    return Reason(
+        rule="heap touched at the start",
+        text="-XX:+AlwaysPreTouch and -Xms as large as -Xmx: every page of a heap lies on its node "
+        "before the first query, and a node that is too small is found out then. The start takes "
+        f"as long as writing {gib(largest)} once, and the memory is taken whether it is needed or "
+        "not.",
+        source=_HOTSPOT,
+    )
+
+
+def _numa(slots: Sequence[Slot]) -> Reason:
+    using = [slot for slot in slots if uses_numa(slot, slots)]
+    if not using:
+        text = "-XX:+UseNUMA is left out: a JVM turns it off where its memory is on one node, or "
+        text += "on other nodes than its CPUs."
+    else:
+        text = "-XX:+UseNUMA where an instance has several nodes and its memory is on the same, "
+        text += f"{len(using)} of {len(slots)}: each thread's new objects lie on its own node."
+    return Reason(rule="UseNUMA", text=text, source=_HOTSPOT)
+
+
+def _bound(slots: Sequence[Slot]) -> Reason:
+    least = min(slot.memory_bytes for slot in slots if slot.memory_policy is MemoryPolicy.BIND)
+    return Reason(
+        rule="bound memory",
+        text=f"A bound instance has {gib(least)} and no more: past it the kernel takes back the "
+        "page cache, swaps, and then kills, though other nodes are free. Where others use the "
+        "machine's memory too, or more than the plan counts on, take --memory preferred: it goes "
+        "on to other nodes, and is slower there.",
+        source="set_mempolicy(2), MPOL_BIND and MPOL_PREFERRED",
+    )
+
+
+def _demand(slots: Sequence[Slot], traits: EngineTraits, demand: Demand) -> Reason:
+    total = sum(slot.threads for slot in slots)
+    slot = min(slots, key=lambda slot: room_bytes(slot.heap_bytes, traits))
+    need = need_bytes(slot.threads, total, demand, traits)
+    kept = f" less {gib(traits.query_reserved_bytes)}" if traits.query_reserved_bytes else ""
+    how = "divided by threads" if traits.distributed else "whole in one instance"
+    copied = (
+        f", and {gib(demand.broadcast_bytes)} broadcast to each" if demand.broadcast_bytes else ""
+    )
+    return Reason(
+        rule="room for queries",
+        text=f"A peak of {gib(demand.peak_bytes)} ({demand.source}), {how}{copied}, comes to "
+        f"{gib(need)} in slot {slot.index}; its queries have "
+        f"{gib(room_bytes(slot.heap_bytes, traits))}, {percent(traits.query_ratio)} of the heap"
+        f"{kept}.",
+        source=traits.query_source or "the engine's adapter",
+    )

@@ -1,0 +1,117 @@
+"""What a reader of a plan must be warned of. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from atoll.plan.capacity import about_demand
+from atoll.plan.jvm import loses_numa
+from atoll.plan.request import Request
+from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES, Heaps, beside_heap_bytes
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy, Slot
+from atoll.schema.size import gib
+
+
+def warnings(
+    request: Request, slots: Sequence[Slot], heaps: Heaps, fewer: Callable[[], int]
+) -> list[str]:
+    """`fewer`: the most instances that have room for what is demanded; 0: not even one."""
+    return [
+        *_about_nodes(request),
+        *_about_coordinator(request, slots),
+        *_about_heaps(request, slots, heaps),
+        *about_demand(slots, request.traits, request.demand, fewer),
+        *_about_bound_nodes(request, slots),
+        *_about_jvms(request, slots),
+    ]
+
+
+def _about_nodes(request: Request) -> list[str]:
+    machine, memory = request.machine, request.memory
+    found = []
+    for node in sorted({place.node for place in request.places if place.node is not None}):
+        source = memory.source[node]
+        if source != node and source is not None:
+            found.append(
+                f"node {node} has no memory that is allowed; its cores take node {source}'s"
+            )
+    if machine.nodes and None in memory.source.values() and len(machine.nodes) > 1:
+        found.append("some cores have no local memory node; their memory is left to first touch")
+    return found
+
+
+def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
+    found = []
+    if request.policy is Policy.WIM and request.own:
+        found.append(
+            "wim sets no mask, so the worker may also run on the coordinator's reserved cores"
+        )
+    kind = request.coordinator.kind if request.coordinator else None
+    if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(slots) > 1:
+        found.append(
+            "the coordinator shares slot 0's single core; this slowed Presto to 0.65x "
+            "(olap-on-chiplets, section 4.2)"
+        )
+    return found
+
+
+def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[str]:
+    found = []
+    if heaps.cut_for_pointers:
+        found.append(
+            f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
+            f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the sum of the "
+            "heaps is lower than under other policies"
+        )
+    if heaps.plain_pointers:
+        found.append(
+            f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
+            "(32 GiB and more): objects take more room there"
+        )
+    if heaps.cut_for_overhead:
+        found.append(
+            f"{len(slots)} instances weigh {gib(request.traits.overhead_bytes)} each besides the "
+            "heap, so the sum of the heaps is lower than with fewer instances"
+        )
+    return found
+
+
+def _about_bound_nodes(request: Request, slots: Sequence[Slot]) -> list[str]:
+    """A coordinator without a mask takes its memory from whichever node it happens to run on."""
+    traits = request.traits
+    roams = traits.has_coordinator and (
+        request.coordinator is None or request.coordinator.kind is CoordinatorKind.SHARED
+    )
+    weight = traits.coordinator_bytes + traits.coordinator_overhead_bytes
+    if not (roams and weight):
+        return []
+    taken: Counter[int] = Counter()
+    for slot in slots:
+        if slot.memory_policy is MemoryPolicy.BIND and len(slot.memory_nodes) == 1:
+            taken[slot.memory_nodes[0]] += slot.heap_bytes + beside_heap_bytes(
+                slot.heap_bytes, traits
+            )
+    sizes = {node.os_index: node.memory_bytes for node in request.machine.nodes}
+    short = [node for node in sorted(taken) if taken[node] + weight > sizes[node]]
+    if not short:
+        return []
+    return [
+        f"the coordinator ({gib(weight)}) may run on any node, and with it node "
+        f"{format_cpulist(short)} would run out for the bound instances though others are free: "
+        "give it a place with --coordinator reserved:K, or let instances go on to other nodes "
+        "with --memory preferred"
+    ]
+
+
+def _about_jvms(request: Request, slots: Sequence[Slot]) -> list[str]:
+    if not request.traits.jvm:
+        return []
+    losing = [slot.index for slot in slots if loses_numa(slot, slots)]
+    if not losing:
+        return []
+    return [
+        f"the memory nodes of {len(losing)} of {len(slots)} instances are not those of their CPUs, "
+        f"so UseNUMA is left out there (slot {format_cpulist(losing)}): a JVM turns it off"
+    ]

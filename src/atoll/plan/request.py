@@ -1,0 +1,29 @@
+"""One call's question to the planner, checked, with what all its answers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from atoll.plan.capacity import Demand
+from atoll.plan.coordinator import CoordinatorChoice
+from atoll.plan.cores import Group
+from atoll.plan.memory import MemoryMap
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Placement, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    machine: Machine
+    traits: EngineTraits
+    policy: Policy
+    count: int | None
+    memory_asked: MemoryPolicy | None
+    placement: Placement
+    smt: bool
+    coordinator: CoordinatorChoice | None
+    heap_limit_bytes: int | None
+    demand: Demand
+    places: Group  # the workers' cores
+    own: Group  # the coordinator's cores
+    memory: MemoryMap

@@ -1,0 +1,183 @@
+"""What is rendered: a plan laid out for a folder where it will stay, started by hand or by systemd.
+
+The same `layout` as for `atoll up`, with fixed ports and paths. Drivers are left out: that is the
+user's own application. Pure.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from atoll.engines import template_instance
+from atoll.engines.base import Engine, Installation, Layout, StandingEngine
+from atoll.engines.changes import without_secrets
+from atoll.errors import UsageError
+from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import MemoryPolicy, Plan
+from atoll.supervise.place import placed_argv
+
+# The kernel's limit of a UNIX socket's path, its end not counted.
+_MOST_SOCKET_BYTES = 107
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A folder to be written: paths below it, and what lies there."""
+
+    files: Mapping[str, str]
+    scripts: Mapping[str, str] = field(default_factory=dict)  # files that can be executed
+    copies: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and as what a rendered deployment will run."""
+
+    name: str
+    folder: str  # absolute, on the machine that it is for
+    user: str
+    port_base: int
+
+    @property
+    def data(self) -> str:
+        """For what grows: data directories, spilled data."""
+        return f"{self.folder}/data"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A deployment that outlives Atoll."""
+
+    plan: Plan
+    target: Target
+    layout: Layout
+    processes: tuple[ProcessSpec, ...]  # without drivers
+    # Process -> the command that makes what it begins with, once.
+    prepare: Mapping[str, tuple[str, ...]]
+
+    def secret_environment(self, spec: ProcessSpec) -> list[str]:
+        """Paths of what the process finds in its environment beside `spec.env`: NAME="value"."""
+        path = f"secret/{spec.name}.env"
+        return [f"{self.target.folder}/{path}"] if path in self.layout.files else []
+
+
+def stand(plan: Plan, engine: Engine, installation: Installation, target: Target) -> Standing:
+    """Raises UsageError for an engine without a server of its own, and for a path too long."""
+    if isinstance(engine, StandingEngine):
+        engine = engine.standing()
+    ports = range(target.port_base, target.port_base + engine.ports(plan))
+    layout = engine.layout(
+        plan, installation, run_dir=target.folder, ports=list(ports), scratch_dir=target.data
+    )
+    processes: list[ProcessSpec] = []
+    prepare: dict[str, tuple[str, ...]] = {}
+    secret: dict[str, str] = {}
+    for spec in layout.processes:
+        if spec.role is Role.DRIVER:
+            continue
+        make, own = _by_hand(spec.argv)
+        own, kept = _without_secrets(own, f"{target.folder}/secret/{spec.name}")
+        if kept:
+            secret[f"secret/{spec.name}"] = kept
+        public = {key: value for key, value in spec.env.items() if not _is_secret(key, value)}
+        if hidden := spec.env.items() - public.items():
+            secret[f"secret/{spec.name}.env"] = _assignments(dict(sorted(hidden)))
+        processes.append(spec.model_copy(update={"argv": own, "env": public}))
+        if make:
+            prepare[spec.name] = make
+    if any(spec.argv[0] == sys.executable for spec in processes):
+        raise UsageError(
+            f"{plan.engine}: has no server of its own that could be started without Atoll; "
+            f"'atoll up {plan.engine}' starts it, 'atoll plan {plan.engine}' says who sits where"
+        )
+    for spec in processes:
+        if spec.ready_socket and len(spec.ready_socket.encode()) > _MOST_SOCKET_BYTES:
+            raise UsageError(
+                f"{spec.ready_socket}: too long for a UNIX socket (at most {_MOST_SOCKET_BYTES} "
+                "bytes); give a shorter folder with --at"
+            )
+    layout = replace(layout, files={**layout.files, **secret})
+    return Standing(plan, target, layout, tuple(processes), prepare)
+
+
+def _is_secret(key: str, value: str) -> bool:
+    said = f"{key}={value}"
+    return without_secrets(said) != said
+
+
+def _assignments(environment: Mapping[str, str]) -> str:
+    """As a shell and systemd's EnvironmentFile= both read them."""
+    quoted = {
+        key: "".join(f"\\{mark}" if mark in '"\\`$' else mark for mark in value)
+        for key, value in environment.items()
+    }
+    return "".join(f'{key}="{value}"\n' for key, value in quoted.items())
+
+
+def _without_secrets(argv: tuple[str, ...], path: str) -> tuple[tuple[str, ...], str]:
+    """A user's jvm.config may have passwords in it, and a unit is read by everybody: such flags go
+    into a file of arguments (JDK 9 and later read '@FILE'). And what to write into it."""
+    secret = [word for word in argv if word.startswith("-D") and without_secrets(word) != word]
+    if not secret:
+        return argv, ""
+    first = argv.index(secret[0])
+    words = [word for word in argv if word not in secret]
+    escaped = [word.replace("\\", "\\\\").replace('"', '\\"') for word in secret]
+    return (*words[:first], f"@{path}", *words[first:]), "".join(f'"{word}"\n' for word in escaped)
+
+
+def _by_hand(argv: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what is to be run once before, the engine's own command line)."""
+    if template_instance.__file__ not in argv:
+        return (), argv
+    _, data, *commands = argv[argv.index(template_instance.__file__) + 1 :]
+    border = commands.index("--")
+    make = tuple(word.replace("{}", data) for word in commands[:border])
+    return make, tuple(commands[border + 1 :])
+
+
+def preview(engine: Engine, plan: Plan, installation: Installation) -> Layout:
+    """The layout somewhere, to see what is in its files."""
+    ports = range(8080, 8080 + engine.ports(plan))
+    return engine.layout(plan, installation, run_dir="/run/atoll", ports=list(ports))
+
+
+def folder_of(standing: Standing, scripts: Mapping[str, str], readme: str) -> Rendering:
+    """The layout's files, less what only drivers read, with `scripts` and how to use it all."""
+    drivers = [spec for spec in standing.layout.processes if spec.role is Role.DRIVER]
+    named = " ".join(word for spec in drivers for word in spec.argv)
+    files = {
+        path: text
+        for path, text in standing.layout.files.items()
+        if f"{standing.target.folder}/{path}" not in named
+    }
+    files["plan.json"] = standing.plan.model_dump_json(indent=2) + "\n"
+    files["README.md"] = readme
+    return Rendering(
+        files=files,
+        scripts=scripts,
+        copies=standing.layout.copies,
+        links=standing.layout.links,
+        folders=("data", *sorted({spec.cwd for spec in standing.processes if spec.cwd})),
+    )
+
+
+def numactl_argv(plan: Plan, process: ProcessSpec) -> list[str]:
+    """`process` behind numactl, which takes atoll-exec's flags; without where none is needed."""
+    argv = placed_argv("numactl", plan, process)
+    if argv[1] == "--":
+        return argv[2:]
+    slot = None if process.slot is None else plan.slots[process.slot]
+    if slot and slot.memory_policy is MemoryPolicy.PREFERRED and len(slot.memory_nodes) > 1:
+        argv[argv.index("-p")] = "-P"  # numactl's -p takes one node
+    return argv
+
+
+def place_of(plan: Plan, process: ProcessSpec) -> str:
+    """'CPUs 0-7, memory bound to node 0' in numactl's words: '-C 0-7 -m 0'."""
+    words = numactl_argv(plan, process)
+    return " ".join(words[1 : words.index("--")]) if words[0] == "numactl" else "anywhere"

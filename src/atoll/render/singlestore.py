@@ -1,0 +1,138 @@
+"""SingleStore: one leaf per slot, each started through numactl. Rendered, not run. Pure.
+
+Sources, the documentation of SingleStore 9.1: "Configuring SingleStore for NUMA" (a leaf per NUMA
+node, each bound with numactl, aggregators unbound), "sdb-admin create-node", "memsqlctl optimize"
+(90 % of the memory divided among the leaves, a partition per core, --bind-to-l3), and the support
+article "Configuring NUMA for SingleStore" (the engine knows nothing of NUMA; binding each memsqld
+from outside is all there is).
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from atoll.errors import UsageError
+from atoll.render.deployment import Rendering, Target, numactl_argv, place_of
+from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.schema.size import gib
+
+_MIB = 1 << 20
+
+TRAITS = EngineTraits(
+    name="singlestore",
+    distributed=True,
+    parallel_query=True,
+    has_coordinator=True,
+    jvm=False,
+    heap_ratio=0.9,
+    ratio_source="SingleStore 9.1, memsqlctl optimize: maximum_memory is 90 % of the memory",
+    min_heap_bytes=1024 * _MIB,
+    # memsqlctl optimize gives a quarter to aggregators beside leaves; this is enough to start.
+    coordinator_bytes=4096 * _MIB,
+    overhead_bytes=0,  # maximum_memory holds all of a node
+)
+
+
+def render(plan: Plan, target: Target) -> Rendering:
+    """Raises UsageError for a plan without instances of its own."""
+    if any(slot.cpus is None for slot in plan.slots):
+        raise UsageError(
+            "singlestore under wim is SingleStore as it is installed; there is nothing to bind"
+        )
+    scripts = {f"bin/leaf-{slot.index}.sh": _start(plan, slot, target) for slot in plan.slots}
+    scripts["create-leaves.sh"] = _create(plan, target)
+    return Rendering(
+        files={
+            "plan.json": plan.model_dump_json(indent=2) + "\n",
+            "README.md": _readme(plan, target),
+        },
+        scripts=scripts,
+    )
+
+
+def _leaf(slot: Slot, target: Target) -> str:
+    return f"{target.data}/leaf-{slot.index}"
+
+
+def _port(slot: Slot, target: Target) -> int:
+    return target.port_base + slot.index
+
+
+def _start(plan: Plan, slot: Slot, target: Target) -> str:
+    config = f"{_leaf(slot, target)}/memsql.cnf"
+    argv = ("memsqld_safe", "--auto-restart", "disable", "--defaults-file", config)
+    return (
+        "#!/bin/sh\n"
+        "# Rendered, not run. Instead of 'memsqlctl start-node', which would not place it.\n"
+        f"exec {shlex.join(numactl_argv(plan, _spec(slot, argv)))}\n"
+    )
+
+
+def _spec(slot: Slot, argv: tuple[str, ...]) -> ProcessSpec:
+    return ProcessSpec(
+        name=f"leaf-{slot.index}", role=Role.WORKER, slot=slot.index, argv=argv, env={}, stage=0
+    )
+
+
+def _create(plan: Plan, target: Target) -> str:
+    lines = [
+        "#!/bin/sh -e",
+        "# Rendered, not run. On the leaves' host, after sdb-deploy has set up the cluster.",
+        "# The nodes' root password comes from MEMSQL_PASSWORD and is in no argument list.",
+        ': "${MEMSQL_PASSWORD:?set it to the password of the root user of the nodes}"',
+    ]
+    for slot in plan.slots:
+        folder = shlex.quote(_leaf(slot, target))
+        memory = slot.heap_bytes // _MIB
+        lines += [
+            "",
+            f"sdb-admin create-node --yes --host 127.0.0.1 --port {_port(slot, target)} "
+            f"--base-install-dir {folder}",
+            "node=$(sdb-admin list-nodes -q -r unknown)",
+            'sdb-admin add-leaf --yes --memsql-id "$node"',
+            f'sdb-admin update-config --yes --memsql-id "$node" --key maximum_memory '
+            f"--value {memory}",
+            'sdb-admin stop-node --yes --memsql-id "$node"  # bin/ starts it in its place',
+        ]
+    partitions = min(slot.threads for slot in plan.slots)
+    lines += [
+        "",
+        "sdb-admin update-config --yes --all --set-global --key default_partitions_per_leaf "
+        f"--value {partitions}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _readme(plan: Plan, target: Target) -> str:
+    rows = [
+        f"| leaf-{slot.index} | `{place_of(plan, _spec(slot, ('memsqld',)))}` "
+        f"| {gib(slot.heap_bytes)} | {slot.threads} | {_port(slot, target)} |"
+        for slot in plan.slots
+    ]
+    return _README.format(name=target.name, user=target.user, rows="\n".join(rows))
+
+
+_README = """\
+# {name}: SingleStore, a leaf per slot
+
+**Rendered, not run**: nobody has run these files. They rest on SingleStore's documentation, 9.1:
+*Configuring SingleStore for NUMA*, *create-node*, *optimize*.
+
+| leaf | place (numactl) | maximum_memory | cores | port |
+|---|---|---|---|---|
+{rows}
+
+1. `create-leaves.sh` creates the leaves, gives each its memory, and stops them.
+2. `bin/leaf-N.sh`, as the user `{user}`, starts each where the plan has it.
+3. `atoll inspect PID` says where the threads and the memory of each really are.
+
+SingleStore can bind by itself, to what it sees of the machine: `sdb-admin optimize` binds leaves to
+NUMA nodes (as `--policy win`), `memsqlctl optimize --bind-to-l3` to L3 caches (as `--policy wicp`);
+then `sdb-admin restart-node --all` is enough. Do one or the other. Aggregators need no binding.
+
+A setting and why:
+
+- `maximum_memory`: a leaf's share. By default each leaf would take 90 % of the host.
+- `default_partitions_per_leaf`: a partition per core of the smallest leaf, as `optimize` sets it.
+"""

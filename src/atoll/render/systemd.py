@@ -1,0 +1,173 @@
+"""A deployment as systemd units: one per process, a slice and a target for all. Pure.
+
+A slot's place is said twice, because each alone leaves a gap: AllowedCPUs= and AllowedMemoryNodes=
+(cgroup v2) hold for every process that the engine starts and cannot be widened from inside, but are
+passed over in silence where the cpuset controller is not there; CPUAffinity= and NUMAPolicy= are
+set on the process itself. A node list is a hard limit in a cgroup, so AllowedMemoryNodes= is
+written for memory that is bound, and for no other policy.
+
+Source: systemd.exec(5) and systemd.resource-control(5) of systemd 252.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from atoll.errors import UsageError
+from atoll.render.deployment import Rendering, Standing, folder_of
+from atoll.render.native import preparations, readme
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.deployment import ProcessSpec
+from atoll.schema.plan import MemoryPolicy
+from atoll.supervise.place import plan_cpus
+
+_POLICY = {
+    MemoryPolicy.LOCAL: "local",
+    MemoryPolicy.BIND: "bind",
+    MemoryPolicy.PREFERRED: "preferred",
+    MemoryPolicy.INTERLEAVE: "interleave",
+}
+
+
+def render_systemd(standing: Standing) -> Rendering:
+    """Raises UsageError for a memory policy that systemd does not have."""
+    rendering = folder_of(standing, {}, readme(standing, _how(standing)))
+    units = {f"systemd/{name}": text for name, text in unit_files(standing).items()}
+    return Rendering(
+        files={**rendering.files, **units},
+        copies=rendering.copies,
+        links=rendering.links,
+        folders=rendering.folders,
+    )
+
+
+def unit_files(standing: Standing) -> dict[str, str]:
+    name = standing.target.name
+    units = {_unit(standing, spec): _service(standing, spec) for spec in standing.processes}
+    wanted = " ".join(units)
+    of_all = f"{standing.plan.engine} under {standing.plan.policy.value}"
+    return {
+        f"{name}.slice": _text([("Unit", [f"Description=All of {of_all}"])]),
+        f"{name}.target": _text(
+            [
+                ("Unit", [f"Description={of_all}", f"Wants={wanted}"]),
+                ("Install", ["WantedBy=multi-user.target"]),
+            ]
+        ),
+        **units,
+    }
+
+
+def _service(standing: Standing, spec: ProcessSpec) -> str:
+    target = standing.target
+    before = [_unit(standing, other) for other in standing.processes if other.stage < spec.stage]
+    unit = [
+        f"Description={standing.plan.engine}: {spec.name}",
+        f"PartOf={target.name}.target",
+        f"After={' '.join(['network.target', *before])}",
+    ]
+    if before:
+        unit.append(f"Requires={' '.join(before)}")
+    service = [
+        "Type=exec",
+        f"User={target.user}",
+        f"Slice={target.name}.slice",
+        f"WorkingDirectory={_escaped(f'{target.folder}/{spec.cwd}'.rstrip('/'))}",
+        *(f"Environment={_word(f'{key}={value}')}" for key, value in sorted(spec.env.items())),
+        *(f"EnvironmentFile={_escaped(path)}" for path in standing.secret_environment(spec)),
+        f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
+        "SuccessExitStatus=143",  # how a JVM answers SIGTERM
+        "Restart=on-failure",
+        "UMask=0077",
+        "NoNewPrivileges=yes",
+        "LimitNOFILE=131072",
+        *_place(standing, spec),
+    ]
+    return _text([("Unit", unit), ("Service", service)])
+
+
+def _place(standing: Standing, spec: ProcessSpec) -> list[str]:
+    plan = standing.plan
+    policy, nodes = MemoryPolicy.FIRST_TOUCH, ""
+    if spec.slot is not None:
+        slot = plan.slots[spec.slot]
+        cpus, policy, nodes = slot.cpus, slot.memory_policy, format_cpulist(slot.memory_nodes)
+        if policy is MemoryPolicy.WEIGHTED_INTERLEAVE or (
+            policy is MemoryPolicy.PREFERRED and len(slot.memory_nodes) > 1
+        ):
+            raise UsageError(
+                f"systemd has no memory policy {policy.value} of nodes {nodes}; "
+                "render with --to native, or plan with --memory bind or interleave"
+            )
+    elif plan.coordinator is not None:
+        cpus, nodes = plan.coordinator.cpus, format_cpulist(plan.coordinator.memory_nodes)
+        policy = MemoryPolicy.BIND if nodes else policy
+    else:
+        cpus = None
+    lines = []
+    if cpus is not None:
+        lines += [f"AllowedCPUs={format_cpulist(cpus)}", f"CPUAffinity={format_cpulist(cpus)}"]
+    if policy is MemoryPolicy.BIND:
+        lines.append(f"AllowedMemoryNodes={nodes}")
+    if policy in _POLICY:
+        lines.append(f"NUMAPolicy={_POLICY[policy]}")
+        if policy is not MemoryPolicy.LOCAL:
+            lines.append(f"NUMAMask={nodes}")
+    return lines
+
+
+def _how(standing: Standing) -> list[str]:
+    target = standing.target
+    units = f"{shlex.quote(f'{target.folder}/systemd')}/*"
+    lines = [
+        *preparations(standing),
+        "## Start",
+        "",
+        "The units are copied, not linked: who runs the engine must not be able to change them.",
+        "",
+        "```sh",
+        f"install -m 644 {units} /etc/systemd/system/",
+        "systemctl daemon-reload",
+        f"systemctl enable --now {target.name}.target",
+        "```",
+        "",
+        f"`systemctl stop {target.name}.target` ends all of it.",
+    ]
+    if plan_cpus(standing.plan):
+        lines += [
+            "",
+            "`AllowedCPUs=` and `AllowedMemoryNodes=` want cgroup v2 with the cpuset controller: "
+            f"`systemctl show -p EffectiveCPUs {_unit(standing, standing.processes[-1])}` says "
+            "what holds.",
+        ]
+    if len({spec.stage for spec in standing.processes}) > 1:
+        lines += [
+            "",
+            "systemd starts a unit once those before it run, not once they answer; workers ask "
+            "until their coordinator does.",
+        ]
+    return lines
+
+
+def _unit(standing: Standing, spec: ProcessSpec) -> str:
+    return f"{standing.target.name}-{spec.name}.service"
+
+
+def _text(sections: list[tuple[str, list[str]]]) -> str:
+    return "\n".join(
+        f"[{name}]\n" + "".join(f"{line}\n" for line in lines) for name, lines in sections
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _word(text: str) -> str:
+    """In double quotes where systemd would else split or unescape it."""
+    escaped = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"' if escaped != text or not text or set(text) & set(" \t';") else text
+
+
+def _argument(text: str) -> str:
+    return _word(text).replace("$", "$$")

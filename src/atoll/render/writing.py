@@ -1,0 +1,102 @@
+"""Writes a rendering as a folder, whole or not at all, and over nothing but what it wrote itself.
+
+A note in the folder has the checksum of every file, so that what was edited since is not lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.render.deployment import Rendering
+from atoll.store.files import sha256, sync_folder
+
+NOTE = ".atoll-render.json"
+
+
+def write_rendering(rendering: Rendering, folder: Path) -> None:
+    """Make `folder`, 0700 with files of 0600. Raises UsageError where it is not ours to replace,
+    NotPermitted, and DownloadFailed on a full disk; what was there is untouched then."""
+    folder = folder.absolute()
+    _refuse_foreign(folder)
+    unfinished = ""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)
+        _fill(Path(unfinished), rendering)
+        if folder.exists():
+            # A folder cannot be renamed over one that is not empty.
+            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            folder.rename(aside)
+            Path(unfinished).rename(folder)
+            shutil.rmtree(aside)
+        else:
+            Path(unfinished).rename(folder)
+        sync_folder(folder.parent)
+    except OSError as fault:
+        full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
+        kind = DownloadFailed if full else NotPermitted
+        raise kind(f"{fault.filename or folder}: cannot be written ({fault.strerror})") from None
+    finally:
+        if unfinished:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _fill(root: Path, rendering: Rendering) -> None:
+    for name in rendering.folders:
+        (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path, text in {**rendering.files, **rendering.scripts}.items():
+        target = _made(root, path)
+        with open(target, "w", encoding="utf-8", newline="") as out:
+            os.fchmod(out.fileno(), 0o700 if path in rendering.scripts else 0o600)
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+    for path, source in rendering.copies.items():
+        target = _made(root, path)
+        shutil.copyfile(source, target)
+        target.chmod(0o600)
+    for path, leads_to in rendering.links.items():
+        os.symlink(leads_to, _made(root, path))
+    (root / NOTE).write_text(json.dumps(_checksums(root), indent=1) + "\n")
+
+
+def _made(root: Path, path: str) -> Path:
+    target = root / path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return target
+
+
+def _checksums(root: Path) -> dict[str, str]:
+    """Of every file but the note, in their order; of a link where it leads."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            found[name] = os.readlink(path)
+        elif path.is_file() and name != NOTE:
+            found[name] = sha256(path)
+    return found
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        noted = json.loads((folder / NOTE).read_bytes())
+    except (OSError, ValueError):
+        raise UsageError(
+            f"{folder}: is there and was not written by 'atoll render'; give another -o"
+        ) from None
+    now = _checksums(folder)
+    changed = sorted({path for path, _ in set(noted.items()) ^ set(now.items())})
+    if changed:
+        raise UsageError(
+            f"{folder}: {changed[0]} was changed since it was rendered "
+            f"({len(changed)} files in all); give another -o"
+        )

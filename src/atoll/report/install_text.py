@@ -1,0 +1,116 @@
+"""Engines and their parts as a table, and progress while they are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from atoll.engines.availability import EngineState
+from atoll.install.catalog import Artifact, Part, Wheel
+from atoll.install.progress import Tell
+
+_LOGGED_PERCENT = 20  # a file gets a line for each so many
+
+
+def size(size_bytes: int) -> str:
+    """As registries and disks count: '821 MB', '2.08 GB'."""
+    return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
+
+
+def engine_table(states: Sequence[EngineState]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("ENGINE", "VERSION", "STATE", "WHERE"):
+        table.add_column(title, overflow="fold")
+    table.add_column("SIZE", justify="right", no_wrap=True)
+    for engine in states:
+        table.add_row(
+            *(engine.name, engine.version or "–", engine.state, _short(engine.home)),
+            size(engine.size_bytes) if engine.size_bytes else "–",
+        )
+    return table
+
+
+def _short(path: str) -> str:
+    home = str(Path.home())
+    return f"~{path.removeprefix(home)}" if path.startswith(f"{home}/") else path or "–"
+
+
+def announcement(parts: Sequence[Part]) -> list[str]:
+    """What will be fetched, and how large it is."""
+    lines = [
+        f"{part.name}: {size(part.fetched_bytes)} by {_client(part)}, "
+        f"{size(part.unpacked_bytes)} unpacked, {part.licence}"
+        for part in parts
+    ]
+    if len(parts) > 1:
+        fetched = size(sum(part.fetched_bytes for part in parts))
+        unpacked = size(sum(part.unpacked_bytes for part in parts))
+        lines.append(f"together: {fetched} to fetch, {unpacked} unpacked")
+    return lines
+
+
+def _client(part: Part) -> str:
+    if isinstance(part.source, Artifact):
+        return f"Maven ({part.source.coordinates})"
+    if isinstance(part.source, Wheel):
+        return f"pip ({part.source.name} {part.source.version})"
+    return f"apt ({' '.join(part.source.names)})"
+
+
+@contextmanager
+def install_progress() -> Iterator[Tell]:
+    """On stderr: a bar with bytes on a terminal, lines with bytes in a file."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[much]}"),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+
+        def tell(doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
+            much = f"{size(done_bytes)} of {size(total_bytes)}" if total_bytes else ""
+            for task in progress.tasks:
+                if task.description == doing:
+                    progress.update(task.id, completed=done_bytes, much=much)
+                    return
+                progress.remove_task(task.id)
+            total = total_bytes or None
+            progress.add_task(doing, completed=done_bytes, total=total, much=much)
+
+        yield tell
+
+
+class _Lines:
+    """A line when something else begins, and with each fifth of it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._doing = ""
+        self._next = 0
+
+    def __call__(self, doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
+        percent = 100 * done_bytes // total_bytes if total_bytes else 0
+        if doing != self._doing:
+            self._doing, self._next = doing, 0
+        if percent < self._next:
+            return
+        self._next = (percent // _LOGGED_PERCENT + 1) * _LOGGED_PERCENT
+        much = f" ({size(done_bytes)} of {size(total_bytes)}, {percent} %)" if total_bytes else ""
+        self._console.print(f"{doing}{much}", markup=False)

@@ -1,0 +1,61 @@
+"""Calls into client libraries that may hang, whatever time limit they were given.
+
+A call is made in a thread of its own. If it does not come back in time, the caller goes on with
+an error and the thread is left behind: once the server is taken down, its wait ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from atoll.engines.base import Client
+from atoll.errors import AtollError, EngineFailed
+
+# How much later than its limit a client may come back: what it needs to hang up.
+SLACK_S = 10.0
+_CLOSE_S = 5.0
+
+_T = TypeVar("_T")
+
+
+def within(limit_s: float, what: str, call: Callable[[], _T]) -> _T:
+    """What `call` returns or raises; EngineFailed naming `what` if that takes SLACK_S longer than
+    `limit_s`, which the call was given too."""
+    answers: queue.SimpleQueue[tuple[_T] | BaseException] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put((call(),))
+        except BaseException as fault:  # raised where the answer is waited for
+            answers.put(fault)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=limit_s + SLACK_S)
+    except queue.Empty:
+        raise EngineFailed(
+            f"{what} hangs: no word {SLACK_S:g} s after its limit of {limit_s:g} s"
+        ) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer[0]
+
+
+def close_all(clients: Iterable[Client]) -> None:
+    """Close them side by side; one that hangs is left behind."""
+
+    def close(client: Client) -> None:
+        with contextlib.suppress(AtollError, OSError):  # the server is gone first
+            client.close()
+
+    threads = [threading.Thread(target=close, args=(client,), daemon=True) for client in clients]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + _CLOSE_S
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,35 @@
+"""A server with a user's own configuration, which stays as it is: `atoll up --base`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.engines.postgresql_parts import ask
+from tests.engines.server_parts import atoll, record_of, succeed, traces
+from tests.unit.render_parts import state_of
+
+
+def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Path) -> None:
+    base = tmp_path / "it's mine"
+    (base / "conf.d").mkdir(parents=True)
+    (base / "postgresql.conf").write_text(
+        "# ours since 2019\nshared_buffers = 900GB  # the big machine\nwork_mem = 7MB\n"
+        "include_dir 'conf.d'\n"
+    )
+    (base / "conf.d" / "more.conf").write_text("cluster_name = 'prod'\n")
+    for path in (*base.rglob("*"), base):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = state_of(base)
+    name = "base-up"
+    done = atoll("up", "postgresql", "--base", str(base), "--policy", "wim", "--name", name, "-d")
+    try:
+        assert done.returncode == 0, done.stderr
+        assert " in 1 file changed; 'atoll render postgresql --base " in done.stderr
+        record = record_of(name)
+        assert ask(record, "select current_setting('work_mem')") == [[("7MB",)]]
+        assert ask(record, "select current_setting('cluster_name')") == [[("prod",)]]
+        assert ask(record, "select current_setting('shared_buffers')") != [[("900GB",)]]
+    finally:
+        succeed("down", name)
+    assert state_of(base) == before
+    assert traces(record) == []

@@ -1,0 +1,252 @@
+"""Faults during a bench, with real processes: hangs, kills, a taken port, a full disk.
+
+A toy engine where the fault is in the client or in the start, DuckDB where a query must be under
+way. After each: a clear error, the finished results kept, and no process left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from atoll.bench import passes
+from atoll.bench.deploy import Deployer
+from atoll.bench.job import NAME
+from atoll.bench.results import ResultsWriter, read_results
+from atoll.bench.runner import Bench, Tick
+from atoll.engines.base import Client, Data, QueryResult
+from atoll.errors import DownloadFailed, EngineFailed
+from atoll.host.local import LocalHost
+from atoll.inspect.processes import MARK, environment, process_table
+from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
+from atoll.supervise import patience, records
+from atoll.supervise.stop import listing
+from tests.engines.toy import ToyClient, ToyEngine, this_machine, toy_plan
+from tests.unit.bench_parts import FakeWork, header
+
+HOST = LocalHost()
+TOY = "toy-bench"
+QUERY_LIMIT_S = 1.0
+
+
+class HungClient(ToyClient):
+    """A client library that never comes back, whatever its limit, nor closes."""
+
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        if sql == "hang":
+            threading.Event().wait()
+        return super().execute(sql, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        threading.Event().wait()
+
+
+@dataclass
+class HungEngine(ToyEngine):
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return [HungClient(path) for path in endpoints]
+
+
+@dataclass
+class Work(FakeWork):
+    """Asks what `query_of` says, by how often it was asked before."""
+
+    query_of: Callable[[int], str] = lambda turn: "select 1"
+    asked: list[str] = field(default_factory=list)
+
+    def sql(self, engine: str, query: str) -> str:
+        self.asked.append(self.query_of(len(self.asked)))
+        return self.asked[-1]
+
+
+def toy_header(blocks: int = 2) -> RunHeader:
+    entrant = Entrant(label="toy/wic", engine="toy", plan=toy_plan())
+    return header(
+        entrant,
+        queries=("q1",),
+        blocks_asked=blocks,
+        query_limit_s=QUERY_LIMIT_S,
+        machine=this_machine(),
+    )
+
+
+def bench(
+    path: Path,
+    engine: ToyEngine,
+    work: Work | None = None,
+    *,
+    blocks: int = 2,
+    tick: Callable[[Tick], None] = lambda tick: None,
+) -> None:
+    head = toy_header(blocks)
+    deploy = Deployer(
+        engines={"toy": engine},
+        machine=head.machine,
+        host=HOST,
+        data=Data("none", "", ()),
+        name=TOY,
+        progress=lambda line: None,
+    )
+    with ResultsWriter.create(path, head) as writer:
+        Bench(head, HOST, deploy, work or Work(), writer.append, tick).run()
+
+
+def left(name: str) -> list[int]:
+    """Processes of the deployment that live."""
+    return [
+        pid
+        for pid, stat in process_table(HOST).items()
+        if stat.lives and environment(HOST, pid).get(MARK, "").startswith(f"{name}:")
+    ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> object:
+    yield
+    assert left(TOY) == [] and TOY not in records.names()
+
+
+def test_a_client_that_hangs_is_given_up_and_its_deployment_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second deployment's measured pass hangs, in a library that keeps to no limit."""
+    for module in (passes, patience):
+        monkeypatch.setattr(module, "SLACK_S", 0.5)
+    monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
+    path = tmp_path / "r.jsonl"
+    work = Work(query_of=lambda turn: "hang" if turn == 3 else "select 1")
+    bench(path, HungEngine(), work, blocks=3)
+    found = read_results(path)
+    (failed,) = [line for line in found.lines if isinstance(line, BlockFailed)]
+    assert failed.block == 1
+    assert "q1 hangs" in failed.error and "limit of 1 s" in failed.error
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 2]
+
+
+def test_an_engine_that_answers_nothing_any_more_fails_its_block(tmp_path: Path) -> None:
+    """All its processes are stopped (SIGSTOP) while it is measured."""
+    stopped: list[int] = []
+
+    def stop(tick: Tick) -> None:
+        if tick.doing == "measuring" and not stopped:
+            stopped.extend(left(TOY))
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+
+    path = tmp_path / "r.jsonl"
+    bench(path, ToyEngine(), tick=stop)
+    found = read_results(path)
+    assert len(stopped) >= 3
+    (failed,) = [line for line in found.lines if isinstance(line, BlockFailed)]
+    assert (failed.block, "timed out" in failed.error) == (0, True), failed
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [1]
+
+
+def test_a_worker_killed_while_another_pass_is_kept(tmp_path: Path) -> None:
+    def kill(tick: Tick) -> None:
+        if tick.doing == "measuring" and tick.block == 1:
+            record = records.read(TOY)
+            assert record is not None and record.processes[-1].id is not None
+            os.kill(record.processes[-1].id.pid, signal.SIGKILL)
+            time.sleep(0.5)  # the toy's pass is over in less than its supervisor needs to see it
+
+    path = tmp_path / "r.jsonl"
+    bench(path, ToyEngine(), tick=kill)
+    found = read_results(path)
+    (failed,) = [line for line in found.lines if isinstance(line, BlockFailed)]
+    assert failed.block == 1
+    assert "worker-1 died (killed by SIGKILL)" in failed.error
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0]
+
+
+def test_a_port_that_stays_taken_stops_the_bench_with_its_words(tmp_path: Path) -> None:
+    import socket
+
+    path = tmp_path / "r.jsonl"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        engine = ToyEngine(port_of=lambda _: int(taken.getsockname()[1]))
+        with pytest.raises(EngineFailed, match="3 deployments in a row failed"):
+            bench(path, engine, blocks=5)
+    failed = [line for line in read_results(path).lines if isinstance(line, BlockFailed)]
+    assert len(failed) == 3
+    assert all("ddress already in use" in line.error for line in failed)
+
+
+def test_a_full_disk_ends_the_bench_with_whole_lines(tmp_path: Path) -> None:
+    """The results file may not grow beyond a size (RLIMIT_FSIZE), as on a disk that fills up."""
+    path = tmp_path / "r.jsonl"
+    script = (
+        "import resource, signal, sys; from pathlib import Path; "
+        "from tests.engines.test_bench_faults import bench, ToyEngine, toy_header; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "size = len(toy_header().model_dump_json()) + 700; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)); "
+        "bench(Path(sys.argv[1]), ToyEngine())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert DownloadFailed.__name__ in done.stderr, done.stderr
+    assert "what was measured so far is kept" in done.stderr
+    found = read_results(path)
+    assert found.end is None
+    assert path.read_bytes().endswith(b"\n") and len(found.lines) >= 1
+
+
+POINTS = [b'"record":"header"', b'"phase":"warm-up"', b'"record":"up"', b'"record":"pass"']
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_point_then_resumed(tmp_path: Path, point: bytes) -> None:
+    """kill -9 of the bench, its keeper, its supervisor and all engines at once."""
+    path = tmp_path / "r.jsonl"
+    command = [
+        *(sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim", "--sf", "0.01"),
+        *("--queries", "1,6", "--blocks", "2", "-o", str(path)),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (path.exists() and point in path.read_bytes()):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        record = records.read(NAME)
+        # The engines first: the others would end them, and nothing would be proved.
+        victims = left(NAME)
+        victims += [one.pid for one in (record.supervisor, record.keeper) if one] if record else []
+        for pid in [*victims, process.pid]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    finally:
+        process.kill()
+        process.wait()
+    kept = read_results(path)
+    again = subprocess.run(
+        [*command, "--resume"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    found = read_results(path)
+    assert found.end is not None and found.end.status == "complete"
+    assert found.header == kept.header
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 1]
+    whole = [line for line in kept.lines if getattr(line, "block", 9) < kept.whole_blocks]
+    assert list(found.lines[: len(whole)]) == whole
+    assert left(NAME) == []
+    assert [one.name for one in listing(HOST)[0] if one.name == NAME] == []

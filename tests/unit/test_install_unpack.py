@@ -1,0 +1,184 @@
+"""Unpacking: whatever an archive holds, nothing of it lands anywhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.errors import DownloadFailed
+from atoll.install.parts import tree_bytes
+from atoll.install.unpack import unpack
+
+KINDS = (
+    tarfile.REGTYPE,
+    tarfile.DIRTYPE,
+    tarfile.SYMTYPE,
+    tarfile.LNKTYPE,
+    tarfile.FIFOTYPE,
+    tarfile.CHRTYPE,
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    kind: bytes = tarfile.REGTYPE
+    target: str = ""
+    mode: int = 0o644
+    content: bytes = b"x"
+
+
+def tarball(path: Path, items: list[Item]) -> Path:
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for item in items:
+            info = tarfile.TarInfo(item.name)
+            info.type, info.linkname, info.mode = item.kind, item.target, item.mode
+            if item.kind == tarfile.REGTYPE:
+                info.size = len(item.content)
+                archive.addfile(info, io.BytesIO(item.content))
+            else:
+                archive.addfile(info)
+    return path
+
+
+def unpacked(tmp_path: Path, items: list[Item], most_bytes: int = 1000) -> Path:
+    into = tmp_path / "into"
+    into.mkdir()
+    unpack(tarball(tmp_path / "a.tar.gz", items), into, most_bytes=most_bytes)
+    return into
+
+
+# Few words, so that names meet each other and the folders around.
+WORDS = st.sampled_from(["a", "b", "..", ".", "", "outside", "canary", "/", "tree", "a\0b"])
+PATHS = st.lists(WORDS, min_size=1, max_size=5).map("/".join)
+ITEMS = st.builds(
+    Item,
+    PATHS,
+    st.sampled_from(KINDS),
+    PATHS,
+    st.integers(0, 0o7777),
+    st.binary(max_size=20),
+)
+
+
+@given(st.lists(ITEMS, max_size=8))
+def test_nothing_lands_outside_and_no_link_leads_there(items: list[Item]) -> None:
+    with TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "outside").mkdir()
+        (root / "outside/canary").write_text("sings")
+        (root / "tree").mkdir()
+        archive = tarball(root / "a.tar.gz", items)
+        before = archive.read_bytes()
+        with suppress(DownloadFailed):
+            unpack(archive, root / "tree", most_bytes=50)
+        assert sorted(os.listdir(root)) == ["a.tar.gz", "outside", "tree"]
+        assert os.listdir(root / "outside") == ["canary"]
+        assert (root / "outside/canary").read_text() == "sings"
+        assert archive.read_bytes() == before
+        inside = (root / "tree").resolve()
+        for place, folders, files in os.walk(root / "tree"):
+            for path in (Path(place, each) for each in (*folders, *files)):
+                assert Path(os.path.realpath(path)).is_relative_to(inside)
+                mode = path.lstat().st_mode
+                assert stat.S_ISLNK(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+                assert path.is_symlink() or not mode & 0o7022
+        assert tree_bytes(root / "tree") <= 50
+
+
+def test_a_tree_as_engines_ship_it(tmp_path: Path) -> None:
+    items = [
+        Item("engine/", tarfile.DIRTYPE),
+        Item("engine/bin/run", mode=0o4755, content=b"#!"),
+        Item("engine/lib/a.jar", content=b"jar", mode=0o666),
+        Item("engine/plugin/p/a.jar", tarfile.LNKTYPE, "engine/lib/a.jar"),
+        Item("engine/bin/launcher", tarfile.SYMTYPE, "../bin/run"),
+    ]
+    engine = unpacked(tmp_path, items) / "engine"
+    assert stat.S_IMODE((engine / "bin/run").stat().st_mode) == 0o755
+    assert stat.S_IMODE((engine / "lib/a.jar").stat().st_mode) == 0o644
+    assert (engine / "plugin/p/a.jar").samefile(engine / "lib/a.jar")
+    assert (engine / "bin/launcher").read_bytes() == b"#!"
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ([Item("/etc/x")], "a path outside itself"),
+        ([Item("a/../../x")], "a path outside itself"),
+        ([Item("l", tarfile.SYMTYPE, "/etc"), Item("l/x")], "leads out of it"),
+        ([Item("l", tarfile.SYMTYPE, "..")], "leads out of it"),
+        ([Item("a/l", tarfile.SYMTYPE, "b/../../..")], "leads out of it"),
+        ([Item("h", tarfile.LNKTYPE, "../a.tar.gz")], "a path outside itself"),
+        ([Item("h", tarfile.LNKTYPE, "nothing")], "a link to what is not in it"),
+        ([Item("p", tarfile.FIFOTYPE)], "a device or pipe"),
+        ([Item("d", tarfile.CHRTYPE)], "a device or pipe"),
+        ([Item("a"), Item("a")], "twice"),
+        ([Item("a"), Item("a/b")], "as a file and a folder"),
+        ([Item("a", content=b"x" * 600), Item("b", content=b"x" * 600)], "more than 1000 bytes"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, items: list[Item], said: str) -> None:
+    with pytest.raises(DownloadFailed, match=said):
+        unpacked(tmp_path, items)
+
+
+def test_a_link_is_never_written_through(tmp_path: Path) -> None:
+    """It is made after all files, so the folder of that name is a real one, and stays."""
+    items = [Item("l", tarfile.SYMTYPE, "real"), Item("real/", tarfile.DIRTYPE), Item("l/x")]
+    with pytest.raises(DownloadFailed, match="leads out"):
+        unpacked(tmp_path, items)
+    assert os.listdir(tmp_path / "into/real") == []
+
+
+@pytest.mark.parametrize("cut", [1, 20, 300])
+def test_half_a_tarball_is_damaged(tmp_path: Path, cut: int) -> None:
+    whole = tarball(tmp_path / "a.tar.gz", [Item("a", content=os.urandom(500))]).read_bytes()
+    (tmp_path / "b.tar.gz").write_bytes(whole[:cut])
+    (tmp_path / "into").mkdir()
+    with pytest.raises(DownloadFailed, match=r"b\.tar\.gz: is damaged"):
+        unpack(tmp_path / "b.tar.gz", tmp_path / "into", most_bytes=1000)
+
+
+def wheel(path: Path, *, name: str = "pkg/bin/java", mode: int = 0o100755) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        archive.writestr(info, "x")
+    return path
+
+
+def test_a_wheel_keeps_what_may_be_run(tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    unpack(wheel(tmp_path / "a.whl"), tmp_path / "into", most_bytes=10)
+    assert os.access(tmp_path / "into/pkg/bin/java", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "said"),
+    [("../x", 0o100644, "outside itself"), ("l", 0o120777, "link or device")],
+)
+def test_a_wheel_that_is_refused(tmp_path: Path, name: str, mode: int, said: str) -> None:
+    (tmp_path / "into").mkdir()
+    with pytest.raises(DownloadFailed, match=said):
+        unpack(wheel(tmp_path / "a.whl", name=name, mode=mode), tmp_path / "into", most_bytes=10)
+    assert os.listdir(tmp_path / "into") == []
+
+
+def test_half_a_wheel_is_damaged(tmp_path: Path) -> None:
+    whole = wheel(tmp_path / "a.whl").read_bytes()
+    (tmp_path / "b.whl").write_bytes(whole[:-5])
+    (tmp_path / "into").mkdir()
+    with pytest.raises(DownloadFailed, match="is damaged"):
+        unpack(tmp_path / "b.whl", tmp_path / "into", most_bytes=10)

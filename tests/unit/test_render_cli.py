@@ -1,0 +1,135 @@
+"""`atoll render` as it is typed: what it writes, byte for byte, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import run
+from tests.unit.render_parts import state_of
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+MACHINE = str(GOLDEN / "machines" / "unequal.xml")
+Capture = pytest.CaptureFixture[str]
+
+# Where a rendering is for another machine, nothing of this one is in it.
+ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
+RENDERINGS = {
+    "trino-systemd": ("trino", "--to", "systemd"),
+    "postgresql-native": ("postgresql", "--policy", "win"),
+    "singlestore": ("singlestore",),
+    "greenplum": ("greenplum", "--policy", "win"),
+}
+
+
+def tree_text(folder: Path) -> str:
+    """All files of a folder in one text; secrets are fresh in each, and checksums with them."""
+    parts = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_symlink():
+            parts.append(f"==== {name} -> {os.readlink(path)}\n")
+        elif path.is_file() and name.name not in ("plan.json", ".atoll-render.json"):
+            parts.append(f"==== {name} {path.stat().st_mode & 0o777:o}\n{path.read_text()}")
+    return re.sub(r"\b[0-9a-f]{32,}\b", "SECRET", "".join(parts))
+
+
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_a_rendering_is_as_it_was_looked_at(name: str, tmp_path: Path) -> None:
+    assert run(["render", *RENDERINGS[name], *ELSEWHERE, "-o", str(tmp_path / "out")]) == 0
+    golden = GOLDEN / "render" / f"{name}.txt"
+    found = tree_text(tmp_path / "out")
+    if os.environ.get("ATOLL_RENDER_ANEW"):
+        golden.write_text(found)
+    assert found == golden.read_text(), "looked at, ATOLL_RENDER_ANEW=1 writes it anew"
+
+
+def test_what_nobody_has_run_says_so(tmp_path: Path) -> None:
+    for engine in ("singlestore", "greenplum"):
+        folder = tmp_path / engine
+        assert run(["render", engine, *ELSEWHERE, "-o", str(folder)]) == 0
+        for path in folder.rglob("*"):
+            if path.suffix in (".sh", ".md") or path.name == "gpinitsystem_config":
+                assert "rendered, not run" in path.read_text().lower(), path
+
+
+def test_a_users_configuration_is_read_and_never_written(tmp_path: Path, capsys: Capture) -> None:
+    base = tmp_path / "etc"
+    (base / "catalog").mkdir(parents=True)
+    (base / "config.properties").write_text(
+        "coordinator=true\nhttp-server.http.port=80\nmy.password=hunter2\n"
+    )
+    (base / "jvm.config").write_text("-server\n-Xmx400G\n")
+    (base / "catalog" / "hive.properties").write_text("connector.name=hive\n")
+    (base / "keystore.jks").write_bytes(b"\xfe\xed\0")
+    for path in (*base.rglob("*"), base):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = state_of(base)
+    out = tmp_path / "out"
+    arguments = ["render", "trino", *ELSEWHERE, "--base", str(base), "--diff", "-o", str(out)]
+    assert run(arguments) == 0
+    assert state_of(base) == before
+    said = capsys.readouterr()
+    assert "\n--Xmx400G\n" in said.out
+    assert "hunter2" not in said.out + said.err
+    assert "my.password=hunter2\n" in (out / "worker-0/etc/config.properties").read_text()
+    assert (out / "worker-0/etc/keystore.jks").read_bytes() == b"\xfe\xed\0"
+    assert "hunter2" not in "".join(path.read_text() for path in out.glob("bin/*"))
+    for path in (base, *base.rglob("*")):
+        path.chmod(0o700)
+
+
+def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
+    text = "Package:2 NUMANode:1(memory=256GB) Core:48 PU:1"
+    assert run(["render", "trino", "--synthetic", text, "--policy", "win", "--explain"]) == 0
+    said = capsys.readouterr().out
+    heap = re.search(
+        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      the instance's share", said, re.S
+    )
+    assert heap is not None
+    assert 100 << 10 < int(heap[1]) < 256 << 10
+    assert "-XX:ActiveProcessorCount=48\n" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["trino"], "say where to with -o DIR"),
+        (["trino", "--diff"], "name it with --base"),
+        (["trino", "-o", "x", "--user", "root"], "no engine needs root"),
+        (["duckdb", "--base", "/etc", "--diff"], "cannot be started with a configuration"),
+        (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
+        (["greenplum", "--explain"], "only written whole"),
+        (["oracle", "-o", "x"], "'oracle' is not known"),
+        (["plan.json", "-o", "x", "-n", "2"], "leave out --policy and -n"),
+        (["trino", "-o", "x", "--name", "a/b"], "a/b"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    arguments: list[str],
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["render", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert what in said
+    assert said.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_bench_takes_a_configuration_where_the_engine_can(capsys: Capture) -> None:
+    assert run(["bench", "duckdb", "--base", "/etc"]) == 2
+    assert "duckdb cannot be started with a configuration" in capsys.readouterr().err
+
+
+def test_a_syntax_error_of_the_user_is_told_by_its_line(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "config.properties").write_text("coordinator=true\n]][[garbage\n")
+    assert run(["render", "trino", "--base", str(tmp_path), "--diff"]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/config.properties:2: " in said

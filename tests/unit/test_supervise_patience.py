@@ -1,0 +1,63 @@
+"""Client libraries that hang are given up; those that do not are none the wiser."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from atoll.engines.base import QueryResult
+from atoll.errors import EngineFailed
+from atoll.supervise import patience
+from atoll.supervise.patience import close_all, within
+
+
+@dataclass
+class Client:
+    """Closes, fails to, or waits for ever."""
+
+    how: str = "closes"
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        raise NotImplementedError
+
+    def instances(self, *, timeout_s: float) -> int:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        if self.how == "hangs":
+            threading.Event().wait()
+        if self.how == "fails":
+            raise BrokenPipeError
+        self.closed.set()
+
+
+def test_what_comes_back_is_passed_on() -> None:
+    assert within(1.0, "asking", lambda: None) is None
+    assert within(1.0, "asking", lambda: [1]) == [1]
+    with pytest.raises(ZeroDivisionError):
+        within(1.0, "asking", lambda: 1 // 0)
+    with pytest.raises(EngineFailed, match="refused"):
+        within(1.0, "asking", refuse)
+
+
+def refuse() -> None:
+    raise EngineFailed("refused")
+
+
+def test_what_hangs_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SLACK_S", 0.02)
+    freed = threading.Event()
+    with pytest.raises(EngineFailed, match=r"asking hangs: no word .* limit of 0\.01 s"):
+        within(0.01, "asking", freed.wait)
+    freed.set()
+
+
+def test_one_that_hangs_keeps_no_other_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
+    clients = [Client("hangs"), Client("fails"), Client(), Client("hangs"), Client()]
+    close_all(clients)
+    assert [client.closed.is_set() for client in clients] == [False, False, True, False, True]
+    close_all([])
