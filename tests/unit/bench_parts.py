@@ -42,6 +42,8 @@ from atoll.schema.results import (
 
 GIB = 1 << 30
 
+IDLE = {"/proc/stat": "cpu  100 0 100 800 0 0 0 0 0 0\n"}
+
 
 def machine() -> Machine:
     """One package, one node, two chiplets of two cores."""
