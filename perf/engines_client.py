@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from atoll.bench.deploy import Deployer
+from atoll.bench.passes import asking
 from atoll.engines import registry
 from atoll.engines.base import Client, Column, LoadingEngine, QueryResult
 from atoll.host.local import LocalHost
@@ -111,7 +112,8 @@ class Pair:
     """One query, asked by both."""
 
     def __init__(self, engine: str, query: Query, ours: Client, own: Own) -> None:
-        self._engine, self._query, self._ours, self._own = engine, query, ours, own
+        self._engine, self._query, self._own = engine, query, own
+        self._ask = asking(ours)
         self._columns: tuple[Column, ...] = ()
 
     def rounds(self) -> int:
@@ -120,8 +122,9 @@ class Pair:
 
     def by_ours(self) -> float:
         start = time.perf_counter()
-        result = self._ours.execute(self._query.sql, timeout_s=_LIMIT_S)
+        fetch = self._ask(self._query.sql, _LIMIT_S)
         seconds = time.perf_counter() - start
+        result = fetch()
         self._columns = result.columns
         self._check("ours", result)
         return seconds

@@ -134,12 +134,17 @@ def by_loop(plan: Plan, engine: Engine, installation: Installation, host: Host) 
         path = Path(folder, "start.sh")
         path.write_text(text, encoding="utf-8")
         start = time.perf_counter()
-        with subprocess.Popen(["bash", str(path)], start_new_session=True):
-            while not all_answer(engine, layout.endpoints, len(plan.slots)):
-                if time.perf_counter() - start > START_LIMIT_S:
-                    raise WrongAnswer(f"{engine.traits.name}: the loop's instances do not answer")
-                time.sleep(_LOOK_S)
-            return time.perf_counter() - start
+        with subprocess.Popen(["bash", str(path)], start_new_session=True) as shell:
+            try:
+                while not all_answer(engine, layout.endpoints, len(plan.slots)):
+                    if time.perf_counter() - start > START_LIMIT_S:
+                        raise WrongAnswer(
+                            f"{engine.traits.name}: the loop's instances do not answer"
+                        )
+                    time.sleep(_LOOK_S)
+                return time.perf_counter() - start
+            finally:
+                shell.kill()  # it may wait for a port that nobody opens
     finally:
         end_descendants(host, grace_s=_GRACE_S, reap=reap)
         shutil.rmtree(folder, ignore_errors=True)

@@ -25,13 +25,16 @@ from atoll.install.parts import MANIFEST
 
 
 def holds(folder: Path, wish: Wish) -> bool:
-    """Whether an earlier run put just these packages there."""
+    """Whether an earlier run put just what is wished there."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
         return False
     return bool(
-        manifest.get("asked") == sorted(wish.packages) and manifest.get("suite") == wish.suite
+        manifest.get("asked") == sorted(wish.packages)
+        and manifest.get("suite") == wish.suite
+        # Folders of before this was written down are as they were asked for.
+        and manifest.get("depending", wish.depending) == wish.depending
     )
 
 

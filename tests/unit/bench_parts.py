@@ -295,7 +295,7 @@ class FakeWork:
     def check(self, query: str, result: QueryResult) -> str | None:
         return self.finds(query)
 
-    def digest(self, result: QueryResult) -> str:
+    def digest(self, query: str, result: QueryResult) -> str:
         return ""
 
     def drop_from_cache(self) -> float | None:

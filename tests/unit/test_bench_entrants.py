@@ -80,6 +80,16 @@ def test_several_servers_get_as_many_streams_everywhere() -> None:
     assert any("4 concurrent query streams" in note for note in notes)
 
 
+def test_an_engine_with_one_thread_per_query_gets_as_many_streams_as_threads() -> None:
+    # Else WIM, one server of four threads, would be measured with threads that nobody uses.
+    one_thread = DUCKDB.model_copy(update={"name": "mariadb", "parallel_query": False})
+    for policies in (["wim"], ["wim", "wicp"], ["wim", "wic"]):
+        found, notes = line_up(machine(), [(one_thread, policies)], ())
+        assert {entrant.streams for entrant in found} == {4}
+        assert any("a query runs on one thread" in note for note in notes)
+        assert any("a full copy" in note for note in notes) == (len(policies) > 1)
+
+
 def test_a_plan_from_a_file_brings_its_baseline() -> None:
     plan = make_plan(machine(), SPARK, "wicp", count=3)
     found, notes = line_up(machine(), (), [(plan, SPARK)])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from atoll.bench.address import parse_address, without
 from atoll.bench.analysis import summarise
 from atoll.bench.cluster import is_here, look_at_cluster
-from atoll.bench.replay import Replayed, digest_of, nodes_of
+from atoll.bench.replay import Replayed, nodes_of
 from atoll.bench.results import resumable
 from atoll.engines.base import Column, QueryResult
 from atoll.errors import UsageError
@@ -69,7 +69,10 @@ def test_a_password_is_never_told(password: str) -> None:
         assert quoted not in without(found.secrets, message)
 
 
-@pytest.mark.parametrize("url", ["", "host=h password=hush", "h:1", "pg://h:port/x", "//h"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "host=h password=hush", "h:1", "pg://h:port/x", "//h", "pg://a:\nb@h", "pg://\udce9@h"],
+)
 def test_what_is_no_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(UsageError, match="--url: ") as caught:
         parse_address(url)
@@ -142,8 +145,12 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
         read_folder(str(tmp_path), "trino")
     with pytest.raises(UsageError, match="cannot be read"):
         read_folder(str(tmp_path / "none"), "trino")
-    with pytest.raises(UsageError, match="cannot be called 'pass'"):
-        read_folder(write(tmp_path, **{"pass": "select 1"}), "trino")
+    for name in ("pass", "a\nb", "\udce9"):
+        folder = tmp_path / str(len(name))
+        folder.mkdir(exist_ok=True)
+        with pytest.raises(UsageError, match="a query cannot be called"):
+            read_folder(write(folder, **{name: "select 1"}), "trino")
+        (folder / f"{name}.sql").unlink()
 
 
 @pytest.mark.parametrize(
@@ -153,12 +160,24 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
         ("select $f$ ; $f$, $$;$$", "postgresql"),
         ("select 'C:\\', ';'", "trino"),
         (r"select 'it\'s;', `a;b` # ; x", "mariadb"),
+        (r"select E'it\'s;', date'2020-01-01'", "postgresql"),
         ("select 'it''s;'", "trino"),
     ],
 )
 def test_semicolons_that_end_no_statement(sql: str, engine: str) -> None:
     assert ";" not in bare(sql, engine)
     assert len(bare(sql, engine)) == len(sql)
+
+
+def test_two_dashes_may_be_a_sum(tmp_path: Path) -> None:
+    path = write(tmp_path, one="select 5--1", two="select 5 -- 1")
+    assert list(read_folder(path, "mariadb").texts.values()) == ["select 5--1", "select 5"]
+    assert list(read_folder(path, "trino").texts.values()) == ["select 5", "select 5"]
+
+
+def test_names_that_differ_in_zeros_have_one_order(tmp_path: Path) -> None:
+    path = write(tmp_path, q1="select 1", q01="select 2")
+    assert list(read_folder(path, "trino").texts) == ["q01", "q1"]
 
 
 def test_a_literal_at_the_end_stays(tmp_path: Path) -> None:
@@ -199,6 +218,8 @@ def test_the_first_answer_is_what_others_are_held_against() -> None:
     assert mine.check("q", answer((1, 0.5))) is not None
     differing = mine.check("q", answer((1, 0.5), (2, 0.26)))
     assert differing is not None and "row 2 is (2, 0.26)" in differing
+    other = QueryResult((Column("k", "varchar"), Column("f", "double")), [("1", 0.5)], 0.1)
+    assert mine.check("q", other) == "its columns are text, float, and were whole, float"
 
 
 def test_an_order_by_holds_and_a_limit_may_cut() -> None:
@@ -211,12 +232,25 @@ def test_an_order_by_holds_and_a_limit_may_cut() -> None:
 
 def test_a_resumed_bench_knows_its_answers_again() -> None:
     first = answer((1, 0.5), (2, 0.25))
-    line = query_time(0, "spark/wim", "q", 1.0).model_copy(update={"digest": digest_of(first)})
+    digest = work("select 1").digest("q", first)
+    line = query_time(0, "spark/wim", "q", 1.0).model_copy(update={"digest": digest})
     same, other = work("select 1"), work("select 1")
     for one in (same, other):
         one.recall(results([line]))
     assert same.check("q", answer((2, 0.3), (1, 0.5))) is None, "floats are not told from it"
     assert other.check("q", answer((1, 0.5), (3, 0.25))) == "it changed while the bench was stopped"
+
+
+def test_rows_that_a_limit_may_choose_among_are_not_known_again() -> None:
+    mine = work("select k, f from t order by f limit 2")
+    columns = (Column("k", "bigint"), Column("f", "bigint"))
+
+    def found(*rows: tuple[int, int]) -> str:
+        return mine.digest("q", QueryResult(columns, list(rows), 0.1))
+
+    assert found((1, 5), (2, 6)) == found((1, 5), (3, 6)), "another row of the same key"
+    assert found((1, 5), (2, 6)) != found((1, 5), (2, 7))
+    assert found((1, 5)) != found((2, 5)), "nothing was cut"
 
 
 # ---- processes -----------------------------------------------------------------------------------
@@ -230,6 +264,8 @@ UNIX = """Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 211 /run/pg/.s.PGSQL.5432
 0000000000000000: 00000002 00000000 00000000 0001 01 212 /run/pg/.s.PGSQL.5432
 0000000000000000: 00000002 00000000 00010000 0001 01 213
+0000000000000000: 00000002 00000000 00010000 0001 01 214 /run/pg/.s.PGSQL.5433
+0000000000000000: 00000002 00000000 00010000 0001 01 215 /run/my db/m.sock
 """
 
 
@@ -261,9 +297,11 @@ def test_who_listens() -> None:
     assert holders(host, tcp_listeners(host, 5432)) == [10]
     assert holders(host, tcp_listeners(host, 5433)) == [20]
     assert holders(host, tcp_listeners(host, 5434)) == []
-    assert unix_listeners(host, "/run/pg/.s.PGSQL.5432") == {"211"}
-    assert holders(host, unix_listeners(host, "/run/pg")) == [10]
-    assert unix_listeners(host, "/run") == frozenset()
+    assert unix_listeners(host, "/run/pg/.s.PGSQL.5432", None) == {"211"}
+    assert holders(host, unix_listeners(host, "/run/pg/", 5432)) == [10]
+    assert unix_listeners(host, "/run/pg", 5433) == {"214"}, "another server in the same folder"
+    assert unix_listeners(host, "/run", 5432) == frozenset()
+    assert unix_listeners(host, "/run/my db/m.sock", 3306) == {"215"}
 
 
 def test_what_is_here() -> None:

@@ -215,6 +215,18 @@ def test_a_full_disk_keeps_what_was_measured() -> None:
         writer.append(END)
 
 
+def test_a_disk_full_at_the_beginning_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: 7)
+        with pytest.raises(DownloadFailed, match=r"No space left.*; make room, then begin again"):
+            ResultsWriter.create(path, header())
+    assert not path.exists()
+    ResultsWriter.create(path, header()).__exit__(None, None, None)
+
+
 def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
     """On a real file; a mapping keeps its pages, and that is told."""
     path = tmp_path / "data"

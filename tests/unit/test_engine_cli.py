@@ -14,6 +14,7 @@ from atoll.cli import run
 from atoll.engines import availability, registry
 from atoll.engines.availability import look, wanted_parts
 from atoll.engines.base import Installation
+from atoll.engines.clients import ClientLacking
 from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished, Host
 from atoll.host.fake import FakeHost
@@ -136,10 +137,22 @@ def test_what_the_environment_lacks_is_said_and_not_installed(toy: Engine, capsy
     assert said.err.splitlines()[-1] == f"atoll: toy: {toy.raises}"
 
 
+def test_a_server_of_the_machines_own_is_not_fetched_again_for_want_of_a_client(
+    toy: Engine, capsys: Capture
+) -> None:
+    toy.raises = ClientLacking("toyclient cannot be used; pip install 'atoll[toy]'")
+    assert run(["engine", "install", "toy"]) == 5
+    said = capsys.readouterr()
+    assert said.out == "toy is installed\n"
+    assert said.err == f"atoll: toy: {toy.raises}\n"
+    assert not (toy.folder / "toy-1").exists()
+
+
 def test_who_may_not_run_it_has_it_all_the_same(toy: Engine, capsys: Capture) -> None:
     toy.raises = NotPermitted("Toy refuses to run as root")
     assert run(["engine", "install", "toy"]) == 0
-    assert capsys.readouterr().out == "toy is not permitted\ntoy: Toy refuses to run as root\n"
+    said = capsys.readouterr().out
+    assert said == "toy is there, but not for this user: Toy refuses to run as root\n"
 
 
 @pytest.mark.parametrize("verb", ["install", "remove"])

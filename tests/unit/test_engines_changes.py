@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from atoll.engines.base import Base
-from atoll.engines.changes import changes, count_changes
+from atoll.engines.changes import changes, count_changes, without_secrets
 
 TREE = Base(
     "/etc/trino",
@@ -35,6 +37,32 @@ def test_only_what_changed_is_shown_and_no_secret() -> None:
     assert " connection-url=jdbc:x://me:***@db/x\n" in shown
     # c, -Xmx, UseNUMA and d; what is ours alone changes nothing of theirs.
     assert count_changes(TREE, files) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "http-server.https.keystore.key=hunter2",
+        'gcs.json-key={"private": "hunter2"}',
+        "exchange.azure.connection-string=AccountName=x;AccountKey=hunter2;",
+        "-Dldap.pwd=hunter2",
+        "ldap.bind-password : hunter2",
+    ],
+)
+def test_what_looks_like_a_secret_is_not_told(line: str) -> None:
+    told = without_secrets(line)
+    assert "hunter2" not in told
+    assert told.startswith(line[:5])
+
+
+@pytest.mark.parametrize("line", ["hive.s3.sse.kms-key-id=x", "key_buffer_size = 1", "a.path=/k"])
+def test_what_is_none_is(line: str) -> None:
+    assert without_secrets(line) == line
+
+
+def test_flags_for_java_are_told_once() -> None:
+    files = {"w/etc/jvm.config": "-Xmx1G\n", "w/java.args": '"-Xmx1G"\n'}
+    assert "java.args" not in changes(TREE, files)
 
 
 def test_a_setting_of_many_instances_is_one_setting() -> None:

@@ -137,6 +137,26 @@ def test_a_task_that_fails_ends_the_server_that_the_others_wait_for(tmp_path: Pa
             run_all([fails, waits], at_once=2, server=server, tell=lambda: None)
 
 
+def test_a_task_that_fails_lets_the_server_clean_up(tmp_path: Path) -> None:
+    """PostgreSQL, killed, would leave its shared memory behind."""
+    text = (
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n"
+        f"    pathlib.Path({str(tmp_path / 'clean')!r}).touch(); sys.exit(2)\n"
+        "signal.signal(signal.SIGQUIT, end); print('up', flush=True); time.sleep(600)"
+    )
+    log = tmp_path / "log"
+    with started("X", program(text), env={}, log=log, abort=signal.SIGQUIT) as server:
+        server.await_answer(lambda: "up" in log.read_text())
+
+        def fails() -> None:
+            raise EngineFailed("no such column")
+
+        with pytest.raises(EngineFailed, match="no such column"):
+            run_all([fails], at_once=1, server=server, tell=lambda: None)
+    assert (tmp_path / "clean").exists()
+
+
 def test_a_server_that_dies_says_more_than_the_lost_connection(tmp_path: Path) -> None:
     text = "import time; print('PANIC: No space left on device', flush=True); time.sleep(1)"
     with started("X", program(text), env={}, log=tmp_path / "log") as server:

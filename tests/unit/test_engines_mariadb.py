@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,7 @@ def test_a_slot_decides_its_servers_sizes() -> None:
             for key in ("sort_buffer_size", "join_buffer_space_limit", "tmp_memory_table_size")
         )
         assert slot.heap_bytes + work * slot.threads <= slot.memory_bytes
+        assert int(found["max_connections"]) == 151 + slot.threads  # a stream for each
 
 
 def test_a_query_has_one_thread_and_that_is_said() -> None:
@@ -233,6 +235,8 @@ def test_the_first_that_runs_and_is_new_enough_is_taken(
 def test_one_that_is_too_old_is_named_with_what_to_do() -> None:
     with pytest.raises(EngineFailed, match=r"in /usr is 10\.5\.8; .*atoll engine install mariadb"):
         find_mariadb(host_with({"/usr": "10.5.8"}), unpacked="")
+    with pytest.raises(EngineFailed, match="needed; that in /usr does not run; fetch it with"):
+        find_mariadb(host_with({"/usr": ""}), unpacked="")
     with pytest.raises(EngineFailed, match="none was found"):
         find_mariadb(FakeHost(), unpacked="")
 
@@ -247,6 +251,7 @@ def test_root_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_pymysql_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mariadb, "find_mariadb", lambda host, unpacked: ("10.11.19", "/usr"))
     monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(EngineFailed, match=r"pip install 'atoll\[mariadb\]'"):
         ENGINE.locate(FakeHost())
@@ -261,6 +266,16 @@ def test_without_pymysql_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_no_url_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(UsageError, match="mysql://USER@HOST:PORT/DATABASE") as caught:
         ENGINE.reach(url, timeout_s=2)
+    assert "hush" not in str(caught.value)
+
+
+def test_an_option_file_that_cannot_be_read_is_told_without_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".my.cnf").write_text("password=hush\n[client]\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r"~/\.my\.cnf: cannot be read") as caught:
+        ENGINE.reach("mysql://u@127.0.0.1:1/d", timeout_s=2)
     assert "hush" not in str(caught.value)
 
 

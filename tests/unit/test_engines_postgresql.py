@@ -77,6 +77,8 @@ def test_a_slot_decides_its_servers_sizes() -> None:
         )
         assert together <= slot.memory_bytes
         assert size_bytes(found["effective_cache_size"]) <= slot.memory_bytes
+        # WIM gets as many streams as the finest policy has servers: more than the default of 100.
+        assert int(found["max_connections"]) == 100 + slot.threads
 
 
 def test_one_thread_runs_no_parallel_query() -> None:
@@ -291,6 +293,7 @@ def test_root_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgresql, "find_postgresql", lambda host, cache: ("15.18", HOME))
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(EngineFailed, match=r"pip install 'atoll\[postgresql\]'"):
         ENGINE.locate(FakeHost())

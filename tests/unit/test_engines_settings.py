@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ from atoll.engines.settings import (
     read_properties,
     read_sections,
 )
+from atoll.engines.settings_java import write_arguments
 from atoll.errors import UsageError
 
 Merge = Callable[[str, dict[str, str | None]], str]
@@ -214,6 +216,21 @@ def test_flags_of_a_kind_are_replaced_and_others_stay() -> None:
     )
     assert merge_flags(merged, flags, where="jvm.config") == merged
     assert read_flags(merged, where="jvm.config")[0] == "-server"
+
+
+def test_flags_are_taken_out_by_how_they_begin() -> None:
+    text = "-server\n-Xmn8G\n-Dx.port=1\n-Dx.porter=1\n"
+    without = re.compile(r"-Xmn|-Dx\.port=")
+    assert merge_flags(text, [], where="f", without=without) == "-server\n-Dx.porter=1\n"
+    ours = merge_flags(text, ["-Dx.port=2"], where="f", without=without)
+    assert ours == "-server\n-Dx.port=2\n-Dx.porter=1\n"
+
+
+def test_java_reads_its_arguments_back() -> None:
+    """By the rules of the launcher: within quotes a backslash takes the next as it is."""
+    words = ["-Da=b c", '-Dq="x"', "-Dpath=C:\\new", "-D#=#", "'"]
+    read = [re.sub(r"\\(.)", r"\1", line[1:-1]) for line in write_arguments(words).splitlines()]
+    assert read == words
 
 
 def test_a_setting_above_an_include_is_added_below_it_too() -> None:

@@ -51,6 +51,18 @@ def test_only_what_placement_needs_is_changed() -> None:
     assert "rootLogger" in found.files["conf/log4j2.properties"]
 
 
+def test_jvm_options_for_a_whole_machine_do_not_undo_the_plan() -> None:
+    options = (
+        "-Xms8g -XX:ActiveProcessorCount=96 -XX:ParallelGCThreads=48 -Xloggc:/var/log/gc "
+        "-Dcom.sun.management.jmxremote.port=9010"
+    )
+    text = f"spark.executor.extraJavaOptions {options} -Da=b\n"
+    found = layout({"spark-defaults.conf": text}).files["conf/spark-defaults.conf"]
+    executor = read_properties(found, where="f")["spark.executor.extraJavaOptions"].split()
+    assert "-Da=b" in executor
+    assert not set(options.split()) & set(executor)
+
+
 def test_jvm_options_of_the_user_stay_and_a_jvm_has_one_collector() -> None:
     read = read_properties(
         layout({"spark-defaults.conf": DEFAULTS}).files["conf/spark-defaults.conf"], where="f"
@@ -80,6 +92,7 @@ def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
         ("export A=$(hadoop classpath)", "is not run as a script"),
         ("if true; then", "is not run as a script"),
         ("A=`date`", "is not run as a script"),
+        ("A=~/x", "is not run as a script"),
         ('A="$HOME/x"', "is not run as a script"),
         ("export A=b c", "has a blank"),
         ('A="b', "No closing quotation"),

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.engines.base import Column, CountingClient, ScheduledClient
+from atoll.engines.base import Column, CountingClient, HostedClient, ScheduledClient
 from atoll.engines.sqlclient import SocketClient, connect_all
 from atoll.engines.sqlhost import Backend, Server
 from atoll.engines.sqlprotocol import (
@@ -27,6 +27,7 @@ from atoll.engines.sqlprotocol import (
     decode_work,
     encode_error,
     encode_result,
+    encode_values,
 )
 from atoll.engines.sqltypes import Kind, kind_of, scale_of
 from atoll.errors import EngineFailed
@@ -54,9 +55,10 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
 @given(tables())
 def test_a_result_travels_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
     columns, rows = table
-    line = encode_result(columns, rows, 0.25, "atoll-0-1")
-    assert line.count(b"\n") == 1
-    result = decode_result(decode(line))
+    told = encode_result(columns, len(rows), 0.25, "atoll-0-1")
+    values = encode_values(columns, rows)
+    assert (told.count(b"\n"), values.count(b"\n")) == (1, 1)
+    result = decode_result(decode(told), decode(values))
     assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
     assert result.ticket == "atoll-0-1"
     for got, sent in zip(result.rows, rows, strict=True):
@@ -76,7 +78,14 @@ def test_an_error_is_one_line(text: str) -> None:
 @given(st.binary())
 def test_what_is_no_answer_is_an_engine_failure(line: bytes) -> None:
     with pytest.raises(EngineFailed):
-        decode_result(decode(line))
+        decode_result(decode(line), decode(line))
+
+
+def test_a_result_that_lacks_rows_is_an_engine_failure() -> None:
+    columns = [Column("n", "bigint")]
+    told = decode(encode_result(columns, 2, 0.25, "t"))
+    with pytest.raises(EngineFailed, match="1 of 2 rows"):
+        decode_result(told, decode(encode_values(columns, [(7,)])))
 
 
 @pytest.mark.parametrize(
@@ -184,6 +193,26 @@ def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
     with pytest.raises(EngineFailed, match="executors were lost"):
         client.execute("select", timeout_s=5)
     client.close()
+
+
+def test_values_come_when_they_are_asked_for(serve: Callable[[Backend], str]) -> None:
+    path = serve(SlowBackend())
+    client = SocketClient(path, timeout_s=5)
+    assert isinstance(client, HostedClient)
+    fetch = client.ask("select", timeout_s=5)
+    assert fetch().rows == [(7, datetime.date(1995, 3, 15))]
+    with pytest.raises(EngineFailed, match="no result is here"):
+        fetch()
+    left = client.ask("select", timeout_s=5)
+    with pytest.raises(EngineFailed, match="no such table"):
+        client.execute("fail", timeout_s=5)
+    with pytest.raises(EngineFailed, match="no result is here"):
+        left()
+    other = SocketClient(path, timeout_s=5)
+    mine, theirs = client.ask("select", timeout_s=5), other.ask("select", timeout_s=5)
+    assert mine().ticket != theirs().ticket, "each connection has its own"
+    client.close()
+    other.close()
 
 
 def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,24 @@ def test_an_unfinished_template_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "template.unfinished").mkdir()
     assert run_instance(tmp_path, make=MAKES_DATA).returncode == 0
     assert not (tmp_path / "template.unfinished").exists()
+
+
+def test_a_template_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut nobody takes half of one for whole."""
+    template = tmp_path / "template"
+    synced: set[str] = set()
+
+    def fsync(descriptor: int) -> None:
+        assert not template.exists()
+        synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    make = ("sh", "-c", "mkdir -p $0/base; echo 15 > $0/base/VERSION", "{}")
+    template_instance.ensure_template(str(template), make)
+    assert synced == {"template.unfinished", "base", "VERSION"}
+    assert template.is_dir()
 
 
 def test_tables_that_are_not_loaded_are_not_made_up(tmp_path: Path) -> None:

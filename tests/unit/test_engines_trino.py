@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.base import Base, BasedEngine, Installation, Layout, RemoteEngine, Table
+from atoll.engines.base import (
+    Base,
+    BasedEngine,
+    Installation,
+    Layout,
+    RemoteEngine,
+    StandingEngine,
+    Table,
+)
 from atoll.engines.base import Column as TableColumn
 from atoll.engines.settings import read_flags, read_properties
 from atoll.engines.trino_address import parse_endpoint, parse_url
@@ -143,9 +151,14 @@ def told_nobody(secret: str, layout: Layout) -> None:
 
 
 def test_the_endpoint_leads_to_the_user(tmp_path: Any) -> None:
-    (tmp_path / "user").write_text("somebody")
-    address = parse_endpoint(f"http://127.0.0.1:7000/a/b?user-file={tmp_path}/user")
-    assert (address.user, address.catalog, address.schema) == ("somebody", "a", "b")
+    folder = tmp_path / "a+b %41&c"
+    folder.mkdir()
+    (folder / "user").write_text("somebody")
+    plan, engine = a_plan(), registry.get("trino")
+    ports = list(range(7000, 7000 + engine.ports(plan)))
+    layout = engine.layout(plan, INSTALLED, run_dir=str(folder), ports=ports)
+    address = parse_endpoint(layout.endpoints[0])
+    assert (address.user, address.catalog, address.schema) == ("somebody", "atoll", "suite")
     with pytest.raises(EngineFailed, match="cannot be read"):
         parse_endpoint(f"http://127.0.0.1:7000/a/b?user-file={tmp_path}/none")
 
@@ -188,6 +201,111 @@ def test_a_users_tree_is_kept_but_for_placement() -> None:
     assert (node["node.environment"], node["node.id"]) == ("production", "worker-0")
     assert coordinator["plugin.dir"] == "/opt/engine/plugin", "its catalogs may want any"
     assert "access-control.properties" not in str(layout.files)
+
+
+COORDINATORS_OWN = """\
+catalog.store=file
+cluster.required-workers-active=20
+discovery-server.enabled=true
+event.max-output-stage-size=1MB
+failure-detector.enabled=false
+oauth2-jwk.http-client.connect-timeout=1s
+password-authenticator.config-files=a,b
+scheduler.http-client.idle-timeout=1m
+transaction.idle-timeout=1h
+web-ui.enabled=true
+"""
+
+
+@BOTH
+def test_a_worker_is_not_told_what_it_takes_for_an_error(name: str) -> None:
+    kept = "event-listener.config-files=etc/l.properties\nquery.max-run-time=1h\n"
+    layout = lay_out(name, a_plan(name), a_base(config_properties=COORDINATORS_OWN + kept))
+    worker, coordinator = config(layout, "worker-0"), config(layout, "coordinator")
+    theirs = read_properties(COORDINATORS_OWN, where="")
+    assert not set(theirs) & set(worker)
+    assert set(theirs) - set(coordinator) == {"cluster.required-workers-active"}
+    assert set(read_properties(kept, where="")) <= set(worker)
+
+
+@BOTH
+def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
+    base = a_base(
+        config_properties=(
+            "jmx.rmiregistry.port=9080\njmx.rmiserver.port=9081\nlog.path=/var/log/s.log\n"
+            "log.enable-console=false\nquery-manager.required-workers=20\n"
+            "spiller-spill-path=/a,/b\n"
+        )
+    )
+    layout = lay_out(name, a_plan(name), base)
+    folders = set()
+    for spec in layout.processes:
+        found = config(layout, spec.name)
+        assert not [key for key in found if key.startswith(("jmx.", "log.", "query-manager."))]
+        folders.add(found["spiller-spill-path"])
+    assert "/var/x/worker-0/spill" in folders
+    assert len(folders) == len(layout.processes)
+
+
+MACHINE_WIDE = """\
+-Dcom.sun.management.jmxremote.port=9010
+-Dcom.sun.management.jmxremote.rmi.port=9010
+-XX:ActiveProcessorCount=96
+-XX:ParallelGCThreads=48
+-Xlog:gc*:file=/var/log/gc.log:time
+-Xlog:gc:gc.log
+-Xmn100G
+-agentlib:jdwp=transport=dt_socket,server=y,address=5005
+"""
+
+
+def test_a_jvm_is_told_nothing_of_the_whole_machine() -> None:
+    kept = ["-Xlog:gc*:stdout:time", "-Xlog:gc", "-XX:NewRatio=2", "-Dcom.sun.management.x=1"]
+    base = a_base(jvm_config=MACHINE_WIDE + "\n".join(kept) + "\n")
+    plan = a_plan()
+    layout = lay_out("trino", plan, base)
+    for spec in layout.processes:
+        given = flags(layout, spec.name)
+        assert not set(MACHINE_WIDE.splitlines()) & set(given)
+        assert set(kept) <= set(given)
+    counts = [flag for flag in flags(layout, "worker-0") if "ActiveProcessorCount" in flag]
+    assert counts == [f"-XX:ActiveProcessorCount={plan.slots[0].threads}"]
+
+
+@BOTH
+def test_a_users_flags_are_on_no_command_line(name: str) -> None:
+    base = a_base(
+        jvm_config='-server\n-javaagent:/a.jar=licence:hunter2\n-Dx="y\\z"\n',
+        node_properties="node.environment=p\nx.y=hunter2\n",
+    )
+    layout = lay_out(name, a_plan(name), base)
+    for spec in layout.processes:
+        java, arguments, *rest = spec.argv
+        assert (java, arguments) == (INSTALLED.java, f"@/run/x/{spec.name}/java.args")
+        assert "hunter2" not in " ".join(rest)
+        told = layout.files[f"{spec.name}/java.args"].splitlines()
+        assert told[:3] == ['"-server"', '"-javaagent:/a.jar=licence:hunter2"', r'"-Dx=\"y\\z\""']
+        assert {f'"-Dnode.id={spec.name}"', '"-Dx.y=hunter2"'} <= set(told)
+        assert {f'"{flag}"' for flag in flags(layout, spec.name)[3:]} <= set(told)
+
+
+@BOTH
+def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: str) -> None:
+    engine, plan = registry.get(name), a_plan(name)
+    assert isinstance(engine, BasedEngine)
+    engine = engine.on(a_base())
+    assert isinstance(engine, StandingEngine)
+    for each, has_it in ((engine, True), (engine.standing(), False)):
+        ports = list(range(7000, 7000 + engine.ports(plan)))
+        files = each.layout(plan, INSTALLED, run_dir="/run/x", ports=ports).files
+        assert ("worker-0/etc/catalog/atoll.properties" in files) is has_it
+
+
+@pytest.mark.parametrize(("name", "told"), [("trino", True), ("presto", False)])
+def test_only_trino_must_be_told_to_answer_over_http(name: str, told: bool) -> None:
+    base = a_base(config_properties="http-server.authentication.type=PASSWORD\n")
+    key = "http-server.authentication.allow-insecure-over-http"
+    assert (key in config(lay_out(name, a_plan(name), base), "coordinator")) is told
 
 
 @pytest.mark.parametrize(

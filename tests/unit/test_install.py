@@ -182,7 +182,10 @@ def test_no_maven_says_what_to_install() -> None:
 
 def test_a_machine_without_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    fails(Clients(), JAVA, "none for riscv64, only for x86_64, aarch64")
+    clients = Clients()
+    with pytest.raises(DownloadFailed, match="none for riscv64, only for x86_64, aarch64"):
+        install(clients, ENGINE, JAVA)
+    assert clients.calls == []  # the engine would be fetched in vain
 
 
 Usage = namedtuple("Usage", "total used free")
@@ -193,6 +196,17 @@ def test_a_full_disk_is_told_before_anything_is_fetched(monkeypatch: pytest.Monk
     clients = Clients()
     fails(clients, ENGINE, "engines: toy-1 needs 0 MB there, 0 MB are free; make room")
     assert clients.calls == []
+
+
+def test_what_lies_there_already_needs_no_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = tmp_path / "home/.m2/repository" / ARTIFACT.path
+    there.parent.mkdir(parents=True)
+    there.write_bytes(TARBALL)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(1, 1, ENGINE.unpacked_bytes))
+    install(Clients(), ENGINE)
+    assert installed(ENGINE.name)
 
 
 def test_a_disk_that_gets_full_meanwhile(monkeypatch: pytest.MonkeyPatch, engines: Path) -> None:

@@ -144,6 +144,7 @@ class Apt:
         self.calls: list[list[str]] = []
         self.sends = DEB
         self.lacking = ""
+        self.digest = "SHA256"
 
     def __call__(
         self,
@@ -157,11 +158,9 @@ class Apt:
         if "--print-uris" in argv:
             if "hello" not in argv:
                 return Finished(100, "", "Reading...\nE: Unable to locate package nonsense\n")
-            digest = hashlib.sha256(DEB).hexdigest()
-            line = (
-                f"'http://x.example.org/hello_1_all.deb' hello_1_all.deb {len(DEB)} SHA256:{digest}"
-            )
-            return Finished(0, f"{line}\n", "")
+            digest = hashlib.new(self.digest, DEB).hexdigest()
+            where = "'http://x.example.org/hello_1_all.deb' hello_1_all.deb"
+            return Finished(0, f"{where} {len(DEB)} {self.digest}:{digest}\n", "")
         if "download" in argv and cwd is not None and not (cwd / "hello_1_all.deb").exists():
             (cwd / "hello_1_all.deb").write_bytes(self.sends)
             tick()
@@ -197,6 +196,17 @@ def test_unpacks_once(apt: Apt, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
 
 
+def test_with_what_they_need_is_another_wish(apt: Apt, tmp_path: Path) -> None:
+    into = tmp_path / "hello"
+    assert fetch_deb.main(["hello", "--into", str(into)]) == 0
+    before = len(apt.calls)
+    assert fetch_deb.main(["hello", "--with-depends", "--into", str(into)]) == 0
+    assert len(apt.calls) > before
+    before = len(apt.calls)
+    assert fetch_deb.main(["hello", "--with-depends", "--into", str(into)]) == 0
+    assert len(apt.calls) == before
+
+
 def test_what_is_not_to_be_had_leaves_nothing_and_keeps_the_old(
     apt: Apt, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,7 +216,10 @@ def test_what_is_not_to_be_had_leaves_nothing_and_keeps_the_old(
     assert (into / "usr").is_dir()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "fetch_deb: nonsense: apt-get download: E: Unable to locate package nonsense"
+    assert last == (
+        "fetch_deb: nonsense: apt-get download: E: Unable to locate package nonsense; this release "
+        "has it not: install what it has yourself, and that is used"
+    )
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -233,7 +246,25 @@ def unpack(apt: Apt, tmp_path: Path, keep: Path) -> None:
     )
 
 
-def test_what_is_not_what_the_index_says_is_refused_and_removed(apt: Apt, tmp_path: Path) -> None:
+def test_an_index_with_stronger_digests_will_do(apt: Apt, tmp_path: Path) -> None:
+    """apt names the strongest that there is."""
+    apt.digest = "SHA512"
+    unpack(apt, tmp_path, tmp_path)
+    assert (tmp_path / "tree/usr").is_dir()
+
+
+def test_what_no_digest_guards_is_not_unpacked(apt: Apt, tmp_path: Path) -> None:
+    apt.digest = "SHA1"
+    with pytest.raises(DownloadFailed, match="names no checksum of hello"):
+        unpack(apt, tmp_path, tmp_path)
+    assert list((tmp_path / "tree").iterdir()) == []
+
+
+@pytest.mark.parametrize("digest", ["SHA256", "SHA512"])
+def test_what_is_not_what_the_index_says_is_refused_and_removed(
+    apt: Apt, tmp_path: Path, digest: str
+) -> None:
+    apt.digest = digest
     apt.sends = b"b package"
     with pytest.raises(DownloadFailed, match=r"hello_1_all\.deb: is not what the archive's index"):
         unpack(apt, tmp_path, tmp_path)

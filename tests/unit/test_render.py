@@ -67,8 +67,8 @@ def test_secrets_of_a_user_go_into_closed_files() -> None:
     files = render_systemd(standing(trino.on(Base("/etc/x", texts)))).files
     unit = files["systemd/t-worker-0.service"]
     assert "ter 2" not in unit
-    assert " -server @/srv/t/secret/worker-0 -Da=b " in unit
-    assert files["secret/worker-0"] == '"-Dx.password=hun\\"ter 2"\n'
+    assert "/bin/java @/srv/t/worker-0/java.args -Dconfig=etc/config.properties " in unit
+    assert '"-server"\n"-Dx.password=hun\\"ter 2"\n"-Da=b"\n' in files["worker-0/java.args"]
     spark = registry.get("spark")
     assert isinstance(spark, BasedEngine)
     script = "AWS_SECRET_ACCESS_KEY='a$b'\nHADOOP_CONF_DIR=/etc/hadoop\n"
@@ -212,8 +212,13 @@ def test_every_setting_has_a_reason(engine: str) -> None:
 @pytest.mark.parametrize(
     ("engine", "name", "text"),
     [
-        ("trino", "config.properties", "http-server.https.enabled=true\nx=1\n"),
-        ("presto", "config.properties", "http-server.authentication.type=PASSWORD\nx=1\n"),
+        (
+            "trino",
+            "config.properties",
+            "http-server.https.enabled=true\nhttp-server.authentication.type=PASSWORD\nx=1\n"
+            "spiller-spill-path=/spill\n",
+        ),
+        ("presto", "config.properties", "experimental.spiller-spill-path=/spill\nx=1\n"),
         ("spark", "spark-defaults.conf", "x 1\n"),
         ("postgresql", "postgresql.conf", "x.y = 1\n"),
         ("mariadb", "my.cnf", "[mysqld]\nx = 1\nfeedback = ON\n"),
@@ -231,6 +236,22 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
     assert "yours, unchanged: " in told
     unknown = [line for line in told.splitlines() if line.strip() == UNKNOWN.text]
     assert not unknown, told
+
+
+def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
+    texts = {
+        "config.properties": "x=1\n",
+        "jvm.config": "-XX:+HeapDumpOnOutOfMemoryError\n-Dx.password=hunter2\n",
+    }
+    adapter = registry.get("trino")
+    assert isinstance(adapter, ExplainedEngine)
+    assert isinstance(adapter, BasedEngine)
+    base = Base("/etc/x", texts)
+    made = standing(adapter.on(base))
+    told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
+    assert "-XX:HeapDumpPath=/srv/t/data\n" in told
+    assert UNKNOWN.text not in told
+    assert "hunter2" not in told
 
 
 def test_explanations_tell_no_secret_and_like_instances_once() -> None:

@@ -103,6 +103,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["duckdb", "--base", "/etc", "--diff"], "cannot be started with a configuration"),
         (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
         (["greenplum", "--explain"], "only written whole"),
+        (["greenplum", "-o", "x", "--explain"], "only written whole"),
         (["oracle", "-o", "x"], "'oracle' is not known"),
         (["plan.json", "-o", "x", "-n", "2"], "leave out --policy and -n"),
         (["trino", "-o", "x", "--name", "a/b"], "a/b"),

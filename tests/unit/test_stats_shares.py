@@ -125,8 +125,9 @@ def test_a_chain_needs_a_step() -> None:
         decompose([{0: 1.0}])
 
 
-def test_intervals_of_shares_hold_the_truth_about_as_often_as_they_say() -> None:
-    """Noise of 5 % on every time, steps of 1.5, 1.1 and 1.3, 10 blocks."""
+@pytest.mark.parametrize("blocks", [5, 10])
+def test_intervals_of_shares_hold_the_truth_about_as_often_as_they_say(blocks: int) -> None:
+    """Noise of 5 % on every time, steps of 1.5, 1.1 and 1.3."""
     rng = np.random.default_rng(7)
     logs = np.log([1.5, 1.1, 1.3])
     truth = logs / logs.sum()
@@ -135,7 +136,7 @@ def test_intervals_of_shares_hold_the_truth_about_as_often_as_they_say() -> None
     for _ in range(rounds):
         noisy = [
             {block: time * math.exp(rng.normal(0, 0.05)) for block, time in times.items()}
-            for times in exact([1.5, 1.1, 1.3], blocks=10)
+            for times in exact([1.5, 1.1, 1.3], blocks)
         ]
         found = decompose(noisy)
         assert found is not None and found.shares

@@ -138,6 +138,14 @@ def test_a_decimal_without_a_scale_is_judged_by_its_digits(
     assert (found is None) == right
 
 
+@pytest.mark.parametrize("kind", ["numeric", "double"])
+@pytest.mark.parametrize("odd", ["NaN", "Infinity", "-Infinity", "no number"])
+def test_what_is_no_finite_number_equals_itself_alone(kind: str, odd: str) -> None:
+    for other in ("NaN", "Infinity", "-Infinity", "no number", "1.5"):
+        found = compare(result([kind], [(odd,), ("1.5",)]), Answer([(other,), ("1.5",)], ()))
+        assert (found is None) == (odd == other), (odd, other)
+
+
 def test_padding_of_a_char_does_not_count_and_leading_blanks_do() -> None:
     answer = Answer([("RAIL",)], ())
     assert compare(result(["char(10)"], [("RAIL      ",)]), answer) is None

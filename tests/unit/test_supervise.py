@@ -271,6 +271,9 @@ def test_the_telling_line_is_the_last_that_speaks_of_an_error() -> None:
     )
     assert telling_line(log) == "java.net.BindException: Address in use"
     assert telling_line("one\ntwo\n") == "two"
+    guice = "error\n1) a is defunct\n  at x\n\n2) b was not used\n\n25 errors\n\tat c.d(E.java:1)\n"
+    assert telling_line(guice) == "1) a is defunct"
+    assert telling_line("25 errors\n") == "25 errors"
     assert telling_line("") == "it wrote nothing"
 
 
@@ -390,6 +393,7 @@ def test_a_record_from_before_a_restart_is_forgotten() -> None:
     me = LocalHost().identify(os.getpid())
     record = first_record(request, boot_id="another boot", cgroup="")
     records.write(record.model_copy(update={"supervisor": me, "state": State.READY}))
+    assert not (records.folder("old") / "deployment.json").stat().st_mode & 0o077
     found, notices = listing(LocalHost())
     assert "old" not in [each.name for each in found]
     assert any("restarted" in notice for notice in notices)

@@ -16,7 +16,7 @@ from atoll.errors import UsageError
 # Where servers listen if the URL does not say it.
 _PORTS = {"postgresql": 5432, "postgres": 5432, "mariadb": 3306, "mysql": 3306,
           "http": 8080, "https": 443}  # fmt: skip
-_SECRET = re.compile(r"pass|secret|token|key|cred", re.IGNORECASE)  # names of options
+_SECRET = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)  # names of options
 _TOLD = ("host", "port", "unix_socket")  # options that say where it is, and nothing else
 
 
@@ -34,6 +34,8 @@ def parse_address(url: str) -> Address:
     """Raises UsageError, which does not repeat the URL."""
     form = "write it as SCHEME://[USER@]HOST[:PORT][/...]"
     try:
+        if not url.isprintable():  # urlsplit drops line ends, and a secret would not be found again
+            raise ValueError
         parts = urlsplit(url)
         port = parts.port
     except ValueError:

@@ -81,7 +81,7 @@ def is_here(name: str) -> bool:
 
 def _sockets(host: Host, address: Address) -> frozenset[str]:
     if address.socket:
-        return unix_listeners(host, address.socket)
+        return unix_listeners(host, address.socket, address.port)
     return tcp_listeners(host, address.port) if address.port else frozenset()
 
 

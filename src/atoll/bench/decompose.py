@@ -1,11 +1,11 @@
-"""From the whole machine to bound instances, one thing at a time (`atoll bench --decompose`). Pure.
+"""From the whole machine to bound instances, step by step (`atoll bench --decompose`). Pure.
 
 WIN against WIM changes several things at once. Between them lie SPMWIN, the control of
 numa-distributed-engines section IV-D (as many instances as WIN, each with cores of every node), and
 WIN whose memory is left to first touch:
 
     wim -> spmwin                one process becomes several: heaps, GC threads, caches of their own
-    spmwin -> win/first-touch    each instance's CPUs lie on one node
+    spmwin -> win/first-touch    each instance's CPUs lie on one node (so UseNUMA goes, in a JVM)
     win/first-touch -> win/bind  its memory is bound to that node
 
 Total heap, task threads, shuffle partitions and query streams are the same in all four.

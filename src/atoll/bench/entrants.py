@@ -40,16 +40,16 @@ def line_up(
     """
     notes: list[str] = []
     by_engine: dict[str, list[tuple[str, Plan]]] = {}
-    distributed: dict[str, bool] = {}
+    known: dict[str, EngineTraits] = {}
     for traits, policies in engines:
         if traits.name in by_engine:
             raise UsageError(f"engine {traits.name} is named twice; name it once")
-        distributed[traits.name] = traits.distributed
+        known[traits.name] = traits
         found, said = _of_engine(machine, traits, policies)
         by_engine[traits.name] = found
         notes += said
     for plan, traits in plans:
-        distributed[plan.engine] = traits.distributed
+        known[plan.engine] = traits
         mine = by_engine.setdefault(plan.engine, [])
         if not mine and plan.policy is not Policy.WIM:
             # As much heap as the plan gives out, so that only placement differs.
@@ -59,7 +59,7 @@ def line_up(
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
-        streams, said = _streams(engine, labelled, distributed=distributed[engine])
+        streams, said = _streams(known[engine], labelled)
         notes += said
         under = (schedulers or {}).get(engine, (None,))
         if len(under) > 1:
@@ -86,23 +86,27 @@ def line_up_chains(
     for traits in engines:
         labelled, said = chain_plans(machine, traits, count)
         notes += said
-        streams, also = _streams(traits.name, labelled, distributed=traits.distributed)
+        streams, also = _streams(traits, labelled)
         notes += also
         under = schedulers.get(traits.name, (None,))
         entrants += _entrants(traits.name, labelled, under, streams)
     return tuple(entrants), tuple(notes)
 
 
-def _streams(
-    engine: str, labelled: Sequence[tuple[str, Plan]], *, distributed: bool
-) -> tuple[int, list[str]]:
+def _streams(traits: EngineTraits, labelled: Sequence[tuple[str, Plan]]) -> tuple[int, list[str]]:
     """How many query streams each deployment gets, and a note where that is not one."""
-    servers = 1 if distributed else max(len(plan.slots) for _, plan in labelled)
-    if servers == 1:
+    servers = 1 if traits.distributed else max(len(plan.slots) for _, plan in labelled)
+    threads = 1 if traits.parallel_query else max(plan.total_threads for _, plan in labelled)
+    streams = max(servers, threads)
+    if streams == 1:
         return 1, []
-    return servers, [
-        f"{engine}: {servers} concurrent query streams in every deployment, dealt round-robin, "
-        "because it has several servers in one of them; each server has a full copy of the data"
+    # Fewer would leave threads of the coarser policies idle, and the finest would win by that.
+    why = ["a query runs on one thread"] if threads > 1 else []
+    why += ["it has several servers in one of them"] if servers > 1 else []
+    copies = "; each server has a full copy of the data" if servers > 1 else ""
+    return streams, [
+        f"{traits.name}: {streams} concurrent query streams in every deployment, dealt "
+        f"round-robin, because {' and '.join(why)}{copies}"
     ]
 
 

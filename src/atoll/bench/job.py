@@ -7,11 +7,12 @@ hold, a results file that cannot be continued.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,9 @@ from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.base import (
+    Base,
     Engine,
+    Installation,
     LoadingEngine,
     Progress,
     QueryResult,
@@ -83,7 +86,7 @@ class SuiteWork:
     def check(self, query: str, result: QueryResult) -> str | None:
         return compare(result, self.answers[query])
 
-    def digest(self, result: QueryResult) -> str:
+    def digest(self, query: str, result: QueryResult) -> str:
         return ""
 
     def drop_from_cache(self) -> float | None:
@@ -141,10 +144,11 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     queries = select_queries(wish.queries, suite.query_names)
     names = [target for target in wish.targets if not is_path(target)]
     plans = [read_plan(target) for target in wish.targets if is_path(target)]
-    engines = {
-        name: on_base(registry.get(name), wish.base, host)[0]
+    based = {
+        name: on_base(registry.get(name), wish.base, host)
         for name in (*names, *(plan.engine for plan in plans))
     }
+    engines = {name: engine for name, (engine, _) in based.items()}
     if wish.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
@@ -191,7 +195,12 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
             for name in (names if wish.decompose else ())
         ),
         notes=notes,
-        fingerprint=fingerprint(host, machine, installations, data_checksum=data.checksum),
+        fingerprint=fingerprint(
+            host,
+            machine,
+            {name: configured(found, based[name][1]) for name, found in installations.items()},
+            data_checksum=data.checksum,
+        ),
         command=wish.command,
     )
     return Job(header, engines, data, _work(suite, engines, queries, data, progress))
@@ -211,6 +220,14 @@ def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Schedule
     if unknown := [one for one in asked if one not in known]:
         raise UsageError(f"{name} has no scheduler {unknown[0]!r}; it has {', '.join(known)}")
     return tuple(one for one in known if one in asked)
+
+
+def configured(found: Installation, base: Base | None) -> Installation:
+    """With what tells one configuration of the user's from another: a run goes on with the same."""
+    if base is None:
+        return found
+    digest = hashlib.sha256(repr(sorted(base.texts.items())).encode()).hexdigest()
+    return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 
 def _require_decomposable(

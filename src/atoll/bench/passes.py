@@ -1,5 +1,8 @@
 """One pass: every stream asks all its queries once, side by side, as far as they come.
 
+The clock of a query stops when the engine's client holds all rows. Where that client is a call in
+another process (`HostedClient`), they come here only then.
+
 A query's limit is the client's to keep. Where the client itself hangs, the pass gives it up SLACK_S
 later; its thread is left behind, until the deployment is taken down and its wait ends.
 """
@@ -11,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.engines.base import Client, QueryResult
+from atoll.engines.base import Client, HostedClient, QueryResult
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.supervise.patience import SLACK_S
@@ -32,6 +35,19 @@ class Pass:
     answers: list[Answered]
     seconds: float  # of all streams together
     fault: Exception | None  # what ended it early
+
+
+def asking(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
+    """(SQL, limit in seconds) -> when that returns, the rows are held; called in turn, are here."""
+    if isinstance(client, HostedClient):
+        hosted = client
+        return lambda sql, limit_s: hosted.ask(sql, timeout_s=limit_s)
+
+    def ask(sql: str, limit_s: float) -> Callable[[], QueryResult]:
+        result = client.execute(sql, timeout_s=limit_s)
+        return lambda: result
+
+    return ask
 
 
 def run_pass(
@@ -83,12 +99,16 @@ class _Asking:
 
     def stream(self, number: int, client: Client, order: Sequence[str]) -> None:
         try:
+            ask = asking(client)
             for query in order:
                 sql = self.sql(query)
                 began = self.host.monotonic()
                 self.out[number] = query, began
-                result = client.execute(sql, timeout_s=self.limit_s)
-                seconds = self.host.monotonic() - began
+                fetch = ask(sql, self.limit_s)
+                held = self.host.monotonic()
+                seconds = held - began
+                self.out[number] = query, held  # to bring the rows has a limit of its own
+                result = fetch()
                 del self.out[number]
                 self.done.put(Answered(number, query, seconds, result))
         except Exception as fault:  # carried to the thread that waits, and raised there

@@ -79,16 +79,25 @@ class Replayed:
     def check(self, query: str, result: QueryResult) -> str | None:
         first = self.first.setdefault(query, result)
         if first is result:
-            known = self.digests.setdefault(query, digest_of(result))
-            return None if known == digest_of(result) else "it changed while the bench was stopped"
-        words = bare(self.folder.texts[query], self.engine)
-        order, limit = ordering_of(words, [column.name for column in first.columns])
-        # Where a LIMIT may have cut through rows of equal keys, the engine may choose among them.
-        cut = limit is not None and len(first.rows) == limit
+            found = self.digest(query, result)
+            known = self.digests.setdefault(query, found)
+            return None if known == found else "it changed while the bench was stopped"
+        kinds, before = _kinds(result), _kinds(first)
+        if kinds != before:
+            return f"its columns are {', '.join(kinds)}, and were {', '.join(before)}"
+        order, cut = self._order(query, first)
         return compare(result, Answer(first.rows, order, open_end=cut))
 
-    def digest(self, result: QueryResult) -> str:
-        return digest_of(result)
+    def digest(self, query: str, result: QueryResult) -> str:
+        order, cut = self._order(query, result)
+        return digest_of(result, order if cut else range(len(result.columns)))
+
+    def _order(self, query: str, result: QueryResult) -> tuple[tuple[int, ...], bool]:
+        """Which columns order the result, and whether a LIMIT may have cut through rows that these
+        do not tell apart: then the engine may choose among them."""
+        words = bare(self.folder.texts[query], self.engine)
+        order, limit = ordering_of(words, [column.name for column in result.columns])
+        return order, limit is not None and len(result.rows) == limit
 
     def drop_from_cache(self) -> None:
         return None  # the cluster's data is the cluster's
@@ -100,13 +109,13 @@ class Replayed:
                 self.digests.setdefault(line.query, line.digest)
 
 
-def digest_of(result: QueryResult) -> str:
-    """Over the number of rows and the values of all columns but floats, in any order of rows."""
-    exact = [
-        place
-        for place, column in enumerate(result.columns)
-        if kind_of(column.type) is not Kind.FLOAT
-    ]
+def _kinds(result: QueryResult) -> list[str]:
+    return [kind_of(column.type).value for column in result.columns]
+
+
+def digest_of(result: QueryResult, places: Sequence[int]) -> str:
+    """Over the number of rows and the values of those columns but floats, in any order of rows."""
+    exact = [place for place in places if kind_of(result.columns[place].type) is not Kind.FLOAT]
     rows = sorted(repr([row[place] for place in exact]) for row in result.rows)
     digest = hashlib.sha256(f"{len(rows)}\n".encode())
     for row in rows:

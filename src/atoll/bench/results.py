@@ -118,7 +118,13 @@ class ResultsWriter:
             raise NotPermitted(f"{path}: cannot be made ({fault.strerror})") from None
         _lock(descriptor, path)
         writer = cls(path, descriptor)
-        writer.append(header)
+        try:
+            writer.append(header)
+        except DownloadFailed as fault:
+            os.close(descriptor)
+            path.unlink()  # without its header it could be neither begun nor resumed
+            why = str(fault).partition("; what was measured")[0]
+            raise DownloadFailed(f"{why}; make room, then begin again") from None
         sync_folder(path.absolute().parent)
         return writer
 

@@ -98,7 +98,7 @@ class Work(Protocol):
         """What an answer is that differs: no right one may be known."""
         ...
 
-    def digest(self, result: QueryResult) -> str:
+    def digest(self, query: str, result: QueryResult) -> str:
         """By which a later run knows the answer again; empty where the right one is known."""
         ...
 
@@ -229,8 +229,8 @@ class Bench:
                 self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
-                self.append(PassDone(block=block, label=label, seconds=ran.seconds))
                 self._look(server, block, label, "after")
+                self.append(PassDone(block=block, label=label, seconds=ran.seconds))
                 tick("stopping")
         except ClusterGone as fault:  # its block is not marked: --resume measures it anew
             tick(f"failed: {fault}")
@@ -316,7 +316,7 @@ class Bench:
             rows=len(answer.result.rows),
             answer="ok" if differing is None else self.work.differing,
             detail=differing or "",
-            digest=self.work.digest(answer.result),
+            digest=self.work.digest(answer.query, answer.result),
         )
         self.append(record)
         return record

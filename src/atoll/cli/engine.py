@@ -32,8 +32,8 @@ def command() -> None:
 def list_engines(as_json: bool) -> None:
     """List the engines: which can be started, where they lie, how much of the cache they take.
 
-    'ready' can be started. 'installed' has all its parts and cannot be started, 'not permitted' not
-    by this user; why, and what a 'missing' one needs, is said below the table. Engines that other
+    'ready' can be started. 'installed' is there and cannot be started, 'not permitted' not by this
+    user; why, and what a 'missing' one needs, is said below the table. Engines that other
     packages bring are listed, too.
     """
     host = LocalHost()
@@ -75,10 +75,11 @@ def install(engines: tuple[str, ...]) -> None:
 
 def _report(states: list[EngineState]) -> None:
     for state in states:
+        if state.state == "not permitted":
+            print(f"{state.name} is there, but not for this user: {one_line(state.why)}")
+            continue
         where = f": {state.version} in {state.home}" if state.home else ""
         print(f"{state.name} is {state.state}{where}")
-        if state.state == "not permitted":
-            print(f"{state.name}: {one_line(state.why)}")
     lacking = [state for state in states if state.state in ("installed", "missing")]
     for state in lacking[1:]:
         print(f"{state.name}: {one_line(state.why)}")

@@ -120,7 +120,9 @@ def command(
     if target.user == "root":
         raise UsageError("no engine needs root; name another --user")
     if plan.engine in unseen.ENGINES:
-        _render_unseen(plan, target, output, base)
+        if explained or diff or base is not None or output is None:
+            raise UsageError(f"{plan.engine} is only written whole; give -o DIR alone")
+        _write(unseen.ENGINES[plan.engine].render(plan, target), output)
         return
     host = LocalHost()
     engine, users = on_base(registry.get(plan.engine), base, host)
@@ -191,12 +193,6 @@ def _explained(standing: Standing, engine: Engine, users: Base | None) -> str:
             explain(standing.layout.files, standing.processes, reasons, base=users),
         )
     ).rstrip()
-
-
-def _render_unseen(plan: Plan, target: Target, output: Path | None, base: str | None) -> None:
-    if base is not None or output is None:
-        raise UsageError(f"{plan.engine} is only written whole; give -o DIR, without --base")
-    _write(unseen.ENGINES[plan.engine].render(plan, target), output)
 
 
 def _write(rendering: Rendering, output: Path) -> None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from atoll.engines import registry
+from atoll.engines.clients import ClientLacking
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed, NotPermitted
 from atoll.host.api import Host
 from atoll.install.catalog import ENGINES, PARTS, Part
 from atoll.install.parts import installed, tree_bytes, version_in
 
-# installed: all its parts are there, and yet it cannot be started; `why` says what is missing.
+# installed: it is there, and yet it cannot be started; `why` says what is missing.
 # not permitted: it is there, but not for this user (PostgreSQL refuses root).
 State = Literal["ready", "installed", "missing", "not permitted"]
 
@@ -48,6 +49,8 @@ def look(name: str, host: Host) -> EngineState:
         found = registry.get(name).locate(host)
     except NotPermitted as fault:
         state, why = "not permitted", str(fault)
+    except ClientLacking as fault:
+        state, why = "installed", str(fault)
     except EngineFailed as fault:
         there = bool(parts) and all(part.folder for part in parts)
         state, why = ("installed" if there else "missing"), str(fault)

@@ -116,6 +116,16 @@ class CountingClient(Client, Protocol):
 
 
 @runtime_checkable
+class HostedClient(Client, Protocol):
+    """A client of an engine whose own client is a call in the process that holds the session."""
+
+    def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
+        """As `execute`, but returns when that process holds all rows. What is returned brings
+        them here; it is to be called before the next query, or not at all."""
+        ...
+
+
+@runtime_checkable
 class ClusterClient(Client, Protocol):
     """A client of a cluster that knows where its nodes are."""
 

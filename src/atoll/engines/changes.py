@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from atoll.engines.base import Base
-from atoll.engines.settings_java import flag_kind
+from atoll.engines.settings_java import ARGUMENTS, flag_kind
 
 _SECRET = re.compile(
-    r"([\w.$-]*(?:passw(?:or)?d|passphrase|secret|token|credential|(?:private|access|api)[-_.]?key)"
+    r"([\w.$-]*(?:passw(?:or)?d|passphrase|secret|token|credential|(?:private|access|api)[-_.]?key"
+    # A name's last word: Trino's keystore.key is a password, gcs.json-key a whole key.
+    r"|(?:key|pwd|pass)(?=\s*[=:]))"
     r"[\w.$-]*(?:\s*[=:]\s*|\s+))\S.*",
     re.IGNORECASE,
 )
@@ -54,6 +56,8 @@ def without_secrets(line: str) -> str:
 
 def _pairs(before: Base, files: Mapping[str, str]) -> Iterator[_Pair]:
     for path, after in sorted(files.items()):
+        if path.endswith(f"/{ARGUMENTS}"):
+            continue  # jvm.config again, as java reads it
         ends = [name for name in before.texts if f"/{path}".endswith(f"/{name}")]
         origin = max(ends, key=len, default="")
         yield _Pair(path, origin, before.texts.get(origin, ""), after)

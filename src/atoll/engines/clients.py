@@ -1,9 +1,11 @@
-"""What clients of servers share: a limit that holds, and rows as `QueryResult` wants them."""
+"""What clients of servers share: the Python package that they need, a limit that holds, and rows as
+`QueryResult` wants them."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import os
 import socket
 import threading
@@ -13,6 +15,22 @@ from typing import Any
 from atoll.engines.base import Client, Column
 from atoll.engines.sqltypes import Kind, kind_of
 from atoll.errors import EngineFailed
+
+
+class ClientLacking(EngineFailed):
+    """The engine itself is there; the Python package that asks it is not."""
+
+
+def require_client(package: str, module: str, *, engine: str) -> None:
+    """Raises ClientLacking where `module`, an extra of Atoll's, cannot be imported. To be asked
+    after the engine was found, so that nobody who has the engine fetches another one."""
+    try:
+        importlib.import_module(module)
+    except ImportError as fault:
+        raise ClientLacking(
+            f"{package} cannot be used in this Python ({str(fault).splitlines()[0]}); "
+            f"install it with: pip install 'atoll[{engine}]'"
+        ) from None
 
 
 class TimeLimit:

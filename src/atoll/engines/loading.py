@@ -28,6 +28,7 @@ from atoll.store.files import sync_folder
 _MIB = 1 << 20
 _START_S = 60.0
 _STOP_S = 300.0  # a clean end writes everything that is in memory
+_ABORT_S = 10.0
 _LOOK_S = 0.1
 # How an operating system says it, and how servers pass it on.
 _GRAVE = ("PANIC", "FATAL", "ERROR")
@@ -79,7 +80,7 @@ def make_once(
                 )
             try:
                 make(unfinished)
-                _sync(unfinished)
+                template_instance.sync(unfinished)
                 os.rename(unfinished, target)
                 sync_folder(target.parent)
             except EngineFailed as fault:
@@ -108,18 +109,6 @@ def parquet_bytes(data: Data) -> int:
     return sum(os.path.getsize(table.path) for table in data.tables)
 
 
-def _sync(root: Path) -> None:
-    """Bring it all to the disk: after a power cut a folder that has its name is whole."""
-    for folder, _, names in os.walk(root):
-        for name in names:
-            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_folder(Path(folder))
-
-
 # ---- the server that loads -----------------------------------------------------------------------
 
 
@@ -130,6 +119,7 @@ class Server:
     name: str  # 'PostgreSQL'
     process: subprocess.Popen[bytes]
     log: Path
+    abort: signal.Signals  # ends it at once
 
     def await_answer(self, answers: Callable[[], bool]) -> None:
         """Raises EngineFailed if it ends instead, or says nothing for a minute."""
@@ -150,6 +140,13 @@ class Server:
             raise self.failure(f"did not end within {_STOP_S:.0f} s") from None
         if status != 0:
             raise self.failure(f"ended with status {status}")
+
+    def end_at_once(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(self.abort)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_ABORT_S)
+            self.process.kill()
 
     def failure(self, how: str) -> EngineFailed:
         """With the line of its log that tells most."""
@@ -187,19 +184,16 @@ def started(
             start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
         ) as process,
     ):
+        server = Server(name, process, log, abort)
         try:
-            yield Server(name, process, log)
+            yield server
         except EngineFailed as fault:
             # What a client hears of a full disk may be far from it ('checkpoint request failed').
             if full := _lines_of(log, _FULL):
                 raise EngineFailed(f"{fault}: {full[-1]}") from None
             raise
         finally:
-            if process.poll() is None:
-                process.send_signal(abort)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(10)
-                process.kill()
+            server.end_at_once()
 
 
 # ---- the work ------------------------------------------------------------------------------------
@@ -241,7 +235,7 @@ def run_all(
             for future in pending:
                 future.cancel()
             died = server.process.poll()
-            server.process.kill()
+            server.end_at_once()
             if died is not None and isinstance(fault, AtollError):
                 raise server.failure(f"died ({fault})") from None
             raise

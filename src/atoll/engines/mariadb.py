@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from atoll.engines import template_instance
 from atoll.engines.base import Base, Client, Data, Installation, Layout, Progress, Table
-from atoll.engines.clients import connect_each
+from atoll.engines.clients import connect_each, require_client
 from atoll.engines.loading import loaded_path
 from atoll.engines.mariadb_reasons import REASONS
 from atoll.engines.mariadb_settings import (
@@ -80,14 +80,8 @@ class MariaDBEngine:
     )
 
     def locate(self, host: Host) -> Installation:
-        try:
-            import pymysql  # noqa: F401 - an extra; without it nobody could ask the server
-        except ImportError as fault:
-            raise EngineFailed(
-                f"PyMySQL cannot be used in this Python ({str(fault).splitlines()[0]}); "
-                "install it with: pip install 'atoll[mariadb]'"
-            ) from None
         version, home = find_mariadb(host, unpacked=installed(FETCHED))
+        require_client("PyMySQL", "pymysql", engine="mariadb")
         if os.geteuid() == 0:
             raise NotPermitted(
                 "MariaDB refuses to run as root; run atoll as an ordinary user: "
@@ -201,8 +195,8 @@ def find_mariadb(host: Host, *, unpacked: str) -> tuple[str, str]:
         version = _version(host, home)
         if version and (int(version[2]), int(version[3])) >= OLDEST:
             return version[1], home
-        found[home] = version[1] if version else "does not run"
-    have = ", ".join(f"that in {home} is {version}" for home, version in found.items())
+        found[home] = f"is {version[1]}" if version else "does not run"
+    have = ", ".join(f"that in {home} {how}" for home, how in found.items())
     raise EngineFailed(
         f"MariaDB {OLDEST[0]}.{OLDEST[1]} or later is needed; {have or 'none was found'}; fetch it "
         "with: atoll engine install mariadb, or put its 'mariadbd' on the PATH"

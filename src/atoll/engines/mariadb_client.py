@@ -11,6 +11,7 @@ connection (KILL).
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import math
 import os
@@ -213,6 +214,12 @@ def reach(url: str, *, timeout_s: float) -> MariaDBClient:
         how |= {"ssl_ca": ca[0], "ssl_verify_cert": True, "ssl_verify_identity": True}
     try:
         return MariaDBClient(where, how, timeout_s=timeout_s)
+    except configparser.Error as fault:
+        # Its own words would repeat the line, which may have the password.
+        raise UsageError(
+            f"~/.my.cnf: cannot be read ({type(fault).__name__}): sections of lines key=value are "
+            "wanted, each name once"
+        ) from None
     except (pymysql.Error, OSError) as fault:
         raise EngineFailed(
             f"no MariaDB lets us in at {where} ({words(fault)}); see whether it runs, and give a "

@@ -32,6 +32,9 @@ REASONS: Reasons = {
     "innodb_read_io_threads": Why("as many as the slot has threads, within bounds", _INNODB),
     "innodb_write_io_threads": Why("as many as the slot has threads, within bounds", _INNODB),
     "thread_handling": Why("the default: a thread for each connection, in the slot", _SERVER),
+    "max_connections": Why(
+        "the default, and one for each thread: there are as many streams of queries", _SERVER
+    ),
     "character_set_server": Why("text is Unicode", _SERVER),
     "collation_server": Why("text compares bytewise, as in the other engines", _SERVER),
     "sort_buffer_size": Why(_WORK, _MEMORY),

@@ -27,6 +27,8 @@ _MIB = 1 << 20
 _DEFAULT_JOIN_BYTES = 256 << 10
 _DEFAULT_SORT_BYTES = 2 * _MIB
 _DEFAULT_TABLE_BYTES = 16 * _MIB
+# MariaDB's own default; beside it a stream of queries for each thread.
+_DEFAULT_CONNECTIONS = 151
 # A query may sort, join and fill a temporary table at the same time. With as many queries as
 # threads that is 3/8 of the heap, which is what the plan leaves beside it.
 _PARTS = 8
@@ -99,6 +101,7 @@ def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
     table = str(max(work, _DEFAULT_TABLE_BYTES))
     join = str(max(work, _DEFAULT_JOIN_BYTES))
     return {
+        "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
         "character_set_server": "utf8mb4",
         "collation_server": COLLATION,
         "sort_buffer_size": str(max(work, _DEFAULT_SORT_BYTES)),

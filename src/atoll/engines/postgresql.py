@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from atoll.engines import template_instance
 from atoll.engines.base import Base, Client, Data, Installation, Layout, Progress, Table
-from atoll.engines.clients import connect_each
+from atoll.engines.clients import connect_each, require_client
 from atoll.engines.loading import loaded_path
 from atoll.engines.postgresql_reasons import REASONS
 from atoll.engines.postgresql_settings import (
@@ -80,14 +80,8 @@ class PostgreSQLEngine:
     )
 
     def locate(self, host: Host) -> Installation:
-        try:
-            import psycopg  # noqa: F401 - an extra; without it nobody could ask the server
-        except ImportError as fault:
-            raise EngineFailed(
-                f"psycopg cannot be used in this Python ({str(fault).splitlines()[0]}); "
-                "install it with: pip install 'atoll[postgresql]'"
-            ) from None
         version, home = find_postgresql(host, cache=installed(FETCHED))
+        require_client("psycopg", "psycopg", engine="postgresql")
         if os.geteuid() == 0:
             raise NotPermitted(
                 "PostgreSQL refuses to run as root; run atoll as an ordinary user: "
@@ -200,8 +194,8 @@ def find_postgresql(host: Host, *, cache: str) -> tuple[str, str]:
         version = _version(host, home)
         if version and int(version[2]) >= OLDEST_MAJOR:
             return version[1], home
-        found[home] = version[1] if version else "does not run"
-    have = ", ".join(f"that in {home} is {version}" for home, version in found.items())
+        found[home] = f"is {version[1]}" if version else "does not run"
+    have = ", ".join(f"that in {home} {how}" for home, how in found.items())
     raise EngineFailed(
         f"PostgreSQL {OLDEST_MAJOR} or later is needed; {have or 'none was found'}; fetch it "
         "with: atoll engine install postgresql, or put its 'postgres' on the PATH"

@@ -25,6 +25,11 @@ REASONS: Reasons = {
         _CONSUMPTION,
     ),
     "huge_pages": Why("the default: taken where there are some", _CONSUMPTION),
+    "max_connections": Why(
+        "the default, and one for each thread: WIM gets as many streams of queries as the finest "
+        "policy has servers",
+        _CONNECTIONS,
+    ),
     "work_mem": Why(
         "as much as shared_buffers for the work of all processes of a query, with 4 sorts or hash "
         "tables each at the same time",

@@ -27,6 +27,8 @@ _DEFAULT_WORK_MEM_BYTES = 4 * _MIB
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 # Sorts and hash tables that one process of a query is given room for at the same time.
 _OPERATIONS = 4
+# PostgreSQL's own default; beside it a stream of queries for each thread.
+_DEFAULT_CONNECTIONS = 100
 # Of these the last two are Debian's, for its own programs.
 _NO_SETTINGS = ("pg_hba.conf", "pg_ident.conf", "postgresql.auto.conf", "pg_ctl.conf", "start.conf")
 _INCLUDED = re.compile(r"^\s*include_dir\s*=?\s*'([^'\n]+)'", re.MULTILINE | re.IGNORECASE)
@@ -79,6 +81,7 @@ def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
     # plans hold equal (heap and threads), so that it is equal between policies too.
     work_mem = max(slot.heap_bytes // (slot.threads * _OPERATIONS), _DEFAULT_WORK_MEM_BYTES)
     return {
+        "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
         "work_mem": kib(work_mem),
         "huge_pages": "try",
         "max_logical_replication_workers": "0",  # it would keep a process of its own

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.base import Base, Client, Installation, Layout, Table
+from atoll.engines.clients import require_client
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.trino_layout import check, lay_out, ports
-from atoll.engines.trino_parts import attach, find_home, need_client
+from atoll.engines.trino_parts import attach, find_home
 from atoll.engines.trino_reasons import REASONS
 from atoll.engines.trino_settings import HEADROOM, Family
 from atoll.host.api import Host
@@ -61,6 +62,7 @@ _PRESTO = Family(
     },
     # Its list of queries, with their users, is open to everybody.
     answers_one=False,
+    authenticates_http=False,
     per_node_limits=("query.max-memory-per-node", "query.max-total-memory-per-node"),
 )
 
@@ -70,6 +72,7 @@ class PrestoEngine:
     """See `atoll.engines.base.Engine`."""
 
     base: Base | None = None
+    stands: bool = False  # it outlives Atoll, which brings no suites to it
 
     reasons: ClassVar[Reasons] = REASONS
 
@@ -93,8 +96,8 @@ class PrestoEngine:
         )
 
     def locate(self, host: Host) -> Installation:
-        need_client()
         version, home = find_home(host, "presto", VERSION, jar="presto-main")
+        require_client("the package trino", "trino", engine="trino")
         java, java_version = find_java(
             host,
             major=JAVA_MAJOR,
@@ -124,6 +127,7 @@ class PrestoEngine:
             run_dir=run_dir,
             scratch=scratch_dir or run_dir,
             ports=ports,
+            stands=self.stands,
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
@@ -137,6 +141,9 @@ class PrestoEngine:
     def on(self, base: Base) -> PrestoEngine:
         check(base)
         return replace(self, base=base)
+
+    def standing(self) -> PrestoEngine:
+        return replace(self, stands=True)
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
         from atoll.engines.trino_client import reach

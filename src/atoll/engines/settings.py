@@ -10,6 +10,7 @@ Pure. Every function raises UsageError 'FILE:LINE: what is wrong'; `where` is th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from atoll.engines import settings_java as java
@@ -38,12 +39,18 @@ def read_properties(text: str, *, where: str) -> dict[str, str]:
     return _read(java.properties(text, where=where))
 
 
-def merge_flags(text: str, flags: Sequence[str], *, where: str) -> str:
+def merge_flags(
+    text: str, flags: Sequence[str], *, where: str, without: re.Pattern[str] | None = None
+) -> str:
     """jvm.config: one flag a line. A flag replaces the user's of the same kind (-Xmx, -XX:Name,
-    -Dname, the choice of a garbage collector)."""
+    -Dname, the choice of a garbage collector). Those that begin as `without` are taken out."""
+    pieces = java.flags(text, where=where)
+    taken_out: dict[str, str | None] = {
+        piece.key: None for piece in pieces if without and piece.key and without.match(piece.value)
+    }
     return _merged(
-        java.flags(text, where=where),
-        {java.flag_kind(flag): flag for flag in flags},
+        pieces,
+        taken_out | {java.flag_kind(flag): flag for flag in flags},
         write=lambda flag: flag,
         line=lambda _, flag: f"{flag}\n",
     )

@@ -1,4 +1,4 @@
-"""How Java reads its settings: properties files and files of JVM flags. Pure.
+"""How Java reads its settings: properties files, files of JVM flags and of arguments. Pure.
 
 The readers raise UsageError 'FILE:LINE: what is wrong' for what Java refuses, and for a line that
 it would take but that cannot be meant. Sources: java.util.Properties.load of JDK 25; Trino 476's
@@ -8,6 +8,7 @@ launcher and manual for jvm.config.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from atoll.engines.settings_pieces import Piece, fault, lines
 from atoll.errors import UsageError
@@ -103,6 +104,18 @@ def write_property(text: str, *, is_key: bool = False) -> str:
     return "".join(parts)
 
 
+# ---- files of arguments --------------------------------------------------------------------------
+
+ARGUMENTS = "java.args"
+
+
+def write_arguments(words: Sequence[str]) -> str:
+    """What java reads as `@FILE` (JDK 9 and later): there a word in quotes is taken as it is, but
+    for backslashes."""
+    escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return "".join(f'"{word}"\n' for word in escaped)
+
+
 # ---- JVM flags, one a line -----------------------------------------------------------------------
 
 # Flags whose value may be the next line, as it may be the next argument.
@@ -113,6 +126,14 @@ _KINDS = (
     re.compile(r"(-XX:)[+-](\w+)"),
     re.compile(r"(-XX:\w+)="),
     re.compile(r"(-D[^=]+)"),
+)
+# Flags of a JVM that has a machine to itself: threads and generations sized for all of it (they
+# follow from ActiveProcessorCount and -Xmx), and what several JVMs cannot share: the ports of
+# debuggers and JMX, logs in files.
+MACHINE_WIDE = re.compile(
+    r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize|MinHeapSize)="
+    r"|-Xmn|-Xloggc:|-Xlog:[^:]*:(?!std(out|err)(:|$))[^:]"
+    r"|-Dcom\.sun\.management\.jmxremote\.(rmi\.)?port=|-agentlib:jdwp|-Xrunjdwp"
 )
 _OTHER_NAMES = {"-XX:MaxHeapSize": "-Xmx", "-XX:InitialHeapSize": "-Xms"}
 

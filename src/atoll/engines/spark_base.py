@@ -1,10 +1,10 @@
 """A user's own Spark configuration (the folder that SPARK_CONF_DIR names), made ours where it must.
 
 Of spark-defaults.conf only what placement decides is set, and what would reach beyond the
-deployment taken out; JVM options of the user stay beside ours. All other files are taken as they
-are. spark-env.sh is a shell script, which Atoll does not run, as it runs no script of Spark's:
-what it exports with a literal value is honoured, and anything else in it refused, because it would
-be passed over in silence. Pure.
+deployment taken out; JVM options of the user stay beside ours, but for those that hold for a whole
+machine. All other files are taken as they are. spark-env.sh is a shell script, which Atoll does not
+run, as it runs no script of Spark's: what it exports with a literal value is honoured, and anything
+else in it refused, because it would be passed over in silence. Pure.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from atoll.engines.base import Base
 from atoll.engines.settings import merge_flags, merge_properties, read_properties
+from atoll.engines.settings_java import MACHINE_WIDE, flag_kind
 from atoll.errors import UsageError
 
 _DEFAULTS = "spark-defaults.conf"
@@ -45,8 +46,8 @@ _TAKEN_OUT = (
 _OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 # Read by Spark's scripts alone.
 _SCRIPTS_OWN = re.compile(r"SPARK_(\w+_OPTS|DAEMON_CLASSPATH)")
-# An assignment whose value is what it says: no variable, command or pattern in it.
-_EXPORT = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|[^'`$*?;&|<>()]*)")
+# An assignment whose value is what it says: no variable, command, pattern or home folder in it.
+_EXPORT = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|[^'`$*?;&|<>()~]*)")
 
 
 def check(base: Base) -> None:
@@ -74,7 +75,7 @@ def files(base: Base, ours: Mapping[str, str]) -> dict[str, str]:
         # The user's choice first: a JVM has one collector, and ours is a matter of taste.
         merged = merge_flags(
             "".join(f"{flag}\n" for flag in shlex.split(ours.get(option, ""))),
-            _options(theirs, option, where),
+            [flag for flag in _options(theirs, option, where) if not _is_not_for_a_slot(flag)],
             where=where,
         )
         settings[option] = " ".join(
@@ -114,6 +115,11 @@ def environment(base: Base) -> dict[str, str]:
             raise UsageError(f"{where}: the value of {name} has a blank; put it in quotes")
         found[name] = words[0] if words else ""
     return found
+
+
+def _is_not_for_a_slot(flag: str) -> bool:
+    """Would outdo what the plan says, or does not go with the heap that it gives."""
+    return flag_kind(flag) == "-Xms" or MACHINE_WIDE.match(flag) is not None
 
 
 def _options(theirs: Mapping[str, str], option: str, where: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from atoll.engines.base import Client, QueryResult
@@ -25,8 +25,8 @@ from atoll.schema.results import EngineWork, SchedulerState
 
 
 class SocketClient:
-    """A `ScheduledClient` and a `CountingClient` of atoll.engines.base. Not for use by several
-    threads at once."""
+    """A `HostedClient`, `ScheduledClient` and `CountingClient` of atoll.engines.base. Not for use
+    by several threads at once."""
 
     def __init__(self, path: str, *, timeout_s: float) -> None:
         self._path = path
@@ -42,7 +42,12 @@ class SocketClient:
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
-        return decode_result(self._ask({"do": "execute", "sql": sql}, timeout_s))
+        return self.ask(sql, timeout_s=timeout_s)()
+
+    def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
+        """See `atoll.engines.base.HostedClient`."""
+        told = self._ask({"do": "execute", "sql": sql}, timeout_s)
+        return lambda: decode_result(told, self._ask({"do": "values"}, timeout_s))
 
     def instances(self, *, timeout_s: float) -> int:
         return int(self._ask({"do": "instances"}, timeout_s)["instances"])

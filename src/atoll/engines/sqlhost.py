@@ -39,6 +39,7 @@ from atoll.engines.sqlprotocol import (
     encode_error,
     encode_result,
     encode_scheduler,
+    encode_values,
     encode_work,
 )
 from atoll.errors import EngineFailed
@@ -48,11 +49,13 @@ STOP_LIMIT_S = 10.0
 # A cancellation that comes before the engine has begun the query is lost, so it is repeated.
 CANCEL_AGAIN_S = 0.1
 
+Result = tuple[list[Column], list[tuple[Any, ...]]]
+
 
 class Backend(Protocol):
     """An engine's session inside this process. `ticket` tells the queries under way apart."""
 
-    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]: ...
+    def run(self, sql: str, ticket: str) -> Result: ...
 
     def cancel(self, ticket: str) -> None:
         """End that query soon; nothing if it does not run (yet)."""
@@ -123,15 +126,21 @@ class Server:
             contextlib.suppress(ConnectionError),  # the client is gone: nobody to tell
         ):
             number = 0
+            held: list[Result] = []  # the last one, until its values are asked for
             while line := lines.readline(MAX_LINE_BYTES):
                 number += 1
-                answer = self._answer(connection, line, worker, f"{name}-{number}")
+                answer = self._answer(connection, line, worker, held, f"{name}-{number}")
                 if answer is None:
                     return
                 connection.sendall(answer)
 
     def _answer(
-        self, connection: socket.socket, line: bytes, worker: ThreadPoolExecutor, ticket: str
+        self,
+        connection: socket.socket,
+        line: bytes,
+        worker: ThreadPoolExecutor,
+        held: list[Result],
+        ticket: str,
     ) -> bytes | None:
         """The answer to one request; None if the client hung up before it was there."""
         try:
@@ -140,7 +149,9 @@ class Server:
             if task == "instances":
                 job = worker.submit(self._instances)
             elif task == "execute":
-                job = worker.submit(self._execute, str(request["sql"]), ticket)
+                job = worker.submit(self._execute, str(request["sql"]), ticket, held)
+            elif task == "values":
+                job = worker.submit(self._values, held)
             elif task == "work":
                 job = worker.submit(self._work)
             elif task == "scheduler":
@@ -159,12 +170,19 @@ class Server:
         except Exception as fault:  # whatever the engine throws is the client's to hear
             return encode_error(fault)
 
-    def _execute(self, sql: str, ticket: str) -> bytes:
+    def _execute(self, sql: str, ticket: str, held: list[Result]) -> bytes:
+        held.clear()
         started = time.perf_counter()
         columns, rows = self._backend.run(sql, ticket)
         seconds = time.perf_counter() - started
         self._backend.check()
-        return encode_result(columns, rows, seconds, ticket)
+        held.append((columns, rows))
+        return encode_result(columns, len(rows), seconds, ticket)
+
+    def _values(self, held: list[Result]) -> bytes:
+        if not held:
+            raise EngineFailed("no result is here whose values were not asked for yet")
+        return encode_values(*held.pop())
 
     def _instances(self) -> bytes:
         return encode({"ok": True, "instances": self._backend.instances()})

@@ -1,8 +1,9 @@
 """The line protocol between `sqlclient` and `sqlhost`: one JSON object a line, each way. Pure.
 
     {"do": "execute", "sql": "select 1"}
-    {"ok": true, "columns": [["1", "integer"]], "values": [[1]], "seconds": 0.001,
-     "ticket": "atoll-0-1"}                                  values by column
+    {"ok": true, "columns": [["1", "integer"]], "rows": 1, "seconds": 0.001, "ticket": "atoll-0-1"}
+    {"do": "values"}
+    {"ok": true, "values": [[1]]}                            of the last query, by column; once
     {"do": "instances"}
     {"ok": true, "instances": 2}
     {"do": "work"}
@@ -12,15 +13,14 @@
     {"ok": false, "error": "one line"}
 
 A client sends its next request only after it has the answer to the last. Hanging up while a
-query runs cancels the query.
+query runs cancels the query. Values have a request of their own because to encode, send and decode
+10,000 rows takes longer than many a query: who measures stops the clock before.
 """
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from atoll.engines.base import Column, QueryResult
@@ -32,40 +32,31 @@ from atoll.schema.results import EngineWork, SchedulerState
 MAX_LINE_BYTES = 1 << 28
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Rows hold no cycles, but many of them make the garbage collector look at all that this
-    process has, again and again: at 10,000 rows that takes longer than the decoding."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:  # else another thread's work, which will switch it on again
-            gc.enable()
-
-
 def encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-@_collector_paused()
-def encode_result(
-    columns: Sequence[Column], rows: Sequence[Sequence[Any]], seconds: float, ticket: str
-) -> bytes:
-    kinds = [kind_of(column.type) for column in columns]
+def encode_result(columns: Sequence[Column], rows: int, seconds: float, ticket: str) -> bytes:
     return encode(
         {
             "ok": True,
             "columns": [[column.name, column.type] for column in columns],
-            "values": [
-                column_to_json(values, kind)
-                for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
-            ]
-            if rows
-            else [[] for _ in kinds],
+            "rows": rows,
             "seconds": seconds,
             "ticket": ticket,
+        }
+    )
+
+
+def encode_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> bytes:
+    kinds = [kind_of(column.type) for column in columns]
+    by_column = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return encode(
+        {
+            "ok": True,
+            "values": [
+                column_to_json(values, kind) for values, kind in zip(by_column, kinds, strict=True)
+            ],
         }
     )
 
@@ -86,7 +77,6 @@ def encode_error(fault: BaseException | str) -> bytes:
     return encode({"ok": False, "error": line if len(line) <= 500 else line[:499] + "…"})
 
 
-@_collector_paused()
 def decode(line: bytes) -> dict[str, Any]:
     """A message. Raises EngineFailed if it is none, or if it carries the other side's error."""
     try:
@@ -100,17 +90,18 @@ def decode(line: bytes) -> dict[str, Any]:
     return message
 
 
-@_collector_paused()
-def decode_result(message: dict[str, Any]) -> QueryResult:
-    """The result in a decoded message. Raises EngineFailed if it has none."""
+def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
+    """The result in two decoded messages. Raises EngineFailed if it is not there."""
     try:
         columns = tuple(Column(str(name), str(kind)) for name, kind in message["columns"])
         kinds = [kind_of(column.type) for column in columns]
-        values = [
-            column_from_json(values, kind)
-            for values, kind in zip(message["values"], kinds, strict=True)
+        by_column = [
+            column_from_json(found, kind)
+            for found, kind in zip(values["values"], kinds, strict=True)
         ]
-        rows = list(zip(*values, strict=True))
+        rows = list(zip(*by_column, strict=True))
+        if columns and len(rows) != message["rows"]:
+            raise ValueError(f"{len(rows)} of {message['rows']} rows")
         return QueryResult(columns, rows, float(message["seconds"]), str(message["ticket"]))
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
         raise EngineFailed(f"the SQL host sent a result that cannot be read ({fault})") from None

@@ -49,7 +49,7 @@ def main() -> None:
 def ensure_template(
     template: str, make: Sequence[str], env: Mapping[str, str] | None = None
 ) -> None:
-    """Make it once: in a folder beside it that is renamed when it is whole (and synced).
+    """Make it once: in a folder beside it that is synced and renamed when it is whole.
 
     `env`: None is this process's own. Raises TemplateFault, and OSError."""
     with open(f"{template}.lock", "w") as lock:
@@ -75,7 +75,19 @@ def ensure_template(
             telling = (line for line in said if "error" in line.lower())
             program = os.path.basename(make[0])
             raise TemplateFault(next(telling, f"error: {program}: {said[-1]}"))
+        sync(unfinished)
         os.rename(unfinished, template)
+
+
+def sync(root: str | os.PathLike[str]) -> None:
+    """Bring it all to the disk: after a power cut a folder that has its name is whole."""
+    for folder, _, names in os.walk(root):
+        for path in (folder, *(os.path.join(folder, name) for name in names)):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 if __name__ == "__main__":

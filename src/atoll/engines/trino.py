@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.base import Base, Client, Installation, Layout, Table
+from atoll.engines.clients import require_client
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.trino_layout import check, lay_out, ports
-from atoll.engines.trino_parts import attach, find_home, need_client
+from atoll.engines.trino_parts import attach, find_home
 from atoll.engines.trino_reasons import REASONS
 from atoll.engines.trino_settings import HEADROOM, Family
 from atoll.host.api import Host
@@ -67,6 +68,7 @@ _TRINO = Family(
     coordinator_config={},
     config={},
     answers_one=True,
+    authenticates_http=True,
     per_node_limits=("query.max-memory-per-node",),
 )
 
@@ -76,6 +78,7 @@ class TrinoEngine:
     """See `atoll.engines.base.Engine`."""
 
     base: Base | None = None
+    stands: bool = False  # it outlives Atoll, which brings no suites to it
 
     reasons: ClassVar[Reasons] = REASONS
 
@@ -99,8 +102,8 @@ class TrinoEngine:
         )
 
     def locate(self, host: Host) -> Installation:
-        need_client()
         version, home = find_home(host, "trino", VERSION, jar="io.trino_trino-main")
+        require_client("the package trino", "trino", engine="trino")
         java, java_version = find_java(
             host,
             major=JAVA_MAJOR,
@@ -131,6 +134,7 @@ class TrinoEngine:
             run_dir=run_dir,
             scratch=scratch_dir or run_dir,
             ports=ports,
+            stands=self.stands,
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
@@ -144,6 +148,9 @@ class TrinoEngine:
     def on(self, base: Base) -> TrinoEngine:
         check(base)
         return replace(self, base=base)
+
+    def standing(self) -> TrinoEngine:
+        return replace(self, stands=True)
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
         from atoll.engines.trino_client import reach

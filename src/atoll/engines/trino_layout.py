@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from atoll.engines.base import Base, Installation, Layout
 from atoll.engines.settings import merge_properties, read_flags, read_properties
+from atoll.engines.settings_java import ARGUMENTS, write_arguments
 from atoll.engines.trino_settings import (
     CONFIG,
     JVM,
@@ -73,6 +75,7 @@ def lay_out(
     run_dir: str,
     scratch: str,
     ports: Sequence[int],
+    stands: bool,
 ) -> Layout:
     coordinator = Instance(
         "coordinator",
@@ -96,7 +99,10 @@ def lay_out(
     is_closed = family.answers_one and base is None
     if is_closed:
         texts |= _access(user)
-    texts.setdefault(f"catalog/{CATALOG}.properties", family.suite_catalog.format(scratch=scratch))
+    # It reads all files that the server may read, which is not for a cluster of the user's.
+    if not (base and stands):
+        suites = family.suite_catalog.format(scratch=scratch)
+        texts.setdefault(f"catalog/{CATALOG}.properties", suites)
     config = read_properties(texts[CONFIG], where=f"{base.root}/{CONFIG}" if base else CONFIG)
     shared = shared_settings(family, plan, coordinator.port, installation, run_dir, base)
     processes: list[ProcessSpec] = []
@@ -109,8 +115,14 @@ def lay_out(
         files |= {f"{etc}/{name}": text for name, text in (texts | changed).items()}
         if base:
             copies |= {f"{etc}/{name}": f"{base.root}/{name}" for name in base.others}
+        options = _options(family, changed)
+        if base:
+            # A user's flags may have passwords in them, and everybody can read a command line.
+            arguments = f"{instance.name}/{ARGUMENTS}"
+            files[arguments] = write_arguments(options)
+            options = (f"@{run_dir}/{arguments}",)
         processes.append(
-            _process(family, instance, installation, changed, has_levels="log.properties" in texts)
+            _process(family, instance, installation, options, has_levels="log.properties" in texts)
         )
     return Layout(
         processes=tuple(processes),
@@ -121,7 +133,7 @@ def lay_out(
         else {f"plugin/{name}": f"{installation.home}/plugin/{name}" for name in family.plugins},
         endpoints=(
             f"http://127.0.0.1:{coordinator.port}/{CATALOG}/{SCHEMA}"
-            + (f"?user-file={run_dir}/user" if is_closed else ""),
+            + (f"?user-file={quote(run_dir)}/user" if is_closed else ""),
         ),
     )
 
@@ -151,25 +163,31 @@ def _own_texts(family: Family) -> dict[str, str]:
     }
 
 
+def _options(family: Family, changed: Mapping[str, str]) -> tuple[str, ...]:
+    """The JVM's, as bin/launcher gives them."""
+    node = read_properties(changed[NODE], where=NODE)
+    return (
+        *read_flags(changed[JVM], where=JVM),
+        *family.arguments,
+        *(f"-D{key}={value}" for key, value in node.items()),
+    )
+
+
 def _process(
     family: Family,
     instance: Instance,
     installation: Installation,
-    changed: Mapping[str, str],
+    options: tuple[str, ...],
     *,
     has_levels: bool,
 ) -> ProcessSpec:
-    node = read_properties(changed[NODE], where=NODE)
     return ProcessSpec(
         name=instance.name,
         role=Role.WORKER if instance.slot else Role.COORDINATOR,
         slot=instance.slot.index if instance.slot else None,
         argv=(
             installation.java,
-            *read_flags(changed[JVM], where=JVM),
-            *family.arguments,
-            # As bin/launcher does.
-            *(f"-D{key}={value}" for key, value in node.items()),
+            *options,
             f"-Dconfig=etc/{CONFIG}",
             *(("-Dlog.levels-file=etc/log.properties",) if has_levels else ()),
             *("-cp", f"{installation.home}/lib/*"),

@@ -13,17 +13,6 @@ from atoll.host.api import Host
 from atoll.install import installed
 
 
-def need_client() -> None:
-    """Raises EngineFailed where the client is not installed."""
-    try:
-        import trino  # noqa: F401 - an extra; without it nobody could ask the server
-    except ImportError as fault:
-        raise EngineFailed(
-            f"the package trino cannot be used in this Python ({str(fault).splitlines()[0]}); "
-            "install it with: pip install 'atoll[trino]'"
-        ) from None
-
-
 def find_home(host: Host, engine: str, version: str, *, jar: str) -> tuple[str, str]:
     """(version, folder) of the engine: of that version, or a later one.
 

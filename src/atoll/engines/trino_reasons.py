@@ -54,7 +54,11 @@ REASONS: Reasons = {
         "twice the slot's threads, which is the default's rule, for the slot and not the machine",
         _TASKS,
     ),
-    "plugin.dir": Why("the plugins that are used; loading all of them takes the start longer", ""),
+    "plugin.dir": Why(
+        "the plugins that are used, since a start takes longer with all of them; with a "
+        "configuration of yours all, since its catalogs may want any",
+        "",
+    ),
     "web-ui.enabled": Why("nobody looks at it, and what does not listen cannot be misused", ""),
     # config.properties of Presto
     "discovery-server.enabled": Why("the coordinator is where workers are listed", _PRESTO),
@@ -65,6 +69,11 @@ REASONS: Reasons = {
     "query.max-total-memory-per-node": Why("as query.max-memory-per-node", _PRESTO),
     "hive.allow-drop-table": Why("a table of another scale factor may have the name", _PRESTO),
     "-XX:UseGCOverheadLimit": Why(_FIXED, _PRESTO),
+    "spiller-spill-path": Why(
+        "a folder of its own for each instance: one that starts deletes what others spilled",
+        "Trino 476, FileSingleStreamSpillerFactory",
+    ),
+    "experimental.spiller-spill-path": Why("as Trino's spiller-spill-path", _PRESTO),
     # node.properties
     "node.id": Why("names the instance; unchanged over restarts", _DEPLOY),
     "node.environment": Why("all instances of a cluster have the same", _DEPLOY),
@@ -94,6 +103,7 @@ REASONS: Reasons = {
         "HotSpot, os_linux.cpp",
     ),
     "-Djava.io.tmpdir": Why("temporary files on the disk that was meant for them", ""),
+    "-XX:HeapDumpPath": Why("a heap dump would else lie in the working folder", "HotSpot"),
     "-XX:Use*GC": Why("G1, which Trino is tested with", _DEPLOY),
     "-server": Why(_FIXED, _DEPLOY),
     "-XX:ExplicitGCInvokesConcurrent": Why(_FIXED, _DEPLOY),

@@ -12,13 +12,32 @@ from dataclasses import dataclass
 
 from atoll.engines.base import Base, Installation
 from atoll.engines.settings import Settings, merge_flags, merge_properties, read_properties
+from atoll.engines.settings_java import MACHINE_WIDE
 from atoll.schema.plan import Plan, Slot
 
 CONFIG, NODE, JVM = "config.properties", "node.properties", "jvm.config"
 
 _MIB = 1 << 20
 _HTTPS = "http-server.https.enabled"
-_FOR_CLIENTS = ("http-server.https.", "http-server.authentication.", "web-ui.")
+# How each name begins that a worker takes for an error: nobody there reads it. The first are for
+# clients, who ask the coordinator; the others are the coordinator's work, and clients of HTTP that
+# it alone has (the modules of Trino 476 and Presto 0.287).
+_NOT_FOR_WORKERS = (
+    *("http-server.https.", "http-server.authentication.", "http.authentication.krb5.", "web-ui."),
+    *("password-authenticator.", "header-authenticator.", "jwk.", "oauth2-jwk."),
+    *("catalog.prune.", "catalog.store", "discovery-server.", "event.", "failure-detector."),
+    *("memory-manager.", "memoryManager.", "scheduler.", "transaction."),
+    *("worker-info.", "workerInfo."),
+)
+# Of a machine with one instance: ports and log files that N cannot share, the first of which listen
+# to the network; and how many workers there must be, which is the plan's to say.
+_ONE_INSTANCE_ONLY = (
+    *("jmx.rmiregistry.port", "jmx.rmiserver.port", "http-server.admin.port"),
+    *("log.path", "log.output-file", "log.enable-console"),
+    *("query-manager.required-workers", "cluster.required-workers-active"),
+)
+# An instance that starts deletes what it finds there of others.
+_SPILL = ("spiller-spill-path", "experimental.spiller-spill-path")
 _AUTHENTICATION = "http-server.authentication.type"
 # The most that Trino takes by default for what no query is charged for.
 HEADROOM = 0.3
@@ -40,6 +59,7 @@ class Family:
     config: Mapping[str, str | None]  # placement's, beside what both have
     per_node_limits: tuple[str, ...]  # settings that limit what queries take on a node
     answers_one: bool  # its own tree lets nobody but one secret user ask
+    authenticates_http: bool  # and not HTTPS alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +100,7 @@ def merged(
     return {
         CONFIG: merge_properties(texts[CONFIG], settings, where=root + CONFIG),
         NODE: merge_properties(texts.get(NODE, ""), node, where=root + NODE),
-        JVM: merge_flags(texts.get(JVM, ""), flags, where=root + JVM),
+        JVM: merge_flags(texts.get(JVM, ""), flags, where=root + JVM, without=MACHINE_WIDE),
     }
 
 
@@ -132,6 +152,8 @@ def own_settings(
         "http-server.http.port": str(instance.port),
         **dict.fromkeys(family.per_node_limits, _mib(_query_bytes(heap))),
         "memory.heap-headroom-per-node": _mib(int(heap * HEADROOM)),
+        **dict.fromkeys(_ONE_INSTANCE_ONLY),
+        **{name: f"{scratch}/{instance.name}/spill" for name in _SPILL if name in config},
     }
     if instance.slot is None:
         settings |= {
@@ -141,7 +163,7 @@ def own_settings(
         }
         if has_https(config):
             settings["http-server.https.port"] = str(ports[-1])
-        if _AUTHENTICATION in config:
+        if _AUTHENTICATION in config and family.authenticates_http:
             # Atoll has no password: it asks over HTTP, which is on loopback.
             settings["http-server.authentication.allow-insecure-over-http"] = "true"
         return settings
@@ -150,8 +172,7 @@ def own_settings(
         "node-scheduler.include-coordinator": None,
         **dict.fromkeys(family.coordinator_config),
         "task.max-worker-threads": str(2 * instance.slot.threads),
-        # Who asks, asks the coordinator.
-        **{name: None for name in config if name.startswith(_FOR_CLIENTS)},
+        **{name: None for name in config if name.startswith(_NOT_FOR_WORKERS)},
     }
 
 

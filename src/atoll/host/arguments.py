@@ -8,6 +8,7 @@ until then, so the environment is the better place for it.
 from __future__ import annotations
 
 import ctypes
+import os
 
 _ARG_START, _ARG_END = 47, 48  # of proc(5)'s stat, counted from 0
 
@@ -24,7 +25,7 @@ def hide(secret: str) -> None:
     if not start < end:
         return
     arguments = ctypes.string_at(start, end - start)
-    wanted = secret.encode()
+    wanted = os.fsencode(secret)
     place = arguments.find(wanted)
     while wanted and place >= 0:
         ctypes.memset(start + place, ord("x"), len(wanted))

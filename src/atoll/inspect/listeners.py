@@ -25,14 +25,19 @@ def tcp_listeners(host: Host, port: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def unix_listeners(host: Host, path: str) -> frozenset[str]:
-    """The inodes of listening UNIX sockets at `path`, or directly in it if it is a folder."""
+def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
+    """The inodes of listening UNIX sockets at `path`; if it is a folder, of those in it whose names
+    end in the port, as PostgreSQL's do: servers share a folder."""
+    folder = path.rstrip("/")
     return frozenset(
         fields[6]
-        for fields in _rows(host, "unix")
+        for fields in _rows(host, "unix", columns=8)
         if len(fields) > 7
         and int(fields[3], 16) & _ACCEPTS
-        and path in (fields[7], fields[7].rpartition("/")[0])
+        and (
+            fields[7] == path
+            or (fields[7].rpartition("/")[0] == folder and fields[7].endswith(f".{port}"))
+        )
     )
 
 
@@ -62,9 +67,10 @@ def _holds(host: Host, pid: int, wanted: set[str]) -> bool:
     return False
 
 
-def _rows(host: Host, name: str) -> list[list[str]]:
+def _rows(host: Host, name: str, columns: int = 0) -> list[list[str]]:
+    """`columns`: the last one is a path, which may have blanks."""
     try:
         text = host.read_text(f"/proc/net/{name}")
     except OSError:
         return []  # no IPv6, say
-    return [line.split() for line in text.splitlines()[1:]]
+    return [line.split(maxsplit=columns - 1) for line in text.splitlines()[1:]]

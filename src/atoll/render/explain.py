@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from atoll.engines.base import Base
 from atoll.engines.changes import setting_name, without_secrets
 from atoll.engines.reasons import Reasons, Why
+from atoll.engines.settings_java import ARGUMENTS
 from atoll.schema.deployment import ProcessSpec
 
-# Files whose lines are no settings.
-_OTHER_ENDINGS = (".json", ".md", ".xml", ".sql", "/user", "log.properties", "log4j2.properties")
+# Files whose lines are no settings, or those of another file again.
+_OTHER_ENDINGS = (
+    *(".json", ".md", ".xml", ".sql", "/user", "log.properties", "log4j2.properties"),
+    f"/{ARGUMENTS}",
+)
 UNKNOWN = Why("no reason is on record", "")
 
 

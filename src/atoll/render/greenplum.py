@@ -1,8 +1,9 @@
 """Greenplum: one primary segment per slot, by default a core each. Rendered, not run. Pure.
 
-Sources, the documentation of Greenplum 7: "gpinitsystem" (an entry in DATA_DIRECTORY per primary
-segment), "The Segments" (as many as effective CPUs or cores), "gp_vmem_protect_limit",
-"gp_resqueue_priority_cpucores_per_segment", "shared_buffers", "gpconfig".
+Sources, Greenplum's public documentation, read in parts and of no one version, settings named as in
+Greenplum 7: "gpinitsystem" (an entry in DATA_DIRECTORY per primary segment), "The Segments" (as
+many as effective CPUs or cores), "gp_vmem_protect_limit", "shared_buffers", "gpconfig",
+"gp_resqueue_priority_cpucores_per_segment".
 
 Greenplum starts its segments itself and has no way to place them, so that is done to the running
 servers: processes of later queries inherit the mask. What a segment touched before, its shared
@@ -107,7 +108,7 @@ def _place(plan: Plan, target: Target) -> str:
         '  for pid_file in "$2"/*/postmaster.pid; do',
         '    server=$(head -n 1 "$pid_file")',
         '    for pid in "$server" $(pgrep -P "$server"); do',
-        '      taskset -a -c -p "$1" "$pid" >/dev/null',
+        '      taskset -a -c -p "$1" "$pid" >/dev/null || [ ! -e "/proc/$pid" ]  # it has ended',
         "    done",
         "  done",
         "}",
@@ -139,8 +140,10 @@ def _readme(plan: Plan, target: Target) -> str:
 _README = """\
 # {name}: Greenplum, a segment per slot
 
-**Rendered, not run**: nobody has run these files. They rest on Greenplum's documentation, 7:
-*gpinitsystem*, *The Segments*, *gp_vmem_protect_limit*.
+**Rendered, not run**: nobody has run these files. They rest on Greenplum's public documentation,
+read in parts and of no one version: *gpinitsystem*, *The Segments*, *gp_vmem_protect_limit*.
+Settings are named as in Greenplum 7; in 6 `COORDINATOR_...` is `MASTER_...`. Compare them with the
+documentation of yours.
 
 As the administrator `{user}`, with this folder at `{folder}`:
 

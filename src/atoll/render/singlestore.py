@@ -1,10 +1,10 @@
 """SingleStore: one leaf per slot, each started through numactl. Rendered, not run. Pure.
 
-Sources, the documentation of SingleStore 9.1: "Configuring SingleStore for NUMA" (a leaf per NUMA
-node, each bound with numactl, aggregators unbound), "sdb-admin create-node", "memsqlctl optimize"
-(90 % of the memory divided among the leaves, a partition per core, --bind-to-l3), and the support
-article "Configuring NUMA for SingleStore" (the engine knows nothing of NUMA; binding each memsqld
-from outside is all there is).
+Sources, SingleStore's public documentation, read in parts and of no one version: "Configuring
+SingleStore for NUMA" (a leaf per NUMA node, each bound with numactl, aggregators unbound),
+"sdb-admin create-node", "memsqlctl optimize" (90 % of the memory divided among the leaves, a
+partition per core, --bind-to-l3), and the support article "Configuring NUMA for SingleStore" (the
+engine knows nothing of NUMA; binding each memsqld from outside is all there is).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRAITS = EngineTraits(
     has_coordinator=True,
     jvm=False,
     heap_ratio=0.9,
-    ratio_source="SingleStore 9.1, memsqlctl optimize: maximum_memory is 90 % of the memory",
+    ratio_source="SingleStore, memsqlctl optimize: maximum_memory is 90 % of the memory",
     min_heap_bytes=1024 * _MIB,
     # memsqlctl optimize gives a quarter to aggregators beside leaves; this is enough to start.
     coordinator_bytes=4096 * _MIB,
@@ -116,8 +116,9 @@ def _readme(plan: Plan, target: Target) -> str:
 _README = """\
 # {name}: SingleStore, a leaf per slot
 
-**Rendered, not run**: nobody has run these files. They rest on SingleStore's documentation, 9.1:
-*Configuring SingleStore for NUMA*, *create-node*, *optimize*.
+**Rendered, not run**: nobody has run these files. They rest on SingleStore's public documentation,
+read in parts and of no one version: *Configuring SingleStore for NUMA*, *create-node*, *optimize*.
+Compare them with the documentation of yours.
 
 | leaf | place (numactl) | maximum_memory | cores | port |
 |---|---|---|---|---|

@@ -48,8 +48,9 @@ class Entrant(Record):
     url: str = ""  # where that answers, without password and options
     scheduler: Scheduler | None = None  # None: the engine has none but its own
     # Concurrent query streams, equal for all entrants of an engine: 1 for a distributed engine;
-    # for single-server engines as many as the most servers that one of its entrants has. Stream
-    # i goes to server i modulo the number of servers.
+    # for single-server engines as many as the most servers that one of its entrants has, and for
+    # engines that run a query on one thread as many as there are threads. Stream i goes to server
+    # i modulo the number of servers.
     streams: int = Field(default=1, ge=1)
     # The entrant that its speed-ups are over: under Atoll's scheduler the same plan under the
     # engine's own, where that is measured too; else WIM of the same engine. None for that itself.
@@ -81,8 +82,8 @@ class RunHeader(Record):
     machine: Machine
     machine_id: str
     entrants: tuple[Entrant, ...] = Field(min_length=1)
-    # What is decomposed, per engine: labels from the whole machine to bound instances, each with
-    # one thing changed from the one before.
+    # What is decomposed, per engine: labels from the whole machine to bound instances, each a step
+    # from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint
@@ -110,7 +111,7 @@ class QueryTime(Record):
     phase: Literal["warm-up", "measured"]
     stream: int = 0
     query: str  # 'q1'
-    seconds: Seconds  # at the client, from sending the SQL to holding all rows
+    seconds: Seconds  # at the engine's own client, from sending the SQL to holding all rows
     engine_seconds: float  # inside the SQL host, around execution and fetch
     rows: int
     # 'changed': no right answer is known, and it is another than the query's first in this run.

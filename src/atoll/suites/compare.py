@@ -70,11 +70,13 @@ class _Type:
     def same(self, got: Any, want: Any) -> bool:
         if got is None or want is None:
             return got is want
-        if self.kind is Kind.FLOAT and isinstance(want, float):
+        if self.kind is Kind.FLOAT and isinstance(got, float) and isinstance(want, float):
             return (math.isnan(got) and math.isnan(want)) or math.isclose(
                 got, want, rel_tol=FLOAT_TOLERANCE
             )
-        if self.kind is Kind.DECIMAL and isinstance(want, Decimal):
+        if self.kind is Kind.DECIMAL and isinstance(got, Decimal) and isinstance(want, Decimal):
+            if not (got.is_finite() and want.is_finite()):
+                return str(got) == str(want)  # PostgreSQL's numeric may be NaN or Infinity
             return bool(abs(got - want) <= self._rounding(got, want))
         return bool(got == want)
 
@@ -176,7 +178,11 @@ def _unmatched(
 
 
 def _rank(row: Row, columns: Sequence[int]) -> tuple[tuple[bool, float], ...]:
-    return tuple((row[c] is None, 0.0 if row[c] is None else float(row[c])) for c in columns)
+    values = [row[column] for column in columns]
+    return tuple(
+        (value is None, float(value) if isinstance(value, float | Decimal) else 0.0)
+        for value in values
+    )
 
 
 def _describe(

@@ -17,8 +17,9 @@ from atoll.errors import UsageError
 
 # Comments, or what is quoted: as standard SQL and PostgreSQL write it, and as MySQL does.
 _STANDARD = r"""(?P<comment>--[^\n]*|/\*.*?\*/)
-    |'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<tag>\$\w*\$).*?(?P=tag)"""
-_MYSQL = r"""(?P<comment>--[^\n]*|\#[^\n]*|/\*.*?\*/)
+    |(?<!\w)[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<tag>\$\w*\$).*?(?P=tag)"""
+# There 5--1 is 6: two dashes begin a comment only before a blank.
+_MYSQL = r"""(?P<comment>--(?!\S)[^\n]*|\#[^\n]*|/\*.*?\*/)
     |'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`"""
 _LIKE_MYSQL = ("mariadb",)
 _RESERVED = ("pass", "geomean")  # what the summary calls its own rows
@@ -40,7 +41,7 @@ def read_folder(path: str, engine: str) -> Folder:
     try:
         files = sorted(
             (one for one in root.iterdir() if one.suffix == ".sql" and one.is_file()),
-            key=lambda one: natural(one.stem),
+            key=lambda one: (natural(one.stem), one.stem),  # q1 and q01 are alike to the first
         )
     except OSError as fault:
         raise UsageError(
@@ -89,8 +90,8 @@ def bare(sql: str, engine: str) -> str:
 
 
 def _read(file: Path, engine: str) -> str:
-    if file.stem in _RESERVED:
-        raise UsageError(f"{file}: a query cannot be called {file.stem!r}; rename the file")
+    if file.stem in _RESERVED or not file.stem.isprintable():
+        raise UsageError(f"{file.parent}: a query cannot be called {file.stem!a}; rename its file")
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:

@@ -10,6 +10,9 @@ _TAIL_BYTES = 64 << 10
 _LINE_CHARACTERS = 240
 _TELLING = re.compile(r"error|exception|fatal|fail|cannot|refus|denied|in use|no such", re.I)
 _PORT_TAKEN = re.compile(r"address already in use|BindException|port.{0,20} in use", re.I)
+# Guice numbers what is wrong with a configuration, and ends with their number.
+_COUNT = re.compile(r"\d+ errors?")
+_NUMBERED = re.compile(r"\d+\) ")
 # Frames of a stack trace say where, not what.
 _FRAME = re.compile(r"^\s*(at |\.\.\. \d+ more|File \")")
 
@@ -36,12 +39,18 @@ def tail(log: str | Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The last line that speaks of an error, else the last line."""
+    """The last line that speaks of an error, else the last line; of a numbered list that is only
+    counted there, the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
     if not lines:
         return "it wrote nothing"
     spoken = [line for line in lines if _TELLING.search(line)]
-    return (spoken or lines)[-1][:_LINE_CHARACTERS]
+    words = (spoken or lines)[-1]
+    if _COUNT.fullmatch(words):
+        listed = [line for line in lines if _NUMBERED.match(line)]
+        firsts = [line for line in listed if line.startswith("1) ")]
+        words = (firsts or listed or [words])[-1]
+    return words[:_LINE_CHARACTERS]
 
 
 def last_words(log: str | Path) -> str:

@@ -63,8 +63,11 @@ def read(name: str) -> Deployment | None:
 
 
 def write(deployment: Deployment) -> None:
+    """For its owner alone: the environment of a process may hold what a user keeps secret."""
     write_atomic(
-        folder(deployment.name) / "deployment.json", deployment.model_dump_json(indent=1) + "\n"
+        folder(deployment.name) / "deployment.json",
+        deployment.model_dump_json(indent=1) + "\n",
+        mode=0o600,
     )
 
 
