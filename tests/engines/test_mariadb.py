@@ -22,10 +22,15 @@ from tests.engines.loading_parts import check_answers, check_loading_survives, c
 from tests.engines.postgresql_parts import pids
 from tests.engines.server_parts import atoll, record_of, succeed, traces, up
 
-try:
-    find_mariadb(LocalHost(), unpacked=installed(FETCHED))
-except EngineFailed as fault:
-    pytest.skip(str(fault), allow_module_level=True)
+pytestmark = pytest.mark.installed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _is_there() -> None:
+    try:
+        find_mariadb(LocalHost(), unpacked=installed(FETCHED))
+    except EngineFailed as fault:
+        pytest.skip(str(fault))
 
 
 def test_all_answers_are_right_under_two_policies() -> None:

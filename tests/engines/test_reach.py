@@ -122,7 +122,7 @@ def mariadb(folder: Path) -> Iterator[Cluster]:
         )
 
 
-@pytest.fixture(params=[postgresql, mariadb])
+@pytest.fixture(params=[postgresql, pytest.param(mariadb, marks=pytest.mark.installed)])
 def cluster(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cluster]:
