@@ -14,6 +14,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +146,7 @@ def _load_all(data: Data, server: Server, path: str, progress: Progress) -> None
     began = time.monotonic()
     largest_first = sorted(data.tables, key=lambda table: -rows[table.name])
     run_all(
-        [
-            lambda table=table: _load_table(table, path, rows[table.name], meter)  # type: ignore[misc]
-            for table in largest_first
-        ],
+        [partial(_load_table, table, path, rows[table.name], meter) for table in largest_first],
         at_once=len(os.sched_getaffinity(0)),
         server=server,
         tell=lambda: progress(what, min(meter.part, 0.99)),
