@@ -70,7 +70,7 @@ def serving() -> Iterator[Repository]:
                 return
             self.wfile.write(content[begin:])
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

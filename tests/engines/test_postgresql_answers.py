@@ -30,6 +30,7 @@ def test_the_users_own_configuration_is_taken_and_left_alone(tmp_path: Path) -> 
         "ssl_key_file = '/nix/key'\nexternal_pid_file = '/nix/pid'\nwork_mem = 7MB\n"
         "include_dir = 'conf.d'\n"
     )
+    # A user's file as it may be; Atoll's own takes its place, and nothing listens on an address.
     (base / "pg_hba.conf").write_text("host all all 0.0.0.0/0 scram-sha-256\n")
     (base / "start.conf").write_text("auto\n")
     before = {path: path.stat().st_mtime_ns for path in base.rglob("*")}

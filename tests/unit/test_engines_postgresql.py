@@ -169,6 +169,7 @@ def test_an_unpacked_package_is_given_its_libraries() -> None:
 # ---- a configuration of the user's
 
 
+# Open to everybody, as a user's may be: the tests show that Atoll's own takes its place.
 THEIRS = Base(
     "/etc/pg",
     {
