@@ -82,9 +82,12 @@ demo: setup jdk  ## Set up, then measure this machine: topology, plan, bench, ve
 # Each suite leaves JUnit files in build/test/TARGET; the summary says what ran and what did not,
 # and decides the outcome. So a failing suite (the leading '-') does not hide the ones after it.
 
-# $(call native,PRESET,TARGET): configure, build and run the C++ tests of a CMake preset. One that
-# hangs ends after 5 minutes, if it does not say itself how long it may take.
-native = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) && \
+# $(call built,PRESET): configure and build what a CMake preset has.
+built = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1)
+
+# $(call native,PRESET,TARGET): build and run the C++ tests of a preset. One that hangs ends after
+# 5 minutes, if it does not say itself how long it may take.
+native = $(call built,$(1)) && \
     ctest --preset $(1) -j $(JOBS) --timeout 300 \
     --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
@@ -118,6 +121,12 @@ test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; Du
 	    --junit-xml=$(RESULTS)/test-san/duckdb.xml
 	@$(BIN)/python -m tools.test_summary --want native-asan --want native-tsan --want duckdb \
 	    $(RESULTS)/test-san
+
+# What test-san builds first. CI does it beside tests that mostly wait.
+.PHONY: sanitizers
+sanitizers: setup
+	$(call built,asan)
+	$(call built,tsan)
 
 .PHONY: test-browser
 test-browser: setup  ## Open the report in headless Chromium
@@ -214,7 +223,7 @@ perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for
 
 .PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
-perf-engines: setup  ## The same for what Atoll adds around the installed engines (30 minutes)
+perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning

@@ -24,6 +24,7 @@ from atoll.engines import registry
 from atoll.engines.base import Client, Engine, Installation, Layout
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
+from atoll.host.clean import clean_environment
 from atoll.host.local import LocalHost
 from atoll.host.programs import find_program
 from atoll.host.reaper import become_subreaper, reap
@@ -34,7 +35,6 @@ from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.ending import end_descendants
-from atoll.supervise.launch import clean_environment
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import free_ports
 from atoll.supervise.supervisor import lay_out

@@ -22,6 +22,7 @@ from atoll.install import client, placing
 from atoll.install.client import Run
 from atoll.install.debian import Wish, unpack_packages
 from atoll.install.parts import MANIFEST
+from atoll.store.paths import cache_dir
 
 
 def holds(folder: Path, wish: Wish) -> bool:
@@ -41,28 +42,22 @@ def holds(folder: Path, wish: Wish) -> bool:
 def fetch(wish: Wish, into: Path, *, run: Run) -> None:
     """Put the packages there, in place of what was there. Raises DownloadFailed."""
     try:
+        said = Said()
         into.parent.mkdir(parents=True, exist_ok=True)
-        with placing.staging(into.parent) as made:
+        with (
+            # One at a time: so what a killed one has left beside `into` is nobody's.
+            placing.alone(
+                cache_dir("fetch_deb"), lambda: said("waiting for another"), clearing=into.parent
+            ),
+            placing.staging(into.parent) as made,
+        ):
             tree, debs = made / "tree", made / "debs"
             tree.mkdir()
             debs.mkdir()
-            unpack_packages(wish, tree, debs, tell=Said(), run=run)
-            put_in_place(tree, into, made / "old")
+            unpack_packages(wish, tree, debs, tell=said, run=run)
+            placing.put(tree, into, old=made / "old")
     except OSError as fault:
         raise DownloadFailed(f"{into}: {fault.strerror or fault}; nothing was changed") from None
-
-
-def put_in_place(tree: Path, into: Path, old: Path) -> None:
-    """Rename `tree` to `into`; what was there goes to `old`, and comes back if that fails."""
-    replaced = into.exists()
-    if replaced:
-        into.rename(old)
-    try:
-        placing.put(tree, into)
-    except BaseException:
-        if replaced:
-            old.rename(into)
-        raise
 
 
 class Said:

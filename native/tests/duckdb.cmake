@@ -4,4 +4,4 @@ add_executable(
   duckdb_steering_test.cpp
 )
 target_link_libraries(duckdb-tests PRIVATE atoll-flags atoll-duckdb GTest::gtest_main)
-gtest_discover_tests(duckdb-tests PROPERTIES TIMEOUT 120)
+discover_tests(duckdb-tests)

@@ -12,4 +12,4 @@ add_executable(
 )
 target_compile_definitions(exec-tests PRIVATE "HWLOC_CALC=\"${HWLOC_CALC}\"")
 target_link_libraries(exec-tests PRIVATE atoll-flags atoll-exec-parts atoll-topology GTest::gtest_main)
-gtest_discover_tests(exec-tests)
+discover_tests(exec-tests)

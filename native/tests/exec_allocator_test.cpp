@@ -1,6 +1,7 @@
 // The preload list and the loader's cache.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -28,7 +29,8 @@ TEST(Preload, AllocatorsGoTheRestStays) {
 TEST(Preload, UnknownAllocator) { EXPECT_THROW((void)preload_for("hoard", "", ""), Fault); }
 
 TEST(Preload, APathThatTheLoaderWouldTakeApartIsPassedOver) {
-  const std::string folder = testing::TempDir() + "atoll exec test";
+  // Of this process: other users, and other builds at the same time, have theirs there too.
+  const std::string folder = testing::TempDir() + "atoll exec test " + std::to_string(getpid());
   const std::string library = folder + "/libtbbmalloc_proxy.so.2";
   std::filesystem::create_directories(folder);
   std::filesystem::copy_file("/proc/self/exe", library,

@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "pages.hpp"
@@ -40,6 +44,21 @@ class Memory {
   std::uint64_t aligned_;
 };
 
+// Whether smaps has huge pages in the mapping that begins there. A kernel whose memory lies in
+// pieces may have given none.
+bool kernel_gave_huge(std::uint64_t start) {
+  std::ostringstream heading;
+  heading << std::hex << start << '-';
+  std::ifstream smaps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    here = here || line.starts_with(heading.str());
+    if (here && line.starts_with("AnonHugePages:")) return !line.ends_with(" 0 kB");
+  }
+  ADD_FAILURE() << "no such mapping: " << heading.str();
+  return false;
+}
+
 int error_of(pid_t pid) {
   const std::vector<std::uint64_t> addresses{0};
   std::vector<std::int32_t> nodes(1);
@@ -60,15 +79,24 @@ TEST(PageNodes, TellsTouchedFromUntouchedPages) {
     if (page % 3 == 0) memory.touch(page * kPage);
     addresses.push_back(memory.address(page * kPage + 17));
   }
-  std::vector<std::int32_t> nodes(kPages);
-  atl::inspect::page_nodes(getpid(), addresses, nodes);
-  for (std::uint64_t page = 0; page < kPages; ++page) {
-    if (page % 3 == 0) {
-      ASSERT_GE(nodes[page], 0) << page;
-    } else {
-      ASSERT_EQ(nodes[page], -ENOENT) << page;
+  // A page that the kernel moves at that moment (compaction) reads as untouched until it has moved
+  // it: a touched one has to be seen once, an untouched one never.
+  std::vector<bool> seen(kPages);
+  std::uint64_t touched_seen = 0;
+  for (int looks = 0; looks < 1000 && touched_seen < (kPages + 2) / 3; ++looks) {
+    if (looks > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::vector<std::int32_t> nodes(kPages);
+    atl::inspect::page_nodes(getpid(), addresses, nodes);
+    for (std::uint64_t page = 0; page < kPages; ++page) {
+      if (page % 3 != 0 || nodes[page] < 0) {
+        ASSERT_EQ(nodes[page], -ENOENT) << page;
+      } else if (!seen[page]) {
+        seen[page] = true;
+        ++touched_seen;
+      }
     }
   }
+  EXPECT_EQ(touched_seen, (kPages + 2) / 3);
 }
 
 TEST(PageNodes, AnAddressWithoutMappingIsAFault) {
@@ -121,7 +149,10 @@ TEST(HugePages, TellsHugeFromSmallPages) {
     ASSERT_EQ(fault.code().value(), ENOTTY) << fault.what();
     GTEST_SKIP() << "this kernel has no PAGEMAP_SCAN (Linux 6.7)";
   }
-  EXPECT_EQ(huge, (std::vector<std::uint8_t>{1, 1, 0, 0}));
+  const std::uint8_t given = kernel_gave_huge(large.address(0)) ? 1 : 0;
+  EXPECT_EQ(huge, (std::vector<std::uint8_t>{given, given, 0, 0}));
+  // What small pages look like has held by now; of huge ones nothing was shown, so it is no pass.
+  if (given == 0) GTEST_SKIP() << "the kernel gave no huge page to tell from small ones";
 }
 
 }  // namespace

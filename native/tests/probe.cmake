@@ -7,4 +7,4 @@ add_executable(
   probe_threads_test.cpp
 )
 target_link_libraries(probe-tests PRIVATE atoll-flags atoll-probe-parts GTest::gtest_main)
-gtest_discover_tests(probe-tests)
+discover_tests(probe-tests)

@@ -8,6 +8,7 @@
 
 #include "chase.hpp"
 #include "chase_kernels.hpp"
+#include "probe_parts.hpp"
 
 namespace atl::probe {
 namespace {
@@ -98,8 +99,9 @@ TEST(ChaseVerify, FindsAWalkThatLeftItsLines) {
 }
 
 Json ask(const std::string& fields) {
-  return chase(
-      Request(Json::parse(R"({"cpu": 0, "budget_ns": 1000000, "samples": 3, )" + fields + "}")));
+  const std::string cpu = std::to_string(allowed_cpus().front());
+  return chase(Request(
+      Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpu": )" + cpu + ", " + fields + "}")));
 }
 
 TEST(Chase, AnswersWithSamples) {

@@ -1,7 +1,6 @@
 // churn's items, its account of what lives, and that a wrong byte is found.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -13,6 +12,7 @@
 
 #include "churn.hpp"
 #include "churn_kernels.hpp"
+#include "probe_parts.hpp"
 
 namespace atl::probe {
 namespace {
@@ -125,7 +125,7 @@ TEST(ChurnThread, AnItemThatSomebodyElseWroteIsFound) {
 }
 
 TEST(Churn, AnswersWithTimesAndBytes) {
-  const std::string cpus = sysconf(_SC_NPROCESSORS_ONLN) < 2 ? "[0]" : "[0, 1]";
+  const std::string cpus = first_cpus(2);
   for (const char* null_run : {"false", "true"}) {
     const Json answer = churn(Request(Json::parse(
         R"({"budget_ns": 1000000, "samples": 3, "operations": 3000, "seed": 1, "cpus": )" + cpus +

@@ -8,4 +8,4 @@ add_executable(
   probe_vector_test.cpp
 )
 target_link_libraries(probe-kernel-tests PRIVATE atoll-flags atoll-probe-parts GTest::gtest_main)
-gtest_discover_tests(probe-kernel-tests PROPERTIES LABELS probe)
+discover_tests(probe-kernel-tests PROPERTIES LABELS probe)

@@ -1,12 +1,12 @@
 // The loaders beside a chase.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
 
 #include "load.hpp"
+#include "probe_parts.hpp"
 
 namespace atl::probe {
 namespace {
@@ -22,13 +22,15 @@ TEST(LoadLines, ReadsOneWordOfEachLine) {
 }
 
 Json ask(const std::string& fields) {
-  return load(
-      Request(Json::parse(R"({"cpu": 0, "budget_ns": 1000000, "samples": 3, )" + fields + "}")));
+  const std::string cpu = std::to_string(allowed_cpus().front());
+  return load(Request(
+      Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpu": )" + cpu + ", " + fields + "}")));
 }
 
 TEST(Load, IdleHasNoLoaders) {
-  for (const char* fields : {R"("bytes": 100000, "loaders": [1], "gap": null)",
-                             R"("bytes": 100000, "loaders": [], "gap": 0)"}) {
+  const std::string another = std::to_string(allowed_cpus().front() + 1);
+  for (const std::string& fields : {R"("bytes": 100000, "gap": null, "loaders": [)" + another + "]",
+                                    std::string(R"("bytes": 100000, "loaders": [], "gap": 0)")}) {
     const Json answer = ask(fields);
     EXPECT_EQ(answer["gbs"], 0.0);
     EXPECT_EQ(answer["threads"].size(), 1U);
@@ -37,8 +39,11 @@ TEST(Load, IdleHasNoLoaders) {
 }
 
 TEST(Load, LoadersRead) {
-  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two CPUs";
-  const Json answer = ask(R"("bytes": 1000000, "loaders": [1], "gap": 5)");
+  const std::vector<int> cpus = allowed_cpus();
+  // A loader on the chaser's own CPU is refused (below), so there is nobody to read beside it.
+  if (cpus.size() < 2) GTEST_SKIP() << "needs two CPUs";
+  const std::string another = std::to_string(cpus[1]);
+  const Json answer = ask(R"("bytes": 1000000, "gap": 5, "loaders": [)" + another + "]");
   EXPECT_GE(answer["gbs"].get<double>(), 0.0);
   EXPECT_EQ(answer["threads"].size(), 2U);
   EXPECT_GE(answer["load_ns"].size(), 3U);
@@ -46,7 +51,7 @@ TEST(Load, LoadersRead) {
 
 TEST(Load, RefusesAChaserThatLoads) {
   try {
-    ask(R"("bytes": 100000, "loaders": [0], "gap": 0)");
+    ask(R"("bytes": 100000, "gap": 0, "loaders": )" + first_cpus(1));
     FAIL();
   } catch (const Fault& fault) {
     EXPECT_EQ(fault.code(), Code::kArgument);

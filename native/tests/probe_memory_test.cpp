@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "available.hpp"
 #include "fault.hpp"
@@ -47,7 +49,13 @@ TEST(Memory, IsNowhereUntilItIsTouched) {
 
 TEST(Memory, ReportsASampleOfALargePart) {
   const Memory memory(5000 * page_bytes(), a_node(), false);
-  EXPECT_EQ(memory.report().nodes.begin()->second, 1024U);
+  // A page that the kernel moves at that moment (compaction) is not seen until it has moved it.
+  std::size_t pages = 0;
+  for (int looks = 0; looks < 1000 && pages < 1024; ++looks) {
+    if (looks > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    pages = memory.report().nodes.begin()->second;
+  }
+  EXPECT_EQ(pages, 1024U);
 }
 
 TEST(Memory, HugePagesAreAlignedAndTold) {
@@ -106,7 +114,12 @@ Code code_of(std::size_t bytes, std::optional<int> node) {
 
 TEST(Memory, MoreThanThereIsIsRefused) {
   EXPECT_EQ(code_of(std::size_t{1} << 46, std::nullopt), Code::kMemory);
-  EXPECT_EQ(code_of(available_bytes(std::nullopt) + (1 << 20), std::nullopt), Code::kMemory);
+  // Others on the machine may give memory back between our look and the constructor's.
+  Code more_than_available = Code::kKernel;
+  for (int times = 0; times < 20 && more_than_available != Code::kMemory; ++times) {
+    more_than_available = code_of(available_bytes(std::nullopt) + (1 << 20), std::nullopt);
+  }
+  EXPECT_EQ(more_than_available, Code::kMemory);
   EXPECT_EQ(code_of(std::size_t{1} << 46, a_node()), Code::kMemory);
 }
 

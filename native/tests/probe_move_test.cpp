@@ -12,6 +12,7 @@
 #include "move.hpp"
 #include "move_kernels.hpp"
 #include "parts.hpp"
+#include "probe_parts.hpp"
 
 namespace atl::probe {
 namespace {
@@ -154,8 +155,8 @@ TEST(PartOf, CoversEverythingOnceAndEvenly) {
 }
 
 Json ask(const std::string& fields) {
-  return move(
-      Request(Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpus": [0], )" + fields + "}")));
+  return move(Request(Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpus": )" +
+                                  first_cpus(1) + ", " + fields + "}")));
 }
 
 TEST(Move, EveryOperationIsVerifiedAndCounted) {

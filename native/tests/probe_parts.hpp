@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ inline std::vector<int> allowed_cpus() {
     if (CPU_ISSET(cpu, &mask)) cpus.push_back(static_cast<int>(cpu));
   }
   return cpus;
+}
+
+// The first of them, `most` at most, as a request has them: "[2,3]".
+inline std::string first_cpus(std::size_t most) {
+  std::vector<int> cpus = allowed_cpus();
+  cpus.resize(std::min(cpus.size(), most));
+  return Json(cpus).dump();
 }
 
 // A CPU number that no machine of the tests has.

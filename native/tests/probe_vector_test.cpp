@@ -1,11 +1,11 @@
 // One vector in a chunk for each thread, down to chunks of no byte.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "probe_parts.hpp"
 #include "vector.hpp"
 #include "vector_kernels.hpp"
 
@@ -60,7 +60,7 @@ TEST(VectorValue, IsNeverZeroNorTheOneBefore) {
 }
 
 TEST(Vector, WritesAndReadsFromOneByteUp) {
-  const std::string cpus = sysconf(_SC_NPROCESSORS_ONLN) < 2 ? "[0]" : "[0, 1]";
+  const std::string cpus = first_cpus(2);
   for (const char* op : {"write", "read"}) {
     for (const int bytes : {1, 38, 380, 100'000}) {
       for (const char* null_run : {"false", "true"}) {

@@ -13,7 +13,7 @@ add_executable(
 )
 target_link_libraries(runtime-controller-tests PRIVATE atoll-flags runtime-simulation
                                                        GTest::gtest_main)
-gtest_discover_tests(runtime-controller-tests)
+discover_tests(runtime-controller-tests)
 
 add_executable(runtime_simulation runtime_simulation_main.cpp)
 target_link_libraries(runtime_simulation PRIVATE atoll-flags runtime-simulation)

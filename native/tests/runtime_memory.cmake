@@ -9,4 +9,4 @@ target_include_directories(runtime-memory-tests PRIVATE ${PROJECT_SOURCE_DIR}/na
 target_link_libraries(
   runtime-memory-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main
 )
-gtest_discover_tests(runtime-memory-tests)
+discover_tests(runtime-memory-tests)

@@ -25,7 +25,7 @@ std::vector<int> chiplets_of_workers(const atl::Runtime& runtime) {
 }
 
 bool soon(auto&& condition) {
-  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  const auto end = steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
     if (steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

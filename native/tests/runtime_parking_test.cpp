@@ -198,7 +198,7 @@ class PingPong {
       while (!take_one() && !over()) {
         parking_.prepare(worker);
         const int before = taken_.load();
-        const auto patience = steady_clock::now() + std::chrono::seconds(20);
+        const auto patience = steady_clock::now() + std::chrono::seconds(60);
         if (anything()) {
           parking_.cancel(worker);
         } else if (parking_.commit(worker, patience) == Wake::deadline) {

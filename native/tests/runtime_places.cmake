@@ -15,7 +15,7 @@ target_link_libraries(
   runtime-places-tests
   PRIVATE atoll-flags atoll-runtime atoll-topology nlohmann_json::nlohmann_json GTest::gtest_main
 )
-gtest_discover_tests(runtime-places-tests)
+discover_tests(runtime-places-tests)
 
 # The topology's bounded driver with a target of its own; what its header says of libFuzzer holds.
 add_executable(runtime_places_fuzz runtime_places_fuzz.cpp topology_fuzz_driver.cpp)

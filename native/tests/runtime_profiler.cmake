@@ -16,4 +16,4 @@ target_link_libraries(
   runtime_profiler_test PRIVATE atoll-flags atoll-runtime nlohmann_json::nlohmann_json
                                 GTest::gtest_main
 )
-gtest_discover_tests(runtime_profiler_test PROPERTIES LABELS runtime)
+discover_tests(runtime_profiler_test PROPERTIES LABELS runtime)

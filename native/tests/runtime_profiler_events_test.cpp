@@ -2,6 +2,7 @@
 // made by hand after perf_event_open(2): no machine of ours has the counters. One is recorded.
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <fstream>
@@ -183,14 +184,18 @@ TEST(PerfGroup, CountsItsOwnThread) {
   const auto before = group.read();
   ASSERT_TRUE(before);
   constexpr std::size_t kBytes = 1 << 20;
-  const std::unique_ptr<volatile char[]> fresh(new volatile char[kBytes]);
-  for (std::size_t i = 0; i < kBytes; i += 4096) fresh[i] = 1;
+  // From the kernel: what new[] gives may have been touched before.
+  void* const fresh =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(fresh, MAP_FAILED);
+  for (std::size_t i = 0; i < kBytes; i += 4096) static_cast<volatile char*>(fresh)[i] = 1;
   std::optional<GroupReading> after;
   std::thread([&] { after = group.read(); }).join();  // any thread may read
   ASSERT_TRUE(after);
   EXPECT_GT(after->values[0], before->values[0]);
   EXPECT_GT(after->values[1], before->values[1]);
   EXPECT_GE(after->enabled_ns, after->running_ns);
+  munmap(fresh, kBytes);
 }
 
 TEST(PerfGroup, AnUnknownEventIsAnErrno) {

@@ -1,7 +1,7 @@
 # fork(), masks, static lifetime, everything at once, link-time optimisation.
 add_executable(runtime-reliability-tests runtime_reliability_test.cpp)
 target_link_libraries(runtime-reliability-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
-gtest_discover_tests(runtime-reliability-tests PROPERTIES TIMEOUT 120)
+discover_tests(runtime-reliability-tests)
 
 add_executable(runtime-static runtime_static.cpp)
 target_link_libraries(runtime-static PRIVATE atoll-flags atoll-runtime)
@@ -32,5 +32,5 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     runtime-lto-tests PRIVATE atoll-flags atoll-topology nlohmann_json::nlohmann_json
                               Threads::Threads GTest::gtest_main
   )
-  gtest_discover_tests(runtime-lto-tests TEST_PREFIX lto. PROPERTIES TIMEOUT 120)
+  discover_tests(runtime-lto-tests TEST_PREFIX lto.)
 endif()

@@ -5,4 +5,4 @@ add_executable(
   runtime_yield_test.cpp
 )
 target_link_libraries(runtime-scheduler-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
-gtest_discover_tests(runtime-scheduler-tests)
+discover_tests(runtime-scheduler-tests)

@@ -252,7 +252,7 @@ TEST(SchedulerPlaces, WhatABoundTaskSpawnsForElsewhereWakesASleeper) {
                      std::this_thread::sleep_for(std::chrono::milliseconds(50));
                      auto child = atl::spawn(place, [] {});
                      const auto deadline =
-                         std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                         std::chrono::steady_clock::now() + std::chrono::seconds(60);
                      while (!child.done() && std::chrono::steady_clock::now() < deadline) {
                        std::this_thread::yield();
                      }

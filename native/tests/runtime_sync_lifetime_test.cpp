@@ -1,6 +1,6 @@
-// What waits may go as soon as the wait is over, also while the call that ended it has not returned
-// (AddressSanitizer sees a use of what is gone); and that an exception of a barrier's completion
-// ends the program.
+// What waits may go as soon as the wait is over, also while the call that ended it has not
+// returned, or that which began it (AddressSanitizer sees a use of what is gone, ThreadSanitizer
+// one of a stack that goes on); and that an exception of a barrier's completion ends the program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,6 +18,8 @@
 #include "atoll/runtime/latch.hpp"
 #include "atoll/runtime/mutex.hpp"
 #include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/this_task.hpp"
 #include "runtime_parts.hpp"
 
 namespace {
@@ -27,6 +29,12 @@ using atl::test::with_workers;
 static_assert(sizeof(atl::Event) == 4);
 static_assert(sizeof(atl::Mutex) == 4);
 static_assert(sizeof(atl::ConditionVariable) == 4);
+
+// Writes where the frames of the calls before it lay.
+[[gnu::noinline]] void overwrite_the_stack_below() {
+  volatile char below[1024];
+  for (volatile char& byte : below) byte = 1;
+}
 
 class SyncLifetime : public testing::TestWithParam<int> {
  protected:
@@ -101,7 +109,7 @@ TEST_P(SyncLifetime, WhoLockedAMutexLastMayDestroyIt) {
   }
 }
 
-TEST_P(SyncLifetime, AConditionVariableMayGoOnceAllHaveBeenNotified) {
+TEST_P(SyncLifetime, AConditionVariableMayGoOnceEveryWaitHasReturned) {
   for (int round = 0; round < 500; ++round) {
     auto changed = std::make_unique<atl::ConditionVariable>();
     atl::ConditionVariable* const shared = changed.get();
@@ -122,6 +130,25 @@ TEST_P(SyncLifetime, AConditionVariableMayGoOnceAllHaveBeenNotified) {
     here_or_in_a_task(round, [&] { shared->notify_all(); });
     waiter.join();
   }
+}
+
+TEST_P(SyncLifetime, WhoJoinsAScopeMayGoOnAsSoonAsItsLastChildIsDone) {
+  runtime.run([] {
+    for (int round = 0; round < 2000; ++round) {
+      std::atomic<int> begun{0};
+      atl::Scope scope;
+      for (int child = 0; child < 2; ++child) {
+        scope.fork([&begun, round] {
+          ++begun;
+          for (int turn = 0; turn < round % 4; ++turn) atl::yield();
+        });
+      }
+      if (round % 2 == 0) atl::yield();  // another worker may take them
+      scope.join();
+      overwrite_the_stack_below();
+      ASSERT_EQ(begun, 2);
+    }
+  });
 }
 
 TEST_P(SyncLifetime, PartiesOfABarrierNeedNotBeTheSameEachTime) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime_parts.hpp"
 
@@ -80,6 +82,23 @@ TEST_P(TaskEnds, TheExceptionOfADetachedTaskIsLost) {
         .detach();
   }
   EXPECT_TRUE(ran);
+}
+
+TEST_P(TaskEnds, TheDestructorWaitsForWhatADetachedTaskTakesWithIt) {
+  struct Wait {
+    void operator()(std::atomic<int>* gone) const {
+      atl::sleep_for(std::chrono::milliseconds(2));
+      ++*gone;
+    }
+  };
+  std::atomic<int> gone{0};
+  {
+    atl::Runtime own(with_workers(GetParam()));
+    for (int i = 0; i < 20; ++i) {
+      own.spawn([kept = std::unique_ptr<std::atomic<int>, Wait>(&gone)] { atl::yield(); }).detach();
+    }
+  }
+  EXPECT_EQ(gone, 20);
 }
 
 TEST_P(TaskEnds, AGroupWaitsForItsTasks) {

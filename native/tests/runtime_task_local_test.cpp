@@ -108,6 +108,24 @@ TEST_P(TaskLocals, TheLastMadeGoesFirst) {
   EXPECT_EQ(gone, (std::vector{1, 3, 2}));
 }
 
+TEST_P(TaskLocals, WhatGoesMayAskForWhatHasGone) {
+  struct Asks {
+    atl::TaskLocal<int>* other;
+    int* found;
+    Asks(atl::TaskLocal<int>& the_other, int& to) : other(&the_other), found(&to) {}
+    Asks(const Asks&) = delete;
+    ~Asks() { *found = other->get(); }
+  };
+  int found = 0;
+  atl::TaskLocal<int> newer([] { return 7; });
+  atl::TaskLocal<Asks> older([&] { return Asks(newer, found); });
+  std::thread([&] {
+    older.get();
+    newer.get() = 1;
+  }).join();
+  EXPECT_EQ(found, 7);  // one of its own, made anew
+}
+
 TEST_P(TaskLocals, AnInitialFunctionThatThrowsIsAskedAgain) {
   int calls = 0;
   atl::TaskLocal<int> local([&] {

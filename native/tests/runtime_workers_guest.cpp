@@ -6,11 +6,13 @@
 // Prints looks (guest/look.hpp) and, as `said ...`, what the runtime says of itself.
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -193,11 +195,32 @@ class CpusSeen {
   std::array<std::atomic<bool>, CPU_SETSIZE> seen_{};
 };
 
+// Of this process's threads, besides the one that asks.
+int runnable_threads() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(gettid())) continue;
+    count += guest::value_in(task.path() / "status", "State:") == "R" ? 1 : 0;
+  }
+  return count;
+}
+
+// Until only so many are awake, for some looks in a row. On a busy host that takes its time: who
+// waits for a CPU is still awake.
+void await_sleep(int awake) {
+  constexpr int kLooks = 10;
+  const auto deadline = Clock::now() + kPatience;
+  for (int quiet = 0; quiet < kLooks && Clock::now() < deadline;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    quiet = runnable_threads() <= awake ? quiet + 1 : 0;
+  }
+}
+
 // What the threads' times grow by while each member is in a task of its own. Nobody steals then, so
 // nobody is woken to look for work either.
 void busy_members(atl::Group& group, int threads, CpusSeen& seen) {
   // The new spread has woken all; they shall sleep again first.
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  await_sleep(0);
   std::atomic<int> inside{0};
   std::atomic<bool> over{false};
   std::vector<atl::Task<>> tasks;
@@ -209,7 +232,7 @@ void busy_members(atl::Group& group, int threads, CpusSeen& seen) {
   }
   const auto deadline = Clock::now() + kPatience;
   while (inside < threads && Clock::now() < deadline) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  await_sleep(threads);
   guest::look("begin");
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   guest::look("end");

@@ -48,6 +48,10 @@ class EngineFailed(AtollError):
     exit_code = 5
 
 
+class EngineGone(EngineFailed):
+    """A client lost its server. Of a deployment a process has died then, or will within seconds."""
+
+
 class DownloadFailed(AtollError):
     """Data could not be fetched, generated or stored (checksum, full disk, no network)."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from atoll.engines.postgresql import FETCHED, find_postgresql
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.install import installed
+from atoll.supervise.ports import free_ports
 from tests.engines.postgresql_parts import ORDINARY_USER
 
 PASSWORD = "s3cret/of+mine"
@@ -30,26 +30,27 @@ class Cluster:
     home: str
     folder: Path
     port: int
+    address: str
     process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"postgresql://tester:{_QUOTED}@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://tester:{_QUOTED}@{self.address}:{self.port}/postgres"
 
     @property
     def told(self) -> str:
-        return f"postgresql://tester@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://tester@{self.address}:{self.port}/postgres"
 
     @property
     def label(self) -> str:
-        return f"postgresql/127.0.0.1:{self.port}"
+        return f"postgresql/{self.address}:{self.port}"
 
     def start(self, *prefix: str) -> None:
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(*prefix, *ORDINARY_USER, f"{self.home}/postgres", "-D", self._data),
-                    *("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder)),
+                    *("-p", str(self.port), "-h", self.address, "-k", str(self.folder)),
                     *("-c", "fsync=off", "-c", "shared_buffers=16MB"),
                 ],
                 stdout=log,
@@ -63,7 +64,7 @@ class Cluster:
 
     def sql(self, text: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [f"{self.home}/psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(self.port),
+            [f"{self.home}/psql", "-X", "-q", "-h", self.address, "-p", str(self.port),
              "-U", "tester", "-d", "postgres", "-c", text],
             env={**os.environ, "PGPASSWORD": PASSWORD},
             capture_output=True,
@@ -88,12 +89,15 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *prefix: str) -> Iterator[Cluster]:
-    """Up with a table of 1,000 rows; the test is skipped where there is no PostgreSQL."""
+def cluster(
+    folder: Path, *prefix: str, address: str = "127.0.0.1", port: int | None = None
+) -> Iterator[Cluster]:
+    """Up with a table of 1,000 rows, at a free port unless one is given; the test is skipped where
+    there is no PostgreSQL."""
     try:
         _, home = find_postgresql(LocalHost(), cache=installed(FETCHED))
     except EngineFailed as fault:
-        pytest.skip(str(fault))
+        pytest.skip(str(fault))  # it is not installed, or refuses this account
     folder.mkdir(parents=True)
     secret = folder / "secret"
     secret.write_text(PASSWORD)
@@ -104,9 +108,9 @@ def cluster(folder: Path, *prefix: str) -> Iterator[Cluster]:
         capture_output=True,
         timeout=120,
     )  # fmt: skip
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = Cluster(home, folder, port)
+    if port is None:
+        (port,) = free_ports(1)  # which no client is given, also while the server is away
+    found = Cluster(home, folder, port, address)
     try:
         found.start(*prefix)
         made = found.sql(

@@ -7,16 +7,18 @@ carries in its environment.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from atoll.host.local import LocalHost
 from atoll.host.procfs import parse_stat
-from atoll.schema.deployment import Deployment
+from atoll.inspect.processes import descendants, process_table
+from atoll.schema.deployment import Deployment, ProcessId
 from atoll.supervise import records
 from atoll.supervise.launch import Running, launch
 from atoll.supervise.stop import down
@@ -39,7 +41,8 @@ def start(name: str, engine: ToyEngine | None = None, workers: int = 2) -> Runni
 
 
 def left_over(name: str) -> list[str]:
-    """Living processes of a deployment of that name, its keeper and supervisor too."""
+    """Living processes of a deployment of that name, its keeper and supervisor too. Not those of
+    another run of the tests, which has a state folder of its own (tests/conftest.py)."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -50,10 +53,18 @@ def left_over(name: str) -> list[str]:
             stat = parse_stat(Path(f"/proc/{entry}/stat").read_text())
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        of_it = f"ATOLL_DEPLOYMENT={name}:".encode() in environ
+        variables = environ.split(b"\0")
+        if is_of_another_run(variables):
+            continue
+        of_it = any(line.startswith(f"ATOLL_DEPLOYMENT={name}:".encode()) for line in variables)
         if stat.lives and (of_it or request_of(name, command)):
             found.append(f"{entry} {stat.comm} {command.replace(bytes(1), b' ')!r}")
     return found
+
+
+def is_of_another_run(variables: Collection[bytes]) -> bool:
+    own = f"XDG_STATE_HOME={os.environ['XDG_STATE_HOME']}".encode()
+    return own not in variables and any(line.startswith(b"XDG_STATE_HOME=") for line in variables)
 
 
 def request_of(name: str, command: bytes) -> bool:
@@ -68,8 +79,10 @@ def request_of(name: str, command: bytes) -> bool:
     return f'"name":"{name}"' in text
 
 
-def until(what: Callable[[], bool], saying: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+def until(
+    what: Callable[[], bool], saying: Callable[[], object], *, patience_s: float = PATIENCE_S
+) -> None:
+    deadline = time.monotonic() + patience_s
     while not what():
         assert time.monotonic() < deadline, saying()
         time.sleep(0.05)
@@ -128,3 +141,75 @@ def owner(name: str, *flags: str) -> Iterator[Owner]:
         if name in records.names():
             down(name, HOST)
         assert not left_over(name)
+
+
+def bench_command(engine: str, path: Path) -> list[str]:
+    return [
+        *(sys.executable, "-m", "atoll", "bench", engine, "--policies", "wim", "--sf", "0.01"),
+        *("--queries", "1,6", "--blocks", "2", "-o", str(path)),
+    ]
+
+
+@contextmanager
+def bench_up_to(point: bytes, command: list[str], path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A bench that has written these words into its results. It is killed at the end."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (path.exists() and point in path.read_bytes()):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+# ---- kill -9 of several
+
+
+def kill_at_once(pids: Collection[int]) -> None:
+    """None of them acts on the death of another; returns when all have gone."""
+    stop_all(pids)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(HOST.identify, pids)), lambda: pids)
+
+
+def stop_all(pids: Collection[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: all(map(stands_still, pids)), lambda: pids)
+
+
+def stands_still(pid: int) -> bool:
+    """Whether every thread is stopped. A process that starts another is not, until that one has
+    begun."""
+    try:
+        found = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # a thread has ended meanwhile
+    return all(parse_stat(text).state in "TtZX" for text in found)
+
+
+def end_whoever_watches(tool: int) -> list[ProcessId]:
+    """kill -9 of a bench, its keeper and its supervisor at once. The engines are left."""
+    watching: set[int] = set()
+    found = {tool}
+    while found - watching:  # who is stopped starts no other
+        stop_all(found - watching)
+        watching |= found
+        below = descendants(process_table(HOST), tool)
+        found = {tool, *(one.pid for one in below if is_keeper(one.pid))}
+    kill_at_once(watching)
+    return [one for one in below if one.pid not in watching]
+
+
+def is_keeper(pid: int) -> bool:
+    """Or the supervisor, which is its fork."""
+    try:
+        return b"atoll.supervise.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

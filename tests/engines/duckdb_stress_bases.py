@@ -79,11 +79,19 @@ class Base:
                 connection = self._open()
             else:
                 if self.root is None:
-                    self.policy = rng.choice(POLICIES)
-                    self.root = self._open()
+                    self._open_root(rng)
                 connection = self.root.cursor()
         self.tally.add("cursors" if not own else "connections")
         return Session(connection, rng, self.tally, self.tpch), not own
+
+    def open_root(self, rng: random.Random) -> None:
+        """Else the first session that wants a cursor of it does."""
+        with self.opening:
+            self._open_root(rng)
+
+    def _open_root(self, rng: random.Random) -> None:
+        self.policy = rng.choice(POLICIES)
+        self.root = self._open()
 
     def _open(self) -> Any:
         while True:

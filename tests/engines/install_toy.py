@@ -1,6 +1,6 @@
 """A toy part by each client, installed by a process that tests can kill.
 
-python -m tests.engines.install_toy maven SHA256 SIZE | pip | apt
+python -m tests.engines.install_toy maven SHA256 SIZE | pip [SHA256] | apt
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def toy(kind: str, *words: str) -> Part:
         artifact = Artifact("org.atoll.toys", "toy", "1", sha256, "toy-1")
         return Part("toy-1", "1", artifact, int(size), 10 * int(size), "MIT")
     if kind == "pip":
-        hashes = dict.fromkeys(("x86_64", "aarch64"), WHEEL_SHA256)
+        hashes = dict.fromkeys(("x86_64", "aarch64"), words[0] if words else WHEEL_SHA256)
         wheel = Wheel("iniconfig", "2.0.0", hashes, "iniconfig")
         return Part("iniconfig-2", "2.0.0", wheel, 5892, 100_000, "MIT")
     return Part("numactl-2", "2", Packages(("numactl",), True), 40_000, 200_000, "GPL-2.0")

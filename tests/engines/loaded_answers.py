@@ -2,21 +2,24 @@
 
     python -m tests.engines.loaded_answers ENGINE SCALE_FACTOR [POLICY=QUERIES...]
 
-Loads, and answers under each policy. A process of its own, because such servers refuse root
-(`ORDINARY_USER`). Says as JSON, by policy, how many instances there were, which answers of any of
-them were wrong, what verify found and what was left behind.
+Loads, and answers under each policy; with 'hold' in their place it stops in the middle of loading.
+A process of its own, because such servers refuse root (`ORDINARY_USER`). Says as JSON, by policy,
+how many instances there were, which answers of any of them were wrong, what verify found and what
+was left behind.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from atoll.engines import registry
-from atoll.engines.base import Engine, LoadingEngine, holding
+from atoll.engines.base import Engine, LoadingEngine
+from atoll.engines.use import holding
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
@@ -56,12 +59,20 @@ def tell(what: str, part: float | None) -> None:
     print(what, file=sys.stderr, flush=True)
 
 
+def hold(what: str, part: float | None) -> None:
+    """In the middle of loading, until it is killed."""
+    tell(what, part)
+    if "loading" in what:
+        signal.pause()
+
+
 def main() -> None:
     name, scale_factor, *wishes = sys.argv[1:]
+    progress = hold if wishes == ["hold"] else tell
     engine, data = registry.get(name), data_at(float(scale_factor))
     assert isinstance(engine, LoadingEngine)
     host = LocalHost()
-    engine.load(data.data, engine.locate(host), host=host, progress=tell)
+    engine.load(data.data, engine.locate(host), host=host, progress=progress)
     found = {}
     for policy, _, asked in (wish.partition("=") for wish in wishes):
         queries = select_queries(asked, TPCH.query_names)

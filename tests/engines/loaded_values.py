@@ -15,7 +15,8 @@ from pathlib import Path
 import duckdb
 
 from atoll.engines import registry
-from atoll.engines.base import Column, Data, LoadingEngine, Table, holding
+from atoll.engines.base import Column, Data, LoadingEngine, Table
+from atoll.engines.use import holding
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan

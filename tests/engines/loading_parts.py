@@ -14,7 +14,7 @@ from tests.engines import loaded_values
 from tests.engines.deployment_parts import until
 from tests.engines.postgresql_parts import ORDINARY_USER
 
-LIMIT_S = 300
+LIMIT_S = 540
 
 
 def command(engine: str, *wishes: str) -> list[str]:
@@ -57,8 +57,9 @@ def check_loading_survives(engine: str, cache: Path) -> None:
     """Killed in the middle nothing stays that is taken for whole. Of two at once one loads."""
     environment = with_cache(cache)
 
-    def load() -> subprocess.Popen[str]:
-        return subprocess.Popen(command(engine), env=environment, stderr=subprocess.PIPE, text=True)
+    def load(*wishes: str) -> subprocess.Popen[str]:
+        argv = command(engine, *wishes)
+        return subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
 
     def unfinished() -> list[Path]:
         return list((cache / "atoll" / engine).glob("*-tpch-*.unfinished"))
@@ -71,7 +72,7 @@ def check_loading_survives(engine: str, cache: Path) -> None:
         """Those work in their data directory."""
         return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if works_in(pid, cache)]
 
-    killed = load()
+    killed = load("hold")
     assert killed.stderr is not None
     for line in killed.stderr:
         if "loading" in line:

@@ -23,7 +23,7 @@ def atoll(
         [*run_as, sys.executable, "-m", "atoll", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -16,7 +16,7 @@ def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Pa
         "# ours since 2019\nshared_buffers = 900GB  # the big machine\nwork_mem = 7MB\n"
         "include_dir 'conf.d'\n"
     )
-    (base / "conf.d" / "more.conf").write_text("cluster_name = 'prod'\n")
+    (base / "conf.d" / "more.conf").write_text("cluster_name = 'prod'\nidle_session_timeout = 5s\n")
     for path in (*base.rglob("*"), base):
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = state_of(base)
@@ -29,6 +29,10 @@ def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Pa
         assert ask(record, "select current_setting('work_mem')") == [[("7MB",)]]
         assert ask(record, "select current_setting('cluster_name')") == [[("prod",)]]
         assert ask(record, "select current_setting('shared_buffers')") != [[("900GB",)]]
+        # A bench's session has to be there after a long pass of others; users' have their limit.
+        assert ask(record, "select current_setting('idle_session_timeout')") == [[("0",)]]
+        sql = "select setting from pg_file_settings where name = 'idle_session_timeout'"
+        assert ask(record, sql) == [[("5s",)]]
     finally:
         succeed("down", name)
     assert state_of(base) == before

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,18 +24,36 @@ from atoll.bench.job import NAME
 from atoll.bench.results import ResultsWriter, read_results
 from atoll.bench.runner import Bench, Tick
 from atoll.engines.base import Client, Data, QueryResult
-from atoll.errors import DownloadFailed, EngineFailed
+from atoll.errors import DownloadFailed, EngineFailed, EngineGone
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import MARK, environment, process_table
 from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
 from atoll.supervise import patience, records
 from atoll.supervise.stop import listing
+from tests.engines.deployment_parts import (
+    bench_command,
+    bench_up_to,
+    end_whoever_watches,
+    stop_all,
+    until,
+)
 from tests.engines.toy import ToyClient, ToyEngine, this_machine, toy_plan
 from tests.unit.bench_parts import FakeWork, header
 
 HOST = LocalHost()
 TOY = "toy-bench"
-QUERY_LIMIT_S = 1.0
+QUERY_LIMIT_S = 20.0
+
+
+class AskedBy(ToyEngine):
+    """With clients of another kind."""
+
+    def __init__(self, client: Callable[[str], Client]) -> None:
+        super().__init__()
+        self._client = client
+
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return [self._client(path) for path in endpoints]
 
 
 class HungClient(ToyClient):
@@ -48,12 +66,6 @@ class HungClient(ToyClient):
 
     def close(self) -> None:
         threading.Event().wait()
-
-
-@dataclass
-class HungEngine(ToyEngine):
-    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return [HungClient(path) for path in endpoints]
 
 
 @dataclass
@@ -124,11 +136,11 @@ def test_a_client_that_hangs_is_given_up_and_its_deployment_ended(
     monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
     path = tmp_path / "r.jsonl"
     work = Work(query_of=lambda turn: "hang" if turn == 3 else "select 1")
-    bench(path, HungEngine(), work, blocks=3)
+    bench(path, AskedBy(HungClient), work, blocks=3)
     found = read_results(path)
     (failed,) = [line for line in found.lines if isinstance(line, BlockFailed)]
     assert failed.block == 1
-    assert "q1 hangs" in failed.error and "limit of 1 s" in failed.error
+    assert "q1 hangs" in failed.error and f"limit of {QUERY_LIMIT_S:g} s" in failed.error
     assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 2]
 
 
@@ -151,21 +163,52 @@ def test_an_engine_that_answers_nothing_any_more_fails_its_block(tmp_path: Path)
     assert [line.block for line in found.lines if isinstance(line, PassDone)] == [1]
 
 
+class BlindClient(ToyClient):
+    """Answers also where its server has gone: that is found out after the pass."""
+
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        return QueryResult(columns=(), rows=[(1,)], engine_seconds=0.0)
+
+
 def test_a_worker_killed_while_another_pass_is_kept(tmp_path: Path) -> None:
     def kill(tick: Tick) -> None:
         if tick.doing == "measuring" and tick.block == 1:
             record = records.read(TOY)
             assert record is not None and record.processes[-1].id is not None
             os.kill(record.processes[-1].id.pid, signal.SIGKILL)
-            time.sleep(0.5)  # the toy's pass is over in less than its supervisor needs to see it
+            until(lambda: not left(TOY), lambda: left(TOY))  # its supervisor has told by then
 
     path = tmp_path / "r.jsonl"
-    bench(path, ToyEngine(), tick=kill)
+    bench(path, AskedBy(BlindClient), tick=kill)
     found = read_results(path)
     (failed,) = [line for line in found.lines if isinstance(line, BlockFailed)]
     assert failed.block == 1
     assert "worker-1 died (killed by SIGKILL)" in failed.error
     assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0]
+
+
+class CutOffClient(ToyClient):
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        if sql == "cut off":
+            raise EngineGone("toy: it hung up")
+        return super().execute(sql, timeout_s=timeout_s)
+
+
+def test_why_a_server_is_gone_is_told_by_a_slow_supervisor_too(tmp_path: Path) -> None:
+    def kill(tick: Tick) -> None:
+        if tick.doing == "measuring":
+            record = records.read(TOY)
+            assert record is not None and record.supervisor is not None
+            assert record.processes[-1].id is not None
+            stop_all([record.supervisor.pid])
+            threading.Timer(4, os.kill, (record.supervisor.pid, signal.SIGCONT)).start()
+            os.kill(record.processes[-1].id.pid, signal.SIGKILL)
+
+    path = tmp_path / "r.jsonl"
+    work = Work(query_of=lambda turn: "cut off" if turn == 1 else "select 1")
+    bench(path, AskedBy(CutOffClient), work, blocks=1, tick=kill)
+    (failed,) = [line for line in read_results(path).lines if isinstance(line, BlockFailed)]
+    assert "worker-1 died (killed by SIGKILL)" in failed.error
 
 
 def test_a_port_that_stays_taken_stops_the_bench_with_its_words(tmp_path: Path) -> None:
@@ -182,16 +225,20 @@ def test_a_port_that_stays_taken_stops_the_bench_with_its_words(tmp_path: Path) 
 
 
 def test_a_full_disk_ends_the_bench_with_whole_lines(tmp_path: Path) -> None:
-    """The results file may not grow beyond a size (RLIMIT_FSIZE), as on a disk that fills up."""
+    """Once it measures, no file may grow beyond what the results have (RLIMIT_FSIZE)."""
     path = tmp_path / "r.jsonl"
-    script = (
-        "import resource, signal, sys; from pathlib import Path; "
-        "from tests.engines.test_bench_faults import bench, ToyEngine, toy_header; "
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "size = len(toy_header().model_dump_json()) + 700; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)); "
-        "bench(Path(sys.argv[1]), ToyEngine())"
-    )
+    script = """
+import resource, signal, sys
+from pathlib import Path
+from tests.engines.test_bench_faults import ToyEngine, bench
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+def fill(tick):
+    if tick.doing == "measuring":
+        size = path.stat().st_size + 10
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+bench(path, ToyEngine(), tick=fill)
+"""
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)],
         capture_output=True,
@@ -213,30 +260,11 @@ POINTS = [b'"record":"header"', b'"phase":"warm-up"', b'"record":"up"', b'"recor
 def test_killed_at_any_point_then_resumed(tmp_path: Path, point: bytes) -> None:
     """kill -9 of the bench, its keeper, its supervisor and all engines at once."""
     path = tmp_path / "r.jsonl"
-    command = [
-        *(sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim", "--sf", "0.01"),
-        *("--queries", "1,6", "--blocks", "2", "-o", str(path)),
-    ]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not (path.exists() and point in path.read_bytes()):
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.005)
-        record = records.read(NAME)
-        # The engines first: the others would end them, and nothing would be proved.
-        victims = left(NAME)
-        victims += [one.pid for one in (record.supervisor, record.keeper) if one] if record else []
-        for pid in [*victims, process.pid]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-    finally:
-        process.kill()
-        process.wait()
+    command = bench_command("duckdb", path)
+    with bench_up_to(point, command, path) as process:
+        for engine in end_whoever_watches(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(engine.pid, signal.SIGKILL)
     kept = read_results(path)
     again = subprocess.run(
         [*command, "--resume"], capture_output=True, text=True, timeout=300, check=False

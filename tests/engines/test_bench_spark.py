@@ -14,6 +14,7 @@ from atoll.bench.job import NAME
 from atoll.bench.results import Results, read_results
 from atoll.bench.runner import Tick
 from atoll.engines import registry
+from atoll.engines.sqlclient import SocketClient
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import descendants, process_table
@@ -28,6 +29,7 @@ from atoll.schema.results import (
 )
 from atoll.supervise import records
 from tests.engines.bench_jobs import run, small_job
+from tests.engines.deployment_parts import until
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     def kill(tick: Tick) -> None:
         if (tick.label, tick.doing) == ("spark/wic", "measuring"):
             os.kill(an_executor(), signal.SIGKILL)
+            # Else the other one may have answered before anybody knows.
+            until(is_lost, lambda: "its loss is not noticed")
 
     path = tmp_path_factory.mktemp("bench") / "r.jsonl"
     run(small_job("spark", "6"), path, kill)
@@ -67,6 +71,7 @@ def test_a_lost_executor_fails_its_block_only_though_spark_would_go_on(results: 
     failed = [line for line in results.lines if isinstance(line, BlockFailed)]
     assert [line.label for line in failed] == ["spark/wic"]
     assert "executors were lost" in failed[0].error
+    assert "exited with code 137 (killed" in failed[0].error, "why, in Spark's words and ours"
     assert results.end is not None and results.end.status == "complete"
 
 
@@ -74,6 +79,19 @@ def test_what_the_whole_pass_took_is_recorded(results: Results) -> None:
     counted = [line for line in results.lines if isinstance(line, QueryWork)]
     assert [(line.label, line.query) for line in counted] == [("spark/wim", "q6")]
     assert counted[0].work.tasks > 0 and counted[0].work.run_s > 0
+
+
+def is_lost() -> bool:
+    record = records.read(NAME)
+    assert record is not None
+    client = SocketClient(record.endpoints[0], timeout_s=60)
+    try:
+        client.execute("select 1", timeout_s=120)
+    except EngineFailed as fault:
+        return "executors were lost" in str(fault)
+    finally:
+        client.close()
+    return False
 
 
 def an_executor() -> int:

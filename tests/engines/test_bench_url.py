@@ -137,9 +137,57 @@ def test_two_clusters_in_the_same_blocks_and_a_change_is_told(
     assert f"{second}: the answer to q2 is another than the first" in " ".join(done.stdout.split())
 
 
+def looked_at(path: Path) -> dict[str, set[int]]:
+    """By label the processes that were seen."""
+    found: dict[str, set[int]] = {}
+    for line in read_results(path).lines:
+        if isinstance(line, ClusterLook):
+            assert not line.unknown
+            found.setdefault(line.label, set()).update(one.pid for one in line.processes)
+    return found
+
+
+def test_of_two_servers_at_one_port_each_has_its_own_processes(
+    up: Cluster, folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    with cluster(tmp_path / "c", address="127.0.0.2", port=up.port) as other:
+        done = atoll(
+            *("--url", up.url, "--url", other.url, "--suite", str(folder), "-o", str(path)),
+            *("--queries", "q2", "--blocks", "1"),
+        )
+        assert done.returncode == 0, done.stderr
+        seen = looked_at(path)
+        assert up.process is not None and other.process is not None
+        assert up.process.pid in seen[up.label] and other.process.pid in seen[other.label]
+        assert not seen[up.label] & seen[other.label]
+
+
+def test_where_the_url_says_nothing_libpqs_own_server_is_looked_at(
+    up: Cluster, folder: Path, tmp_path: Path
+) -> None:
+    """By its socket, not by the port, which another server listens at as well."""
+    path = tmp_path / "r.jsonl"
+    with cluster(tmp_path / "c", address="127.0.0.2", port=up.port) as other:
+        done = atoll(
+            *("--url", "postgresql://tester@/postgres", "--suite", str(folder), "-o", str(path)),
+            *("--queries", "q2", "--blocks", "1"),
+            PGHOST=str(other.folder),
+            PGPORT=str(other.port),
+            PGPASSWORD=PASSWORD,
+        )
+        assert done.returncode == 0, done.stderr
+        assert up.process is not None and other.process is not None
+        (seen,) = looked_at(path).values()
+        assert other.process.pid in seen and up.process.pid not in seen
+
+
 def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "r.jsonl"
+    # The fourth time, which is in block 2's measured pass, it waits to be killed.
+    suite(folder, [("w", "select pg_sleep(case when nextval('turn') = 4 then 300 else 0 end)")])
     with cluster(tmp_path / "c") as mine:
+        assert mine.sql("create sequence turn").returncode == 0
         arguments = ("--url", mine.url, "--suite", str(folder), "-o", str(path))
 
         def kill_in_block_2() -> None:
@@ -165,7 +213,7 @@ def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path, folder: Path) -
         assert gone.returncode == 5 and "no PostgreSQL lets us in" in gone.stderr
 
         mine.start()
-        changed = mine.sql("insert into numbers values (1001)")
+        changed = mine.sql("insert into numbers values (1001); select setval('turn', 4)")
         assert changed.returncode == 0
         again = atoll(*arguments, "--blocks", "2", "--resume")
         assert again.returncode == 0, again.stderr
@@ -212,6 +260,18 @@ def test_the_url_may_come_from_the_environment(up: Cluster, folder: Path, tmp_pa
     assert read_results(path).header.entrants[0].url == up.told
 
 
+def test_a_url_in_the_environment_makes_no_replay_of_another_bench(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim", "--sf", "0.01",
+         "--queries", "6", "--blocks", "1", "-o", str(tmp_path / "r.jsonl")],
+        env={**os.environ, "ATOLL_URL": "https://u:hush@nowhere.invalid/x"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (one,) = read_results(tmp_path / "r.jsonl").header.entrants
+    assert not one.url and one.plan is not None
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -220,7 +280,6 @@ def test_the_url_may_come_from_the_environment(up: Cluster, folder: Path, tmp_pa
         (["--url", "host=h password=hush", "--suite", "{folder}"], "is no URL"),
         (["--url", "http://u:hush@h/x", "--suite", "{folder}", "--sf", "1"], "--sf says nothing"),
         (["--url", "http://h", "--suite", "{folder}", "--decompose"], "--decompose says nothing"),
-        (["--streams", "2"], "--streams goes with --url"),
         (["--url", "http://h", "--suite", "{folder}/none"], "cannot be read"),
         (["--url", "http://h", "--suite", "{folder}", "--queries", "q3"], "there is no 'q3'"),
         (["duckdb", "--url", "http://h", "--suite", "{folder}"], "name one engine"),

@@ -50,7 +50,7 @@ def message(result: Result) -> str:
 
 def test_up_is_ready_with_all_instances_in_and_leaves_nothing() -> None:
     with start("plain", ToyEngine(worker_flags=("--grandchild",)), workers=3) as running:
-        assert [client.instances(timeout_s=5) for client in running.clients] == [3]
+        assert [client.instances(timeout_s=PATIENCE_S) for client in running.clients] == [3]
         record = running.deployment
         assert record.state is State.READY
         assert [p.spec.name for p in record.processes] == [
@@ -81,7 +81,7 @@ def test_down_ends_one_deployment_and_no_other() -> None:
             left.check(wait_s=PATIENCE_S)
         assert left_over("left") == []
         right.check()
-        assert right.clients[0].instances(timeout_s=5) == 2
+        assert right.clients[0].instances(timeout_s=PATIENCE_S) == 2
 
 
 def test_a_name_in_use_is_refused_and_the_first_stays() -> None:
@@ -89,7 +89,7 @@ def test_a_name_in_use_is_refused_and_the_first_stays() -> None:
         with pytest.raises(UsageError, match="'twice' is up"):
             start("twice")
         running.check()
-        assert running.clients[0].instances(timeout_s=5) == 2
+        assert running.clients[0].instances(timeout_s=PATIENCE_S) == 2
 
 
 def test_a_detached_deployment_outlives_its_owner_until_down() -> None:
@@ -135,17 +135,23 @@ def test_a_port_that_stays_in_use_is_an_error_of_one_line() -> None:
 
 
 def test_not_ready_in_time_says_what_is_missing() -> None:
-    with pytest.raises(EngineFailed, match=r"not ready after 2 s.*0 of 2 worker instances are in"):
-        launch(
-            toy_plan(2),
-            ToyEngine(worker_flags=("--mute",)),
-            machine=this_machine(),
-            host=HOST,
-            name="mute",
-            start_timeout_s=2.0,
-            grace_s=1.0,
-        )
-    assert left_over("mute") == []
+    said = ""
+    for limit_s in (2.0, 10.0, 60.0):  # the coordinator may need all of a short one
+        with pytest.raises(EngineFailed, match=rf"not ready after {limit_s:.0f} s") as caught:
+            launch(
+                toy_plan(2),
+                ToyEngine(worker_flags=("--mute",)),
+                machine=this_machine(),
+                host=HOST,
+                name="mute",
+                start_timeout_s=limit_s,
+                grace_s=1.0,
+            )
+        assert left_over("mute") == []
+        said = str(caught.value)
+        if "waiting for coordinator" not in said and "no answer yet" not in said:
+            break
+    assert said.endswith("waiting for the engine; last heard: 0 of 2 worker instances are in")
 
 
 def test_a_plan_of_another_machine_is_refused() -> None:
@@ -226,9 +232,7 @@ def test_verify_names_the_thread_that_drifted() -> None:
         assert worker is not None
         tid = max(int(name) for name in os.listdir(f"/proc/{worker.pid}/task"))
         everything = os.sched_getaffinity(0)
-        slot = toy_plan().slots[1].cpus
-        assert slot is not None
-        if set(slot) == everything:
+        if len(everything) < 2:
             pytest.skip("needs two CPUs: a thread cannot drift on one")
         os.sched_setaffinity(tid, everything)
         for deep in (True, False):

@@ -17,10 +17,10 @@ from atoll.supervise.stop import down, listing
 from tests.engines.deployment_parts import (
     HOST,
     PATIENCE_S,
+    kill_at_once,
     left_over,
     owner,
     start,
-    until,
     until_gone,
 )
 
@@ -74,12 +74,7 @@ def test_what_a_killed_keeper_and_supervisor_leave_is_ended_by_the_next_command(
         record = held.record()
         assert record.supervisor is not None
         assert record.keeper is not None
-        # Stopped first, so that neither can act on the death of the other.
-        for process in (record.keeper, record.supervisor):
-            os.kill(process.pid, signal.SIGSTOP)
-        for process in (record.keeper, record.supervisor):
-            os.kill(process.pid, signal.SIGKILL)
-        until(lambda: HOST.identify(record.supervisor.pid) is None, lambda: record)  # type: ignore[union-attr]
+        kill_at_once([record.keeper.pid, record.supervisor.pid])
         assert left_over(name)
         if way == "ps":
             listed = {d.name: d for d in listing(HOST)[0]}

@@ -48,7 +48,7 @@ def test_threads_and_pinning_are_as_planned(running: Running) -> None:
     slots = running.deployment.plan.slots
     for client, slot in zip(running.clients, slots, strict=True):
         (row,) = client.execute(
-            "select current_setting('threads'), current_setting('pin_threads')", timeout_s=10
+            "select current_setting('threads'), current_setting('pin_threads')", timeout_s=60
         ).rows
         assert row == (slot.threads, "off")
 
@@ -57,13 +57,13 @@ def test_a_query_that_takes_too_long_is_cancelled_and_the_next_one_runs(running:
     from atoll.engines.sqlclient import SocketClient
 
     (path, *_) = running.deployment.endpoints
-    client = SocketClient(path, timeout_s=10)
+    client = SocketClient(path, timeout_s=60)
     with pytest.raises(EngineFailed, match="cancelled"):
         client.execute(
             "select count(*) from range(1000000) a, range(1000000) b where a.range < b.range",
             timeout_s=0.5,
         )
-    again = SocketClient(path, timeout_s=10)
+    again = SocketClient(path, timeout_s=60)
     assert again.execute("select 1", timeout_s=60).rows == [(1,)]
     again.close()
 

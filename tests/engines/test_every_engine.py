@@ -52,7 +52,7 @@ def atoll(engine: Engine, *arguments: str) -> str:
         [*engine.run_as, sys.executable, "-m", "atoll", *arguments],
         capture_output=True,
         text=True,
-        timeout=540,
+        timeout=1200,
         check=False,
     )
     if done.returncode == 5 and "atoll engine install" in done.stderr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,13 @@ from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.jvm import look_at_jvm
 from atoll.install import installed
+from atoll.plan import make_plan
+from atoll.plan.jvm import gc_threads
 from atoll.schema.inspection import JvmLook
 from tests.engines.live_process import live
 from tests.jvm_program import write_program
+from tests.unit.machines import plain
+from tests.unit.plan_parts import DISTRIBUTED
 
 HOST = LocalHost()
 
@@ -138,3 +143,14 @@ def test_what_is_no_jvm_is_not_asked() -> None:
     assert look_at_jvm(HOST, os.getpid()) is None
     with pytest.raises(PermissionError, match="no HotSpot"):
         HOST.ask_jvm(os.getpid(), "VM.version", timeout_s=1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8, 9, 24, 48, 96])
+def test_a_jvm_has_as_many_gc_threads_as_a_decomposition_counts(java: str, threads: int) -> None:
+    options = [f"-XX:ActiveProcessorCount={threads}", "-XX:+UseG1GC", "-XX:-UsePerfData"]
+    done = HOST.run([java, *options, "-XX:+PrintFlagsFinal", "-version"], timeout_s=60)
+    flags = dict(re.findall(r"(\w+GCThreads)\s+= (\d+)", done.stdout))
+    (slot,) = make_plan(plain(threads, memory_gib=64), DISTRIBUTED, "wim").slots
+    found = gc_threads([slot])
+    assert flags["ParallelGCThreads"] == str(found.parallel)
+    assert flags["ConcGCThreads"] == str(found.concurrent)

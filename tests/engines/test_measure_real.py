@@ -161,14 +161,12 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path, number: signal.Si
 
 def test_a_probe_that_dies_does_not_take_the_command_with_it(tmp_path: Path) -> None:
     command = measure(tmp_path, "--quick", "--only", "cache", "--cpus", str(CPUS[0]), "--json")
-    deadline = time.monotonic() + TIMEOUT_S
-    probes: list[int] = []
-    while not probes and command.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-        probes = probes_of(command.pid)
-    assert probes
-    time.sleep(0.5)  # past its greeting: a probe that cannot start is another matter
-    os.kill(probes[0], signal.SIGKILL)
+    assert command.stderr is not None
+    # Past its greeting, for a probe that cannot start is another matter: it is told what begins.
+    told = [command.stderr.readline() for _ in range(2)]
+    assert told[1].startswith("[1/1]"), told
+    (probe,) = probes_of(command.pid)
+    os.kill(probe, signal.SIGKILL)
     printed, said = command.communicate(timeout=TIMEOUT_S)
     assert command.returncode == 0, said
     answer: dict[str, Any] = json.loads(printed)

@@ -1,17 +1,24 @@
-"""An engine from outside the package: the one that docs/adding-an-engine.md prints, used whole."""
+"""What docs/adding-an-engine.md prints: an engine from outside the package, and a client."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from atoll.bench.results import read_results
+from atoll.engines.base import Column
+from atoll.errors import EngineFailed, EngineGone
 from atoll.schema.results import QueryTime, VerifyResult
 from tests.engines.deployment_parts import ROOT, left_over
 
@@ -72,3 +79,88 @@ def test_it_comes_up_where_planned_and_goes_down(site: Path) -> None:
     atoll(site, "verify", "duckling")
     assert atoll(site, "down", "duckling") == "duckling: down\n"
     assert left_over("duckling") == []
+
+
+# ---- the client ----------------------------------------------------------------------------------
+
+
+class Asked(BaseHTTPRequestHandler):
+    """Answers every statement but three: one is refused, one never answered, at one it hangs up."""
+
+    protocol_version = "HTTP/1.1"
+    over = threading.Event()
+
+    def do_POST(self) -> None:
+        sql = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if sql == "hang up":
+            self.close_connection = True
+            return
+        if sql == "wait":
+            self.over.wait()
+        known = sql != "nonsense" and self.headers["Authorization"] == "Bearer secret"
+        told = {"columns": [["n", "bigint"], ["word", "varchar"]], "rows": [[1, "a"], [2, None]]}
+        body = json.dumps(told).encode() if known else b"line 1: nonsense\nmore of it"
+        with contextlib.suppress(BrokenPipeError):  # who waited has hung up
+            self.send_response(200 if known else 400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        pass
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "token").write_text("secret")
+    Asked.over.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Asked) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}?{tmp_path}/token"
+        Asked.over.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def page_client() -> ModuleType:
+    found = re.search(r'```python title="client"\n(.*?)```', PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    module = ModuleType("page_client")
+    exec(compile(found[1], str(PAGE), "exec"), module.__dict__)
+    return module
+
+
+def test_the_pages_client_asks_and_is_refused(page_client: ModuleType, endpoint: str) -> None:
+    (client,) = page_client.connect([endpoint], timeout_s=60)
+    result = client.execute("select", timeout_s=60)
+    assert result.columns == (Column("n", "bigint"), Column("word", "varchar"))
+    assert result.rows == [(1, "a"), (2, None)]
+    with pytest.raises(EngineFailed, match=r"^line 1: nonsense$"):
+        client.execute("nonsense", timeout_s=60)
+    assert client.instances(timeout_s=60) == 1
+    client.close()
+
+
+def test_the_pages_client_keeps_its_limit(page_client: ModuleType, endpoint: str) -> None:
+    (client,) = page_client.connect([endpoint], timeout_s=60)
+    with pytest.raises(EngineFailed, match=r"no answer within 0\.2 s"):
+        client.execute("wait", timeout_s=0.2)
+
+
+def test_the_pages_client_says_that_its_server_is_gone(
+    page_client: ModuleType, endpoint: str
+) -> None:
+    (client,) = page_client.connect([endpoint], timeout_s=60)
+    with pytest.raises(EngineGone, match=r"^the server at 127\.0\.0\.1:\d+ is gone "):
+        client.execute("hang up", timeout_s=60)
+
+
+def test_the_pages_client_says_that_nobody_is_there(
+    page_client: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("secret")
+    with pytest.raises(EngineFailed, match=r"no server answers at 127\.0\.0\.1:1 "):
+        page_client.connect([f"http://127.0.0.1:1?{tmp_path}/token"], timeout_s=60)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -15,7 +17,7 @@ from atoll.engines.postgresql_client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.schema.deployment import Deployment, State
 from tests.engines import server_parts
-from tests.engines.deployment_parts import until, until_gone
+from tests.engines.deployment_parts import kill_at_once, until, until_gone
 from tests.engines.postgresql_parts import ask, at_work, busy, pids
 from tests.engines.server_parts import atoll, record_of, succeed, traces
 
@@ -32,9 +34,39 @@ def up(name: str, policy: str) -> Iterator[Deployment]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgreSQLClient]:
     with up("pg-sql", "wim") as record:
-        client = PostgreSQLClient.at(record.endpoints[0], timeout_s=10)
+        client = PostgreSQLClient.at(record.endpoints[0], timeout_s=60)
         yield client
         client.close()
+
+
+# Each alone would keep a client out, or change what it sees.
+MEANT_FOR_OTHERS = {
+    "PGSERVICE": "prod",
+    "PGHOSTADDR": "127.0.0.1",
+    "PGOPTIONS": "-c search_path=nix",
+    "PGREQUIREAUTH": "scram-sha-256",
+    "PGREQUIREPEER": "nobody-we-know",
+    "PGCHANNELBINDING": "require",
+    "PGSSLMODE": "verify-full",
+    "PGSSLNEGOTIATION": "direct",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGCLIENTENCODING": "SQL_ASCII",
+    "PGAPPNAME": "theirs",
+}
+
+
+def test_a_client_of_ours_is_not_steered_by_the_environment(
+    server: PostgreSQLClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = tmp_path / "services"
+    services.write_text("[prod]\nhost=db.example\ndbname=shop\noptions=-c search_path=nix\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    for name, value in MEANT_FOR_OTHERS.items():
+        monkeypatch.setenv(name, value)
+    client = PostgreSQLClient.at(server.where, timeout_s=60)
+    sql = "select current_database(), current_setting('search_path'), 'ä'"
+    assert client.execute(sql, timeout_s=60).rows == [("postgres", '"$user", public', "ä")]
+    client.close()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +87,7 @@ def server() -> Iterator[PostgreSQLClient]:
 def test_values_keep_their_types(
     server: PostgreSQLClient, sql: str, type_name: str, value: object
 ) -> None:
-    answer = server.execute(f"select {sql}", timeout_s=10)
+    answer = server.execute(f"select {sql}", timeout_s=60)
     assert answer.rows == [(value,)]
     assert type(answer.rows[0][0]) is type(value)
     assert [column.type for column in answer.columns] == [type_name]
@@ -63,15 +95,15 @@ def test_values_keep_their_types(
 
 def test_text_is_ordered_bytewise_as_in_the_other_engines(server: PostgreSQLClient) -> None:
     sql = "select x from (values ('a'), ('B'), ('_'), ('ä')) as t(x) order by x"
-    assert [x for (x,) in server.execute(sql, timeout_s=10).rows] == ["B", "_", "a", "ä"]
+    assert [x for (x,) in server.execute(sql, timeout_s=60).rows] == ["B", "_", "a", "ä"]
 
 
 def test_of_several_statements_the_last_answers(server: PostgreSQLClient) -> None:
     assert (
-        server.execute("create view v as select 7; select * from v; drop view v", timeout_s=10).rows
+        server.execute("create view v as select 7; select * from v; drop view v", timeout_s=60).rows
         == []
     )
-    assert server.execute("begin; select 1; select 2; commit; select 3", timeout_s=10).rows == [
+    assert server.execute("begin; select 1; select 2; commit; select 3", timeout_s=60).rows == [
         (3,)
     ]
 
@@ -88,24 +120,59 @@ def test_a_fault_of_the_query_is_one_line_and_the_connection_stays(
     server: PostgreSQLClient, sql: str, words: str
 ) -> None:
     with pytest.raises(EngineFailed, match=words) as caught:
-        server.execute(sql, timeout_s=10)
+        server.execute(sql, timeout_s=60)
     assert "\n" not in str(caught.value)
-    assert server.instances(timeout_s=10) == 1
+    assert server.instances(timeout_s=60) == 1
 
 
 def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
     server: PostgreSQLClient,
 ) -> None:
-    other = PostgreSQLClient.at(server.where, timeout_s=10)
+    other = PostgreSQLClient.at(server.where, timeout_s=60)
     with pytest.raises(EngineFailed, match=r"no answer within 0\.2 s"):
         other.execute("select pg_sleep(600)", timeout_s=0.2)
     with pytest.raises(EngineFailed, match="was closed"):
-        other.execute("select 1", timeout_s=10)
+        other.execute("select 1", timeout_s=60)
     running = "select count(*) from pg_stat_activity where query = 'select pg_sleep(600)'"
     until(
-        lambda: server.execute(running, timeout_s=10).rows == [(0,)],
+        lambda: server.execute(running, timeout_s=60).rows == [(0,)],
         lambda: "the query still runs",
     )
+
+
+CLOSED_WHILE_ASKING = """
+import sys, threading, time
+from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.errors import EngineFailed, EngineGone
+
+def ask(client):
+    try:
+        client.execute("select pg_sleep(600)", timeout_s=600)
+    except EngineFailed as fault:
+        told.append("was closed" in str(fault) and not isinstance(fault, EngineGone))
+
+told = []
+for number in range(40):
+    client = PostgreSQLClient.at(sys.argv[1], timeout_s=60)
+    thread = threading.Thread(target=ask, args=(client,))
+    thread.start()
+    time.sleep(0.002 * number)  # on its way, under way
+    client.close()
+    thread.join(60)
+print(told == [True] * 40)
+"""
+
+
+def test_what_another_thread_waits_with_is_not_freed_under_it(server: PostgreSQLClient) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED_WHILE_ASKING, server.where],
+        env={**os.environ, "MALLOC_PERTURB_": "165"},  # freed memory is overwritten at once
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
@@ -128,8 +195,8 @@ def test_what_the_environment_says_of_other_servers_does_not_count(
     variable: str, value: str, server: PostgreSQLClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    other = PostgreSQLClient.at(server.where, timeout_s=10)
-    assert other.execute("select 1", timeout_s=10).rows == [(1,)]
+    other = PostgreSQLClient.at(server.where, timeout_s=60)
+    assert other.execute("select 1", timeout_s=60).rows == [(1,)]
     other.close()
 
 
@@ -195,8 +262,7 @@ def test_a_killed_supervisor_takes_busy_servers_along() -> None:
 def test_when_all_are_killed_the_next_command_clears_away() -> None:
     with up("pg-razed", "wic") as record:
         assert record.supervisor is not None and record.keeper is not None
-        for process in (record.keeper.pid, record.supervisor.pid, *pids(record)):
-            os.kill(process, signal.SIGKILL)
+        kill_at_once([record.keeper.pid, record.supervisor.pid, *pids(record)])
         assert traces(record) != []
         succeed("ps")
         assert traces(record) == []

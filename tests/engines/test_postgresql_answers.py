@@ -35,10 +35,10 @@ def test_the_users_own_configuration_is_taken_and_left_alone(tmp_path: Path) -> 
     (base / "start.conf").write_text("auto\n")
     before = {path: path.stat().st_mtime_ns for path in base.rglob("*")}
     with up("postgresql", "pg-base", "wim", "--base", str(base)) as record:
-        client = PostgreSQLClient.at(record.endpoints[0], timeout_s=10)
+        client = PostgreSQLClient.at(record.endpoints[0], timeout_s=60)
         names = ("work_mem", "ssl", "listen_addresses", "data_directory")
         sql = "select " + ", ".join(f"current_setting('{name}')" for name in names)
-        assert client.execute(sql, timeout_s=10).rows == [
+        assert client.execute(sql, timeout_s=60).rows == [
             ("7MB", "off", "", f"{record.scratch_dir}/data-0")
         ]
         client.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,18 +14,20 @@ from pathlib import Path
 
 import pytest
 
+from atoll.bench.results import read_results
 from atoll.engines import registry
 from atoll.engines.base import Client, RemoteEngine
 from atoll.engines.mariadb import find_mariadb
-from atoll.engines.mariadb_settings import environment as mariadb_environment
-from atoll.engines.mariadb_settings import install_db
+from atoll.engines.mariadb_settings import install_db, programs
 from atoll.engines.postgresql import find_postgresql
-from atoll.engines.postgresql_settings import environment as postgresql_environment
 from atoll.engines.postgresql_settings import initdb
-from atoll.errors import EngineFailed
+from atoll.engines.servers import environment
+from atoll.errors import EngineFailed, EngineGone
 from atoll.host.local import LocalHost
 from atoll.install import installed
+from atoll.schema.results import ClusterLook
 from atoll.supervise.ports import free_ports
+from tests.engines.cluster_parts import suite
 from tests.engines.deployment_parts import until
 from tests.engines.postgresql_parts import ORDINARY_USER
 
@@ -40,10 +44,10 @@ class Cluster:
     running: str  # whether `slow` runs, as a number
     process: subprocess.Popen[bytes]
 
-    def reach(self, url: str = "") -> Client:
+    def reach(self, url: str = "", *, timeout_s: float = 30) -> Client:
         engine = registry.get(self.engine)
         assert isinstance(engine, RemoteEngine)
-        return engine.reach(url or self.url, timeout_s=5)
+        return engine.reach(url or self.url, timeout_s=timeout_s)
 
     def with_password(self, password: str) -> str:
         return self.url.replace("me@", f"me:{password}@")
@@ -68,13 +72,13 @@ def serving(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.
     finally:
         process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGQUIT)  # both end at once
-        process.wait(30)
+        process.wait(120)
 
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[Cluster]:
     _, home = find_postgresql(LocalHost(), cache=installed("postgresql-15"))
-    env = postgresql_environment(home)
+    env = environment(home)
     (folder / "password").write_text(PASSWORD)
     make = [word.replace("{}", str(folder / "data")) for word in initdb(home)]
     own = [
@@ -100,7 +104,7 @@ def postgresql(folder: Path) -> Iterator[Cluster]:
 @contextmanager
 def mariadb(folder: Path) -> Iterator[Cluster]:
     _, home = find_mariadb(LocalHost(), unpacked=installed("mariadb-10.11"))
-    env = mariadb_environment(home)
+    env = environment(home)
     as_user([word.replace("{}", str(folder / "data")) for word in install_db(home)], env)
     (folder / "init.sql").write_text(
         f"create user me@'%' identified by '{PASSWORD}';\n"
@@ -109,7 +113,7 @@ def mariadb(folder: Path) -> Iterator[Cluster]:
     (port,) = free_ports(1)
     own = [f"--datadir={folder}/data", f"--basedir={home}", f"--socket={folder}/s"]
     own += [f"--pid-file={folder}/pid", f"--init-file={folder}/init.sql", f"--port={port}"]
-    argv = [f"{home}/sbin/mariadbd", "--no-defaults", "--bind-address=127.0.0.1", *own]
+    argv = [programs(home)[0], "--no-defaults", "--bind-address=127.0.0.1", *own]
     with serving(argv, env) as process:
         yield Cluster(
             "mariadb",
@@ -148,20 +152,20 @@ def test_a_running_cluster_is_asked_and_its_going_is_told(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = cluster.reach()
-    assert client.execute("select 1 + 1", timeout_s=10).rows == [(2,)]
-    assert client.instances(timeout_s=10) == 1
+    assert client.execute("select 1 + 1", timeout_s=60).rows == [(2,)]
+    assert client.instances(timeout_s=60) == 1
 
     slow = cluster.reach()
     with pytest.raises(EngineFailed, match=r"no answer within 0\.5 s"):
         slow.execute(cluster.slow, timeout_s=0.5)
     until(
-        lambda: client.execute(cluster.running, timeout_s=10).rows == [(0,)],
+        lambda: client.execute(cluster.running, timeout_s=60).rows == [(0,)],
         lambda: "the query still runs",
     )
 
     monkeypatch.delenv(cluster.variable)
     by_url = cluster.reach(cluster.with_password(PASSWORD))
-    assert by_url.execute("select 3", timeout_s=10).rows == [(3,)]
+    assert by_url.execute("select 3", timeout_s=60).rows == [(3,)]
     by_url.close()
     for url in (cluster.url, cluster.with_password("wrong-8d2a")):
         with pytest.raises(EngineFailed, match="lets us in at 127") as caught:
@@ -172,15 +176,60 @@ def test_a_running_cluster_is_asked_and_its_going_is_told(
     # One that answers nothing any more, and one that is gone.
     os.kill(cluster.process.pid, signal.SIGSTOP)
     with pytest.raises(EngineFailed, match="lets us in at 127"):
-        cluster.reach(cluster.with_password(PASSWORD))
+        cluster.reach(cluster.with_password(PASSWORD), timeout_s=5)
     os.kill(cluster.process.pid, signal.SIGCONT)
-    client.execute("select 1", timeout_s=30)
+    client.execute("select 1", timeout_s=60)
     os.kill(cluster.process.pid, signal.SIGQUIT)  # at once, and no shared memory stays
-    cluster.process.wait(30)
+    cluster.process.wait(120)
 
     def ask_until_gone() -> None:
         while True:
-            client.execute("select 1", timeout_s=10)
+            client.execute("select 1", timeout_s=60)
 
-    with pytest.raises(EngineFailed, match=r"at 127\.0\.0\.1:\d+ is gone"):
+    with pytest.raises(EngineGone, match=r"at 127\.0\.0\.1:\d+ is gone"):
         ask_until_gone()
+
+
+def test_closing_ends_what_another_thread_asks(cluster: Cluster) -> None:
+    """As an interrupted bench does: nothing goes on running at somebody's server."""
+    client, busy = cluster.reach(), cluster.reach()
+    faults: list[EngineFailed] = []
+
+    def ask() -> None:
+        try:
+            busy.execute(cluster.slow, timeout_s=600)
+        except EngineFailed as fault:
+            faults.append(fault)
+
+    def run() -> int:
+        return int(client.execute(cluster.running, timeout_s=60).rows[0][0])
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    until(lambda: run() == 1, lambda: "the query does not run")
+    busy.close()
+    until(lambda: run() == 0, lambda: "the query still runs")
+    thread.join(30)
+    assert [str(fault).endswith("was closed") for fault in faults] == [True]
+    assert not isinstance(faults[0], EngineGone)
+    with pytest.raises(EngineFailed, match="was closed"):
+        busy.execute("select 1", timeout_s=60)
+
+
+def test_a_replay_sees_its_processes(cluster: Cluster, tmp_path: Path) -> None:
+    """By its port; MariaDB's by its socket too, which PostgreSQL's has none of here."""
+    folder, path = suite(tmp_path / "mine", [("q", "select 1 + 1 as two")]), tmp_path / "r.jsonl"
+    urls = ["--url", cluster.url]
+    if cluster.engine == "mariadb":
+        urls += ["--url", f"mysql://me@/d?unix_socket={tmp_path}/s"]
+    done = subprocess.run(
+        [sys.executable, "-m", "atoll", "bench", cluster.engine, *urls,
+         "--suite", str(folder), "--blocks", "1", "-o", str(path)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    looks = [one for one in read_results(path).lines if isinstance(one, ClusterLook)]
+    assert [one.when for one in looks] == ["before", "after"] * (len(urls) // 2)
+    for look in looks:
+        assert not look.unknown
+        assert cluster.process.pid in [one.pid for one in look.processes]

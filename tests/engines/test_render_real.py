@@ -72,7 +72,7 @@ def test_postgresql_starts_from_its_scripts(tmp_path: Path) -> None:
         for server in servers:
             server.send_signal(signal.SIGINT)
         for server in servers:
-            server.wait(timeout=30)
+            server.wait(timeout=120)  # it writes what it has
 
 
 def answer(socket: str, sql: str, server: subprocess.Popen[bytes]) -> object:
@@ -81,10 +81,10 @@ def answer(socket: str, sql: str, server: subprocess.Popen[bytes]) -> object:
     def ask() -> bool:
         assert server.poll() is None, "the server ended"
         try:
-            client = PostgreSQLClient.at(socket, timeout_s=10)
+            client = PostgreSQLClient.at(socket, timeout_s=60)
         except EngineFailed:
             return False
-        found.extend(client.execute(sql, timeout_s=10).rows[0])
+        found.extend(client.execute(sql, timeout_s=60).rows[0])
         client.close()
         return True
 

@@ -272,11 +272,12 @@ def owner(arguments: argparse.Namespace, flags: tuple[str, ...]) -> None:
         grace_s=arguments.grace,
         progress=lambda line: say("progress", line),
     )
-    say("ready")
     if arguments.detach:
+        say("ready")
         running.detach()
         return
     with running:
+        say("ready")  # here, as an interrupt may follow at once
         running.wait()
 
 

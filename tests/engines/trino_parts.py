@@ -20,11 +20,16 @@ from atoll.schema.deployment import Deployment
 from atoll.schema.plan import Asked
 from atoll.supervise.launch import Running, launch
 from tests.engines.answers import attach, data_at, difference
-from tests.engines.deployment_parts import left_over
+from tests.engines.deployment_parts import left_over, until
 
 # A start takes 100 s of CPU time, most of it Java's compiler's.
-_START_LIMIT_S = 400.0
-_LOOPBACK = {("tcp", "0100007F"), ("tcp6", "0000000000000000FFFF00000100007F")}
+START_LIMIT_S = 400.0
+LONG = "select count(*) from tpch.sf1000.lineitem a cross join tpch.sf1000.lineitem b"
+_LOOPBACK = {  # 127.0.0.1 and 127.0.0.2, as /proc/net has them
+    ("tcp", "0100007F"),
+    ("tcp6", "0000000000000000FFFF00000100007F"),
+    ("tcp6", "0000000000000000FFFF00000200007F"),
+}
 
 
 @contextmanager
@@ -43,7 +48,7 @@ def up(engine_name: str, policy: Asked, *, workers: int) -> Iterator[Running]:
         machine=machine,
         host=host,
         name=f"{policy}-{engine_name}",
-        start_timeout_s=_START_LIMIT_S,
+        start_timeout_s=START_LIMIT_S,
     ) as running:
         record = running.deployment
         attach(running.clients[0], engine_name, data_at(0.01))
@@ -61,26 +66,54 @@ def wrong_answers(client: Client, engine: str, queries: Iterable[str]) -> dict[s
     return {query: said for query in queries if (said := difference(client, engine, query, data))}
 
 
-def listening(running: Running) -> set[tuple[str, str]]:
+def one_past_its_limit_fails(running: Running, engine: str) -> None:
+    """The coordinator has it as failed, once it has seen to it."""
+    (client,) = registry.get(engine).connect(running.deployment.endpoints, timeout_s=60)
+    with pytest.raises(EngineFailed, match="cancelled"):
+        client.execute(LONG, timeout_s=10)
+    with pytest.raises(EngineFailed, match="was closed"):
+        client.execute("select 1", timeout_s=60)
+    sql = "select state from system.runtime.queries where query like '%cross join%' "
+    sql += "and query not like '%system.runtime%'"
+
+    def states() -> list[tuple[str, ...]]:
+        return running.clients[0].execute(sql, timeout_s=60).rows
+
+    until(lambda: states() == [("FAILED",)], states)
+
+
+def listening(running: Running) -> list[tuple[str, str]]:
     """Table and address of every TCP socket that listens and belongs to the deployment."""
     inodes = {
-        os.readlink(link)[8:-1]
+        inode
         for process in running.deployment.processes
         if process.id
-        for link in Path(f"/proc/{process.id.pid}/fd").iterdir()
-        if link.is_symlink() and os.readlink(link).startswith("socket:[")
+        for inode in sockets_of(process.id.pid)
     }
-    return {
+    return [
         (table, fields[1].rsplit(":", 1)[0])
         for table in ("tcp", "tcp6")
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         if (fields := line.split())[3] == "0A" and fields[9] in inodes
-    }
+    ]
 
 
-def is_on_loopback_only(running: Running) -> bool:
+def sockets_of(pid: int) -> set[str]:
+    """The inodes of the process's sockets."""
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed while we look
+            target = os.readlink(link)
+            if target.startswith("socket:["):
+                found.add(target[8:-1])
+    return found
+
+
+def listening_elsewhere(running: Running) -> list[tuple[str, str]]:
+    """And not on loopback."""
     found = listening(running)
-    return bool(found) and found <= _LOOPBACK
+    assert found
+    return [each for each in found if each not in _LOOPBACK]
 
 
 def secrets_told(running: Running) -> list[str]:
@@ -100,14 +133,14 @@ def secrets_told(running: Running) -> list[str]:
     return [where for where, text in heard.items() if any(secret in text for secret in secrets)]
 
 
-def said_of_a_killed_worker(running: Running, sql: str) -> str:
+def said_of_a_killed_worker(running: Running) -> str:
     """What the deployment says while it is asked and a worker is killed."""
     (worker,) = [each for each in running.deployment.processes if each.spec.name == "worker-1"]
     assert worker.id
     os.kill(worker.id.pid, signal.SIGKILL)
     # The query fails too, an instant before or after the deployment's end is known.
     with suppress(EngineFailed):
-        running.clients[0].execute(sql, timeout_s=60)
+        running.clients[0].execute(LONG, timeout_s=60)
     with pytest.raises(EngineFailed) as caught:
         running.check(wait_s=60.0)
     return str(caught.value)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from atoll.bench.results import Results
+from atoll.bench.runner import Bench, Tick
 from atoll.engines.base import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost
+from atoll.schema.base import Record
 from atoll.schema.duckdb_profile import SpreadChange, ThreadSeat
 from atoll.schema.machine import (
     Allowed,
@@ -348,3 +350,25 @@ def time(block: int, label: str, query: str, seconds: float, phase: str = "measu
 
 def results(given: Sequence[Line] | None = None, head: RunHeader | None = None) -> Results:
     return Results(head or header(), tuple(lines() if given is None else given))
+
+
+class Run:
+    """A bench over fakes, and everything that it left."""
+
+    def __init__(self, head: RunHeader | None = None, **engines: Any) -> None:
+        self.host = FakeHost(IDLE)
+        self.engines = FakeEngines(self.host, **engines)
+        self.work = FakeWork()
+        self.records: list[Record] = []
+        self.ticks: list[Tick] = []
+        self.bench = Bench(
+            header=head or header(),
+            host=self.host,
+            deploy=self.engines,
+            work=self.work,
+            append=self.records.append,
+            tick=self.ticks.append,
+        )
+
+    def of(self, kind: type[Record]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kind)]

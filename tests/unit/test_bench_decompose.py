@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 from atoll.bench.analysis import summarise
-from atoll.bench.decompose import CHANGES, chain_plans
-from atoll.bench.entrants import line_up_chains
+from atoll.bench.decompose import chain_plans, decomposition
+from atoll.bench.entrants import line_up_chains, same_deployment
 from atoll.bench.results import Results
 from atoll.errors import UsageError
+from atoll.plan.jvm import placement_flags
 from atoll.report.bench_text import bench_text
 from atoll.report.html import html
 from atoll.report.tables import markdown
@@ -70,7 +71,62 @@ def test_one_node_is_refused_or_divided_and_that_is_said() -> None:
 def test_instances_over_several_nodes_are_said() -> None:
     labelled, notes = chain_plans(build([[NodeShape((3,))] * 3]), SPARK, 2)
     assert any(len(slot.nodes) > 1 for slot in labelled[-1][1].slots)
-    assert "several nodes" in notes[0]
+    assert "several nodes" in notes[-1]
+
+
+# Of 48 CPUs a JVM has 33 GC threads, of 24 it has 18.
+LARGE = build([[NodeShape((8, 8, 8)), NodeShape((8, 8, 8))]])
+
+
+def test_gc_threads_are_a_step_where_several_jvms_have_more_in_sum() -> None:
+    labelled, notes = chain_plans(LARGE, SPARK, None)
+    assert [label for label, _ in labelled] == [LABELS[0], "spark/wim/gc-threads", *LABELS[1:]]
+    wim, more, *instances = [plan for _, plan in labelled]
+    assert "33 GC threads here, 2 have 36 in sum" in notes[0]
+    flags = placement_flags(more.slots[0], more)
+    assert {"-XX:ParallelGCThreads=36", "-XX:ConcGCThreads=10"} <= set(flags)
+    # Nothing else of it, and nothing of all others.
+    assert set(placement_flags(wim.slots[0], wim)) == set(flags) - {
+        "-XX:ParallelGCThreads=36",
+        "-XX:ConcGCThreads=10",
+    }
+    assert not any(
+        "GCThreads" in flag
+        for plan in instances
+        for slot in plan.slots
+        for flag in placement_flags(slot, plan)
+    )
+    everything = [wim, more, *instances]
+    for one in ("total_heap_bytes", "total_threads", "shuffle_partitions"):
+        assert len({getattr(plan, one) for plan in everything}) == 1
+    assert not same_deployment(wim, more, LARGE)
+
+
+def test_what_a_plan_of_the_chain_warns_of_is_said() -> None:
+    _, notes = line_up_chains(TWO_NODES, [SPARK], {}, None)
+    (said,) = [note for note in notes if "UseNUMA is left out" in note]
+    assert said.startswith("spark/win/first-touch: ")
+
+
+def test_without_a_jvm_there_is_no_step_of_gc_threads() -> None:
+    labelled, _ = chain_plans(LARGE, DUCKDB, None)
+    assert len(labelled) == 4
+
+
+def test_each_step_of_the_long_chain_is_told_by_its_change() -> None:
+    entrants, _ = line_up_chains(LARGE, [SPARK], {}, None)
+    assert [one.baseline for one in entrants] == [None, *["spark/wim"] * 4]
+    labels = [one.label for one in entrants]
+    means = {label: dict.fromkeys(range(6), 2.0**-place) for place, label in enumerate(labels)}
+    found = decomposition("spark", labels, means)
+    assert found is not None
+    assert [step.changes for step in found.steps] == [
+        "GC threads",
+        "instances and their heaps",
+        "CPU locality",
+        "memory locality",
+    ]
+    assert [step.share for step in found.steps] == pytest.approx([0.25] * 4)
 
 
 def test_too_many_instances_are_refused() -> None:
@@ -123,7 +179,11 @@ def test_steps_and_shares_are_told_everywhere() -> None:
     summary = summarise(found)
     (one,) = summary.decompositions
     assert one.engine == "spark" and one.why_no_shares == ""
-    assert [step.changes for step in one.steps] == list(CHANGES)
+    assert [step.changes for step in one.steps] == [
+        "instances and their heaps",
+        "CPU locality",
+        "memory locality",
+    ]
     assert [step.speedup.value for step in one.steps] == pytest.approx([1, 2, 4])
     assert [step.share for step in one.steps] == pytest.approx([0, 1 / 3, 2 / 3])
     assert one.whole.value == pytest.approx(8)
@@ -137,6 +197,17 @@ def test_steps_and_shares_are_told_everywhere() -> None:
     page = html(found.header, summary)
     assert 'class="decomposition"' in page and "67 %" in page
     assert "## Decomposition of spark" in markdown(summary)
+
+
+def test_atolls_scheduler_is_told_once_and_each_change_still_known() -> None:
+    entrants, _ = line_up_chains(LARGE, [DUCKDB], {"duckdb": ("atoll",)}, None)
+    labels = tuple(one.label for one in entrants)
+    seconds = {label: 2.0**-place for place, label in enumerate(labels)}
+    found = results(lines(entrants, 6, seconds), header(*entrants, chains=(labels,)))
+    _, steps = terminal(found).split("What each step brings: duckdb under Atoll's scheduler")
+    told = [line.strip() for line in steps.splitlines() if line.startswith("  ") and line.strip()]
+    assert told == ["instances and their heaps", "CPU locality", "memory locality", "all of it"]
+    assert "win/first-touch → win/bind " in steps
 
 
 def test_without_a_difference_there_are_no_shares_and_why_is_said() -> None:

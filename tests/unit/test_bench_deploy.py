@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -60,9 +60,12 @@ def test_the_entrants_scheduler_is_started(
         started.append(engine)
         yield SimpleNamespace(clients=[], deployment=SimpleNamespace(endpoints=["s"]))
 
+    def connect(engine: object, endpoints: Sequence[str], **_: object) -> list[FakeClient]:
+        return [FakeClient(FakeHost()) for _ in endpoints]
+
     monkeypatch.setattr(deploy, "launch", launch)
-    monkeypatch.setattr(DuckDBEngine, "connect", lambda *_, **__: [])
-    monkeypatch.setattr(SparkEngine, "connect", lambda *_, **__: [])
+    for engine in (DuckDBEngine, SparkEngine):
+        monkeypatch.setattr(engine, "connect", connect)
     deployer = Deployer(
         engines={"spark": SparkEngine(), "duckdb": DuckDBEngine()},
         machine=machine(),

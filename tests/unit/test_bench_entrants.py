@@ -13,6 +13,7 @@ from atoll.plan import make_plan
 from atoll.schema.plan import EngineTraits, Policy
 from atoll.schema.results import Scheduler
 from tests.unit.bench_parts import machine
+from tests.unit.machines import NodeShape, build
 
 SPARK = EngineTraits(
     name="spark",
@@ -90,6 +91,20 @@ def test_an_engine_with_one_thread_per_query_gets_as_many_streams_as_threads() -
         assert any("a full copy" in note for note in notes) == (len(policies) > 1)
 
 
+def test_as_many_streams_as_are_asked_for() -> None:
+    found, notes = line_up(machine(), [(SPARK, ["wim", "wic"])], (), streams=3)
+    assert {entrant.streams for entrant in found} == {3}
+    assert any("3 concurrent query streams in every deployment" in note for note in notes)
+    found, notes = line_up(machine(), [(SPARK, ["wim"])], (), streams=1)
+    assert notes == ()
+    one_thread = DUCKDB.model_copy(update={"name": "mariadb", "parallel_query": False})
+    found, notes = line_up(machine(), [(one_thread, ["wim"])], (), streams=2)
+    assert {entrant.streams for entrant in found} == {2}
+    assert any("with 2 of 4 streams threads are idle" in note for note in notes)
+    with pytest.raises(UsageError, match=r"--streams 2: duckdb has 4 servers .*give 4 or more"):
+        line_up(machine(), [(DUCKDB, ["wim", "wic"])], (), streams=2)
+
+
 def test_a_plan_from_a_file_brings_its_baseline() -> None:
     plan = make_plan(machine(), SPARK, "wicp", count=3)
     found, notes = line_up(machine(), (), [(plan, SPARK)])
@@ -108,6 +123,24 @@ def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
         "spark/wic-2",
         "spark/wic-3",
     ]
+
+
+def test_what_plans_warn_of_is_said_once_with_their_names() -> None:
+    plan = make_plan(machine(), SPARK, "wic")
+    warned = plan.model_copy(update={"warnings": ("one heap was cut",)})
+    _, notes = line_up(machine(), [(SPARK, ["wim"])], [(warned, SPARK), (warned, SPARK)])
+    assert [note for note in notes if "heap was cut" in note] == [
+        "spark/wic, spark/wic-2: one heap was cut"
+    ]
+
+
+def test_nothing_is_warned_of_that_the_comparison_has_made_equal() -> None:
+    heavy = SPARK.model_copy(update={"overhead_bytes": 3 << 30})
+    small = build([[NodeShape((), 4, 17)]])
+    assert "sum of the heaps is lower" in " ".join(make_plan(small, heavy, "wic").warnings)
+    found, notes = line_up(small, [(heavy, ["wim", "wic"])], ())
+    assert len({entrant.plan.total_heap_bytes for entrant in found if entrant.plan}) == 1
+    assert not [note for note in notes if "sum of the heaps" in note]
 
 
 def test_a_plan_of_the_baseline_alone() -> None:

@@ -1,9 +1,7 @@
-"""The user's SQL and clusters: what is read, what is told of a URL, when an answer has changed."""
+"""The user's SQL against clusters: what is read, when an answer has changed, what is reported."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,90 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.bench.address import parse_address, without
 from atoll.bench.analysis import summarise
-from atoll.bench.cluster import is_here, look_at_cluster
-from atoll.bench.replay import Replayed, nodes_of
+from atoll.bench.replay import Replayed
 from atoll.bench.results import resumable
 from atoll.engines.base import Column, QueryResult
 from atoll.errors import UsageError
-from atoll.host.fake import FakeHost
-from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.report.bench_text import bench_text
 from atoll.report.render import render
 from atoll.schema.results import ClusterLook, Entrant, Line, ProcessSeen, RunHeader
 from atoll.suites.folder import Folder, bare, choose, natural, read_folder
-from tests.unit.bench_parts import FakeClient, header, lines, results
+from tests.unit.bench_parts import header, lines, results
 from tests.unit.bench_parts import time as query_time
-
-# ---- URLs ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("url", "told", "place"),
-    [
-        ("postgresql://ann:pw1@db1:5433/x", "postgresql://ann@db1:5433/x", "db1:5433"),
-        ("postgresql://ann@db1/x", "postgresql://ann@db1/x", "db1:5432"),
-        ("https://u:pw1@h/hive/s?token=pw1", "https://u@h/hive/s", "h:443"),
-        ("http://[::1]:8080", "http://[::1]:8080", "::1:8080"),
-        (
-            "postgresql:///x?host=/run/pg&port=5433&password=pw1&sslmode=require",
-            "postgresql:///x?host=%2Frun%2Fpg&port=5433",
-            "/run/pg:5433",
-        ),
-        ("postgresql://%2Frun%2Fpg/x", "postgresql://%2Frun%2Fpg/x", "/run/pg:5432"),
-        ("mariadb://ann:pw1@h/x?unix_socket=/run/m", "mariadb://ann@h/x?unix_socket=%2Frun%2Fm",
-         "/run/m:3306"),
-    ],
-)  # fmt: skip
-def test_what_may_be_told_of_a_url(url: str, told: str, place: str) -> None:
-    found = parse_address(url)
-    assert (found.told, found.place) == (told, place)
-    assert parse_address(found.told).secrets == ()
-
-
-@given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=6, max_size=20))
-def test_a_password_is_never_told(password: str) -> None:
-    secret = f"#{password}"
-    quoted = f"%23{password}"
-    for url in (
-        f"postgresql://ann:{quoted}@db:1/x",
-        f"postgresql://db/x?password={quoted}",
-        f"https://h?SSLPassword={quoted}&access_token={quoted}",
-    ):
-        found = parse_address(url)
-        assert secret not in found.told and quoted not in found.told
-        message = f"no {secret} at {quoted} in {url}"
-        assert secret not in without(found.secrets, message)
-        assert quoted not in without(found.secrets, message)
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["", "host=h password=hush", "h:1", "pg://h:port/x", "//h", "pg://a:\nb@h", "pg://\udce9@h"],
-)
-def test_what_is_no_url_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(UsageError, match="--url: ") as caught:
-        parse_address(url)
-    assert "hush" not in str(caught.value)
-
-
-def test_a_secret_is_hidden_from_ps() -> None:
-    script = (
-        "import sys; from atoll.host.arguments import hide; hide('s3cret'); hide('');"
-        "print(open('/proc/self/cmdline').read().replace(chr(0), ' '), sys.argv[1])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "--url=pg://a:s3cret@h", "s3cret"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    shown, kept = done.stdout.rsplit(maxsplit=1)
-    assert "--url=pg://a:xxxxxx@h xxxxxx" in shown
-    assert kept == "--url=pg://a:s3cret@h"
-
 
 # ---- the folder ----------------------------------------------------------------------------------
 
@@ -251,88 +176,6 @@ def test_rows_that_a_limit_may_choose_among_are_not_known_again() -> None:
     assert found((1, 5), (2, 6)) == found((1, 5), (3, 6)), "another row of the same key"
     assert found((1, 5), (2, 6)) != found((1, 5), (2, 7))
     assert found((1, 5)) != found((2, 5)), "nothing was cut"
-
-
-# ---- processes -----------------------------------------------------------------------------------
-
-TCP = """  sl  local_address rem_address st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode
-   0: 0100007F:1538 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 111 1 0
-   1: 0100007F:1538 0100007F:9999 01 00000000:00000000 00:00000000 00000000 0 0 112 1 0
-   2: 0100007F:1539 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 113 1 0
-"""
-UNIX = """Num       RefCount Protocol Flags    Type St Inode Path
-0000000000000000: 00000002 00000000 00010000 0001 01 211 /run/pg/.s.PGSQL.5432
-0000000000000000: 00000002 00000000 00000000 0001 01 212 /run/pg/.s.PGSQL.5432
-0000000000000000: 00000002 00000000 00010000 0001 01 213
-0000000000000000: 00000002 00000000 00010000 0001 01 214 /run/pg/.s.PGSQL.5433
-0000000000000000: 00000002 00000000 00010000 0001 01 215 /run/my db/m.sock
-"""
-
-
-def stat(pid: int, parent: int) -> str:
-    return f"{pid} (postgres) S {parent} " + " ".join(["0"] * 48)
-
-
-def listening() -> FakeHost:
-    """10 listens at 5432, its child 11 has the socket too; 20 listens at 5433."""
-    return FakeHost(
-        {
-            "/proc/net/tcp": TCP,
-            "/proc/net/unix": UNIX,
-            "/proc/10/stat": stat(10, 1),
-            "/proc/10/fd/3": "socket:[111]",
-            "/proc/10/fd/4": "socket:[211]",
-            "/proc/11/stat": stat(11, 10),
-            "/proc/11/fd/3": "socket:[111]",
-            "/proc/20/stat": stat(20, 1),
-            "/proc/20/fd/0": "/dev/null",
-            "/proc/20/fd/9": "socket:[113]",
-        }
-    )
-
-
-def test_who_listens() -> None:
-    host = listening()
-    assert tcp_listeners(host, 5432) == {"111"}
-    assert holders(host, tcp_listeners(host, 5432)) == [10]
-    assert holders(host, tcp_listeners(host, 5433)) == [20]
-    assert holders(host, tcp_listeners(host, 5434)) == []
-    assert unix_listeners(host, "/run/pg/.s.PGSQL.5432", None) == {"211"}
-    assert holders(host, unix_listeners(host, "/run/pg/", 5432)) == [10]
-    assert unix_listeners(host, "/run/pg", 5433) == {"214"}, "another server in the same folder"
-    assert unix_listeners(host, "/run", 5432) == frozenset()
-    assert unix_listeners(host, "/run/my db/m.sock", 3306) == {"215"}
-
-
-def test_what_is_here() -> None:
-    assert is_here("") and is_here("127.0.0.1") and is_here("localhost")
-    assert not is_here("192.0.2.1")  # RFC 5737: nobody's
-    assert not is_here("no-such-host.invalid")
-
-
-def test_nodes_that_a_cluster_names_are_looked_for_too() -> None:
-    class Knowing(FakeClient):
-        def nodes(self, *, timeout_s: float) -> list[str]:
-            return ["http://10.0.0.1:8080", "http://10.0.0.2:8081"]
-
-    reached = parse_address("http://u@10.0.0.1:8080/hive")
-    found = nodes_of(Knowing(FakeHost()), reached)
-    assert [(one.host, one.port) for one in found] == [("10.0.0.2", 8081)]
-    assert nodes_of(FakeClient(FakeHost()), reached) == []
-
-
-def test_what_cannot_be_seen_is_said() -> None:
-    host = listening()
-
-    def look(url: str) -> str:
-        seen, unknown = look_at_cluster(host, [parse_address(url)], deep=False)
-        assert seen == ()
-        return unknown
-
-    assert "not on this machine" in look("postgresql://192.0.2.1/x")
-    assert "nobody on this machine listens" in look("postgresql://127.0.0.1:5434/x")
-    del host.files["/proc/20/fd/9"]
-    assert "another user's" in look("postgresql://127.0.0.1:5433/x")
 
 
 # ---- results and reports -------------------------------------------------------------------------

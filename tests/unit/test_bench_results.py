@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from atoll.bench import pagecache
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.job import SuiteWork
-from atoll.bench.results import ResultsWriter, parse_results, read_results, resumable
+from atoll.bench.results import (
+    ResultsWriter,
+    parse_results,
+    read_results,
+    require_output,
+    resumable,
+)
+from atoll.cli import run
 from atoll.engines.base import Installation
-from atoll.errors import DownloadFailed, EngineFailed, UsageError
+from atoll.errors import AtollError, DownloadFailed, EngineFailed, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
@@ -66,6 +73,51 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
         ResultsWriter.create(tmp_path / "no" / "r.jsonl", header())
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    there, new = write(tmp_path / "r.jsonl"), tmp_path / "new.jsonl"
+    require_output(new, resume=False, scale_factor=0.01)
+    require_output(there, resume=True, scale_factor=0.01)
+    assert not new.exists()
+    with pytest.raises(UsageError, match="exists; continue it with --resume"):
+        require_output(there, resume=False, scale_factor=0.01)
+    with pytest.raises(UsageError, match="folder does not exist"):
+        require_output(tmp_path / "no" / "r.jsonl", resume=False, scale_factor=0.01)
+    with pytest.raises(AtollError, match=r"cannot be made \(File name too long\)"):
+        require_output(tmp_path / ("x" * 300) / "r.jsonl", resume=False, scale_factor=0.01)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="exists"):
+        require_output(tmp_path / "link", resume=False, scale_factor=0.01)
+    with pytest.raises(UsageError, match="leave --resume out"):
+        require_output(new, resume=True, scale_factor=0.01)
+    with ResultsWriter.create(new, header()), pytest.raises(UsageError, match="wait for its end"):
+        require_output(new, resume=True, scale_factor=0.01)
+    there.write_text("no results\n")
+    with pytest.raises(UsageError, match=r"r\.jsonl:1"):
+        require_output(there, resume=True, scale_factor=0.01)
+
+
+def test_bench_asks_for_its_file_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = write(tmp_path / "r.jsonl")
+    monkeypatch.setattr("atoll.cli.bench.make_job", None)  # not called
+    assert run(["bench", "duckdb", "-o", str(there)]) == 2
+    assert "exists; continue it with --resume" in capsys.readouterr().err
+    assert run(["bench", "duckdb", "-o", str(there), "--resume", "--sf", "0.1"]) == 2
+    assert "its scale factor differs (there 0.01, now 0.1)" in capsys.readouterr().err
+
+
+def test_resuming_a_replay_without_its_url_is_told_as_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "r.jsonl"
+    with ResultsWriter.create(there, header(scale_factor=None)):
+        pass
+    arguments = ["bench", "postgresql", "--suite", str(tmp_path), "-o", str(there), "--resume"]
+    assert run(arguments) == 2
+    assert "is of a cluster that ran already; name it with --url" in capsys.readouterr().err
+
+
 @given(st.data())
 def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
     """Cut anywhere after the header: never an error, and only the last line is lost."""
@@ -80,7 +132,7 @@ def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: b"", "not an atoll/results file"),
+        (lambda text: b"", "is empty; its bench was ended before"),
         (lambda text: b"{", "not an atoll/results file"),
         (lambda text: b"<html>\n", "not JSON"),
         (lambda text: b"[1]\n", "is not a atoll/results file"),

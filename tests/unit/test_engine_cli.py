@@ -15,10 +15,10 @@ from atoll.engines import availability, registry
 from atoll.engines.availability import look, wanted_parts
 from atoll.engines.base import Installation
 from atoll.engines.clients import ClientLacking
-from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
+from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished, Host
 from atoll.host.fake import FakeHost
-from atoll.install import catalog, installing
+from atoll.install import catalog, installing, listing
 from atoll.install.catalog import Java, Packages, Part, Wheel
 from atoll.install.progress import Tell
 
@@ -43,7 +43,7 @@ class Engine:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.raises: AtollError | None = None
+        self.raises: Exception | None = None
 
     def locate(self, host: Host) -> Installation:
         if self.raises:
@@ -126,6 +126,7 @@ def test_json(toy: Engine, capsys: Capture) -> None:
         "version": "1",
         "folder": "",
         "size_bytes": 2_000_000_000,
+        "damage": "",
     }
 
 
@@ -169,6 +170,27 @@ def test_an_engine_of_another_package_is_listed(
     toy.raises = EngineFailed("engine 'toy' (their:Toy) cannot be loaded: boom; uninstall it")
     monkeypatch.setattr(availability, "ENGINES", {})
     assert listed(capsys)[1].split() == ["toy", "–", "missing", "–", "–"]
+
+
+def test_a_damaged_part_is_told_and_fetched_anew(toy: Engine, capsys: Capture) -> None:
+    assert run(["engine", "install", "toy"]) == 0
+    listing.write_list(toy.folder / "toy-1")
+    (toy.folder / "toy-1/file").unlink()
+    capsys.readouterr()
+    _, row, *rest = listed(capsys)
+    assert row.split()[:3] == ["toy", "1", "damaged"]
+    assert "\n".join(rest).endswith(
+        f"toy: {toy.folder}/toy-1/file is gone; fetch it anew with: atoll engine install toy"
+    )
+    host = FakeHost({})
+    assert [part.name for part in wanted_parts(look("toy", host), host)] == ["toy-1"]
+
+
+def test_a_damaged_part_that_is_not_used_is_no_fault(toy: Engine, capsys: Capture) -> None:
+    assert run(["engine", "install", "toy"]) == 0
+    listing.write_list(toy.folder / "java-9")
+    (toy.folder / "java-9/file").unlink()
+    assert look("toy", FakeHost({})).state == "ready"
 
 
 def test_what_is_up_is_not_removed(

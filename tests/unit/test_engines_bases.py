@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from pathlib import Path
 
 import pytest
 
-from atoll.engines.bases import MOST_FILES, MOST_TEXT_BYTES, read_base
+from atoll.engines import registry
+from atoll.engines.bases import MOST_FILES, MOST_TEXT_BYTES, on_base, read_base
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
@@ -99,6 +101,12 @@ def test_a_text_file_that_is_no_utf8_is_told_by_its_line(tmp_path: Path) -> None
         read_base(str(tmp_path), HOST)
 
 
+def test_a_byte_order_mark_is_told_where_it_would_be_a_part_of_a_name(tmp_path: Path) -> None:
+    write(tmp_path, {"config.properties": codecs.BOM_UTF8 + b"a=1\n"})
+    with pytest.raises(UsageError, match=r"config\.properties:1: begins with a byte order mark"):
+        read_base(str(tmp_path), HOST)
+
+
 class _Closed(FakeHost):
     def list_dir(self, path: str) -> list[str]:
         raise PermissionError(13, "Permission denied", path)
@@ -107,6 +115,35 @@ class _Closed(FakeHost):
 def test_a_closed_folder_is_not_permitted() -> None:
     with pytest.raises(NotPermitted, match=r"/etc/trino: cannot be read \(Permission denied\)"):
         read_base("/etc/trino", _Closed())
+
+
+class _OneClosed(_ManyFiles):
+    def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        if path.endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return super().read_bytes(path, offset=offset, size=size)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "closed", "refused"),
+    [
+        ("trino", "config.properties", "password-closed", True),  # a copy of all of it is taken
+        ("spark", "spark-defaults.conf", "ssl-closed", True),
+        ("postgresql", "postgresql.conf", "pg_hba-closed", False),  # only what is included
+        ("mariadb", "my.cnf", "debian-closed", False),
+    ],
+)
+def test_a_file_of_another_account_matters_where_it_is_taken(
+    engine: str, name: str, closed: str, refused: bool
+) -> None:
+    host = _OneClosed({f"/etc/x/{name}": "", f"/etc/x/{closed}": "x"})
+    if refused:
+        with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read; make it"):
+            on_base(registry.get(engine), "/etc/x", host)
+    else:
+        _, base = on_base(registry.get(engine), "/etc/x", host)
+        assert base is not None
+        assert base.closed == (closed,)
 
 
 def test_reading_leaves_the_tree_as_it_was(tmp_path: Path) -> None:

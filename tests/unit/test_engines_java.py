@@ -91,3 +91,8 @@ def test_an_older_one_will_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
         EngineFailed, match=r"needs Java 24 or later; /opt/jdk/bin/java is 17\.0\.1"
     ):
         find_later(java_host({"/opt/jdk/bin/java": "17.0.1"}))
+
+
+def test_an_engine_that_atoll_fetches_nothing_for_is_not_told_to() -> None:
+    with pytest.raises(EngineFailed, match="no Java was found; install one, or set JAVA_HOME"):
+        find_java(FakeHost(), major=17, wanted_by="H2")

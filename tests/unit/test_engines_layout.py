@@ -37,7 +37,7 @@ def option(argv: Sequence[str], name: str) -> str:
 
 
 def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
-    plan = make_plan(milan(2), SparkEngine.traits, "wicp")
+    plan = make_plan(milan(2), SparkEngine().traits, "wicp")
     layout = spark(plan)
     master, *workers, driver = layout.processes
     assert [spec.stage for spec in layout.processes] == [0, *(1 for _ in plan.slots), 2]
@@ -55,7 +55,7 @@ def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
 
 
 def test_spark_holds_totals_and_heaps_as_planned() -> None:
-    plan = make_plan(milan(2), SparkEngine.traits, "wicp")
+    plan = make_plan(milan(2), SparkEngine().traits, "wicp")
     found = defaults(spark(plan))
     heap = min(slot.heap_bytes for slot in plan.slots) >> 20
     assert found["spark.executor.memory"] == f"{heap}m"
@@ -66,7 +66,7 @@ def test_spark_holds_totals_and_heaps_as_planned() -> None:
 
 
 def test_spark_gives_every_executor_its_slots_heap() -> None:
-    equal = make_plan(milan(2), SparkEngine.traits, "wicp")
+    equal = make_plan(milan(2), SparkEngine().traits, "wicp")
     assert not any("_JAVA_OPTIONS" in spec.env for spec in spark(equal).processes)
     first, second, *_ = equal.slots
     larger = second.model_copy(update={"heap_bytes": first.heap_bytes + (64 << 20)})
@@ -81,7 +81,7 @@ def test_spark_gives_every_executor_its_slots_heap() -> None:
 
 
 def test_spark_writes_its_event_log_beside_what_it_spills() -> None:
-    layout = spark(make_plan(milan(1), SparkEngine.traits, "wicp"))
+    layout = spark(make_plan(milan(1), SparkEngine().traits, "wicp"))
     found = defaults(layout)
     assert found["spark.eventLog.dir"] == "file:///var/x/events"
     assert json.loads(layout.files["sqlhost.json"])["events"] == "/var/x/events"
@@ -90,7 +90,7 @@ def test_spark_writes_its_event_log_beside_what_it_spills() -> None:
 
 @pytest.mark.parametrize("heap_bytes", [None, 0])
 def test_spark_starts_a_driver_for_an_edited_plan_too(heap_bytes: int | None) -> None:
-    plan = make_plan(milan(1), SparkEngine.traits, "wicp")
+    plan = make_plan(milan(1), SparkEngine().traits, "wicp")
     assert plan.coordinator is not None
     edited = plan.coordinator.model_copy(update={"heap_bytes": heap_bytes})
     plan = plan.model_copy(update={"coordinator": None if heap_bytes is None else edited})
@@ -98,12 +98,12 @@ def test_spark_starts_a_driver_for_an_edited_plan_too(heap_bytes: int | None) ->
 
 
 def test_spark_does_not_move_on_from_a_port_that_is_taken() -> None:
-    found = defaults(spark(make_plan(milan(1), SparkEngine.traits, "wicp")))
+    found = defaults(spark(make_plan(milan(1), SparkEngine().traits, "wicp")))
     assert found["spark.port.maxRetries"] == "0"
 
 
 def test_spark_opens_nothing_to_others_and_spills_to_the_scratch_folder() -> None:
-    plan = make_plan(milan(1), SparkEngine.traits, "wicp")
+    plan = make_plan(milan(1), SparkEngine().traits, "wicp")
     layout, again = spark(plan), spark(plan)
     found = defaults(layout)
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"

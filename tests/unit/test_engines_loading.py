@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from atoll.engines import loading_server
 from atoll.engines.base import Data
-from atoll.engines.loading import Meter, loaded_path, make_once, run_all, started
+from atoll.engines.loading import Meter, loaded_path, make_once, run_all
+from atoll.engines.loading_server import started
 from atoll.errors import DownloadFailed, EngineFailed
 
 DATA = Data("tpch-sf1", "0123456789abcdef" * 4, ())
@@ -38,7 +41,7 @@ def make(target: Path, how: Callable[[Path], None] = made, needed_bytes: int = 0
 
 
 def test_the_content_of_the_data_is_in_the_name() -> None:
-    assert loaded_path("/c/15", DATA) == "/c/15-tpch-sf1-0123456789ab"
+    assert loaded_path("/c/15", DATA) == "/c/15-tpch-sf1-0123456789ab-2"
 
 
 def test_it_is_made_once_and_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
@@ -97,6 +100,26 @@ def test_too_little_room_is_told_before_anything_is_made(
     assert not (tmp_path / "t").exists()
 
 
+def test_what_makes_a_template_dies_with_us(tmp_path: Path) -> None:
+    made_by = ("sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    code = (
+        f"from atoll.engines.loading import *; make_empty({str(tmp_path / 't')!r}, {made_by}, {{}})"
+    )
+    loader = subprocess.Popen([sys.executable, "-c", code])
+    pid = tmp_path / "pid"
+    eventually(lambda: pid.exists() and pid.read_text().endswith("\n"))
+    loader.kill()
+    loader.wait()
+    eventually(lambda: not Path("/proc", pid.read_text().strip()).exists())
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 # ---- the server that loads
 
 
@@ -116,6 +139,25 @@ def test_a_server_that_ends_is_told_with_its_telling_line(tmp_path: Path) -> Non
         server.await_answer(lambda: False)
 
 
+def test_a_server_is_not_steered_by_what_is_set_in_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDATA", "/nix")
+    monkeypatch.setenv("MYSQL_GROUP_SUFFIX", "-theirs")
+    text = "import os; print(*(name for name in os.environ if name[:2] in ('PG', 'MY')), 'end')"
+    log = tmp_path / "log"
+    with started("X", program(text), env={"MINE": "1"}, log=log) as server:
+        server.process.wait(60)
+    assert log.read_text() == "end\n"
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server on a machine that stands still for a while is not killed for it."""
+    monkeypatch.setattr(loading_server, "_ABORT_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_server_has_gone_at_the_end(tmp_path: Path) -> None:
     with started("X", SLEEPS, env={}, log=tmp_path / "log", abort=signal.SIGTERM) as server:
         server.await_answer(lambda: True)
@@ -137,6 +179,7 @@ def test_a_task_that_fails_ends_the_server_that_the_others_wait_for(tmp_path: Pa
             run_all([fails, waits], at_once=2, server=server, tell=lambda: None)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_task_that_fails_lets_the_server_clean_up(tmp_path: Path) -> None:
     """PostgreSQL, killed, would leave its shared memory behind."""
     text = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from atoll.engines import mariadb
 from atoll.engines.base import Base, Column, Data, Installation, Layout, Table
 from atoll.engines.mariadb import MariaDBEngine, find_mariadb
+from atoll.engines.mariadb_settings import programs
 from atoll.engines.settings import read_sections
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
@@ -188,7 +190,10 @@ def test_what_not_every_build_knows_is_set_only_where_the_user_has_it() -> None:
     [
         ({"other.cnf": ""}, "/etc/mysql: has no my.cnf or mariadb.cnf"),
         ({"my.cnf": "[mysqld]\nwhat is this\n"}, "/etc/mysql/my.cnf:2"),
-        ({"my.cnf": "", "conf.d/a.cnf": "port = 1\n"}, "/etc/mysql/conf.d/a.cnf:1"),
+        (
+            {"my.cnf": "!includedir conf.d\n", "conf.d/a.cnf": "port = 1\n"},
+            "/etc/mysql/conf.d/a.cnf:1",
+        ),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
@@ -196,6 +201,52 @@ def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         ENGINE.on(Base("/etc/mysql", texts))
+
+
+def based(base: Base) -> str:
+    plan = make_plan(milan(1), ENGINE.traits, "wim")
+    return (
+        ENGINE.on(base).layout(plan, INSTALLED, run_dir="/run/x", ports=()).files["server-0/my.cnf"]
+    )
+
+
+def test_tls_is_off_behind_all_else() -> None:
+    """Any option of TLS switches it on, and the key is another account's."""
+    text = based(Base("/etc/x", {"my.cnf": "[mysqld]\nssl = on\nssl_key = /nix/key\n"}))
+    told = [line for line in text.splitlines() if "ssl" in line]
+    assert told == ["ssl = on", "ssl_key = /nix/key", "skip_ssl"]
+
+
+def test_the_users_binary_log_is_off_behind_all_else() -> None:
+    text = based(Base("/etc/x", {"my.cnf": "[mysqld]\nskip-log-bin\nlog_bin = /nix/bin\n"}))
+    told = [line for line in text.splitlines() if "log_bin" in line]
+    assert told.index("skip_log_bin") > told.index("log_bin = /nix/bin")
+
+
+@pytest.mark.parametrize("version", ["10.11.19", ""])
+def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: str) -> None:
+    """Also where the server's release is not known: it is on another machine."""
+    text = "[mysqld]\ninnodb_buffer_pool_size = 1G\n"
+    text += "[mariadb-10.11]\ninnodb_buffer_pool_size = 999G\n"
+    plan = make_plan(milan(1), ENGINE.traits, "wim")
+    made = ENGINE.on(Base("/etc/x", {"my.cnf": text})).layout(
+        plan, replace(INSTALLED, version=version), run_dir="/run/x", ports=()
+    )
+    groups = {"mysqld", "mariadb-10.11", "mariadbd"}
+    found = read_sections(made.files["server-0/my.cnf"], groups, where="x")
+    assert int(found["innodb_buffer_pool_size"]) == plan.slots[0].heap_bytes
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"my.cnf": "!include /elsewhere.cnf\n"},  # nobody knows what is in it
+        {"my.cnf": "!includedir /etc/x/conf.d\n", "conf.d/a.cnf": "[galera]\nwsrep_on = 1\n"},
+        {"my.cnf": "!include own.ini\n", "own.ini": "[mysqld]\nloose-wsrep-on\n"},
+    ],
+)
+def test_no_server_joins_the_users_cluster(texts: dict[str, str]) -> None:
+    assert "\nloose_wsrep_on = OFF\n" in based(Base("/etc/x", texts))
 
 
 # ---- where it is looked for
@@ -208,12 +259,13 @@ def _nothing_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def host_with(versions: dict[str, str]) -> FakeHost:
     def run(argv: Sequence[str]) -> Finished:
-        version = versions[argv[0].removesuffix("/sbin/mariadbd")]
+        assert argv[1] == "--no-defaults"  # the system's own my.cnf may be broken
+        version = versions[os.path.dirname(os.path.dirname(argv[0]))]
         if not version:
             return Finished(127, "", "error while loading shared libraries")
         return Finished(0, f"{argv[0]}  Ver {version}-MariaDB-0+deb12u1 for debian-linux-gnu\n", "")
 
-    return FakeHost({f"{home}/bin/mariadb-install-db": "" for home in versions}, on_run=run)
+    return FakeHost({programs(home)[1]: "" for home in versions}, on_run=run)
 
 
 @pytest.mark.usefixtures("_nothing_on_path")
@@ -229,6 +281,21 @@ def test_the_first_that_runs_and_is_new_enough_is_taken(
     versions: dict[str, str], expected: tuple[str, str]
 ) -> None:
     assert find_mariadb(host_with(versions), unpacked="/c") == expected
+
+
+def test_a_tarball_on_the_path_is_taken_as_it_is_laid_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "mariadb-11.4.2-linux-systemd-x86_64"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin/mariadbd").touch(mode=0o755)
+    (tmp_path / "mysql").symlink_to(home)  # as the documentation has it
+    monkeypatch.setenv("PATH", str(tmp_path / "mysql/bin"))
+    assert find_mariadb(host_with({str(home): "11.4.2"}), unpacked="") == ("11.4.2", str(home))
+    plan = make_plan(milan(1), ENGINE.traits, "wim")
+    (process,) = layout(plan, Installation("11.4.2", str(home), cache="/c")).processes
+    assert process.argv[5] == f"{home}/scripts/mariadb-install-db"
+    assert f"{home}/bin/mariadbd" in process.argv
 
 
 @pytest.mark.usefixtures("_nothing_on_path")
@@ -261,7 +328,14 @@ def test_without_pymysql_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://u:hush@h/d", "mysql://u:hush@h:port/d", "mysql://", "mysql://h/d?hush"]
+    "url",
+    [
+        "postgresql://u:hush@h/d",
+        "mysql://u:hush@h:port/d",
+        "mysql://",
+        "mysql://h/d?hush",
+        "mysql://u:hush@db..example/d",
+    ],
 )
 def test_what_is_no_url_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(UsageError, match="mysql://USER@HOST:PORT/DATABASE") as caught:
@@ -269,14 +343,26 @@ def test_what_is_no_url_is_refused_without_its_password(url: str) -> None:
     assert "hush" not in str(caught.value)
 
 
+@pytest.mark.parametrize("option", ["ssl-ca", "unix_socket"])
+def test_an_empty_option_is_not_passed_over(option: str) -> None:
+    with pytest.raises(UsageError, match=f"'{option}' has no value"):
+        ENGINE.reach(f"mysql://u:hush@h/d?{option}=", timeout_s=2)
+
+
+@pytest.mark.parametrize("text", ["password=hush\n[client]\n", "[client]\npassword=hush€\n"])
 def test_an_option_file_that_cannot_be_read_is_told_without_its_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".my.cnf").write_text("password=hush\n[client]\n")
+    (tmp_path / ".my.cnf").write_text(text)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(UsageError, match=r"~/\.my\.cnf: cannot be read") as caught:
         ENGINE.reach("mysql://u@127.0.0.1:1/d", timeout_s=2)
     assert "hush" not in str(caught.value)
+
+
+def test_a_password_may_have_any_characters() -> None:
+    with pytest.raises(EngineFailed, match=r"lets us in at 127\.0\.0\.1:1 "):
+        ENGINE.reach("mysql://u:%E2%82%AC@127.0.0.1:1/d", timeout_s=2)
 
 
 def test_a_server_that_is_not_there_is_told_without_the_password() -> None:

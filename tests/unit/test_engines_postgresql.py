@@ -212,7 +212,11 @@ def test_of_the_users_configuration_only_what_placement_needs_is_changed() -> No
     [
         ({"other.conf": ""}, "/etc/pg: has no postgresql.conf"),
         ({"postgresql.conf": "port = 1\n= 2\n"}, "/etc/pg/postgresql.conf:2"),
-        ({"postgresql.conf": "", "conf.d/a.conf": "x = 'y\n"}, "/etc/pg/conf.d/a.conf:1"),
+        (
+            {"postgresql.conf": "include_dir 'conf.d'\n", "conf.d/a.conf": "x = 'y\n"},
+            "/etc/pg/conf.d/a.conf:1",
+        ),
+        ({"postgresql.conf": "include 'nix'\n"}, "/etc/pg/postgresql.conf:1: 'nix' is not there"),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
@@ -220,6 +224,24 @@ def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         ENGINE.on(Base("/etc/pg", texts))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [("4", 8), ("'32'", 32), ("32\ninclude 'own'", 48)],
+)
+def test_the_users_processes_are_as_many_as_parallel_queries_need_or_more(
+    theirs: str, expected: int
+) -> None:
+    """Extensions of the user's have processes, too."""
+    texts = {"postgresql.conf": f"max_worker_processes = {theirs}\n"}
+    texts["own"] = "max_worker_processes = 48\n"  # read where it is included only
+    machine = build([[NodeShape(rest=8, memory_gib=64)]])
+    plan = make_plan(machine, ENGINE.traits, "wim")
+    made = ENGINE.on(Base("/etc/pg", texts)).layout(plan, INSTALLED, run_dir="/run/x", ports=())
+    found = read_postgresql(made.files["server-0/postgresql.conf"], where="x")
+    assert int(found["max_worker_processes"]) == expected
+    assert int(found["max_parallel_workers"]) == 8
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import shlex
 import pytest
 
 from atoll.engines.base import Base, Installation, Layout
-from atoll.engines.changes import count_changes
+from atoll.engines.changes import changes, count_changes
 from atoll.engines.settings import read_properties
 from atoll.engines.spark import SparkEngine
 from atoll.errors import UsageError
 from atoll.plan import make_plan
+from atoll.schema.machine import Machine
 from tests.unit.machines import milan
 
 DEFAULTS = """\
@@ -28,10 +29,19 @@ spark.ssl.keyPassword            hunter2
 THERE = Installation("4.3.0", "/opt/spark", "/opt/jdk/bin/java", "17.0.1")
 
 
-def layout(texts: dict[str, str], others: tuple[str, ...] = ()) -> Layout:
-    engine = SparkEngine().on(Base("/etc/spark", texts, others))
-    plan = make_plan(milan(1, 2, 4), engine.traits, "wicp")
-    return engine.layout(plan, THERE, run_dir="/run/x", ports=[1, 2, 3], scratch_dir="/var/x")
+def layout(
+    texts: dict[str, str] | None,
+    others: tuple[str, ...] = (),
+    *,
+    machine: Machine | None = None,
+    scratch: str = "/var/x",
+) -> Layout:
+    engine = SparkEngine()
+    if texts is not None:
+        engine = engine.on(Base("/etc/spark", texts, others))
+    plan = make_plan(machine or milan(1, 2, 4), engine.traits, "wicp")
+    ports = range(1, 1 + engine.ports(plan))
+    return engine.layout(plan, THERE, run_dir="/run/x", ports=ports, scratch_dir=scratch)
 
 
 def test_only_what_placement_needs_is_changed() -> None:
@@ -75,6 +85,61 @@ def test_jvm_options_of_the_user_stay_and_a_jvm_has_one_collector() -> None:
     assert "-XX:+UseSerialGC" not in driver
 
 
+def test_what_would_undo_the_plan_is_taken_out_and_shown() -> None:
+    taken = (
+        "spark.shuffle.service.enabled true",
+        "spark.worker.ui.port 8081",
+        "spark.deploy.recoveryMode ZOOKEEPER",
+        "spark.executorEnv._JAVA_OPTIONS -Xmx900g",
+    )
+    options = "-XX:MaxHeapSize=900g -XX:-AlwaysPreTouch -Da=b"
+    text = "".join(f"{line}\n" for line in taken)
+    text += f"spark.executor.defaultJavaOptions {options}\n"
+    found = layout({"spark-defaults.conf": text})
+    read = read_properties(found.files["conf/spark-defaults.conf"], where="f")
+    assert not {line.split()[0] for line in taken} & read.keys()
+    # On one node the plan does not decide whether heaps are touched.
+    assert read["spark.executor.defaultJavaOptions"] == "-XX:-AlwaysPreTouch -Da=b"
+    several = read_properties(
+        layout({"spark-defaults.conf": text}, machine=milan(2)).files["conf/spark-defaults.conf"],
+        where="f",
+    )
+    assert several["spark.executor.defaultJavaOptions"] == "-Da=b"
+    shown = changes(Base("/etc/spark", {"spark-defaults.conf": text}), found.files)
+    assert all(f"\n-{line}\n" in shown for line in taken)
+
+
+def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None:
+    decided = (
+        "export SPARK_EXECUTOR_CORES=4",
+        "SPARK_WORKER_MEMORY=900g",
+        "SPARK_DAEMON_MEMORY=2g",
+        "SPARK_LOG_DIR=/var/log/spark",
+        "export JAVA_HOME=/opt/jdk8",
+    )
+    script = "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n" + "\n".join(decided) + "\n"
+    texts = {"spark-env.sh": script, "spark-defaults.conf": ""}
+    found = layout(texts)
+    assert found.files["conf/spark-env.sh"] == "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n"
+    shown = changes(Base("/etc/spark", texts), found.files)
+    assert all(f"\n-{line}\n" in shown for line in decided)
+    for spec in found.processes:
+        assert spec.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
+        assert spec.env["JAVA_HOME"] == "/opt/jdk"
+        assert not {"SPARK_EXECUTOR_CORES", "SPARK_DAEMON_MEMORY"} & spec.env.keys()
+        assert spec.env["SPARK_ENV_LOADED"] == "1", "no shell runs it again"
+
+
+def test_folders_with_blanks_stay_one_option() -> None:
+    for base in (None, {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da=b\n"}):
+        found = layout(base, scratch='/var/a b/"c"\\d').files["conf/spark-defaults.conf"]
+        read = read_properties(found, where="f")
+        for role in ("driver", "executor"):
+            words = shlex.split(read[f"spark.{role}.extraJavaOptions"])
+            assert '-Djava.io.tmpdir=/var/a b/"c"\\d' in words
+        assert read["spark.eventLog.dir"] == "file:///var/a%20b/%22c%22%5Cd/events"
+
+
 def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
     script = (
         "#!/usr/bin/env bash\n\nexport HADOOP_CONF_DIR=/etc/hadoop  # why\nA='b c'\n"
@@ -96,6 +161,7 @@ def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
         ('A="$HOME/x"', "is not run as a script"),
         ("export A=b c", "has a blank"),
         ('A="b', "No closing quotation"),
+        ("_JAVA_OPTIONS=-Xmx900g", "_JAVA_OPTIONS is read by every JVM"),
         ("SPARK_DAEMON_JAVA_OPTS=-Dx=y", "SPARK_DAEMON_JAVA_OPTS is read by Spark's scripts"),
     ],
 )

@@ -235,6 +235,8 @@ def test_help_and_version_fit_a_terminal() -> None:
     assert "Example: " in text
     assert max(map(len, text.splitlines())) <= 80
     assert run(EXEC, "--version").stdout.startswith("atoll-exec ")
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run([EXEC, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 125
+    for written in ([], ["stdbuf", "-oL"]):  # at the end, and line by line
+        with Path("/dev/full").open("w") as full:
+            command = [*written, EXEC, "--help"]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 125

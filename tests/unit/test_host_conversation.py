@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from atoll.host import conversation
 from atoll.host.api import Conversation
 from atoll.host.local import LocalHost
 
@@ -20,12 +21,13 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-def test_a_child_answers_and_ends_with_its_stdin() -> None:
+def test_a_child_answers_and_ends_with_its_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "_FAREWELL_S", 60.0)  # it must end by itself, not be killed
     echo = child("import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)")
     echo.send("ab")
-    assert echo.receive(timeout_s=20) == "abab"
+    assert echo.receive(timeout_s=60) == "abab"
     echo.send("x" * 200_000)
-    assert len(echo.receive(timeout_s=20)) == 400_000
+    assert len(echo.receive(timeout_s=60)) == 400_000
     assert echo.close() == 0
     assert gone(echo.pid)
     assert echo.close() == 0
@@ -46,7 +48,7 @@ def test_a_child_that_hangs_is_killed_by_close() -> None:
 def test_a_child_that_dies_leaves_its_last_words() -> None:
     dying = child("import sys; sys.exit('a word')")
     with pytest.raises(EOFError):
-        dying.receive(timeout_s=20)
+        dying.receive(timeout_s=60)
     assert dying.close() == 1
     assert dying.last_words().strip() == "a word"
 
@@ -58,10 +60,10 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
         "child = LocalConversation([sys.executable, '-S', '-c', 'input()'], {})\n"
         "print(child.pid, flush=True)\ntime.sleep(600)"
     )
-    grandchild = int(parent.receive(timeout_s=30))
+    grandchild = int(parent.receive(timeout_s=60))
     assert not gone(grandchild)
     parent.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not gone(grandchild) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert gone(grandchild)

@@ -270,3 +270,22 @@ def test_the_mark_is_exact_and_of_this_user() -> None:
     host.add(12, 1, {}, environ="ATOLL_DEPLOYMENT=d:1\0", uid=7)
     host.add(13, 1, {}, environ="ATOLL_DEPLOYMENT=d:1\0", state="Z")
     assert [process.pid for process in marked(host, "d:1", uid=0)] == [10]
+
+
+def test_who_has_written_over_its_environment_is_known_by_its_folder() -> None:
+    """As PostgreSQL's sessions; a shell that somebody opened there is left alone."""
+    host = Proc()
+    title, shell = "\0" * 40, "HOME=/root\0"
+    for pid, environ, place in (
+        (10, title, "/s/ab/data-0"),
+        (11, title, "/s/ab/data-0 (deleted)"),
+        (12, shell, "/s/ab/data-0"),
+        (13, title, "/s/abc"),
+        (14, title, "/"),
+        (15, title, "/r/ab"),
+    ):
+        host.add(pid, 1, {}, environ=environ)
+        host.files[f"/proc/{pid}/cwd"] = place
+    found = marked(host, "d:1", uid=0, folders=["/r/ab", "/s/ab"])
+    assert [process.pid for process in found] == [10, 11, 15]
+    assert marked(host, "d:1", uid=0) == []

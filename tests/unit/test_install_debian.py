@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import stat
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -135,6 +136,7 @@ def test_setuid_bits_are_dropped(tmp_path: Path) -> None:
 
 
 DEB = b"a package"
+Usage = namedtuple("Usage", "total used free")
 
 
 class Apt:
@@ -196,6 +198,12 @@ def test_unpacks_once(apt: Apt, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
 
 
+def test_what_a_killed_one_left_beside_it_is_cleared_away(apt: Apt, tmp_path: Path) -> None:
+    (tmp_path / ".making-abc/tree").mkdir(parents=True)
+    assert fetch_deb.main(["hello", "--into", str(tmp_path / "hello")]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
+
+
 def test_with_what_they_need_is_another_wish(apt: Apt, tmp_path: Path) -> None:
     into = tmp_path / "hello"
     assert fetch_deb.main(["hello", "--into", str(into)]) == 0
@@ -235,6 +243,16 @@ def test_no_apt_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(debian_sources, "machine_sources", lambda: parse_deb822(DEB822))
     with pytest.raises(DownloadFailed, match="apt-config: not on this machine"):
         fetch_deb.fetch(debian.Wish(("hello",)), tmp_path / "x", run=client.run)
+
+
+def test_a_disk_that_gets_full_ends_apt_which_would_wait(
+    apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(1, 1, 1000))
+    with pytest.raises(OSError, match="No space left on device"):
+        unpack(apt, tmp_path, keep)
 
 
 def unpack(apt: Apt, tmp_path: Path, keep: Path) -> None:

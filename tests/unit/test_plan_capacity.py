@@ -24,14 +24,16 @@ from tests.unit.plan_parts import DISTRIBUTED, SINGLE, shapes
 
 ENGINES = [registry.get(name).traits for name in registry.names()]
 invented = st.builds(
-    lambda ratio, off_heap, page_cache, overhead, coordinator, jvm: DISTRIBUTED.model_copy(
+    lambda ratio, off_heap, page_cache, overhead, asked, coordinator, jvm: DISTRIBUTED.model_copy(
         update={
             "heap_ratio": ratio,
             "off_heap_ratio": off_heap,
             "page_cache_ratio": page_cache,
             "overhead_bytes": overhead,
+            "asked_bytes": asked,
             "coordinator_bytes": coordinator,
             "coordinator_overhead_bytes": coordinator // 3,
+            "coordinator_ratio": page_cache,
             "jvm": jvm,
         }
     ),
@@ -39,6 +41,7 @@ invented = st.builds(
     st.floats(0, 1.5),
     st.floats(0, 0.5),
     st.integers(0, GIB),
+    st.integers(0, 8 * GIB),
     st.integers(0, 3 * GIB),
     st.booleans(),
 )
@@ -78,7 +81,9 @@ def test_a_plan_never_exceeds_the_machines_memory(
     except UsageError:
         return  # refused, so nothing is exceeded
     limit = min(sum(node.memory_bytes for node in machine.nodes), (cgroup_gib or 1 << 20) * GIB)
-    aside = traits.coordinator_bytes + traits.coordinator_overhead_bytes if plan.coordinator else 0
+    aside = 0
+    if plan.coordinator:
+        aside = plan.coordinator.heap_bytes + traits.coordinator_overhead_bytes
     assert sum(taken_bytes(plan, traits)) + aside <= limit
     assert sum(slot.memory_bytes for slot in plan.slots) + aside <= limit
     for slot, taken in zip(plan.slots, taken_bytes(plan, traits), strict=True):
@@ -117,6 +122,42 @@ def test_off_heap_memory_and_the_page_cache_are_kept_free() -> None:
     assert slot.heap_bytes == pytest.approx(23 / 1.5 * GIB, abs=2 * MIB)
 
 
+@pytest.mark.parametrize(("memory_gib", "heap_gib"), [(8, 1), (64, 2), (512, 16), (4096, 31)])
+def test_a_coordinators_heap_grows_with_the_machine_and_not_with_the_policy(
+    memory_gib: int, heap_gib: int
+) -> None:
+    traits = DISTRIBUTED.model_copy(update={"coordinator_ratio": 1 / 32})
+    for policy in ("wim", "wic"):
+        plan = make_plan(plain(4, memory_gib=memory_gib), traits, policy)
+        assert plan.coordinator and plan.coordinator.heap_bytes == heap_gib * GIB
+        (said,) = [each.text for each in plan.reasons if each.rule == "coordinator's heap"]
+        assert said.startswith(f"{heap_gib} GiB: one part in 32")
+    small = restrict(plain(4, memory_gib=512), memory_max_bytes=64 * GIB)
+    coordinator = make_plan(small, traits, "wim").coordinator
+    assert coordinator and coordinator.heap_bytes == 2 * GIB, "the cgroup's part of it"
+
+
+def test_a_coordinator_on_one_of_many_nodes_leaves_room_for_its_workers() -> None:
+    traits = DISTRIBUTED.model_copy(update={"coordinator_ratio": 1 / 32})
+    machine = plain(4, nodes=32, memory_gib=32)
+    for kind in (CoordinatorKind.IN_WORKER, CoordinatorKind.RESERVED):
+        for policy in ("win", "wic"):
+            plan = make_plan(machine, traits, policy, coordinator=CoordinatorChoice(kind, 2))
+            assert plan.coordinator and plan.coordinator.heap_bytes == 8 * GIB
+    anywhere = make_plan(machine, traits, "wic").coordinator
+    assert anywhere and anywhere.heap_bytes == 31 * GIB
+
+
+def test_what_instances_weigh_besides_is_warned_of_where_fewer_would_help() -> None:
+    traits = DISTRIBUTED.model_copy(update={"overhead_bytes": 3 * GIB})
+    machine = plain(4, memory_gib=17)
+    assert not make_plan(machine, traits, "wim").warnings
+    (said,) = make_plan(machine, traits, "wic").warnings
+    assert said.startswith("4 instances weigh 3 GiB each")
+    heavy = traits.model_copy(update={"asked_bytes": 12 * GIB, "asked_source": "x"})
+    assert not make_plan(machine, heavy, "wim").warnings, "no fewer than one"
+
+
 def test_a_coordinator_on_one_node_takes_that_nodes_memory() -> None:
     machine = milan(2)
     reserved = CoordinatorChoice(CoordinatorKind.RESERVED, 4)
@@ -136,6 +177,16 @@ def test_a_node_too_small_for_its_coordinator_is_refused() -> None:
             DISTRIBUTED,
             "win",
             coordinator=CoordinatorChoice(CoordinatorKind.RESERVED, 1),
+        )
+    # All of it, so that no worker is there.
+    with pytest.raises(
+        UsageError, match=r"coordinator's nodes have 1 GiB.*leave --coordinator out"
+    ):
+        make_plan(
+            machine,
+            DISTRIBUTED,
+            "win",
+            coordinator=CoordinatorChoice(CoordinatorKind.RESERVED, 4),
         )
 
 

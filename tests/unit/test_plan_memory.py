@@ -145,6 +145,7 @@ def test_a_jvm_heap_keeps_its_compressed_pointers() -> None:
 
     assert heap(40, DISTRIBUTED) == 30
     assert heap(48, DISTRIBUTED) == 31, "36 GiB would hold less than 31"
+    assert heap(42.65, DISTRIBUTED) == 31, "31.99 GiB has none either"
     assert heap(48, NATIVE) == 36
     assert heap(80, DISTRIBUTED) == 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.base import Base, BasedEngine
+from atoll.engines.base import Base, BasedEngine, Installation
 from atoll.engines.reasons import ExplainedEngine
 from atoll.errors import NotPermitted, UsageError
-from atoll.render.deployment import Rendering, Target, numactl_argv
+from atoll.plan import make_plan
+from atoll.render.deployment import Rendering, Target, numactl_argv, stand
 from atoll.render.explain import UNKNOWN, explain
 from atoll.render.native import render_native, script
 from atoll.render.systemd import render_systemd, unit_files
@@ -169,22 +171,22 @@ def test_units_start_by_stage() -> None:
     assert all("User=engine\n" in text for name, text in units.items() if name.endswith("service"))
 
 
-def test_systemd_reads_the_units(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not installed (Debian's package systemd)")
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\n")
-    java.chmod(0o755)
+    for path in ("java", "postgres", "bin/mariadbd"):  # systemd looks whether they can be run
+        stub = tmp_path / path
+        stub.parent.mkdir(exist_ok=True)
+        stub.write_text("#!/bin/sh\n")
+        stub.chmod(0o755)
+    there = Installation("1", str(tmp_path), str(tmp_path / "java"))
     user = os.environ.get("USER", "root")
     target = Target("t", str(tmp_path / "100% it's"), user, 9000)
     Path(target.folder).mkdir()
-    made = standing("trino", target=target)
-    units = {
-        name: text.replace("/opt/java/bin/java", str(java))
-        for name, text in unit_files(made).items()
-    }
+    made = registry.get(engine)
+    units = unit_files(stand(make_plan(milan(1, 2, 4), made.traits, "wicp"), made, there, target))
     for name, text in units.items():
         (tmp_path / name).write_text(text)
     done = subprocess.run(
@@ -241,7 +243,9 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
 def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
     texts = {
         "config.properties": "x=1\n",
-        "jvm.config": "-XX:+HeapDumpOnOutOfMemoryError\n-Dx.password=hunter2\n",
+        "jvm.config": "-XX:+HeapDumpOnOutOfMemoryError\n-Dx.password=hunter2\n@etc/more.args\n",
+        "more.args": '-Dmine="a b"\n',
+        "none.conf": "# nothing is set\n",
     }
     adapter = registry.get("trino")
     assert isinstance(adapter, ExplainedEngine)
@@ -252,6 +256,26 @@ def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
     assert "-XX:HeapDumpPath=/srv/t/data\n" in told
     assert UNKNOWN.text not in told
     assert "hunter2" not in told
+    assert "-Dmine" not in told
+    assert "none.conf" not in told
+
+
+def test_files_that_only_spark_reads_need_not_please_us() -> None:
+    adapter = registry.get("spark")
+    assert isinstance(adapter, BasedEngine)
+    base = Base("/etc/x", {"spark-defaults.conf": "x 1\n", "log4j2.properties": "status\n"})
+    made = render_native(standing(adapter.on(base)))
+    assert made.files["conf/log4j2.properties"] == "status\n"
+
+
+def test_flags_in_an_environment_are_told_too() -> None:
+    adapter = registry.get("spark")
+    assert isinstance(adapter, ExplainedEngine)
+    made = standing("spark", milan(2, 2, 4), "win")
+    told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
+    section = told.partition("JDK_JAVA_OPTIONS in the environment of worker-0 (and 1 more")[2]
+    assert "  -XX:+AlwaysPreTouch\n      on for the executor" in section
+    assert f"  -XX:ActiveProcessorCount={made.plan.slots[0].threads}\n" in section
 
 
 def test_explanations_tell_no_secret_and_like_instances_once() -> None:
@@ -262,7 +286,7 @@ def test_explanations_tell_no_secret_and_like_instances_once() -> None:
     assert "internal-communication.shared-secret=***\n" in told
     assert "worker-0/etc/jvm.config (and 1 more like it)\n" in told
     assert "worker-1/" not in told
-    assert f"-Xmx{made.plan.slots[0].heap_bytes >> 20}m\n      the instance's share" in told
+    assert f"-Xmx{made.plan.slots[0].heap_bytes >> 20}m\n      a worker's by its share" in told
 
 
 def rendering(**files: str) -> Rendering:
@@ -302,6 +326,28 @@ def test_its_own_folder_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
+def test_a_folder_that_was_given_to_the_engines_account_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    write_rendering(rendering(), folder)
+
+    def closed(path: Path) -> list[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(NotPermitted, match=r"out: cannot be written \(Permission denied"):
+        write_rendering(rendering(), folder)
+
+
+@pytest.mark.parametrize("note", ["[]", "3", '"x"', "{"])
+def test_a_strange_note_is_none_of_ours(note: str, tmp_path: Path) -> None:
+    write_rendering(rendering(), tmp_path / "out")
+    (tmp_path / "out" / NOTE).write_text(note)
+    with pytest.raises(UsageError, match="give another -o"):
+        write_rendering(rendering(), tmp_path / "out")
+
+
 def test_a_link_somebody_laid_is_not_followed(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -316,6 +362,28 @@ def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotPermitted, match="gone"):
         write_rendering(broken, tmp_path / "out")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_what_was_there_comes_back_if_the_new_cannot_take_its_place(
+    fails_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    write_rendering(rendering(old="1"), folder)
+    renames: list[Path] = []
+    really = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        renames.append(path)
+        if len(renames) == fails_at:
+            raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+        return really(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(NotPermitted, match="Device or resource busy"):
+        write_rendering(rendering(new="1"), folder)
+    assert (folder / "old").read_text() == "1"
+    assert os.listdir(tmp_path) == ["out"]
 
 
 def test_numactl_takes_several_preferred_nodes_by_another_flag() -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import re
 from pathlib import Path
 
 import pytest
 
 from atoll.cli import run
+from atoll.engines.base import Installation
+from atoll.engines.trino import TrinoEngine
 from tests.unit.render_parts import state_of
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 MACHINE = str(GOLDEN / "machines" / "unequal.xml")
 Capture = pytest.CaptureFixture[str]
 
+HOME = ("--home", "/opt/engine", "--java", "/opt/java")
+WIDE = ("--synthetic", "NUMANode:1(memory=32TB) Core:1600 PU:1", "-n", "1600")
 # Where a rendering is for another machine, nothing of this one is in it.
 ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
 RENDERINGS = {
@@ -78,8 +84,36 @@ def test_a_users_configuration_is_read_and_never_written(tmp_path: Path, capsys:
     assert "my.password=hunter2\n" in (out / "worker-0/etc/config.properties").read_text()
     assert (out / "worker-0/etc/keystore.jks").read_bytes() == b"\xfe\xed\0"
     assert "hunter2" not in "".join(path.read_text() for path in out.glob("bin/*"))
+    (tmp_path / "link").symlink_to(base)
+    for inside in (base / "out", tmp_path / "link" / "out"):
+        assert run([*arguments[:-1], str(inside)]) == 2
+        assert "lies in --base, which stays as it is" in capsys.readouterr().err
     for path in (base, *base.rglob("*")):
         path.chmod(0o700)
+
+
+def test_an_engine_in_a_cache_that_its_user_cannot_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = str(tmp_path / "atoll/engines/trino-server-476")
+    monkeypatch.setattr(TrinoEngine, "locate", lambda self, host: Installation("476", home, "/j"))
+    assert run(["render", "trino", "-o", str(tmp_path / "a"), "--user", "somebody-else"]) == 0
+    assert f"atoll: {home} is in your own cache, which the user 'somebody-else'" in (
+        capsys.readouterr().err
+    )
+    # Whoever asks, and has no name: a container's user.
+    monkeypatch.delenv("LOGNAME", raising=False)
+    monkeypatch.delenv("USER", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987654)
+    assert run(["render", "trino", "-o", str(tmp_path / "c"), "--user", "daemon"]) == 0
+    assert "which the user 'daemon' may not" in capsys.readouterr().err
+    monkeypatch.setattr("os.getuid", lambda: pwd.getpwnam("daemon").pw_uid)
+    assert run(["render", "trino", "-o", str(tmp_path / "d"), "--user", "daemon"]) == 0
+    assert "your own cache" not in capsys.readouterr().err
+    elsewhere = ("--user", "somebody-else", "--home", "/opt/trino")
+    assert run(["render", "trino", "-o", str(tmp_path / "b"), *elsewhere]) == 0
+    assert "your own cache" not in capsys.readouterr().err
 
 
 def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
@@ -87,7 +121,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
     assert run(["render", "trino", "--synthetic", text, "--policy", "win", "--explain"]) == 0
     said = capsys.readouterr().out
     heap = re.search(
-        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      the instance's share", said, re.S
+        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      a worker's by its share", said, re.S
     )
     assert heap is not None
     assert 100 << 10 < int(heap[1]) < 256 << 10
@@ -104,9 +138,19 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
         (["greenplum", "--explain"], "only written whole"),
         (["greenplum", "-o", "x", "--explain"], "only written whole"),
+        (["greenplum", "-o", "x", "--policy", "win", "--to", "systemd"], "leave out --to"),
+        (["singlestore", "-o", "x", "--home", "/opt/s"], "leave out --to, --home and --java"),
         (["oracle", "-o", "x"], "'oracle' is not known"),
         (["plan.json", "-o", "x", "-n", "2"], "leave out --policy and -n"),
         (["trino", "-o", "x", "--name", "a/b"], "a/b"),
+        (["trino", "-o", "x", "--user", "0"], "cannot be an account"),
+        (["trino", "-o", "x", "--user", "x\nExecStartPre=/bin/sh"], "cannot be an account"),
+        (["trino", "-o", "x", "--at", "/srv/a\nb"], "no unit or script can name it"),
+        (["trino", "-o", "x", "--to", "systemd", "--name", "a--b", *HOME], "no slice of systemd"),
+        (["trino", "-o", ".", *HOME], "is where you are"),
+        (["trino", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
+        (["greenplum", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
+        (["singlestore", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -122,6 +166,43 @@ def test_what_cannot_be_is_refused(
     assert what in said
     assert said.count("\n") == 1
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("engine", ["singlestore", "greenplum", "postgresql"])
+def test_a_plan_whose_heaps_were_raised_by_hand_is_refused(
+    engine: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(["render", engine, *ELSEWHERE, "--policy", "win", "-o", str(tmp_path / "in")]) == 0
+    given = json.loads((tmp_path / "in" / "plan.json").read_text())
+    given["slots"][0]["heap_bytes"] = 900 << 30
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(given))
+    assert run(["render", str(path), "-o", str(tmp_path / "out")]) == 2
+    assert "900 GiB of heap" in capsys.readouterr().err
+
+
+def test_a_name_that_no_folder_can_have_is_told(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["render", "trino", *ELSEWHERE, "-o", str(tmp_path / ("x" * 300))]) == 4
+    assert "cannot be written (File name too long)" in capsys.readouterr().err
+
+
+def test_an_account_may_be_a_number(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(["render", "mariadb", *ELSEWHERE, "--user", "1001", "-o", str(out)]) == 0
+    said = (out / "README.md").read_text()
+    assert "\nchown -R 1001 /srv/there\n" in said
+    assert "\nsudo -u '#1001' env " in said
+
+
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(["render", "trino", *ELSEWHERE, "-o", "x"]) == 2
+    assert "atoll: the folder that you are in is gone; cd to another\n" in capsys.readouterr().err
 
 
 def test_a_bench_takes_a_configuration_where_the_engine_can(capsys: Capture) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from atoll.errors import DownloadFailed, UsageError
-from atoll.store.files import write_atomic
+from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.store.files import write_atomic, write_new
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -53,3 +53,17 @@ def test_a_full_device_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="its folder does not exist"):
         write_atomic(tmp_path / "no/f", "new")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder; name a file"):
+        write_atomic(tmp_path, "new")
+
+
+def test_a_new_file_is_for_its_owner_and_takes_no_place(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    write_new(path, "first", mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(NotPermitted, match="secret: cannot be written"):
+        write_new(path, "second", mode=0o600)
+    assert path.read_text() == "first"

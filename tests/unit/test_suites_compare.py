@@ -117,6 +117,22 @@ def test_an_exact_sum_must_be_equal() -> None:
     assert compare(result(["decimal(25,2)"], [(Decimal("380456.01"),)]), answer) is not None
 
 
+def test_an_average_may_have_more_digits_than_the_double_that_is_expected() -> None:
+    def told(got: str, want: str) -> str | None:
+        return compare(
+            result(["decimal(38,12)"], [(Decimal(got),)]), Answer([(want,)], (), as_text=True)
+        )
+
+    assert told("35785.709306937349", "35785.70930693735") is None
+    assert told("35691.129209074398", "35691.129209074395") is None
+    assert told("35785.709306937379", "35785.70930693735") is not None  # four roundings
+    # No double is written so: it is the sum itself.
+    assert told("55909065222.827693", "55909065222.827692") is not None
+    assert told("35785.7094", "35785.7093") is not None
+    # A sum of whole numbers is no average, though a double may be written so.
+    assert told("123456789012345678", "123456789012345680") is not None
+
+
 @pytest.mark.parametrize(
     ("got", "want", "right"),
     [
@@ -167,6 +183,11 @@ def test_the_difference_names_the_rows() -> None:
 
 def test_another_number_of_columns_is_told() -> None:
     assert compare(result(["bigint"], [(1,)]), Answer([(1, 2)], ())) == "1 columns, expected 2"
+
+
+def test_rows_that_do_not_fit_their_columns_are_told() -> None:
+    told = compare(result(["bigint"], [(1, 2)]), Answer([(1,)], ()))
+    assert told == "a row of 2 values under 1 columns; the client is wrong"
 
 
 @pytest.mark.parametrize(

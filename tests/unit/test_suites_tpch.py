@@ -163,7 +163,7 @@ def test_the_generator_dies_with_a_process_that_is_killed(generator: Path) -> No
 
 
 def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,30 +1,22 @@
-"""The parts of supervise that are values: the life of a deployment, places, last words."""
+"""The parts of supervise that are values: the life of a deployment, and places."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.errors import NotPermitted, UsageError
+from atoll.host.clean import clean_environment
 from atoll.host.fake import FakeHost
-from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id
 from atoll.schema.base import parse
-from atoll.schema.deployment import ProcessId, ProcessSpec, Role, State
+from atoll.schema.deployment import ProcessSpec, Role, State
 from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, MemoryPolicy, Plan
-from atoll.supervise import records
-from atoll.supervise.ending import end_all
-from atoll.supervise.lastwords import how_it_ended, port_was_taken, telling_line
-from atoll.supervise.launch import clean_environment
 from atoll.supervise.lifecycle import (
     Accepts,
     Action,
@@ -47,9 +39,6 @@ from atoll.supervise.lifecycle import (
 )
 from atoll.supervise.place import placed_argv, refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
-from atoll.supervise.request import Request
-from atoll.supervise.stop import listing
-from atoll.supervise.supervisor import first_record
 from tests.engines.toy import toy_plan
 
 
@@ -194,6 +183,7 @@ def test_the_coordinator_has_a_place_of_its_own() -> None:
         (0, {"cpus": [3, 5]}, "CPU 5 is in several slots"),
         (1, {"threads": 0}, "slot 1 needs at least one thread"),
         (1, {"heap_bytes": -5}, "slot 1 needs at least one thread and some heap"),
+        (1, {"memory_policy": "bind", "memory_nodes": []}, "slot 1: bind needs memory_nodes"),
     ],
 )
 def test_a_plan_that_was_edited_wrongly_is_refused(
@@ -259,142 +249,3 @@ def test_a_cpu_that_went_offline_makes_no_other_machine() -> None:
 def test_free_ports_are_different_and_can_be_bound() -> None:
     assert len(set(free_ports(50))) == 50
     assert free_ports(0) == ()
-
-
-# ---- last words
-
-
-def test_the_telling_line_is_the_last_that_speaks_of_an_error() -> None:
-    log = (
-        "INFO starting\nERROR Master: Failed to bind\njava.net.BindException: Address in use\n"
-        "\tat sun.nio.ch.Net.bind0(Native Method)\nINFO bye\n"
-    )
-    assert telling_line(log) == "java.net.BindException: Address in use"
-    assert telling_line("one\ntwo\n") == "two"
-    guice = "error\n1) a is defunct\n  at x\n\n2) b was not used\n\n25 errors\n\tat c.d(E.java:1)\n"
-    assert telling_line(guice) == "1) a is defunct"
-    assert telling_line("25 errors\n") == "25 errors"
-    assert telling_line("") == "it wrote nothing"
-
-
-def test_how_it_ended() -> None:
-    assert how_it_ended(3) == "exit status 3"
-    assert how_it_ended(-9) == "killed by SIGKILL"
-
-
-@pytest.mark.parametrize(
-    ("line", "taken"),
-    [
-        ("OSError: [Errno 98] Address already in use", True),
-        ("java.net.BindException: x", True),
-        ("listening on port 5", False),
-    ],
-)
-def test_a_taken_port_is_recognised(line: str, taken: bool) -> None:
-    assert port_was_taken(line) is taken
-
-
-# ---- ending
-
-
-def test_sigterm_first_then_sigkill_and_children_born_in_between_too() -> None:
-    host = FakeHost()
-    first, second = (host.spawn(["x"], env={}, cwd="/", log="/l") for _ in range(2))
-    late: list[int] = []
-
-    def find() -> list[ProcessId]:
-        if host.now_s > 0.5 and not late:
-            late.append(host.spawn(["born late"], env={}, cwd="/", log="/l"))
-        return [p.id for p in host.processes.values() if p.exit_status is None]
-
-    assert end_all(host, find, grace_s=1.0) == 3
-    assert host.processes[first].signals == [signal.SIGTERM, signal.SIGKILL]
-    assert host.processes[second].exit_status == -9
-    assert host.processes[late[0]].signals == [signal.SIGTERM, signal.SIGKILL]
-
-
-def test_a_subreaper_finds_an_orphan_that_left_its_session() -> None:
-    """The tree alone, without a cgroup: setsid and a double fork do not lead out of it."""
-    program = """
-import os, sys, time
-from atoll.host.local import LocalHost
-from atoll.host.reaper import become_subreaper, reap
-from atoll.supervise.ending import end_descendants
-become_subreaper()
-reader, writer = os.pipe()
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.environ.clear()
-        os.write(writer, b"%d" % os.getpid())
-        time.sleep(3600)
-    os._exit(0)
-orphan = int(os.read(reader, 20))
-print(end_descendants(LocalHost(), grace_s=1.0, reap=reap) >= 1, LocalHost().identify(orphan))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout, done.stderr) == ("True None\n", "")
-
-
-# ---- records
-
-
-def asked(name: str, identity: str, *, run_dir: str, scratch_dir: str) -> Request:
-    return Request(
-        name=name,
-        id=identity,
-        plan=toy_plan(1),
-        processes=(),
-        files={},
-        copies={},
-        links={},
-        endpoints=(),
-        run_dir=run_dir,
-        scratch_dir=scratch_dir,
-        log_dir="/l",
-        launcher="x",
-        environment={},
-        start_timeout_s=1,
-        grace_s=1,
-    )
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "a" * 33, "a b", "a\n"])
-def test_names_that_are_no_names(name: str) -> None:
-    with pytest.raises(UsageError):
-        records.check_name(name)
-
-
-def test_a_lock_is_held_by_one_and_free_when_closed() -> None:
-    held = records.try_lock("locked")
-    assert held is not None
-    assert records.try_lock("locked") is None
-    os.close(held)
-    again = records.try_lock("locked")
-    assert again is not None
-    os.close(again)
-
-
-def test_a_hand_edited_record_cannot_have_other_folders_removed(tmp_path: Path) -> None:
-    precious, own = tmp_path / "precious", tmp_path / "abcd1234"
-    precious.mkdir()
-    own.mkdir()
-    request = asked("x", "abcd1234", run_dir=str(precious), scratch_dir=str(own))
-    records.remove_folders(first_record(request, boot_id="b", cgroup=""))
-    assert precious.exists()
-    assert not own.exists()
-
-
-def test_a_record_from_before_a_restart_is_forgotten() -> None:
-    request = asked("old", "00000000", run_dir="/no/00000000", scratch_dir="/no/00000000")
-    # This very process would count as its supervisor, were it not for the boot id.
-    me = LocalHost().identify(os.getpid())
-    record = first_record(request, boot_id="another boot", cgroup="")
-    records.write(record.model_copy(update={"supervisor": me, "state": State.READY}))
-    assert not (records.folder("old") / "deployment.json").stat().st_mode & 0o077
-    found, notices = listing(LocalHost())
-    assert "old" not in [each.name for each in found]
-    assert any("restarted" in notice for notice in notices)
-    assert "old" not in records.names()

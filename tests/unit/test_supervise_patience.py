@@ -55,9 +55,30 @@ def test_what_hangs_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     freed.set()
 
 
+def test_what_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SLACK_S", 0.02)
+    freed = threading.Event()
+    client = Client()
+
+    def connect() -> Client:
+        freed.wait()
+        return client
+
+    with pytest.raises(EngineFailed, match="connecting hangs"):
+        within(0.01, "connecting", connect, undo=lambda late: late.close())
+    assert not client.closed.is_set()
+    freed.set()
+    assert client.closed.wait(30)
+    kept = Client()
+    assert within(60.0, "connecting", lambda: kept, undo=lambda late: late.close()) is kept
+    assert not kept.closed.is_set()
+
+
 def test_one_that_hangs_keeps_no_other_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
     clients = [Client("hangs"), Client("fails"), Client(), Client("hangs"), Client()]
     close_all(clients)
+    # Their threads may come late on a busy machine, and they do come.
+    assert clients[2].closed.wait(30) and clients[4].closed.wait(30)
     assert [client.closed.is_set() for client in clients] == [False, False, True, False, True]
     close_all([])

@@ -67,6 +67,19 @@ def test_the_kernel_is_told_its_clock() -> None:
     assert {"tsc_early_khz=2450000", "lpj=9800000", "isolcpus=3"} <= set(words)
 
 
+def test_what_was_killed_for_memory_is_found_on_the_console() -> None:
+    console = """\
+[   71.2] Out of memory: Killed process 212 (python3) total-vm:91kB, anon-rss:8kB, UID:0
+Killed
+[   93.0] Memory cgroup out of memory: Killed process 240 (tail) total-vm:9kB
+[   95.1] postgres invoked oom-killer: gfp_mask=0x140dca(GFP_HIGHUSER_MOVABLE), order=0
+"""
+    assert qemu.killed_for_memory(console) == [
+        "Out of memory: Killed process 212 (python3)",
+        "Memory cgroup out of memory: Killed process 240 (tail)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("data", "sure", "held", "ended"),
     [

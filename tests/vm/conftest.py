@@ -6,7 +6,8 @@
 Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
 another guest of that topology: for tests that leave traces, or that traces of others disturb. A
 boot is tried three times at most; each failure is printed, and the summary counts them. A boot
-that fails for good is an error at set-up that says BOOT FAILED, never a failed test.
+that fails for good is an error at set-up that says BOOT FAILED, never a failed test. A guest that
+no longer answers is printed and counted as lost, and the next test that wants it gets a fresh boot.
 
 `--turns FOLDER` lets several pytest processes share the tests: each takes the next guest's that
 no other has taken. A guest boots on little more than one core, so two processes use two cores.
@@ -16,18 +17,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from tests.vm import topology
-from tests.vm.guest import BootFailed, Guest
+from tests.vm.guest import BootFailed, Guest, GuestDied
 
 TRIES = 3
-COUNTED = ("boots", "boots retried", "boots given up")
+RESTORE_TIMEOUT_S = 120.0
+COUNTED = ("boots", "boots retried", "boots given up", "lost")
 _COUNTS = pytest.StashKey[Counter[str]]()
+_LOST = pytest.StashKey[Counter[str]]()  # by topology
+
+
+class Note(Protocol):
+    def __call__(self, what: str, said: str = "") -> None: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_COUNTS] = Counter()
+    config.stash[_LOST] = Counter()
 
 
 def _wanted(item: pytest.Item) -> str:
@@ -56,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
 
 
+def _turn_name(wanted: str) -> str:
+    """A file's name: a topology may be the path of one, which is there already."""
+    return wanted.replace("/", "_") or "none"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> object:
     turns = session.config.getoption("--turns", default=None)
@@ -63,7 +78,7 @@ def pytest_runtestloop(session: pytest.Session) -> object:
         return None  # pytest's own loop
     for wanted, group in itertools.groupby(session.items, _wanted):
         try:
-            Path(turns, wanted or "none").touch(exist_ok=False)
+            Path(turns, _turn_name(wanted)).touch(exist_ok=False)
         except FileExistsError:
             continue
         items = list(group)
@@ -77,32 +92,44 @@ def pytest_runtestloop(session: pytest.Session) -> object:
 
 
 @pytest.fixture(scope="session")
-def guest(
+def note(
     request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]
-) -> Iterator[Guest]:
-    def count(what: str) -> None:
+) -> Note:
+    """Counts one of COUNTED, and prints what there is to say of it."""
+
+    def counted(what: str, said: str = "") -> None:
         request.config.stash[_COUNTS][what] += 1
         record_testsuite_property(what, 1)  # one each; tools/test_summary.py adds them up
-
-    def say(what: str) -> None:
         capture = request.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
-            print(f"\n{what}", flush=True)
+            if said:
+                print(f"\n{said}", flush=True)
 
+    return counted
+
+
+@pytest.fixture(scope="session")
+def guest(request: pytest.FixtureRequest, note: Note) -> Iterator[Guest]:
     running = Guest(topology.load(request.param.partition(":")[0]))
+    with contextlib.closing(running):
+        _boot(running, note)
+        yield running
+
+
+def _boot(running: Guest, note: Note) -> None:
     for left in reversed(range(TRIES)):
         try:
             running.boot()
             break
         except BootFailed as fault:
-            say(f"BOOT FAILED, {left} tries left: {fault}")
-            count("boots retried" if left else "boots given up")
+            note(
+                "boots retried" if left else "boots given up",
+                f"BOOT FAILED, {left} tries left: {fault}",
+            )
             if not left:
                 raise BootFailed(f"BOOT FAILED {TRIES} times: {fault}") from None
-    count("boots")
-    with contextlib.closing(running):
-        running.run(["sh", "-c", _SAVE])
-        yield running
+    note("boots")
+    running.run(["sh", "-c", _SAVE])
 
 
 # The chosen word of a list such as 'always [madvise] never'; else the whole value. In /run, which
@@ -118,12 +145,26 @@ _RESTORE = "while read -r value file; do echo $value >$file; done </run/switches
 
 
 @pytest.fixture(autouse=True)
-def switches_as_found(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test turns in its guest is turned back for the next one that shares the boot."""
-    running = request.getfixturevalue("guest") if "guest" in request.fixturenames else None
+def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test turns in its guest is turned back for the next one that shares the boot. A
+    guest that does not answer to that is lost, and booted anew for the next one."""
+    if "guest" not in request.fixturenames:
+        yield
+        return
+    running: Guest = request.getfixturevalue("guest")
+    note: Note = request.getfixturevalue("note")
+    lost = request.config.stash[_LOST]
+    if not running.is_on:
+        if lost[running.topology.name] >= TRIES:
+            raise BootFailed(f"GUEST LOST {TRIES} times: {running.topology.name} stays off")
+        _boot(running, note)
     yield
-    if running is not None:
-        running.run(["sh", "-c", _RESTORE])
+    try:
+        running.run(["sh", "-c", _RESTORE], timeout_s=RESTORE_TIMEOUT_S)
+    except (GuestDied, subprocess.TimeoutExpired) as fault:
+        running.close()
+        lost[running.topology.name] += 1
+        note("lost", f"GUEST LOST at {request.node.name}: {fault}")
 
 
 def pytest_terminal_summary(

@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tests.vm import image, seen
 from tests.vm.output import Output
@@ -33,6 +33,8 @@ __all__ = ["BootFailed", "Guest", "GuestDied"]
 # Idle, 16 CPUs take 6 s; on a host with ten busy processes that was 40 s.
 BOOT_TIMEOUT_S_PER_CPU = 15.0
 ANSWER_TIMEOUT_S = 120.0  # for what the guest does itself: kill a command, list its CPUs
+TELL_TIMEOUT_S = 30.0
+SIGKILLED = 128 + 9
 
 
 class BootFailed(Exception):
@@ -80,6 +82,11 @@ class Guest:
             self.close()
             raise
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it was booted and not closed since; it may have died."""
+        return self._running is not None
+
     def close(self) -> None:
         """Power off at once; what the guest wrote outside its shares is gone."""
         if self._running is not None:
@@ -99,11 +106,12 @@ class Guest:
         """Run to the end, by default with the host's environment and in the host's folder.
 
         The status is a shell's: 126 and 127 for a command that cannot be run, 128 and the number
-        for a signal. Raises subprocess.TimeoutExpired after the command's process group was
-        killed, and GuestDied.
+        for a signal; where the guest ran out of memory meanwhile, stderr ends with that. Raises
+        subprocess.TimeoutExpired after the command's process group was killed, and GuestDied.
         """
         from atoll.host.api import Finished  # `python -m tests.vm` does without numpy
 
+        killed = len(self.out_of_memory())
         number = self.start(argv, env=env, cwd=cwd)
         status = self.wait(number, timeout_s)
         if status is None:
@@ -111,7 +119,10 @@ class Guest:
         out, err = (self.output(number, kind).read_all() for kind in ("out", "err"))
         if status is None:
             raise subprocess.TimeoutExpired(list(argv), timeout_s, out, err)
-        return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"))
+        said = err.decode(errors="replace")
+        if status == SIGKILLED:
+            said += "".join(f"{line}\n" for line in self.out_of_memory()[killed:])
+        return Finished(status, out.decode(errors="replace"), said)
 
     def start(
         self,
@@ -149,11 +160,26 @@ class Guest:
         """Kill the command's whole process group and wait for its end. Raises GuestDied."""
         self._qemu().send(f"kill {number}")
         if self.wait(number, ANSWER_TIMEOUT_S) is None:
-            raise GuestDied(f"guest {self.topology.name}: a killed command does not end")
+            self.give_up("a killed command does not end")
+
+    def give_up(self, why: str) -> NoReturn:
+        """Switch off a guest that does not do what it should. Raises GuestDied: in its first line
+        `why` and what was killed for want of memory, then what memory there is and where in the
+        kernel each process waits."""
+        running = self._qemu()
+        running.tell(time.monotonic() + TELL_TIMEOUT_S)
+        lines = [f"guest {self.topology.name}: lost: {why}", *running.out_of_memory()]
+        said = "; ".join(lines) + "\n" + running.told()
+        self.close()
+        raise GuestDied(said)
 
     def output(self, number: int, kind: str) -> Output:
         """The command's stdout (`out`) or stderr (`err`), from its beginning."""
         return Output(self._qemu().jobs / f"{number}.{kind}")
+
+    def out_of_memory(self) -> list[str]:
+        """Each process that was killed for want of memory since the boot, in a line."""
+        return self._qemu().out_of_memory()
 
     # ---- booting -----------------------------------------------------------------------------
 

@@ -61,8 +61,8 @@ def ensure() -> Image:
             f"{os.uname().machine}"
         )
     cache = cache_dir("guest")
-    with _alone(cache / "lock"):
-        qemu, debian = cache / "qemu", cache / "kernel"
+    qemu, debian = cache / "qemu", cache / "kernel"
+    with _alone(cache / "lock", whole=_is_there(qemu) and _is_there(debian)):
         _fetch(qemu, "qemu-system-x86", "--with-depends")
         _fetch(
             debian, "linux-image-amd64", "busybox-static", "--with-depends-like", "linux-image-*"
@@ -74,18 +74,24 @@ def ensure() -> Image:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(path: Path, *, whole: bool) -> Iterator[None]:
+    """Where all is there (`whole`) it takes a moment, of which nothing is said."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("guest: waiting for another one's fetch", file=sys.stderr, flush=True)
+            if not whole:
+                print("guest: waiting for another one's fetch", file=sys.stderr, flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
+def _is_there(folder: Path) -> bool:
+    return (folder / ".fetch_deb.json").is_file()
+
+
 def _fetch(into: Path, *words: str) -> None:
-    if (into / ".fetch_deb.json").is_file():
+    if _is_there(into):
         return
     tool = [sys.executable, "-m", "tools.fetch_deb", *words]
     done = subprocess.run(

@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import time
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ TOPOLOGIES = ("milan2", "milan4", "milan8", "smt", "short", "spr4", "cxl", "hidd
 POLICIES = ("wim", "win", "wicp", "wicp-mixed", "wic", "spmwin")
 MEMORY = ("first-touch", "local", "bind", "preferred", "interleave", "weighted-interleave")
 PAGES = 60  # of a mapping, per thread: whole cycles for 2, 4 and 5 shares
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0  # a minute and a half on two cores of CI
 POLL_S = 0.1
 _WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
 
@@ -96,6 +95,8 @@ STILL = {
     "/proc/sys/kernel/numa_balancing": "0",
     "/sys/kernel/mm/transparent_hugepage/enabled": "never",
 }
+# Before huge pages are asked for: where free memory lies in pieces there are fewer, or none.
+ROOM = "sync && echo 3 >/proc/sys/vm/drop_caches && echo 1 >/proc/sys/vm/compact_memory"
 
 
 @functools.cache
@@ -120,15 +121,17 @@ class _Server:
     asked: int = 0
 
 
-_SERVERS: weakref.WeakKeyDictionary[Guest, _Server] = weakref.WeakKeyDictionary()
+_SERVERS: dict[Path, _Server] = {}  # by the guest's share, which is another one at each boot
 
 
 def ask(guest: Guest, steps: Sequence[tuple[str, Any]], timeout_s: float = PATIENCE_S) -> list[Any]:
-    """The guest's answers to the steps. The first call in a guest starts what gives them."""
-    if guest not in _SERVERS:
+    """The guest's answers to the steps. The first call in a guest starts what gives them.
+
+    Raises GuestDied where they do not come; the guest is off then."""
+    if guest.share not in _SERVERS:
         argv = [sys.executable, "-m", "tests.vm.inside.steps", str(guest.share)]
-        _SERVERS[guest] = _Server(guest.start(argv, cwd=ROOT))
-    server = _SERVERS[guest]
+        _SERVERS[guest.share] = _Server(guest.start(argv, cwd=ROOT))
+    server = _SERVERS[guest.share]
     answer = guest.share / f"answer-{server.asked}.json"
     request = guest.share / f"request-{server.asked}.json"
     fresh = request.with_suffix(".new")
@@ -140,9 +143,12 @@ def ask(guest: Guest, steps: Sequence[tuple[str, Any]], timeout_s: float = PATIE
         ended = guest.wait(server.command, POLL_S)
     if not answer.exists():
         said = guest.output(server.command, "err").read_text()
-        del _SERVERS[guest]
-        guest.kill(server.command)
-        raise AssertionError(f"no answer from the guest, status {ended}; it said:\n{said}")
+        del _SERVERS[guest.share]
+        if ended is None:
+            guest.give_up(f"no answer in {timeout_s:g} s; last step: {said.splitlines()[-1:]}")
+        raise AssertionError(
+            f"the guest's steps ended with {ended}, {guest.out_of_memory()}; they said:\n{said}"
+        )
     server.asked += 1
     answers = json.loads(answer.read_text())
     assert isinstance(answers, list)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import shutil
 import socket
@@ -115,6 +116,23 @@ class Qemu:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode(errors="replace").strip()
 
+    def tell(self, deadline: float) -> None:
+        """Have the guest's kernel say on the console what is wrong, if it still can."""
+        with contextlib.suppress(GuestDied):
+            self.send("tell")
+            while (line := self.line(deadline)) is not None and line != "told":
+                pass  # of commands that end only now
+
+    def told(self) -> str:
+        """The console from the first word that was asked for; its end if there is none."""
+        console = "\n".join(self._read("console"))
+        _, asked, said = console.partition("sysrq: Show Memory")
+        return asked + said or self.console_tail()
+
+    def out_of_memory(self) -> list[str]:
+        """Each process that the guest's kernel has killed for want of memory, in a line."""
+        return killed_for_memory("\n".join(self._read("console")))
+
     def _ended(self) -> str:
         return f"guest {self._name}: ended\n{self.complaint()}\n{self.console_tail()}"
 
@@ -130,6 +148,12 @@ class Qemu:
         with contextlib.suppress(OSError):
             return (self._folder / name).read_text(errors="replace").splitlines()
         return []
+
+
+def killed_for_memory(console: str) -> list[str]:
+    """mm/oom_kill.c prints them as errors, which `quiet` lets through."""
+    pattern = r"(?:Out of memory|Memory cgroup out of memory): Killed process \d+ \([^)\n]*\)"
+    return re.findall(pattern, console)
 
 
 def kernel_arguments(tsc_khz: int, more: Sequence[str]) -> list[str]:

@@ -41,7 +41,7 @@ def test_use_numa_stays_on_only_with_several_memory_nodes(guest: Guest) -> None:
     request, answer = guest.share / "jvms.json", guest.share / "looks.json"
     request.write_text(json.dumps([["numactl", *how, *program] for how in BINDINGS.values()]))
     done = guest.run(
-        [sys.executable, "-m", "tests.vm.inside.jvms", str(request), str(answer)], timeout_s=240
+        [sys.executable, "-m", "tests.vm.inside.jvms", str(request), str(answer)], timeout_s=900
     )
     assert done.returncode == 0, done.stdout + done.stderr
     looks = dict(zip(BINDINGS, json.loads(answer.read_text()), strict=True))

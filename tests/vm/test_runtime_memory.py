@@ -11,7 +11,7 @@ import pytest
 from tests.vm.guest import Guest
 from tests.vm.looks import Answer, read
 from tests.vm.native import program
-from tests.vm.proof import STILL
+from tests.vm.proof import ROOM, STILL
 
 pytestmark = pytest.mark.parametrize("guest", ["milan4:runtime-memory"], indirect=True)
 MIB = 1 << 20
@@ -48,6 +48,11 @@ def still(guest: Guest) -> None:
     write(guest, STILL)
 
 
+def room(guest: Guest) -> None:
+    done = guest.run(["sh", "-c", ROOM])
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("node", [0, 1, 2, 3])
 def test_local_is_on_its_node(guest: Guest, node: int) -> None:
     answer = ask(guest, "local", str(node), "3")
@@ -71,6 +76,7 @@ def test_interleaved_takes_turns(guest: Guest) -> None:
 @pytest.mark.parametrize("pages", ["", "-transparent"])
 def test_partitions_follow_their_ranks(guest: Guest, pages: str) -> None:
     if pages:
+        room(guest)
         write(guest, {THP: "madvise"})
     answer = ask(guest, "rehomed" + pages)
     before, after = answer.looks
@@ -113,6 +119,7 @@ def test_containers_are_on_the_node_of_their_resource(guest: Guest) -> None:
 
 def test_transparent_huge_pages_by_choice(guest: Guest) -> None:
     assert "echo madvise" in ask(guest, "transparent", "1").fault  # the switch is at never
+    room(guest)
     write(guest, {THP: "madvise"})
     answer = ask(guest, "transparent", "1")
     (shown,) = answer.looks
@@ -123,6 +130,7 @@ def test_transparent_huge_pages_by_choice(guest: Guest) -> None:
 
 def test_huge_pages_of_a_pool_by_choice(guest: Guest) -> None:
     assert "sysctl vm.nr_hugepages=N" in ask(guest, "huge2m", "2").fault
+    room(guest)
     write(guest, {POOL.format(2): "2"})
     try:
         answer = ask(guest, "huge2m", "2")

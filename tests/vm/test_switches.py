@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.vm.guest import Guest
-from tests.vm.proof import ask
+from tests.vm.proof import ROOM, ask
 
 AUTONUMA = "/proc/sys/kernel/numa_balancing"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -30,16 +30,17 @@ SETTINGS = (
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 def test_autonuma_and_thp_are_read_right(guest: Guest) -> None:
     files = [AUTONUMA, f"{THP}/enabled", f"{THP}/defrag"]
-    steps: list[tuple[str, Any]] = [("read", files)]
+    steps: list[tuple[str, Any]] = [("run", ["sh", "-c", ROOM]), ("read", files)]
     for values in SETTINGS:
         steps.append(("write", dict(zip(files, values, strict=True))))
         steps.append(("switches", None))
         steps.append(("atoll", ["knobs", "show", "--json"]))
         steps.append(("run", [sys.executable, "-S", "-c", _TOUCH]))
     answers = ask(guest, steps)
-    before = answers[0]
+    room, before = answers[:2]
+    assert room[0] == 0, room
     for place, (autonuma, enabled, defrag) in enumerate(SETTINGS):
-        _, recorded, knobs, touched = answers[1 + 4 * place : 5 + 4 * place]
+        _, recorded, knobs, touched = answers[2 + 4 * place : 6 + 4 * place]
         assert recorded["numa_balancing"] == autonuma
         assert recorded["thp_enabled"] == enabled
         assert recorded["thp_defrag"] == defrag

@@ -236,7 +236,8 @@ int run(int argc, char** argv) {
     }
     show(options, changes);
   }
-  if (std::fflush(stdout) != 0) {
+  // Where each line is written at once, an earlier one has failed.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw Fault(std::string("standard output: ") + std::strerror(errno));
   }
   return EXIT_SUCCESS;

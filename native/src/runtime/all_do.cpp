@@ -24,10 +24,17 @@ struct Round {
     try {
       call(closure, rank);
     } catch (...) {
-      if (!failed.exchange(true, std::memory_order_relaxed)) exception = std::current_exception();
+      fail();
     }
     left.count_down();
   }
+
+  void fail() {
+    if (!failed.exchange(true, std::memory_order_relaxed)) exception = std::current_exception();
+  }
+
+  // Where there is no stack to wait with the program ends: the others still look at this.
+  void wait() noexcept { left.wait(); }
 };
 
 struct Share : Job {
@@ -47,20 +54,27 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
   Round round{call, closure, Latch(size), {}, {}};
   std::vector<Share> shares(static_cast<std::size_t>(size));
   const int own = worker->rank;
-  for (int rank = 0; rank < size; ++rank) {
-    if (rank == own) continue;
-    Share& share = shares[static_cast<std::size_t>(rank)];
-    share.execute = run_share;
-    share.context = worker->context;
-    share.round = &round;
-    worker->team.inject(word_of(&share, WordKind::job, worker->team.tag_of(on_worker(rank))));
+  int given = 1;  // the own one
+  try {
+    for (int rank = 0; rank < size; ++rank) {
+      if (rank == own) continue;
+      Share& share = shares[static_cast<std::size_t>(rank)];
+      share.execute = run_share;
+      share.context = worker->context;
+      share.round = &round;
+      worker->team.inject(word_of(&share, WordKind::job, worker->team.tag_of(on_worker(rank))));
+      ++given;
+    }
+  } catch (...) {  // no memory; the others look at this frame
+    round.fail();
+    round.left.count_down(size - given);
   }
   // The own share needs no other stack, only to be bound like the others meanwhile.
   const Word tag = worker->tag;
   worker->tag = worker->team.tag_of(on_worker(own));
   round.run(own);
   Worker::here()->tag = tag;
-  round.left.wait();
+  round.wait();
   if (round.exception) std::rethrow_exception(round.exception);
 }
 

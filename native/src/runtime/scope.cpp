@@ -36,9 +36,11 @@ void Scope::await() noexcept {
     balance_.store(0, std::memory_order_relaxed);
   } else {
     detail::suspend([this, elsewhere](Waiter handle) {
+      // A copy: the closure lies on the joiner's stack, which may go on once the sum is there.
+      const std::int64_t awaited = elsewhere;
       waiter_ = handle;
       // Release: who brings it to 0 reads waiter_.
-      return balance_.fetch_add(elsewhere, std::memory_order_acq_rel) != -elsewhere;
+      return balance_.fetch_add(awaited, std::memory_order_acq_rel) != -awaited;
     });
   }
   done_here_ = forked_;

@@ -47,7 +47,7 @@ void start_placed(WorkerHead* head, Job* job, Word tag) {
 }
 
 void count_ended(WorkerHead* head, Word tag) {
-  head->ended.add();
+  head->ended.add_released();  // what the task spawned is counted as begun before
   if (tag != 0) static_cast<Worker*>(head)->team.domains.of(tag).count_ended();
 }
 

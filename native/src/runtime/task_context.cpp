@@ -58,10 +58,11 @@ void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, voi
 }
 
 void TaskContext::clear() {
-  for (Local* local = locals_.load(std::memory_order_acquire); local != nullptr;) {
-    Local* const older = local->older;
+  // One by one out of the list: what is dropped may look for those that are left, or make more.
+  while (Local* const local = locals_.load(std::memory_order_acquire)) {
+    locals_.store(local->older, std::memory_order_release);
     local->drop(local->value);
-    delete std::exchange(local, older);
+    delete local;
   }
   delete stop_.load(std::memory_order_acquire);
 }

@@ -146,9 +146,11 @@ std::uint64_t Team::next_seed() { return seeds_.fetch_add(1, std::memory_order_r
 
 Team::~Team() {
   if (getpid() != process_) {
-    // fork() copies the calling thread alone: there is nobody to wait for.
-    for (std::thread& thread : threads_) thread.detach();
+    // fork() copies the calling thread alone: there is nobody to wait for. What names the threads
+    // of the parent is left alone: their numbers may be those of threads made here since.
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
     static_cast<void>(governor_.release());
+    static_cast<void>(profiler_.release());  // it would end the parent's monitoring
     return;
   }
   for (auto pause = std::chrono::microseconds(50); tasks_left();
@@ -171,7 +173,7 @@ void Team::stop() noexcept {
 bool Team::tasks_left() const {
   // Ends are read before beginnings: a task counted as ended is then counted as begun.
   std::uint64_t ended = 0;
-  for (const Worker* worker : workers_) ended += worker->ended.read();
+  for (const Worker* worker : workers_) ended += worker->ended.read_acquired();
   std::uint64_t begun = spawned_outside.load(std::memory_order_acquire);
   for (const Worker* worker : workers_) begun += worker->spawned.read();
   return begun != ended;
@@ -366,9 +368,15 @@ Word Team::tag_of(Place place) const {
 }
 
 void Team::inject_as_visitor(Word word) {
-  visitors_.fetch_add(1, std::memory_order_relaxed);  // ordered by the task, which is not yet out
+  struct Visit {
+    explicit Visit(std::atomic<int>& visitors) : visitors_(visitors) {
+      visitors_.fetch_add(1, std::memory_order_relaxed);  // ordered by the task, not yet out
+    }
+    ~Visit() { visitors_.fetch_sub(1, std::memory_order_release); }
+    std::atomic<int>& visitors_;
+  };
+  const Visit visit(visitors_);  // inject may throw
   inject(word);
-  visitors_.fetch_sub(1, std::memory_order_release);
 }
 
 void Team::inject(Word word) {

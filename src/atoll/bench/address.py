@@ -24,9 +24,9 @@ _TOLD = ("host", "port", "unix_socket")  # options that say where it is, and not
 class Address:
     told: str  # the URL without what may be secret
     place: str  # 'db1:5432', for a label
-    host: str  # empty: a UNIX socket of this machine
+    host: str  # empty: a UNIX socket of this machine, or the client library's own choice
     port: int | None
-    socket: str  # the UNIX socket, or its folder; empty: the server's own choice, or TCP
+    socket: str  # the UNIX socket, or its folder; empty: TCP
     secrets: tuple[str, ...]
 
 
@@ -50,11 +50,12 @@ def parse_address(url: str) -> Address:
     socket = named.get("unix_socket", "")
     if host.startswith("/"):
         host, socket = "", host
-    if port is None and named.get("port", "").isdigit():
+    if port is None and named.get("port", "").isdecimal():
         port = int(named["port"])
-    port = port or _PORTS.get(parts.scheme)
-    user = f"{quote(unquote(parts.username))}@" if parts.username else ""
+    user = f"{quote(unquote(parts.username), safe='')}@" if parts.username else ""
     netloc = parts.netloc.rpartition("@")[2]
+    if host or socket:  # else it is the client library's own choice
+        port = port or _PORTS.get(parts.scheme)
     where = socket or host or "local"
     password = parts.password or ""
     secret = [value for key, value in options if _SECRET.search(key)]

@@ -1,8 +1,8 @@
 """The processes of a cluster that runs already, as far as they are on this machine.
 
-Who listens where the URL leads is the cluster's, with all its descendants, and so is who listens at
-the address of a node that the cluster names. Each is judged by the rules of `atoll inspect`: one
-that belongs to a deployment of Atoll's against its plan, any other against what it was given.
+Who listens at the cluster's addresses is the cluster's, with all its descendants. Each is judged by
+the rules of `atoll inspect`: one that belongs to a deployment of Atoll's against its plan, any
+other against what it was given.
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ def look_at_cluster(
 
     `deep`: memory, allocator and JVM too, which takes its time where memory is large.
     """
-    near = [address for address in addresses if is_here(address.host)]
+    near = [
+        (address, here)
+        for address in addresses
+        if (here := addresses_here(address.host)) or address.socket
+    ]
     if not near:
         return (), "its processes are not on this machine, so nobody looked at them"
-    sockets = frozenset[str]().union(*(_sockets(host, address) for address in near))
+    sockets = frozenset[str]().union(*(_sockets(host, address, here) for address, here in near))
     roots = holders(host, sockets)
     if not roots:
         whose = (
@@ -61,28 +65,30 @@ def look_at_cluster(
     return tuple(_seen(one) for one in found), "; ".join(dict.fromkeys(unknown))
 
 
-def is_here(name: str) -> bool:
-    """Whether a host's name is this machine: one can bind to one of its addresses."""
-    if not name:
-        return True  # a UNIX socket
+def addresses_here(name: str) -> list[str]:
+    """Those of a host's numeric addresses that are this machine's, in the order in which a client
+    tries them: one can bind to them."""
     try:
-        found = socket.getaddrinfo(name.strip("[]"), 0, type=socket.SOCK_STREAM)
-    except OSError:
-        return False
+        found = socket.getaddrinfo(name.strip("[]"), 0, type=socket.SOCK_STREAM) if name else []
+    except (OSError, UnicodeError):
+        return []  # nobody's name, or none at all
+    here = []
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
                 probe.bind(address)
-                return True
+                here.append(str(address[0]))
         except OSError:
             continue
-    return False
+    return here
 
 
-def _sockets(host: Host, address: Address) -> frozenset[str]:
+def _sockets(host: Host, address: Address, here: Sequence[str]) -> frozenset[str]:
+    """Of whoever a client reaches at the address."""
     if address.socket:
         return unix_listeners(host, address.socket, address.port)
-    return tcp_listeners(host, address.port) if address.port else frozenset()
+    found = (tcp_listeners(host, each, address.port) for each in here if address.port)
+    return next((sockets for sockets in found if sockets), frozenset())
 
 
 def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspection], list[str]]:

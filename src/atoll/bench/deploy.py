@@ -13,10 +13,9 @@ from atoll.engines.base import (
     Data,
     Engine,
     ScheduledClient,
-    holding,
-    under,
 )
-from atoll.errors import EngineFailed
+from atoll.engines.use import attaching, connected, holding, under
+from atoll.errors import EngineFailed, EngineGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
@@ -27,8 +26,10 @@ from atoll.supervise.patience import close_all, within
 MOST_DETAILS = 6
 _CONNECT_S = 30.0
 _ATTACH_S = 120.0
-# A query fails an instant before the supervisor has found out which process died.
+# A query fails an instant before the supervisor has found out which process died. Where the server
+# is gone one has, or will: a database takes seconds to give up after it lost a session's process.
 _WHY_S = 2.0
+_WHY_GONE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Deployer:
             try:
                 for client in running.clients:
                     for table in self.data.tables:
-                        for statement in engine.attach(table):
+                        for statement in attaching(engine, table):
                             within(
                                 _ATTACH_S,
                                 f"attaching {table.name}",
@@ -125,11 +126,13 @@ class Deployer:
                 streams = within(
                     _CONNECT_S * len(dealt),
                     "connecting",
-                    lambda: engine.connect(dealt, timeout_s=_CONNECT_S),
+                    lambda: connected(engine, dealt, timeout_s=_CONNECT_S),
+                    undo=close_all,
                 )
                 yield LiveServer(running, entrant, streams)
-            except EngineFailed:
-                running.check(wait_s=_WHY_S)  # a process that died says more than its client
+            except EngineFailed as fault:
+                # A process that died says more than its client.
+                running.check(wait_s=_WHY_GONE_S if isinstance(fault, EngineGone) else _WHY_S)
                 raise
             finally:
                 close_all(streams)

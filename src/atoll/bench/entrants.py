@@ -30,13 +30,15 @@ def line_up(
     engines: Iterable[tuple[EngineTraits, Sequence[str] | None]],
     plans: Iterable[tuple[Plan, EngineTraits]],
     schedulers: Mapping[str, Sequence[Scheduler]] | None = None,
+    streams: int | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The entrants, each engine's baseline first, and notes on what was left out or added.
 
     `engines` come with the policies to measure them under, None for each that differs here;
     `plans` come from files, with their engine's traits; `schedulers` by engine, its own first, of
-    those that have any but their own. Raises UsageError for what the machine cannot hold, where
-    it was named.
+    those that have any but their own; `streams` is how many queries each deployment runs at a
+    time, None what keeps all of it busy. Raises UsageError for what the machine cannot hold, where
+    it was named, and for fewer streams than servers.
     """
     notes: list[str] = []
     by_engine: dict[str, list[tuple[str, Plan]]] = {}
@@ -59,7 +61,7 @@ def line_up(
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
-        streams, said = _streams(known[engine], labelled)
+        streaming, said = _streams(known[engine], labelled, streams)
         notes += said
         under = (schedulers or {}).get(engine, (None,))
         if len(under) > 1:
@@ -67,7 +69,9 @@ def line_up(
                 f"{engine}: speed-ups under Atoll's scheduler are over the same policy under "
                 "the engine's own"
             )
-        entrants += _entrants(engine, labelled, under, streams)
+        named = _entrants(engine, labelled, under, streaming)
+        entrants += named
+        notes += _warnings(named)
     return tuple(entrants), tuple(notes)
 
 
@@ -76,6 +80,7 @@ def line_up_chains(
     engines: Iterable[EngineTraits],
     schedulers: Mapping[str, Sequence[Scheduler]],
     count: int | None,
+    streams: int | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """As `line_up`, for `--decompose`: of each engine the chain of `atoll.bench.decompose`.
 
@@ -86,28 +91,53 @@ def line_up_chains(
     for traits in engines:
         labelled, said = chain_plans(machine, traits, count)
         notes += said
-        streams, also = _streams(traits, labelled)
+        streaming, also = _streams(traits, labelled, streams)
         notes += also
         under = schedulers.get(traits.name, (None,))
-        entrants += _entrants(traits.name, labelled, under, streams)
+        named = _entrants(traits.name, labelled, under, streaming)
+        entrants += named
+        notes += _warnings(named)
     return tuple(entrants), tuple(notes)
 
 
-def _streams(traits: EngineTraits, labelled: Sequence[tuple[str, Plan]]) -> tuple[int, list[str]]:
+def _streams(
+    traits: EngineTraits, labelled: Sequence[tuple[str, Plan]], asked: int | None
+) -> tuple[int, list[str]]:
     """How many query streams each deployment gets, and a note where that is not one."""
     servers = 1 if traits.distributed else max(len(plan.slots) for _, plan in labelled)
     threads = 1 if traits.parallel_query else max(plan.total_threads for _, plan in labelled)
-    streams = max(servers, threads)
-    if streams == 1:
-        return 1, []
-    # Fewer would leave threads of the coarser policies idle, and the finest would win by that.
+    if asked is not None and asked < servers:
+        raise UsageError(
+            f"--streams {asked}: {traits.name} has {servers} servers in one of the deployments, "
+            f"and each wants a stream; give {servers} or more"
+        )
+    streams = asked or max(servers, threads)
     why = ["a query runs on one thread"] if threads > 1 else []
     why += ["it has several servers in one of them"] if servers > 1 else []
     copies = "; each server has a full copy of the data" if servers > 1 else ""
-    return streams, [
-        f"{traits.name}: {streams} concurrent query streams in every deployment, dealt "
-        f"round-robin, because {' and '.join(why)}{copies}"
-    ]
+    notes = []
+    if streams > 1:
+        because = "as asked" if asked else f"because {' and '.join(why)}"
+        notes.append(
+            f"{traits.name}: {streams} concurrent query streams in every deployment, dealt "
+            f"round-robin, {because}{copies}"
+        )
+    if streams < threads:
+        # The coarser policies would lose by that.
+        notes.append(
+            f"{traits.name}: a query runs on one thread, so with {streams} of {threads} streams "
+            "threads are idle, and which ones differs by policy"
+        )
+    return streams, notes
+
+
+def _warnings(entrants: Sequence[Entrant]) -> list[str]:
+    """What the plans warn of, each warning once, with the entrants that have it."""
+    having: dict[str, list[str]] = {}
+    for entrant in entrants:
+        for warning in entrant.plan.warnings if entrant.plan else ():
+            having.setdefault(warning, []).append(entrant.label)
+    return [f"{', '.join(labels)}: {warning}" for warning, labels in having.items()]
 
 
 def _entrants(
@@ -156,6 +186,8 @@ def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
                 slot.memory_policy,
                 slot.memory_nodes,
                 slot.thread_cpus,
+                slot.parallel_gc_threads,
+                slot.concurrent_gc_threads,
             )
             for slot in plan.slots
         }

@@ -31,12 +31,13 @@ from atoll.engines.base import (
     Progress,
     QueryResult,
     ScheduledEngine,
-    under,
 )
 from atoll.engines.bases import on_base
+from atoll.engines.use import located, under
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
+from atoll.plan.capacity import check_room
 from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, Plan
@@ -68,6 +69,7 @@ class Wish:
     schedulers: tuple[str, ...] | None = None  # None: each engine's own
     decompose: bool = False  # the steps from WIM to bound instances, instead of policies
     instances: int | None = None  # to decompose into; None: one per NUMA node
+    streams: int | None = None  # queries at a time; None: as many as keep a deployment busy
     base: str | None = None  # folder of the user's own configuration; None: Atoll's
 
 
@@ -157,14 +159,14 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         for name, engine in engines.items()
         if (found := schedulers_of(engine, wish.schedulers))
     }
-    installations = {name: engine.locate(host) for name, engine in engines.items()}
+    installations = {name: located(engine, host) for name, engine in engines.items()}
     for name, found in schedulers.items():
         for scheduler in found:  # Atoll's may want more than the engine's own
-            under(engines[name], scheduler).locate(host)
+            located(under(engines[name], scheduler), host)
     if wish.decompose:
         _require_decomposable(wish, plans, schedulers)
         entrants, notes = line_up_chains(
-            machine, [traits[name] for name in names], schedulers, wish.instances
+            machine, [traits[name] for name in names], schedulers, wish.instances, wish.streams
         )
     else:
         entrants, notes = line_up(
@@ -172,9 +174,12 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
             [(traits[name], wish.policies(name)) for name in names],
             [(plan, traits[plan.engine]) for plan in plans],
             schedulers,
+            wish.streams,
         )
     if wish.base is not None:
         notes = (*notes, f"with the configuration of {os.path.abspath(wish.base)}")
+    for plan in plans:
+        check_room(plan, traits[plan.engine])
     data = suite.ensure_data(wish.scale_factor, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):

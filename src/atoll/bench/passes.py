@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from atoll.engines.base import Client, HostedClient, QueryResult
+from atoll.engines.use import blamed
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.supervise.patience import SLACK_S
@@ -44,7 +45,9 @@ def asking(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
         return lambda sql, limit_s: hosted.ask(sql, timeout_s=limit_s)
 
     def ask(sql: str, limit_s: float) -> Callable[[], QueryResult]:
-        result = client.execute(sql, timeout_s=limit_s)
+        result: object = client.execute(sql, timeout_s=limit_s)
+        if not isinstance(result, QueryResult):
+            raise EngineFailed(f"a client's execute gives {type(result).__name__}, no QueryResult")
         return lambda: result
 
     return ask
@@ -112,7 +115,7 @@ class _Asking:
                 del self.out[number]
                 self.done.put(Answered(number, query, seconds, result))
         except Exception as fault:  # carried to the thread that waits, and raised there
-            self.done.put(fault)
+            self.done.put(blamed(fault) or fault)
         else:
             self.done.put(None)
 

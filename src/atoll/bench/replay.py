@@ -170,7 +170,7 @@ class Reacher:
         try:
             while len(streams) < entrant.streams:
                 streams.append(reach(self.engine, url))
-            addresses = [address, *nodes_of(streams[0], address)]
+            addresses = nodes_of(streams[0]) or [address]
             yield ClusterServer(streams, addresses, self.instances[entrant.label], self.host)
         except EngineFailed as fault:
             told = without(address.secrets, str(fault))
@@ -192,20 +192,31 @@ class Reacher:
 
 
 def reach(engine: RemoteEngine, url: str) -> Client:
-    return within(REACH_S, "connecting", lambda: engine.reach(url, timeout_s=REACH_S))
+    return within(
+        REACH_S,
+        "connecting",
+        lambda: engine.reach(url, timeout_s=REACH_S),
+        undo=lambda client: client.close(),
+    )
 
 
 def instances_of(client: Client) -> int:
     return within(_ASK_S, "asking for instances", lambda: client.instances(timeout_s=_ASK_S))
 
 
-def nodes_of(client: Client, reached: Address) -> list[Address]:
-    """Where the cluster says that its nodes are."""
+def nodes_of(client: Client) -> list[Address]:
+    """Where the cluster says that its nodes are; none where it does not know."""
     if not isinstance(client, ClusterClient):
         return []
     urls = within(_ASK_S, "asking for nodes", lambda: client.nodes(timeout_s=_ASK_S))
-    found = [parse_address(url) for url in urls]
-    return [one for one in found if (one.host, one.port) != (reached.host, reached.port)]
+    return [_node(url) for url in urls]
+
+
+def _node(url: str) -> Address:
+    try:
+        return parse_address(url)
+    except UsageError:  # not the user's URL: it is nobody's address here, which the look tells
+        return Address(told=url, place=url, host=url, port=None, socket="", secrets=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +18,11 @@ from types import TracebackType
 from pydantic import TypeAdapter, ValidationError
 
 from atoll.bench.entrants import same_deployment
-from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.errors import DownloadFailed, UsageError
 from atoll.schema.base import Record, parse
 from atoll.schema.machine import Machine
 from atoll.schema.results import BlockFailed, Entrant, Line, PassDone, RunEnd, RunHeader
-from atoll.store.files import sync_folder, write_atomic
+from atoll.store.files import refusal, sync_folder, write_atomic
 
 _LINE: TypeAdapter[Line] = TypeAdapter(Line)
 
@@ -68,6 +69,10 @@ def parse_results(data: bytes, *, where: str) -> Results:
     """`data` as a results file; see `read_results`."""
     # Every line was written with its newline in one write: what follows the last one is torn.
     whole, _, _ = data.rpartition(b"\n")
+    if not data:
+        raise UsageError(
+            f"{where}: is empty; its bench was ended before it wrote a line: remove it, begin anew"
+        )
     if not whole:
         raise UsageError(f"{where}: is not an atoll/results file (no whole line in it)")
     first, *rest = whole.split(b"\n")
@@ -105,17 +110,16 @@ class ResultsWriter:
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> ResultsWriter:
-        """A new file that begins with `header`. Raises UsageError if the file is there."""
+        """A new file that begins with `header`. Raises UsageError if the file is there, and as
+        the writer does."""
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         except FileExistsError:
-            raise UsageError(
-                f"{path}: exists; continue it with --resume, or name another file with -o"
-            ) from None
+            raise _taken(path) from None
         except FileNotFoundError:
-            raise UsageError(f"{path}: its folder does not exist; make it first") from None
+            raise _homeless(path) from None
         except OSError as fault:
-            raise NotPermitted(f"{path}: cannot be made ({fault.strerror})") from None
+            raise refusal(fault)(f"{path}: cannot be made ({fault.strerror})") from None
         _lock(descriptor, path)
         writer = cls(path, descriptor)
         try:
@@ -169,13 +173,44 @@ class ResultsWriter:
         os.close(self._descriptor)
 
 
+def require_output(path: Path, *, resume: bool, scale_factor: float | None) -> None:
+    """To be asked before minutes go into making data: raises what `ResultsWriter` would where the
+    file cannot be begun, or not be resumed: whatever is to be measured, and with data of
+    `scale_factor` (None: that of a cluster that runs, which makes none)."""
+    if resume:
+        os.close(_open_locked(path))
+        there = read_results(path).header.scale_factor
+        if scale_factor is not None:
+            if there is None:
+                raise UsageError(f"{path}: is of a cluster that ran already; name it with --url")
+            _require_same(str(path), ("scale factor", there, scale_factor))
+        return
+    folder = path.absolute().parent
+    try:
+        if os.path.lexists(path):
+            raise _taken(path)
+        if not folder.is_dir():
+            raise _homeless(path)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as fault:
+        raise refusal(fault)(f"{path}: cannot be made ({fault.strerror})") from None
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(f"{path}: exists; continue it with --resume, or name another file with -o")
+
+
+def _homeless(path: Path) -> UsageError:
+    return UsageError(f"{path}: its folder does not exist; make it first")
+
+
 def _open_locked(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file; leave --resume out to begin it") from None
     except OSError as fault:
-        raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
+        raise refusal(fault)(f"{path}: cannot be written ({fault.strerror})") from None
     _lock(descriptor, path)
     return descriptor
 
@@ -214,12 +249,7 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
         ("query limit", old.query_limit_s, wanted.query_limit_s),
         *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
     )
-    for name, before, after in same:
-        if before != after:
-            raise UsageError(
-                f"{where}: cannot be resumed, its {name} differs (there {before}, now {after}); "
-                "start a new file with -o"
-            )
+    _require_same(where, *same)
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
         if one.streams != other.streams or not _same_place(one, other, old.machine):
             raise UsageError(
@@ -232,6 +262,15 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
     return header, [
         line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
     ]
+
+
+def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
+    for name, before, after in pairs:
+        if before != after:
+            raise UsageError(
+                f"{where}: cannot be resumed, its {name} differs (there {before}, now {after}); "
+                "start a new file with -o"
+            )
 
 
 def _same_place(one: Entrant, other: Entrant, machine: Machine) -> bool:

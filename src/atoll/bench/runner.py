@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -151,8 +151,10 @@ class Bench:
         except KeyboardInterrupt:
             self._end("stopped", "interrupted")
             raise
-        except DownloadFailed:
-            raise  # the results file itself cannot be written
+        except DownloadFailed as fault:
+            with suppress(DownloadFailed):  # the results file itself may be what is full
+                self._end("stopped", str(fault))
+            raise
         except AtollError as fault:
             self._end("stopped", str(fault))
             raise
@@ -196,6 +198,7 @@ class Bench:
         def tick(doing: str) -> None:
             self.tick(Tick(block, position, label, doing))
 
+        measured = False
         try:
             cached = self.work.drop_from_cache()
             tick("starting")
@@ -231,12 +234,14 @@ class Bench:
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
                 self._look(server, block, label, "after")
                 self.append(PassDone(block=block, label=label, seconds=ran.seconds))
+                measured = True
                 tick("stopping")
         except ClusterGone as fault:  # its block is not marked: --resume measures it anew
             tick(f"failed: {fault}")
             raise
         except EngineFailed as fault:
-            self.append(BlockFailed(block=block, label=label, error=str(fault)))
+            if not measured:  # else it was only not taken down, and the next start tells why
+                self.append(BlockFailed(block=block, label=label, error=str(fault)))
             tick(f"failed: {fault}")
             return str(fault)
         tick("done")

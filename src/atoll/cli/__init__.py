@@ -16,7 +16,13 @@ import click
 
 from atoll import __version__
 from atoll.cli.terminal import one_line
-from atoll.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, AtollError, DownloadFailed
+from atoll.errors import (
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    AtollError,
+    DownloadFailed,
+    UsageError,
+)
 
 # Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
 COMMANDS = {
@@ -98,6 +104,8 @@ def run(argv: list[str] | None = None) -> int:
             hint = f" (see '{context.command_path} --help')"
         return _say(fault.format_message() + hint, 2)
     except AtollError as fault:
+        if fault.__cause__ is not None and os.environ.get("ATOLL_DEBUG"):
+            raise  # of another package's engine, whose author wants to see where
         return _say(str(fault), fault.exit_code)
     except BrokenPipeError:
         _discard_stdout()  # the reader (head, less) went away, and that is fine
@@ -106,14 +114,28 @@ def run(argv: list[str] | None = None) -> int:
         if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
             _discard_stdout()
             return _say(f"cannot write: {fault.strerror}; make room", DownloadFailed.exit_code)
+        if _is_nowhere():
+            return _say("the folder that you are in is gone; cd to another", UsageError.exit_code)
         if os.environ.get("ATOLL_DEBUG"):
             raise
+        from atoll.engines.use import blamed  # not before it is needed: `atoll topo` has 300 ms
+
+        if told := blamed(fault):
+            return _say(str(told), told.exit_code)
         return _say(
             f"a fault of ours: {type(fault).__name__}: {fault}; "
             "please report it with the output of the same command under ATOLL_DEBUG=1",
             EXIT_INTERNAL,
         )
     return result if isinstance(result, int) else 0
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _discard_stdout() -> None:

@@ -14,7 +14,7 @@ from atoll.bench.address import parse_address
 from atoll.bench.analysis import summarise
 from atoll.bench.job import Job, Wish, is_path, make_job, require_blocks
 from atoll.bench.replay import ReplayJob, ReplayWish, make_replay
-from atoll.bench.results import read_results
+from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import WrongAnswer
 from atoll.cli.machine import machine_for
 from atoll.cli.planned import base_option
@@ -48,21 +48,21 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     envvar="ATOLL_URL",
     help="Replay the SQL of --suite DIR against a cluster that runs already; nothing is started. "
     "Given twice, the second is compared with the first. With a password in it, rather set "
-    "ATOLL_URL.",
+    "ATOLL_URL, which is read where --suite is a folder.",
 )
 @click.option(
     "--streams",
     metavar="N",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="With --url: how many connections ask at the same time.",
+    help="How many queries run at the same time (default: one; of servers side by side one each; "
+    "of MariaDB one per thread).",
 )
 @click.option(
     "--decompose",
     is_flag=True,
-    help="Instead of policies, measure the steps from wim to bound instances: spmwin, win with "
-    "first touch, win bound.",
+    help="Instead of policies, measure the steps from wim to bound instances: one JVM with "
+    "as many GC threads as the instances have in sum, where that differs; spmwin; win with first "
+    "touch; win bound.",
 )
 @click.option(
     "-n",
@@ -124,7 +124,7 @@ def command(
     targets: tuple[str, ...],
     suite: str,
     urls: tuple[str, ...],
-    streams: int,
+    streams: int | None,
     decompose: bool,
     instances: int | None,
     sf: float,
@@ -146,6 +146,10 @@ def command(
     """
     if resume and output is None:
         raise UsageError("--resume goes on with a results file; name it with -o")
+    if suite in suites.names() and _source(context, "urls") is ParameterSource.ENVIRONMENT:
+        urls = ()  # whatever is set in somebody's shell, a suite of Atoll's is measured as ever
+    if output is not None:
+        require_output(output, resume=resume, scale_factor=None if urls else sf)
     for url in urls:
         for secret in parse_address(url).secrets:
             arguments.hide(secret)
@@ -162,7 +166,7 @@ def command(
                 urls=urls,
                 suite=suite,
                 queries=queries,
-                streams=streams,
+                streams=streams or 1,
                 blocks=blocks,
                 query_limit_s=query_limit,
                 command=("atoll", *sys.argv[1:]),
@@ -179,6 +183,7 @@ def command(
                 schedulers=_names("--scheduler", schedulers, "duckdb,atoll"),
                 decompose=decompose,
                 instances=instances,
+                streams=streams,
                 base=base,
                 queries=queries,
                 blocks=blocks,
@@ -204,9 +209,7 @@ def command(
 def _refuse_idle(context: click.Context, *, urls: bool, decompose: bool) -> None:
     """Raises UsageError for an option that would say nothing beside the others."""
     given = {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        name for name in context.params if _source(context, name) is ParameterSource.COMMANDLINE
     }
     if urls and "suite" not in given:
         raise UsageError("--url: name the folder of your .sql files with --suite DIR")
@@ -217,15 +220,16 @@ def _refuse_idle(context: click.Context, *, urls: bool, decompose: bool) -> None
         else set(),
         "--decompose": {"policies"} if decompose else set(),
     }
-    missing = {
-        "--url": set() if urls else {"streams"},
-        "--decompose": set() if decompose else {"instances"},
-    }
+    missing = {"--decompose": set() if decompose else {"instances"}}
     options = {"schedulers": "--scheduler", "instances": "-n"}
     for words, found in (("says nothing beside", idle), ("goes with", missing)):
         for other, names in found.items():
             for name in sorted(names & given):
                 raise UsageError(f"{options.get(name, f'--{name}')} {words} {other}")
+
+
+def _source(context: click.Context, name: str) -> ParameterSource | None:
+    return context.get_parameter_source(name)
 
 
 def _require_known(suite: str) -> None:

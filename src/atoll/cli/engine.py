@@ -32,9 +32,9 @@ def command() -> None:
 def list_engines(as_json: bool) -> None:
     """List the engines: which can be started, where they lie, how much of the cache they take.
 
-    'ready' can be started. 'installed' is there and cannot be started, 'not permitted' not by this
-    user; why, and what a 'missing' one needs, is said below the table. Engines that other
-    packages bring are listed, too.
+    'ready' can be started. 'installed' is there and cannot be started, 'damaged' because a part of
+    it is not as it was fetched, 'not permitted' not by this user; why, and what a 'missing' one
+    needs, is said below the table. Engines that other packages bring are listed, too.
     """
     host = LocalHost()
     states = [look(name, host) for name in registry.names()]
@@ -45,6 +45,8 @@ def list_engines(as_json: bool) -> None:
     for state in states:
         if state.why:
             print(f"{state.name}: {one_line(state.why)}")
+    for line in registry.passed_over():
+        print(one_line(line))
 
 
 def _as_json(state: EngineState) -> dict[str, object]:
@@ -54,7 +56,7 @@ def _as_json(state: EngineState) -> dict[str, object]:
 @command.command(epilog="Example: atoll engine install trino postgresql")
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def install(engines: tuple[str, ...]) -> None:
-    """Fetch what these engines need and is not there, into Atoll's cache.
+    """Fetch what these engines need and is not there or damaged, into Atoll's cache.
 
     Files come by the machine's own clients (mvn, pip, apt) with their mirrors and proxies, and are
     compared with pinned checksums before they are unpacked (Debian's packages with apt's signed
@@ -63,7 +65,9 @@ def install(engines: tuple[str, ...]) -> None:
     """
     host = LocalHost()
     parts_of(engines)  # an unknown name is told before anything is fetched
-    wanted = (part for name in engines for part in wanted_parts(look(name, host), host))
+    with terminate_is_interrupt(), install_progress() as tell:
+        found = [look(name, host, checking=tell) for name in dict.fromkeys(engines)]
+    wanted = (part for state in found for part in wanted_parts(state, host))
     parts = list({part.name: part for part in wanted}.values())
     for line in announcement(parts):
         print(line, flush=True)
@@ -80,7 +84,7 @@ def _report(states: list[EngineState]) -> None:
             continue
         where = f": {state.version} in {state.home}" if state.home else ""
         print(f"{state.name} is {state.state}{where}")
-    lacking = [state for state in states if state.state in ("installed", "missing")]
+    lacking = [state for state in states if state.state in ("installed", "damaged", "missing")]
     for state in lacking[1:]:
         print(f"{state.name}: {one_line(state.why)}")
     if lacking:
@@ -90,7 +94,8 @@ def _report(states: list[EngineState]) -> None:
 @command.command(epilog="Example: atoll engine remove trino")
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def remove(engines: tuple[str, ...]) -> None:
-    """Remove from Atoll's cache what 'atoll engine install' fetched for these engines.
+    """Remove from Atoll's cache what 'atoll engine install' fetched for these engines, also by
+    another version of Atoll, and the tables that were loaded into them.
 
     What another installed engine needs stays, and so does an engine that a deployment uses.
     """

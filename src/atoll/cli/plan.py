@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 from typing import get_args
 
 import click
 
 from atoll.cli.machine import machine_for, profile_option
+from atoll.cli.planned import base_option, read_plan, say_warnings
 from atoll.engines import registry
+from atoll.engines.bases import on_base
 from atoll.errors import UsageError
+from atoll.host.local import LocalHost
 from atoll.plan import make_plan
 from atoll.plan.capacity import Demand
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
 from atoll.report.plan_table import plan_text
-from atoll.schema.base import parse
-from atoll.schema.plan import Asked, MemoryPolicy, Placement, Plan
+from atoll.schema.plan import Asked, MemoryPolicy, Placement
 from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic
 
@@ -62,6 +63,7 @@ from atoll.store.files import write_atomic
 )
 @click.option("--broadcast", metavar="SIZE", help="What every instance copies of a query's tables.")
 @click.option("--peak-from", metavar="FILE", help="Take the peak that a bench observed.")
+@base_option
 @click.option("--machine", "source", metavar="FILE", help="Plan for this machine instead.")
 @click.option("--chiplets", metavar="SETS", help='Hidden chiplets: "0-13;14-27" or "cores=14".')
 @profile_option
@@ -82,6 +84,7 @@ def command(
     peak: str | None,
     broadcast: str | None,
     peak_from: str | None,
+    base: str | None,
     source: str | None,
     chiplets: str | None,
     profile: str | None,
@@ -96,11 +99,12 @@ def command(
     wicp-mixed has as many instances as wicp, each over all chiplets of its node; spmwin as many
     as win, each over all nodes. auto takes the best by rule, and says the rule.
     """
-    before = _read_plan(old) if old is not None else None
+    before = read_plan(old) if old is not None else None
     machine = machine_for(source, chiplets=chiplets, profile=profile)
+    adapter, _ = on_base(registry.get(engine), base, LocalHost(), starts=False)
     plan = make_plan(
         machine,
-        registry.get(engine).traits,
+        adapter.traits,
         policy,
         count=count,
         memory=MemoryPolicy(memory) if memory else None,
@@ -118,8 +122,7 @@ def command(
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         click.echo(plan_text(plan, explain=explain, colour=colour), nl=False)
-    for warning in plan.warnings:
-        click.echo(f"atoll: warning: {warning}", err=True)
+    say_warnings(plan)
 
 
 def _demand(engine: str, peak: str | None, broadcast: str | None, observed: str | None) -> Demand:
@@ -141,13 +144,6 @@ def _size(option: str, text: str | None) -> int:
         return parse_size(text) if text is not None else 0
     except ValueError as fault:
         raise UsageError(f"{option}: {fault}") from None
-
-
-def _read_plan(path: str) -> Plan:
-    try:
-        return parse(Plan, Path(path).read_bytes(), where=path)
-    except OSError as fault:
-        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
 
 
 def _diff(changes: list[Change]) -> str:

@@ -38,3 +38,8 @@ def refuse_choices(policy: str | None, count: int | None) -> None:
     """Raises UsageError where a plan file is to be planned anew."""
     if policy is not None or count is not None:
         raise UsageError("a plan file says its policy itself; leave out --policy and -n")
+
+
+def say_warnings(plan: Plan) -> None:
+    for warning in plan.warnings:
+        click.echo(f"atoll: warning: {warning}", err=True)

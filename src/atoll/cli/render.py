@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import sys
 from pathlib import Path
 
 import click
 
 from atoll.cli.machine import machine_for
-from atoll.cli.planned import POLICIES, base_option, is_plan_file, read_plan, refuse_choices
+from atoll.cli.planned import (
+    POLICIES,
+    base_option,
+    is_plan_file,
+    read_plan,
+    refuse_choices,
+    say_warnings,
+)
 from atoll.engines import registry
 from atoll.engines.base import Base, Engine, Installation
 from atoll.engines.bases import on_base
 from atoll.engines.changes import changes
 from atoll.engines.reasons import ExplainedEngine
+from atoll.engines.use import located
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.local import LocalHost
+from atoll.install.parts import engines_dir
 from atoll.plan import make_plan
+from atoll.plan.capacity import check_room
 from atoll.render import unseen
 from atoll.render.deployment import Rendering, Standing, Target, stand
 from atoll.render.explain import explain
@@ -25,10 +37,12 @@ from atoll.render.native import render_native
 from atoll.render.systemd import render_systemd
 from atoll.render.writing import write_rendering
 from atoll.report.plan_table import plan_text
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import Plan
 from atoll.supervise.records import check_name
 
 _RENDERERS = {"native": render_native, "systemd": render_systemd}
+# By name, as shadow-utils and directories (user@domain) have them, or by number, but for root's.
+_ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
 # The accounts that packages of these make; that of any other has the engine's name.
 _USERS = {
     "postgresql": "postgres",
@@ -108,7 +122,21 @@ def command(
         raise UsageError("say where to with -o DIR, or ask for --explain or --diff")
     if diff and base is None:
         raise UsageError("--diff shows what is changed in a configuration; name it with --base")
-    plan = _plan(engine_or_plan, policy, count, source, synthetic)
+    if base is not None and output is not None:
+        _refuse_inside(output, base)
+    written = _written(engine_or_plan, policy, count, source, synthetic)
+    name_of_engine = written.engine if written else engine_or_plan
+    host = LocalHost()
+    # What a configuration takes beside a heap is planned with.
+    engine, users = (
+        (None, None)
+        if name_of_engine in unseen.ENGINES
+        else on_base(registry.get(name_of_engine), base, host, starts=False)
+    )
+    plan = written or _planned(engine, engine_or_plan, policy, count, source, synthetic)
+    if written:
+        check_room(plan, engine.traits if engine else unseen.ENGINES[plan.engine].traits)
+    say_warnings(plan)
     folder = at or str((output or Path(plan.engine)).absolute())
     target = Target(
         name=name or plan.engine,
@@ -119,15 +147,22 @@ def command(
     check_name(target.name)
     if target.user == "root":
         raise UsageError("no engine needs root; name another --user")
-    if plan.engine in unseen.ENGINES:
+    if not _ACCOUNT.fullmatch(target.user):
+        raise UsageError(f"--user {target.user!r}: cannot be an account; name one that is not root")
+    if engine is None:
         if explained or diff or base is not None or output is None:
             raise UsageError(f"{plan.engine} is only written whole; give -o DIR alone")
+        if form == "systemd" or home is not None or java is not None:
+            raise UsageError(
+                f"{plan.engine} is written as scripts, which look for it themselves; "
+                "leave out --to, --home and --java"
+            )
         _write(unseen.ENGINES[plan.engine].render(plan, target), output)
         return
-    host = LocalHost()
-    engine, users = on_base(registry.get(plan.engine), base, host)
     here = home is None and source is None and synthetic is None
     installation = _installation(engine, host, here=here, home=home, java=java)
+    if here:
+        _warn_of_cache(installation, target.user)
     standing = stand(plan, engine, installation, target)
     if users is not None and diff:
         click.echo(changes(users, standing.layout.files), nl=False)
@@ -137,27 +172,39 @@ def command(
         _write(_RENDERERS[form](standing), output)
 
 
-def _plan(
+def _refuse_inside(output: Path, base: str) -> None:
+    """Nothing is written into a user's configuration: the next rendering would take it for some."""
+    if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(base)):
+        raise UsageError(f"-o {output}: lies in --base, which stays as it is; name another folder")
+
+
+def _written(
     engine_or_plan: str,
     policy: str | None,
     count: int | None,
     source: str | None,
     synthetic: str | None,
+) -> Plan | None:
+    """The plan, where the argument is a file that has one."""
+    if not is_plan_file(engine_or_plan):
+        return None
+    refuse_choices(policy, count)
+    if source is not None or synthetic is not None:
+        raise UsageError("a plan file says its machine itself; leave out --machine")
+    return read_plan(engine_or_plan)
+
+
+def _planned(
+    engine: Engine | None,
+    name: str,
+    policy: str | None,
+    count: int | None,
+    source: str | None,
+    synthetic: str | None,
 ) -> Plan:
-    if is_plan_file(engine_or_plan):
-        refuse_choices(policy, count)
-        if source is not None or synthetic is not None:
-            raise UsageError("a plan file says its machine itself; leave out --machine")
-        return read_plan(engine_or_plan)
-    traits, default = _traits(engine_or_plan)
+    traits = engine.traits if engine else unseen.ENGINES[name].traits
+    default = "auto" if engine else unseen.ENGINES[name].policy
     return make_plan(machine_for(source, synthetic), traits, policy or default, count=count)
-
-
-def _traits(engine: str) -> tuple[EngineTraits, str]:
-    """And the policy where none is said."""
-    if found := unseen.ENGINES.get(engine):
-        return found.traits, found.policy
-    return registry.get(engine).traits, "auto"
 
 
 def _installation(
@@ -167,7 +214,7 @@ def _installation(
     found = None
     if here:
         try:
-            found = engine.locate(host)
+            found = located(engine, host)
         except (EngineFailed, NotPermitted) as fault:
             click.echo(f"atoll: written for the usual places, since here {fault}", err=True)
     if found is not None and java is None:
@@ -180,7 +227,28 @@ def _installation(
     )
 
 
+def _warn_of_cache(installation: Installation, user: str) -> None:
+    """The cache is closed to others, and what is rendered runs as an account of its own."""
+    cache = f"{engines_dir()}/"
+    closed = [path for path in (installation.home, installation.java) if path.startswith(cache)]
+    if closed and not _is_us(user):
+        click.echo(
+            f"atoll: {closed[0]} is in your own cache, which the user {user!r} may not be able to "
+            "read; copy it to where it can, and name that with --home or --java",
+            err=True,
+        )
+
+
+def _is_us(user: str) -> bool:
+    try:
+        return pwd.getpwnam(user).pw_uid == os.getuid()
+    except KeyError:
+        return False  # no account of this machine
+
+
 def _absolute(path: str) -> str:
+    if not path.isprintable():
+        raise UsageError(f"{path!r}: no unit or script can name it; use printable letters")
     return os.path.normpath(os.path.join(os.getcwd(), path))
 
 

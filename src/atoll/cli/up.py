@@ -11,15 +11,24 @@ import click
 from rich.console import Console
 
 from atoll.cli.machine import machine_for
-from atoll.cli.planned import POLICIES, base_option, is_plan_file, read_plan, refuse_choices
+from atoll.cli.planned import (
+    POLICIES,
+    base_option,
+    is_plan_file,
+    read_plan,
+    refuse_choices,
+    say_warnings,
+)
 from atoll.engines import registry
 from atoll.engines.base import Base, Engine
 from atoll.engines.bases import on_base
 from atoll.engines.changes import count_changes
+from atoll.engines.use import located
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
+from atoll.plan.capacity import check_room
 from atoll.render.deployment import preview
 from atoll.report.islands import counted
 from atoll.schema.machine import Machine
@@ -54,8 +63,8 @@ def command(
     """
     host = LocalHost()
     with terminate_is_interrupt():
-        plan, machine = _planned(engine_or_plan, policy, count)
-        engine, users = on_base(registry.get(plan.engine), base, host)
+        plan, machine, engine, users = _planned(engine_or_plan, policy, count, base, host)
+        say_warnings(plan)
         if users is not None:
             _say_changes(engine, plan, users, host)
         with _progress() as progress:
@@ -70,19 +79,25 @@ def command(
             print(f"{running.name}: ended from outside")
 
 
-def _planned(engine_or_plan: str, policy: str | None, count: int | None) -> tuple[Plan, Machine]:
+def _planned(
+    engine_or_plan: str, policy: str | None, count: int | None, base: str | None, host: Host
+) -> tuple[Plan, Machine, Engine, Base | None]:
+    """The user's configuration comes first: what it takes beside a heap is planned with."""
     if is_plan_file(engine_or_plan):
         refuse_choices(policy, count)
+        plan = read_plan(engine_or_plan)
+        engine, users = on_base(registry.get(plan.engine), base, host)
+        check_room(plan, engine.traits)
         # A plan says itself where the chiplets are.
-        return read_plan(engine_or_plan), read_machine()
+        return plan, read_machine(), engine, users
+    engine, users = on_base(registry.get(engine_or_plan), base, host)
     machine = machine_for()
-    return make_plan(
-        machine, registry.get(engine_or_plan).traits, policy or "auto", count=count
-    ), machine
+    plan = make_plan(machine, engine.traits, policy or "auto", count=count)
+    return plan, machine, engine, users
 
 
 def _say_changes(engine: Engine, plan: Plan, base: Base, host: Host) -> None:
-    layout = preview(engine, plan, engine.locate(host))
+    layout = preview(engine, plan, located(engine, host))
     settings, files = count_changes(base, layout.files)
     print(
         f"atoll: {counted(settings, 'setting')} in {counted(files, 'file')} changed; "

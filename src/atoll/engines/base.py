@@ -76,6 +76,9 @@ class Base:
     root: str  # an absolute path
     texts: Mapping[str, str]  # path below the root -> content
     others: tuple[str, ...] = ()  # paths below the root of what is no text: keystores
+    closed: tuple[str, ...] = ()  # and of what this user cannot read
+    # Of who starts it; None: not known, as where it is only written down (`atoll render`).
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,8 @@ class QueryResult:
 
 
 class Client(Protocol):
-    """A connection to one logical server. Raises EngineFailed on a refused query, a lost server
-    or a query past its limit (the query is then cancelled by ending the connection)."""
+    """A connection to one logical server. Raises EngineFailed on a refused query or one past its
+    limit (the query is then cancelled by ending the connection), EngineGone on a lost server."""
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult: ...
 
@@ -96,7 +99,9 @@ class Client(Protocol):
         """How many worker instances answer to this server right now."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Also while another thread waits in `execute`: its query ends at the server too."""
+        ...
 
 
 @runtime_checkable
@@ -130,7 +135,7 @@ class ClusterClient(Client, Protocol):
     """A client of a cluster that knows where its nodes are."""
 
     def nodes(self, *, timeout_s: float) -> list[str]:
-        """The URL of each node, that of the coordinator included."""
+        """The URL of each node, that of the coordinator or the only server included."""
         ...
 
 
@@ -238,15 +243,3 @@ class StandingEngine(Engine, Protocol):
     def standing(self) -> Engine:
         """The engine as one that outlives Atoll (`atoll render`): its data is durable."""
         ...
-
-
-def holding(engine: Engine, data: Data) -> Engine:
-    """The engine with these tables in it, where it keeps tables itself."""
-    return engine.holding(data) if isinstance(engine, LoadingEngine) else engine
-
-
-def under(engine: Engine, scheduler: Scheduler | None) -> Engine:
-    """The engine with that scheduler; None: it has but its own."""
-    if scheduler is None or not isinstance(engine, ScheduledEngine):
-        return engine
-    return engine.under(scheduler)

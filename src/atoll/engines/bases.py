@@ -7,10 +7,13 @@ Names that begin with a dot (.git, an editor's swap file) are no configuration a
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 from atoll.engines.base import Base, BasedEngine, Engine
+from atoll.engines.use import based
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
 
@@ -19,12 +22,18 @@ MOST_TEXT_BYTES = 1 << 20
 MOST_FILES = 2000
 MOST_DEPTH = 12
 
+# Where a byte order mark would become a part of the first name.
+_MARKLESS = (".properties", ".config", ".conf", ".cnf")
 # Names that engines read as text: what is no UTF-8 in them is a fault, and no keystore.
 _TEXT_ENDINGS = (".properties", ".config", ".conf", ".cnf", ".json", ".xml", ".sh")
 
 
-def on_base(engine: Engine, root: str | None, host: Host) -> tuple[Engine, Base | None]:
+def on_base(
+    engine: Engine, root: str | None, host: Host, *, starts: bool = True
+) -> tuple[Engine, Base | None]:
     """The engine with the configuration below `root`, and that; None: with Atoll's own.
+
+    `starts`: from here, so that the configuration may name variables of our environment.
 
     Raises UsageError for an engine that cannot take one, and as `read_base` and `on` do.
     """
@@ -36,28 +45,36 @@ def on_base(engine: Engine, root: str | None, host: Host) -> tuple[Engine, Base 
             "leave out --base"
         )
     base = read_base(root, host)
-    return engine.on(base), base
+    if starts:
+        base = replace(base, environment=dict(os.environ))
+    return based(engine, base), base
 
 
 def read_base(root: str, host: Host) -> Base:
-    """The tree below `root`. Raises UsageError for what is no such folder, NotPermitted for what
-    this user cannot read."""
+    """The tree below `root`. Raises UsageError for what is no such folder, NotPermitted for a
+    folder that this user cannot read. A file that he cannot is the engine's to refuse: a package's
+    folder has some for its own account (debian.cnf, pg_hba.conf), which not all engines take."""
     folder = os.path.abspath(root)
     texts: dict[str, str] = {}
     others: list[str] = []
+    closed: list[str] = []
     for path in _files(folder, "", host):
-        if len(texts) + len(others) == MOST_FILES:
+        if len(texts) + len(others) + len(closed) == MOST_FILES:
             raise UsageError(
                 f"{folder}: more than {MOST_FILES} files; give the engine's configuration folder"
             )
-        text = _text(folder, path, host)
+        try:
+            text = _text(folder, path, host)
+        except NotPermitted:
+            closed.append(path)
+            continue
         if text is None:
             others.append(path)
         else:
             texts[path] = text
-    if not texts:
+    if not texts and not closed:
         raise UsageError(f"{folder}: no configuration file is in it")
-    return Base(folder, texts, tuple(others))
+    return Base(folder, texts, tuple(others), tuple(closed))
 
 
 def _files(root: str, below: str, host: Host) -> Iterator[str]:
@@ -86,6 +103,8 @@ def _text(root: str, path: str, host: Host) -> str | None:
         if host.file_size(full) > MOST_TEXT_BYTES:
             return None
         content = host.read_bytes(full, size=MOST_TEXT_BYTES)
+        if content.startswith(codecs.BOM_UTF8) and path.endswith(_MARKLESS):
+            raise UsageError(f"{full}:1: begins with a byte order mark; write UTF-8 without one")
         if b"\0" in content:
             return None
         return content.decode()

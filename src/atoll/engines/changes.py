@@ -12,16 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from atoll.engines.base import Base
+from atoll.engines.masking import masked_lines
 from atoll.engines.settings_java import ARGUMENTS, flag_kind
+from atoll.engines.settings_pieces import bodies
 
-_SECRET = re.compile(
-    r"([\w.$-]*(?:passw(?:or)?d|passphrase|secret|token|credential|(?:private|access|api)[-_.]?key"
-    # A name's last word: Trino's keystore.key is a password, gcs.json-key a whole key.
-    r"|(?:key|pwd|pass)(?=\s*[=:]))"
-    r"[\w.$-]*(?:\s*[=:]\s*|\s+))\S.*",
-    re.IGNORECASE,
-)
-_IN_URL = re.compile(r"(://[^/\s:@]*:)[^@\s]*@")
 _KEY = re.compile(r"[^\s=:]+")
 
 
@@ -49,47 +43,50 @@ def count_changes(before: Base, files: Mapping[str, str]) -> tuple[int, int]:
     return len(settings), len({origin for origin, _ in settings})
 
 
-def without_secrets(line: str) -> str:
-    """The line with what looks like a secret's value, or a URL's password, as ***."""
-    return _IN_URL.sub(r"\1***@", _SECRET.sub(r"\1***", line))
-
-
 def _pairs(before: Base, files: Mapping[str, str]) -> Iterator[_Pair]:
+    """Those that differ: every instance has a copy of all, and of large rules (0.5 MB) a comparison
+    line by line takes seconds."""
     for path, after in sorted(files.items()):
         if path.endswith(f"/{ARGUMENTS}"):
             continue  # jvm.config again, as java reads it
         ends = [name for name in before.texts if f"/{path}".endswith(f"/{name}")]
         origin = max(ends, key=len, default="")
-        yield _Pair(path, origin, before.texts.get(origin, ""), after)
+        pair = _Pair(path, origin, before.texts.get(origin, ""), after)
+        if pair.before != pair.after:
+            yield pair
 
 
 def _diff(root: str, pair: _Pair) -> Iterator[str]:
-    shown = _masked(pair.before) | _masked(pair.after)
-    lines = difflib.unified_diff(
-        pair.before.splitlines(),
-        pair.after.splitlines(),
-        f"{root}/{pair.origin}" if pair.origin else "/dev/null",
-        pair.path,
-        lineterm="",
-    )
-    for line in lines:
-        known = shown.get(line[1:]) if line[:1] in " +-" else None
-        yield f"{line if known is None else line[0] + known}\n"
+    """A unified diff. Written here, since a line may be shown in one place and not in another."""
+    before, after = bodies(pair.before), bodies(pair.after)
+    shown_before = masked_lines(pair.before, path=pair.origin)
+    shown_after = masked_lines(pair.after, path=pair.origin or pair.path)
+    groups = difflib.SequenceMatcher(None, before, after).get_grouped_opcodes(3)
+    for number, group in enumerate(groups):
+        if number == 0:
+            yield f"--- {f'{root}/{pair.origin}' if pair.origin else '/dev/null'}\n"
+            yield f"+++ {pair.path}\n"
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@\n"
+        for kind, i1, i2, j1, j2 in group:
+            if kind == "equal":
+                # As the one hides it, or the other.
+                for at, raw in enumerate(before[i1:i2]):
+                    mine, theirs = shown_before[i1 + at], shown_after[j1 + at]
+                    yield f" {mine if mine != raw else theirs}\n"
+            else:
+                yield from (f"-{line}\n" for line in shown_before[i1:i2])
+                yield from (f"+{line}\n" for line in shown_after[j1:j2])
 
 
-def _masked(text: str) -> dict[str, str]:
-    """Line to how it may be shown. What continues a secret's line is all secret."""
-    shown: dict[str, str] = {}
-    within = False
-    for line in text.splitlines():
-        shown[line] = "***" if within else without_secrets(line)
-        continued = line.endswith("\\")
-        within = continued and (within or shown[line] != line)
-    return shown
+def _range(start: int, stop: int) -> str:
+    """As unified diffs count: from 1, and an empty range by the line before it."""
+    length = stop - start
+    return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"
 
 
 def _changed_keys(pair: _Pair) -> set[str]:
-    lines = difflib.unified_diff(pair.before.splitlines(), pair.after.splitlines(), lineterm="")
+    lines = difflib.unified_diff(bodies(pair.before), bodies(pair.after), lineterm="")
     changed = [line[1:].strip() for line in lines if line[:1] in "+-"][2:]  # less the two names
     return {setting_name(line) for line in changed if line and line[0] not in "#![;"}
 

@@ -33,6 +33,12 @@ def require_client(package: str, module: str, *, engine: str) -> None:
         ) from None
 
 
+def hang_up(descriptor: int) -> None:
+    """Shut a connection's socket down and leave it open: ends any wait of another thread on it."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
 class TimeLimit:
     """Around a query: once the time is over, `cancel` is called and the connection's socket shut
     down, which ends any wait on it, also for a server that answers nothing any more."""
@@ -51,8 +57,7 @@ class TimeLimit:
                 return  # the answer came at the last instant
             self.is_over = True
             self._cancel()
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as it:
-                it.shutdown(socket.SHUT_RDWR)
+            hang_up(self._descriptor)
 
     def __enter__(self) -> None:
         self._timer.start()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DuckDBBackend:
-    """See `atoll.engines.sqlhost.Backend`. `config` is what DuckDB is told at open."""
+    """See `atoll.engines.sqlbackend.Backend`. `config` is what DuckDB is told at open."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         # At open and not by SET: DuckDB starts (and pins) its threads when it opens.
@@ -55,7 +55,7 @@ class DuckDBBackend:
 
 
 class AtollBackend(DuckDBBackend):
-    """See `atoll.engines.sqlhost.ScheduledBackend`. The config's `threads` are the workers."""
+    """See `atoll.engines.sqlbackend.ScheduledBackend`. The config's `threads` are the workers."""
 
     def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         from atoll.duckdb import connect  # it brings a native library that the other does without

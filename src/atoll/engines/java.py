@@ -19,10 +19,17 @@ _VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
 
 
 def find_java(
-    host: Host, *, major: int, or_later: bool = False, wanted_by: str, engine: str, part: str
+    host: Host,
+    *,
+    major: int,
+    or_later: bool = False,
+    wanted_by: str,
+    engine: str = "",
+    part: str = "",
 ) -> tuple[str, str]:
     """(path of the java executable, its full version).
 
+    `engine` is whom `atoll engine install` fetches a Java for, '' of another package's engine.
     `part` is the folder of an installed JDK, '' if there is none: a Java home, or the root of an
     unpacked package. Raises EngineFailed naming what was found and what to install.
     """
@@ -35,10 +42,10 @@ def find_java(
             return path, version[0]
         found[path] = version[0] if version else "does not run"
     have = ", ".join(f"{path} is {version}" for path, version in found.items())
+    fetch = f"install it with: atoll engine install {engine}" if engine else "install one"
     raise EngineFailed(
         f"{wanted_by} needs Java {major}{' or later' if or_later else ''}; "
-        f"{have or 'no Java was found'}; install it with: atoll engine install {engine}, "
-        "or set JAVA_HOME to one"
+        f"{have or 'no Java was found'}; {fetch}, or set JAVA_HOME to one"
     )
 
 

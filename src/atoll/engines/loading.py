@@ -2,48 +2,48 @@
 
 Promises: a folder of tables appears under its name whole or not at all (made beside it, brought to
 the disk, renamed); two processes at once load once (a file lock); what a killed one has left is
-taken away by the next; a full disk is DownloadFailed; the server that loads dies with this process.
+taken away by the next; a full disk is DownloadFailed.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import fcntl
 import os
 import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from atoll.engines import template_instance
-from atoll.engines.base import Data, Progress
+from atoll.engines.base import Data, Progress, Table
+from atoll.engines.loading_server import FULL, Server
+from atoll.engines.parquet_text import rows_of
 from atoll.errors import AtollError, DownloadFailed, EngineFailed
+from atoll.host.clean import clean_environment
 from atoll.host.tied import tied_argv
 from atoll.store.files import sync_folder
 
-_MIB = 1 << 20
-_START_S = 60.0
-_STOP_S = 300.0  # a clean end writes everything that is in memory
-_ABORT_S = 10.0
-_LOOK_S = 0.1
-# How an operating system says it, and how servers pass it on.
-_GRAVE = ("PANIC", "FATAL", "ERROR")
-_FULL = ("No space left on device", "Disk quota exceeded", "is full", "with error 28")
+# One more with every change to what a load leaves behind (keys, indexes, statistics, settings):
+# then no template of before is taken for one of now.
+_RECIPE = 2
 
 
 def loaded_path(template: str, data: Data) -> str:
-    """Where the tables lie: beside the engine's empty template, by the content of the data."""
-    return f"{template}-{data.name}-{data.checksum[:12]}"
+    """Where the tables lie: beside the engine's empty template, by the content of the data and by
+    how they are loaded."""
+    return f"{template}-{data.name}-{data.checksum[:12]}-{_RECIPE}"
 
 
 def make_empty(template: str, make: Sequence[str], env: Mapping[str, str]) -> None:
     """The engine's empty template, where no instance has made it yet. Raises EngineFailed."""
+    *tied, _ = tied_argv(make[0])  # it dies with us
     try:
-        template_instance.ensure_template(template, make, {**os.environ, **env})
+        template_instance.ensure_template(
+            template, make, {**clean_environment(), **env}, behind=tied
+        )
     except template_instance.TemplateFault as fault:
         raise EngineFailed(str(fault)) from None
 
@@ -84,7 +84,7 @@ def make_once(
                 os.rename(unfinished, target)
                 sync_folder(target.parent)
             except EngineFailed as fault:
-                if any(word in str(fault) for word in _FULL):
+                if any(word in str(fault) for word in FULL):
                     raise DownloadFailed(
                         f"{target.parent}: the disk is full ({fault}); make room, or set "
                         "XDG_CACHE_HOME to a larger disk"
@@ -107,93 +107,6 @@ def make_once(
 
 def parquet_bytes(data: Data) -> int:
     return sum(os.path.getsize(table.path) for table in data.tables)
-
-
-# ---- the server that loads -----------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Server:
-    """A server that loads; `log` has what it says."""
-
-    name: str  # 'PostgreSQL'
-    process: subprocess.Popen[bytes]
-    log: Path
-    abort: signal.Signals  # ends it at once
-
-    def await_answer(self, answers: Callable[[], bool]) -> None:
-        """Raises EngineFailed if it ends instead, or says nothing for a minute."""
-        deadline = time.monotonic() + _START_S
-        while not answers():
-            if self.process.poll() is not None:
-                raise self.failure(f"ended with status {self.process.returncode}")
-            if time.monotonic() > deadline:
-                raise self.failure(f"does not answer within {_START_S:.0f} s")
-            time.sleep(_LOOK_S)
-
-    def end(self, number: signal.Signals) -> None:
-        """Wait until it has ended in order. Raises EngineFailed if it does not."""
-        self.process.send_signal(number)
-        try:
-            status = self.process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            raise self.failure(f"did not end within {_STOP_S:.0f} s") from None
-        if status != 0:
-            raise self.failure(f"ended with status {status}")
-
-    def end_at_once(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(self.abort)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_ABORT_S)
-            self.process.kill()
-
-    def failure(self, how: str) -> EngineFailed:
-        """With the line of its log that tells most."""
-        # 'Aborting' is MariaDB's word after the reason.
-        grave = [line for line in _lines_of(self.log, _GRAVE) if "Aborting" not in line]
-        said = grave or _lines_of(self.log, ("",)) or ["no message"]
-        return EngineFailed(f"the {self.name} that loads {how}: {said[-1]}")
-
-
-def _lines_of(log: Path, words: Sequence[str]) -> list[str]:
-    """Those that have one of the words in them."""
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return [line.strip() for line in lines if any(word in line for word in words)]
-
-
-@contextlib.contextmanager
-def started(
-    name: str,
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str],
-    log: Path,
-    abort: signal.Signals = signal.SIGKILL,
-) -> Iterator[Server]:
-    """A server that has gone at the end. `abort` ends it at once, also when we are killed."""
-    program, *arguments = argv
-    with (
-        open(log, "wb") as out,
-        subprocess.Popen(
-            [*tied_argv(program, by=abort), *arguments],
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
-        ) as process,
-    ):
-        server = Server(name, process, log, abort)
-        try:
-            yield server
-        except EngineFailed as fault:
-            # What a client hears of a full disk may be far from it ('checkpoint request failed').
-            if full := _lines_of(log, _FULL):
-                raise EngineFailed(f"{fault}: {full[-1]}") from None
-            raise
-        finally:
-            server.end_at_once()
 
 
 # ---- the work ------------------------------------------------------------------------------------
@@ -239,3 +152,27 @@ def run_all(
             if died is not None and isinstance(fault, AtollError):
                 raise server.failure(f"died ({fault})") from None
             raise
+
+
+def load_all(
+    data: Data,
+    load_table: Callable[[Table, Meter], None],
+    *,
+    server: Server,
+    progress: Progress,
+    finish: Callable[[], None] | None = None,
+) -> None:
+    """All tables, as many at a time as there are CPUs, the largest first; then `finish`."""
+    meter = Meter({table.name: rows_of(table) for table in data.tables})
+    what = f"loading {data.name} into {server.name}"
+    began = time.monotonic()
+    largest_first = sorted(data.tables, key=lambda table: -meter.weights[table.name])
+    run_all(
+        [partial(load_table, table, meter) for table in largest_first],
+        at_once=len(os.sched_getaffinity(0)),
+        server=server,
+        tell=lambda: progress(what, min(meter.part, 0.99)),
+    )
+    if finish is not None:
+        finish()
+    progress(f"{what}: {time.monotonic() - began:.0f} s", 1.0)

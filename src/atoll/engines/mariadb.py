@@ -9,58 +9,64 @@ Promises: a server listens on nothing but a UNIX socket in a folder closed to ot
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from atoll.engines import template_instance
-from atoll.engines.base import Base, Client, Data, Installation, Layout, Progress, Table
+from atoll.engines.base import Base, Client, Data, Installation, Layout, Progress
 from atoll.engines.clients import connect_each, require_client
-from atoll.engines.loading import loaded_path
 from atoll.engines.mariadb_reasons import REASONS
 from atoll.engines.mariadb_settings import (
     check_base,
     choices,
     config_of,
-    environment,
     init_sql,
     install_db,
     on_base,
     placement,
+    programs,
     socket_path,
+    taken,
     text_of,
 )
 from atoll.engines.reasons import Reasons
-from atoll.errors import EngineFailed, NotPermitted, UsageError
+from atoll.engines.servers import (
+    ServerPerSlot,
+    Sought,
+    environment,
+    find_server,
+    refuse_root,
+    template_path,
+)
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.store.paths import cache_dir
 
-OLDEST = (10, 11)  # the oldest that Debian 12 and later have
 FETCHED = "mariadb-10.11"
 
 _MIB = 1 << 20
-_VERSION = re.compile(r"\bVer ((\d+)\.(\d+)\.\d+)-MariaDB")
+_SOUGHT = Sought(
+    title="MariaDB",
+    engine="mariadb",
+    oldest=(10, 11),  # the oldest that Debian 12 and later have
+    programs=programs,
+    asked=("--no-defaults", "--version"),
+    told=re.compile(r"\bVer ((\d+)\.(\d+)\.\d+)-MariaDB"),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class MariaDBEngine:
+class MariaDBEngine(ServerPerSlot):
     """See `atoll.engines.base.LoadingEngine`, `BasedEngine` and `RemoteEngine`."""
 
-    data: Data | None = None
-    base: Base | None = None
-    durable: bool = False
-
+    title: ClassVar[str] = "MariaDB"
     reasons: ClassVar[Reasons] = REASONS
-    traits: ClassVar[EngineTraits] = EngineTraits(
+    own_traits: ClassVar[EngineTraits] = EngineTraits(
         name="mariadb",
         distributed=False,
         parallel_query=False,
@@ -82,15 +88,8 @@ class MariaDBEngine:
     def locate(self, host: Host) -> Installation:
         version, home = find_mariadb(host, unpacked=installed(FETCHED))
         require_client("PyMySQL", "pymysql", engine="mariadb")
-        if os.geteuid() == 0:
-            raise NotPermitted(
-                "MariaDB refuses to run as root; run atoll as an ordinary user: "
-                "sudo -u NAME atoll up mariadb"
-            )
+        refuse_root("MariaDB", "mariadb")
         return Installation(version, home, cache=str(cache_dir("mariadb")))
-
-    def ports(self, plan: Plan) -> int:
-        return 0
 
     def layout(
         self,
@@ -102,6 +101,7 @@ class MariaDBEngine:
         scratch_dir: str | None = None,
     ) -> Layout:
         home = installation.home
+        server, _ = programs(home)
         processes: list[ProcessSpec] = []
         files = {"init.sql": init_sql()}
         for slot in plan.slots:
@@ -120,11 +120,11 @@ class MariaDBEngine:
                     name=f"worker-{slot.index}",
                     role=Role.WORKER,
                     slot=slot.index,
-                    argv=(
-                        *(sys.executable, "-IS", template_instance.__file__),
-                        *(self._template(installation), data),
-                        *(() if self.data else install_db(home)),
-                        *("--", f"{home}/sbin/mariadbd", f"--defaults-file={run_dir}/{config}"),
+                    argv=self.command(
+                        installation,
+                        data,
+                        make=install_db(home),
+                        server=(server, f"--defaults-file={run_dir}/{config}"),
                     ),
                     env=environment(home),
                     cwd=folder,  # where option files look for what they include
@@ -143,14 +143,6 @@ class MariaDBEngine:
 
         return connect_each(endpoints, lambda path: at(path, timeout_s=timeout_s))
 
-    def attach(self, table: Table) -> list[str]:
-        if self.data is not None and table in self.data.tables:
-            return []
-        raise UsageError(
-            f"MariaDB cannot read Parquet files in place; table {table.name} must be loaded, as "
-            "'atoll bench' does"
-        )
-
     def load(
         self, data: Data, installation: Installation, *, host: Host, progress: Progress
     ) -> None:
@@ -158,65 +150,32 @@ class MariaDBEngine:
 
         load(data, installation, template_path(installation), progress=progress)
 
-    def holding(self, data: Data) -> MariaDBEngine:
-        return replace(self, data=data)
+    def takes(self, base: Base) -> dict[str, int]:
+        return taken(base)
 
     def on(self, base: Base) -> MariaDBEngine:
         check_base(base)
         return replace(self, base=base)
-
-    def standing(self) -> MariaDBEngine:
-        return replace(self, durable=True)
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
         from atoll.engines.mariadb_client import reach
 
         return reach(url, timeout_s=timeout_s)
 
-    def _template(self, installation: Installation) -> str:
-        empty = template_path(installation)
-        return empty if self.data is None else loaded_path(empty, self.data)
-
-
-def template_path(installation: Installation) -> str:
-    """Where the empty data directory lies that `template_instance` copies."""
-    # Two builds of one version may differ in how they lay out their pages.
-    build = hashlib.sha256(installation.home.encode()).hexdigest()[:8]
-    return f"{installation.cache}/{installation.version}-{build}"
-
 
 def find_mariadb(host: Host, *, unpacked: str) -> tuple[str, str]:
-    """(version, base folder: programs are in its sbin and bin). `unpacked` is the root of an
-    unpacked package, or ''. Raises EngineFailed naming what was found."""
-    found: dict[str, str] = {}
-    for home in _candidates(unpacked):
-        if home in found or not host.exists(f"{home}/bin/mariadb-install-db"):
-            continue
-        version = _version(host, home)
-        if version and (int(version[2]), int(version[3])) >= OLDEST:
-            return version[1], home
-        found[home] = f"is {version[1]}" if version else "does not run"
-    have = ", ".join(f"that in {home} {how}" for home, how in found.items())
-    raise EngineFailed(
-        f"MariaDB {OLDEST[0]}.{OLDEST[1]} or later is needed; {have or 'none was found'}; fetch it "
-        "with: atoll engine install mariadb, or put its 'mariadbd' on the PATH"
-    )
+    """(version, base folder). `unpacked` is the root of an unpacked package, or ''.
+
+    Raises EngineFailed naming what was found."""
+    return find_server(host, _homes(unpacked), _SOUGHT)
 
 
-def _candidates(unpacked: str) -> Iterator[str]:
-    """The PATH's, the system's, and what `atoll engine install` unpacked into the cache."""
+def _homes(unpacked: str) -> Iterator[str]:
+    """The PATH's, the system's, where MariaDB's documentation has a tarball unpacked, and what
+    `atoll engine install` unpacked into the cache."""
     on_path = shutil.which("mariadbd")
     if on_path:
         yield os.path.dirname(os.path.dirname(os.path.realpath(on_path)))
-    yield "/usr"
+    yield from ("/usr", "/usr/local/mysql")
     if unpacked:
         yield f"{unpacked}/usr"
-
-
-def _version(host: Host, home: str) -> re.Match[str] | None:
-    env = {**os.environ, **environment(home)}
-    try:
-        done = host.run([f"{home}/sbin/mariadbd", "--version"], timeout_s=20, env=env)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return _VERSION.search(done.stdout)

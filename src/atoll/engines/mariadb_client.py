@@ -14,12 +14,11 @@ from __future__ import annotations
 import configparser
 import contextlib
 import math
-import os
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pymysql
 from pymysql.constants import CLIENT, CR, FIELD_TYPE
@@ -27,10 +26,10 @@ from pymysql.constants import CLIENT, CR, FIELD_TYPE
 from atoll.engines.base import Column, QueryResult
 from atoll.engines.clients import TimeLimit, plain_rows
 from atoll.engines.mariadb_settings import COLLATION, DATABASE, USER
-from atoll.errors import EngineFailed, UsageError
+from atoll.engines.mariadb_url import read_url
+from atoll.errors import EngineFailed, EngineGone, UsageError
 
-_KILL_S = 2.0
-_PORT = 3306
+_KILL_S = 5.0
 _LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
 _OVER_TIME = (1969, 3024)  # ER_STATEMENT_TIMEOUT of MariaDB, ER_QUERY_TIMEOUT of MySQL
 _NAMES = {
@@ -61,6 +60,7 @@ class MariaDBClient:
         self.where = where
         self._how = {"client_flag": CLIENT.MULTI_STATEMENTS, "autocommit": True, **how}
         self._limit_s = 0.0  # that the session has been told
+        self._asker: int | None = None  # the thread that waits for an answer
         self._connection: pymysql.Connection[Any] | None = None
         self._connection, self._line = self._connect(timeout_s)
 
@@ -87,8 +87,9 @@ class MariaDBClient:
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
         connection = self._connection
         if connection is None:
-            raise EngineFailed(f"the connection to {self.where} was closed")
+            raise self._closed()
         clock = TimeLimit(self._line.fileno(), timeout_s, lambda: None)
+        self._asker = threading.get_ident()
         try:
             with clock, connection.cursor() as cursor:
                 if timeout_s != self._limit_s:
@@ -108,17 +109,23 @@ class MariaDBClient:
                 raise EngineFailed(
                     f"no answer within {timeout_s:g} s; the query was cancelled"
                 ) from None
+            if self._connection is not connection:
+                raise self._closed() from None
             if code in _LOST:
                 self.close()
-                raise EngineFailed(
+                raise EngineGone(
                     f"the MariaDB at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
             raise EngineFailed(words(fault)) from None
-        except BaseException:
+        except BaseException as fault:
+            if self._connection is not connection and isinstance(fault, Exception):
+                raise self._closed() from None  # PyMySQL stumbles where it was closed meanwhile
             # Interrupted in the middle of an answer: the next one could not be told from it.
             self._kill(connection.thread_id())
             self.close()
             raise
+        finally:
+            self._asker = None
         return QueryResult(columns, plain_rows(columns, rows), seconds)
 
     def instances(self, *, timeout_s: float) -> int:
@@ -126,15 +133,20 @@ class MariaDBClient:
         return 1
 
     def close(self) -> None:
-        if self._connection is None:
+        connection, self._connection = self._connection, None
+        if connection is None:
             return
+        if self._asker not in (None, threading.get_ident()):
+            self._kill(connection.thread_id())  # another thread waits for its answer
         with contextlib.suppress(pymysql.Error, OSError):
             # So that it cannot wait either; the server takes it for a client that has gone.
             self._line.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(pymysql.Error, OSError):
-            self._connection.close()
+            connection.close()
         self._line.close()
-        self._connection = None
+
+    def _closed(self) -> EngineFailed:
+        return EngineFailed(f"the connection to {self.where} was closed")
 
     def _kill(self, session: int) -> None:
         with contextlib.suppress(pymysql.Error, OSError):
@@ -171,6 +183,8 @@ def at(path: str, *, timeout_s: float, **more: Any) -> MariaDBClient:
         "charset": "utf8mb4",
         "collation": COLLATION,
         "ssl_disabled": True,
+        # A bench's may have nothing to ask for long, whatever limit the user's configuration has.
+        "init_command": "set session wait_timeout = 31536000",
         **more,
     }
     try:
@@ -182,43 +196,18 @@ def at(path: str, *, timeout_s: float, **more: Any) -> MariaDBClient:
 
 
 def reach(url: str, *, timeout_s: float) -> MariaDBClient:
-    """A client of the server at `url`. What it leaves out is taken from MYSQL_PWD and from the
-    section [client] of ~/.my.cnf. TLS where the server has it; `?ssl-ca=FILE` demands it and has
-    the server's certificate verified.
+    """A client of the server at `url` (`atoll.engines.mariadb_url`).
 
     Raises UsageError for what is no such URL, and EngineFailed; neither has a password in it.
     """
-    form = "write mysql://USER@HOST:PORT/DATABASE"
-    try:
-        given = urlsplit(url)
-        port = given.port or _PORT
-        options = parse_qs(given.query, strict_parsing=bool(given.query))
-    except ValueError:
-        raise UsageError(f"--url: not a URL of MariaDB; {form}") from None
-    if given.scheme not in ("mysql", "mariadb") or not given.hostname:
-        raise UsageError(f"--url: not a URL of MariaDB; {form}")
-    if unknown := options.keys() - {"ssl-ca"}:
-        raise UsageError(f"--url: {min(unknown)!r} is not known; there is ssl-ca=FILE")
-    where = f"{given.hostname}:{port}"
-    how: dict[str, Any] = {
-        "host": given.hostname,
-        "port": port,
-        "user": unquote(given.username or ""),
-        "password": unquote(given.password or "") or os.environ.get("MYSQL_PWD", ""),
-        "database": unquote(given.path.lstrip("/")) or None,
-        "charset": "utf8mb4",
-        "read_default_file": "~/.my.cnf",
-        "program_name": "atoll",
-    }
-    if ca := options.get("ssl-ca"):
-        how |= {"ssl_ca": ca[0], "ssl_verify_cert": True, "ssl_verify_identity": True}
+    where, how = read_url(url)
     try:
         return MariaDBClient(where, how, timeout_s=timeout_s)
-    except configparser.Error as fault:
+    except (configparser.Error, UnicodeError) as fault:
         # Its own words would repeat the line, which may have the password.
         raise UsageError(
             f"~/.my.cnf: cannot be read ({type(fault).__name__}): sections of lines key=value are "
-            "wanted, each name once"
+            "wanted, each name once, a password in Latin-1"
         ) from None
     except (pymysql.Error, OSError) as fault:
         raise EngineFailed(

@@ -38,8 +38,19 @@ REASONS: Reasons = {
     "character_set_server": Why("text is Unicode", _SERVER),
     "collation_server": Why("text compares bytewise, as in the other engines", _SERVER),
     "sort_buffer_size": Why(_WORK, _MEMORY),
-    "join_buffer_size": Why(_WORK, _MEMORY),
-    "join_buffer_space_limit": Why("as join_buffer_size", _MEMORY),
+    "join_buffer_size": Why(
+        "a sixteenth of join_buffer_space_limit, since a query may have many joins", _MEMORY
+    ),
+    "join_buffer_space_limit": Why(_WORK, _MEMORY),
+    "join_cache_level": Why(
+        "joins by batches of keys and by hashing, which MariaDB has and does not switch on",
+        "MariaDB's documentation, Block-based join algorithms",
+    ),
+    "optimizer_switch": Why(
+        "rows are fetched in the order of their key, a batch at a time: without it "
+        "join_cache_level has nothing to batch",
+        "MariaDB's documentation, Multi range read optimization",
+    ),
     "tmp_memory_table_size": Why(_WORK, _MEMORY),
     "max_heap_table_size": Why("as tmp_memory_table_size; the smaller of the two holds", _MEMORY),
     "innodb_flush_log_at_trx_commit": Why(_NOT_LASTING, _INNODB),
@@ -55,9 +66,16 @@ REASONS: Reasons = {
     "aria_log_dir_path": Why(_OWN_FILES, "MariaDB's documentation, Aria system variables"),
     "general_log_file": Why(_OWN_FILES, _SERVER),
     "slow_query_log_file": Why(_OWN_FILES, _SERVER),
-    "wsrep_on": Why("it would join the user's cluster", "MariaDB's documentation, Galera cluster"),
-    "innodb_numa_interleave": Why("where pages lie is numactl's or systemd's to say", _INNODB),
-    "feedback": Why("nothing is told to anybody", "MariaDB's documentation, Feedback plugin"),
-    "innodb_data_file_path": Why("as the data directory has it that a server begins with", _INNODB),
+    "skip_ssl": Why(
+        "nobody comes over the network, and the key may be another account's; the last, because "
+        "any other option of TLS switches it on",
+        "MariaDB's documentation, Securing connections for client and server",
+    ),
+    "loose_wsrep_on": Why(
+        "it would join the user's cluster", "MariaDB's documentation, Galera cluster"
+    ),
+    "loose_innodb_data_file_path": Why(
+        "as the data directory has it that a server begins with", _INNODB
+    ),
     "--defaults-file": Why("this file and no other", _SERVER),
 }

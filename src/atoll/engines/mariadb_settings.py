@@ -7,13 +7,15 @@ nor the end of a deployment decides keeps MariaDB's default.
 
 from __future__ import annotations
 
-import platform
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from atoll.engines import servers_asks
 from atoll.engines.base import Base
-from atoll.engines.included import with_folders
+from atoll.engines.included import Included, Including, included, refuse_closed
 from atoll.engines.settings import merge_sections, read_sections
+from atoll.engines.settings_servers import sections
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
 
@@ -23,8 +25,10 @@ USER = "atoll"  # any name would do: nobody is asked for one
 COLLATION = "utf8mb4_nopad_bin"
 
 _MIB = 1 << 20
-# MariaDB's own defaults of join_buffer_size, sort_buffer_size, tmp_memory_table_size.
+# MariaDB's own defaults of join_buffer_size, join_buffer_space_limit, sort_buffer_size,
+# tmp_memory_table_size.
 _DEFAULT_JOIN_BYTES = 256 << 10
+_DEFAULT_JOINS_BYTES = 2 * _MIB
 _DEFAULT_SORT_BYTES = 2 * _MIB
 _DEFAULT_TABLE_BYTES = 16 * _MIB
 # MariaDB's own default; beside it a stream of queries for each thread.
@@ -32,13 +36,17 @@ _DEFAULT_CONNECTIONS = 151
 # A query may sort, join and fill a temporary table at the same time. With as many queries as
 # threads that is 3/8 of the heap, which is what the plan leaves beside it.
 _PARTS = 8
+# Buffers of one query's joins: MariaDB refuses a query whose buffers exceed what it is given room
+# for together ('Could not create a join buffer', seen on Q8 with a single one's room).
+_JOINS = 16
 _LEAST_IO_THREADS, _MOST_IO_THREADS = 2, 64
 # With a user's own configuration: where a server would write beside its data directory, and what
-# would reach beyond the deployment. The last are set only where the user has them, since not every
-# build knows them.
+# would reach beyond the deployment. The last are set only where the user has them, or may have
+# them; not every build knows them.
 _CONFIGS = ("my.cnf", "mariadb.cnf")
 _GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")
 _VERSIONED = ("mysqld", "mariadb", "mariadbd")
+_GROUP = re.compile(rf"(?:{'|'.join(_GROUPS)})(?:-\d+\.\d+)?")
 _FOLDERS = (
     "innodb_data_home_dir",
     "innodb_log_group_home_dir",
@@ -46,15 +54,20 @@ _FOLDERS = (
     "aria_log_dir_path",
 )
 _LOGS = ("general_log_file", "slow_query_log_file")
+# What another option of the user's would switch on again, so these are the last: any of TLS (nobody
+# comes over the network, and the key may be another account's), and log_bin.
+_LAST = "skip_ssl\nskip_log_bin\n"
 _APART = {
     "wsrep_on": "OFF",  # it would join the user's cluster
     "innodb_numa_interleave": "OFF",
     "feedback": "OFF",
     "innodb_data_file_path": "ibdata1:12M:autoextend",  # as the template has it
 }
-# Relative to the working folder, which is the one of the first file.
-_INCLUDED = re.compile(r"^\s*!includedir\s+(\S+)", re.MULTILINE)
-_UNPACKED = re.compile(r"(?P<root>.+)/usr")
+INCLUDING = Including(
+    re.compile(r"\s*!include(?P<folder>dir)?\s+(?P<path>\S.*?)\s*$"),
+    ending=".cnf",
+    beside_first=True,  # the working folder is its
+)
 
 
 def socket_path(slot: Slot, run_dir: str) -> str:
@@ -99,14 +112,17 @@ def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
     # Linear in what plans hold equal (heap and threads), so that it is equal between policies too.
     work = slot.heap_bytes // (slot.threads * _PARTS)
     table = str(max(work, _DEFAULT_TABLE_BYTES))
-    join = str(max(work, _DEFAULT_JOIN_BYTES))
     return {
         "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
         "character_set_server": "utf8mb4",
         "collation_server": COLLATION,
         "sort_buffer_size": str(max(work, _DEFAULT_SORT_BYTES)),
-        "join_buffer_size": join,
-        "join_buffer_space_limit": join,
+        "join_buffer_size": str(max(work // _JOINS, _DEFAULT_JOIN_BYTES)),
+        "join_buffer_space_limit": str(max(work, _DEFAULT_JOINS_BYTES)),
+        # Rows of the other table are fetched in the order of its key, a buffer full at a time, and
+        # equal ones without a key are found by hashing. MariaDB has both, but not switched on.
+        "join_cache_level": "8",
+        "optimizer_switch": "mrr=on,mrr_sort_keys=on",
         "tmp_memory_table_size": table,
         "max_heap_table_size": table,
         **({} if durable else _NOT_DURABLE),
@@ -118,13 +134,12 @@ def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
 
 def check_base(base: Base) -> None:
     """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
-    config_of(base)
-    for path, text in _texts(base).items():
-        read_sections(text, (), where=f"{base.root}/{path}")
+    _asked(base, included(base, config_of(base), INCLUDING), ())
 
 
 def config_of(base: Base) -> str:
     """The option file that the others are included from."""
+    refuse_closed(base, _CONFIGS)
     found = next((name for name in _CONFIGS if name in base.texts), None)
     if found is None:
         raise UsageError(
@@ -137,26 +152,52 @@ def config_of(base: Base) -> str:
 def on_base(base: Base, ours: Mapping[str, str], *, folder: str, version: str) -> dict[str, str]:
     """The user's files below `folder`, with our settings in the one that the others are included
     from."""
-    texts, config = _texts(base), config_of(base)
+    config = config_of(base)
+    files = included(base, config, INCLUDING)
     release = ".".join(version.split(".")[:2])
-    groups = {*_GROUPS, *(f"{name}-{release}" for name in _VERSIONED)}
-    asked: set[str] = set()
-    for path, text in texts.items():
-        asked |= read_sections(text, groups, where=f"{base.root}/{path}").keys()
+    if release:
+        groups = {*_GROUPS, *(f"{name}-{release}" for name in _VERSIONED)}
+    else:  # of a machine that is not here: those of any release
+        groups = {*_GROUPS, *_release_groups(base, files)}
+    asked = _APART.keys() if files.elsewhere else _asked(base, files, groups)
     data = ours["datadir"]
     settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
     settings |= dict.fromkeys(_FOLDERS, data)
     settings |= {key: f"{data}/{key}" for key in _LOGS}
-    settings |= {key: value for key, value in _APART.items() if key in asked}
-    texts[config] = merge_sections(
-        texts[config], "mariadbd", settings, where=f"{base.root}/{config}", also=groups
+    merged = merge_sections(
+        files.texts[config], "mariadbd", settings, where=f"{base.root}/{config}", also=groups
     )
-    whole = with_folders(texts, _INCLUDED, ".cnf")
-    return {f"{folder}/{path}": text for path, text in whole.items()}
+    apart = "".join(f"loose_{key} = {value}\n" for key, value in _APART.items() if key in asked)
+    texts = {**files.texts, config: f"{merged}\n[mariadbd]\n{_LAST}{apart}"}
+    return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def _texts(base: Base) -> dict[str, str]:
-    return {path: text for path, text in base.texts.items() if path.endswith(".cnf")}
+def taken(base: Base) -> dict[str, int]:
+    """What the user's options have each server take, of any release; see `servers_asks`."""
+    files = included(base, config_of(base), INCLUDING)
+    all_groups = _release_groups(base, files)
+    found = []
+    for path, text in {**files.in_place, **files.texts}.items():
+        found.append(read_sections(text, all_groups, where=f"{base.root}/{path}"))
+    return servers_asks.mariadb(found)
+
+
+def _release_groups(base: Base, files: Included) -> set[str]:
+    """The groups that the user has of a server of any release."""
+    return {
+        piece.section
+        for path, text in {**files.in_place, **files.texts}.items()
+        for piece in sections(text, where=f"{base.root}/{path}")
+        if _GROUP.fullmatch(piece.section)
+    }
+
+
+def _asked(base: Base, files: Included, groups: Collection[str]) -> set[str]:
+    """The options that the user has in those groups. Raises UsageError for what is none."""
+    asked: set[str] = set()
+    for path, text in {**files.in_place, **files.texts}.items():
+        asked |= read_sections(text, groups, where=f"{base.root}/{path}").keys()
+    return asked
 
 
 def init_sql() -> str:
@@ -169,10 +210,20 @@ def text_of(settings: Mapping[str, str]) -> str:
     return "[mariadbd]\n" + "".join(f'{key} = "{value}"\n' for key, value in quoted)
 
 
+def programs(home: str) -> tuple[str, str]:
+    """The server, and what makes its data directory.
+
+    A system's package has the prefix /usr; a tarball of MariaDB's, or a build of one's own, lies
+    anywhere else and is laid out otherwise (its INSTALL_LAYOUT is STANDALONE)."""
+    if posixpath.basename(home) == "usr":
+        return f"{home}/sbin/mariadbd", f"{home}/bin/mariadb-install-db"
+    return f"{home}/bin/mariadbd", f"{home}/scripts/mariadb-install-db"
+
+
 def install_db(home: str) -> tuple[str, ...]:
     """The command that makes an empty data directory, {}."""
     return (
-        f"{home}/bin/mariadb-install-db",
+        programs(home)[1],
         "--no-defaults",
         f"--basedir={home}",
         "--datadir={}",
@@ -182,11 +233,3 @@ def install_db(home: str) -> tuple[str, ...]:
         # The least; a server makes one of the size that it is told when it starts.
         "--innodb-log-file-size=4M",
     )
-
-
-def environment(home: str) -> dict[str, str]:
-    """Programs find the rest of an unpacked package by --basedir, but for libraries beside it."""
-    unpacked = _UNPACKED.fullmatch(home)
-    if unpacked is None:
-        return {}
-    return {"LD_LIBRARY_PATH": f"{unpacked['root']}/usr/lib/{platform.machine()}-linux-gnu"}

@@ -11,37 +11,51 @@ import contextlib
 import os
 import time
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from psycopg import Column as Described
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.base import Column, QueryResult
-from atoll.engines.clients import TimeLimit, plain_rows
+from atoll.engines.clients import TimeLimit, hang_up, plain_rows
 from atoll.engines.postgresql_settings import SUPERUSER
-from atoll.errors import EngineFailed, UsageError
+from atoll.errors import EngineFailed, EngineGone, UsageError
 
 _SOCKET_NAME = ".s.PGSQL."
 _SCHEMES = ("postgresql://", "postgres://")
-_CANCEL_S = 2.0
+_CANCEL_S = 5.0
+# What libpq takes where nothing is set, of those that it refuses to be told empty.
+_USUAL = {"sslcertmode": "allow", "min_protocol_version": "3.0", "max_protocol_version": "3.0"}
 
 
 def connect(path: str, *, timeout_s: float) -> psycopg.Connection[tuple[Any, ...]]:
     """A connection to a server of Atoll's, as its superuser. Raises psycopg.Error."""
     folder, name = os.path.split(path)
-    return psycopg.connect(
-        host=folder,
-        port=name.removeprefix(_SOCKET_NAME),
-        user=SUPERUSER,
-        dbname="postgres",
-        # What these say in the environment (PGHOSTADDR, ...) is meant for other servers.
-        hostaddr="",
-        options="",
-        target_session_attrs="any",
-        gssencmode="disable",
-        connect_timeout=_whole_seconds(timeout_s),
-        autocommit=True,
-    )
+    own: dict[str, Any] = _usual() | {
+        "host": folder,
+        "port": name.removeprefix(_SOCKET_NAME),
+        "user": SUPERUSER,
+        "dbname": "postgres",
+        "gssencmode": "disable",
+        "application_name": "atoll",
+        "connect_timeout": _whole_seconds(timeout_s),
+        # A bench's may have nothing to ask for long, whatever limit the user's configuration has.
+        "options": "-c idle_session_timeout=0",
+    }
+    return psycopg.connect("", autocommit=True, **own)
+
+
+def _usual() -> dict[str, str]:
+    """Every parameter as it is where nothing is set: what the environment says (PGOPTIONS,
+    PGREQUIREAUTH, ...) is meant for other servers. There is none for 'no service'."""
+    known = {
+        option.keyword.decode(): (option.compiled or b"").decode()
+        for option in pq.Conninfo.get_defaults()
+        if option.envvar and option.keyword != b"service"
+    }
+    return known | {name: value for name, value in _USUAL.items() if name in known}
 
 
 def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
@@ -95,8 +109,11 @@ class PostgreSQLClient:
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
         connection = self._connection
         if connection is None:
-            raise EngineFailed(f"the connection to {self.where} was closed")
-        clock = TimeLimit(connection.fileno(), timeout_s, lambda: _cancel(connection))
+            raise self._closed()
+        try:
+            clock = TimeLimit(connection.fileno(), timeout_s, lambda: _cancel(connection))
+        except psycopg.Error:  # by another thread, just now
+            raise self._closed() from None
         try:
             with clock:
                 started = time.perf_counter()
@@ -112,9 +129,11 @@ class PostgreSQLClient:
                 raise EngineFailed(
                     f"no answer within {timeout_s:g} s; the query was cancelled"
                 ) from None
+            if self._connection is not connection:
+                raise self._closed() from None
             if connection.broken:
                 self.close()
-                raise EngineFailed(
+                raise EngineGone(
                     f"the PostgreSQL at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
             raise EngineFailed(words(fault)) from None
@@ -130,10 +149,34 @@ class PostgreSQLClient:
         self.execute("select 1", timeout_s=timeout_s)
         return 1
 
+    def nodes(self, *, timeout_s: float) -> list[str]:
+        """See `atoll.engines.base.ClusterClient`: where libpq came to, which the URL may leave to
+        it, or name several servers for."""
+        if self._connection is None:
+            raise self._closed()
+        info = self._connection.info
+        place = info.host if info.host.startswith("/") else info.hostaddr
+        host = f"[{place}]" if ":" in place else quote(place, safe="")
+        return [f"postgresql://{host}:{info.port}"]
+
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if not connection.lock.acquire(blocking=False):
+            # Another thread waits for its answer. It has to leave first: libpq would free what it
+            # waits with.
+            _cancel(connection)
+            with contextlib.suppress(psycopg.Error):
+                hang_up(connection.fileno())
+            connection.lock.acquire()
+        try:
+            connection.close()
+        finally:
+            connection.lock.release()
+
+    def _closed(self) -> EngineFailed:
+        return EngineFailed(f"the connection to {self.where} was closed")
 
 
 def _cancel(connection: psycopg.Connection[Any]) -> None:

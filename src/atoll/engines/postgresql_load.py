@@ -8,11 +8,9 @@ indexes; then VACUUM and ANALYZE. Tables are loaded side by side, as many as the
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,26 +23,26 @@ from atoll.engines import postgresql_client
 from atoll.engines.base import Column, Data, Installation, Progress, Table
 from atoll.engines.loading import (
     Meter,
-    Server,
+    load_all,
     loaded_path,
     make_empty,
     make_once,
     parquet_bytes,
-    run_all,
-    started,
 )
-from atoll.engines.parquet_text import lines_of, rows_of
-from atoll.engines.postgresql_settings import FIRST_PORT, environment, initdb, text_of
+from atoll.engines.loading_server import Server, run_folder, started
+from atoll.engines.parquet_text import lines_of
+from atoll.engines.postgresql_settings import FIRST_PORT, initdb, programs, text_of
+from atoll.engines.servers import environment
 from atoll.errors import EngineFailed
 from atoll.store.files import write_atomic
-from atoll.store.paths import run_dir
 
-_CONNECT_S = 10.0
+_CONNECT_S = 60.0
 _BLOCK_BYTES = 1 << 18
 # The empty template, its copy and the log; then tables and indexes over Parquet: measured 5.
 _EMPTY_BYTES = 128 << 20
 _TIMES_PARQUET = 6
 _COPYING = 0.6  # of a table's time; the rest goes into its indexes
+_LOG = "atoll-load.log"
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -79,7 +77,13 @@ def load(data: Data, installation: Installation, empty: str, *, progress: Progre
         make_empty(empty, initdb(home), environment(home))
         shutil.copytree(empty, folder)
         with _server(installation, folder) as (server, path):
-            _load_all(data, server, path, progress)
+            load_all(
+                data,
+                partial(_load_table, path),
+                server=server,
+                progress=progress,
+                finish=partial(_finish, path),
+            )
             server.end(signal.SIGINT)
         (folder / _LOG).unlink()
 
@@ -92,16 +96,10 @@ def load(data: Data, installation: Installation, empty: str, *, progress: Progre
     )
 
 
-_LOG = "atoll-load.log"
-
-
 @contextlib.contextmanager
 def _server(installation: Installation, folder: Path) -> Iterator[tuple[Server, str]]:
     """A server on that data directory, and the path of its socket."""
-    # A socket's path ends at 107 bytes. Always the same one, so that the next load takes away what
-    # a killed one has left.
-    run = run_dir(f"load-{hashlib.sha256(bytes(folder)).hexdigest()[:8]}")
-    try:
+    with run_folder(folder) as run:
         workers = str(len(os.sched_getaffinity(0)))
         write_atomic(run / "pg_hba.conf", "local all all trust\n", mode=0o600)
         write_atomic(run / "pg_ident.conf", "", mode=0o600)
@@ -116,19 +114,16 @@ def _server(installation: Installation, folder: Path) -> Iterator[tuple[Server, 
         }
         write_atomic(run / "load.conf", text_of(config), mode=0o600)
         path = str(run / f".s.PGSQL.{FIRST_PORT}")
-        argv = (f"{installation.home}/postgres", "-c", f"config_file={run}/load.conf")
         # By SIGQUIT it ends at once too, and takes its shared memory along.
         with started(
             "PostgreSQL",
-            argv,
+            (programs(installation.home)[0], "-c", f"config_file={run}/load.conf"),
             env=environment(installation.home),
             log=folder / _LOG,
             abort=signal.SIGQUIT,
         ) as server:
             server.await_answer(lambda: _answers(path))
             yield server, path
-    finally:
-        shutil.rmtree(run, ignore_errors=True)
 
 
 def _answers(path: str) -> bool:
@@ -139,25 +134,7 @@ def _answers(path: str) -> bool:
     return True
 
 
-def _load_all(data: Data, server: Server, path: str, progress: Progress) -> None:
-    rows = {table.name: rows_of(table) for table in data.tables}
-    meter = Meter(rows)
-    what = f"loading {data.name} into PostgreSQL"
-    began = time.monotonic()
-    largest_first = sorted(data.tables, key=lambda table: -rows[table.name])
-    run_all(
-        [partial(_load_table, table, path, rows[table.name], meter) for table in largest_first],
-        at_once=len(os.sched_getaffinity(0)),
-        server=server,
-        tell=lambda: progress(what, min(meter.part, 0.99)),
-    )
-    with _session(path) as session:
-        session.execute("vacuum (freeze, analyze)")
-        session.execute("checkpoint")
-    progress(f"{what}: {time.monotonic() - began:.0f} s", 1.0)
-
-
-def _load_table(table: Table, path: str, rows: int, meter: Meter) -> None:
+def _load_table(path: str, table: Table, meter: Meter) -> None:
     name = sql.Identifier(table.name)
     with _session(path) as session:
         with session.transaction(), lines_of(table) as lines:
@@ -169,7 +146,7 @@ def _load_table(table: Table, path: str, rows: int, meter: Meter) -> None:
                 while block := os.read(lines.descriptor, _BLOCK_BYTES):
                     copy.write(block)
                     copied += block.count(b"\n")
-                    meter.done[table.name] = _COPYING * copied / rows
+                    meter.done[table.name] = _COPYING * copied / meter.weights[table.name]
                 lines.check()
         keys = sql.SQL("alter table {} add primary key ({})")
         index = sql.SQL("create index on {} ({})")
@@ -178,6 +155,12 @@ def _load_table(table: Table, path: str, rows: int, meter: Meter) -> None:
         for number, statement_made in enumerate(made, start=1):
             session.execute(statement_made)
             meter.done[table.name] = _COPYING + (1 - _COPYING) * number / len(made)
+
+
+def _finish(path: str) -> None:
+    with _session(path) as session:
+        session.execute("vacuum (freeze, analyze)")
+        session.execute("checkpoint")
 
 
 def _column(column: Column) -> sql.Composed:

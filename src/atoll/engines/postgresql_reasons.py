@@ -64,6 +64,10 @@ REASONS: Reasons = {
     "ssl": Why("nobody comes over the network, and the key may be another account's", _CONNECTIONS),
     "archive_mode": Why("nothing is written to the user's archive", "the manual, Write ahead log"),
     "external_pid_file": Why("the user's own server has that file", _LOCATIONS),
+    "synchronous_standby_names": Why(
+        "a commit would wait for the user's standbys", "the manual, Replication"
+    ),
+    "unix_socket_group": Why("one that the account may not be in", _CONNECTIONS),
     "local": Why("the kernel lets only the folder's owner and root open the socket", _CONNECTIONS),
     "-c": Why("where the configuration is", _LOCATIONS),
 }

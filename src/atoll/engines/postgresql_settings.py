@@ -8,12 +8,12 @@ deployment decides keeps PostgreSQL's default.
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Mapping
 
+from atoll.engines import servers_asks
 from atoll.engines.base import Base
-from atoll.engines.included import with_folders
+from atoll.engines.included import Included, Including, included, refuse_closed
 from atoll.engines.settings import merge_postgresql, read_postgresql
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
@@ -23,16 +23,22 @@ _MIB = 1 << 20
 SUPERUSER = "atoll"
 CONFIG = "postgresql.conf"
 FIRST_PORT = 5432  # only part of a socket's name
+_PROCESSES = "max_worker_processes"
 _DEFAULT_WORK_MEM_BYTES = 4 * _MIB
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 # Sorts and hash tables that one process of a query is given room for at the same time.
 _OPERATIONS = 4
 # PostgreSQL's own default; beside it a stream of queries for each thread.
 _DEFAULT_CONNECTIONS = 100
-# Of these the last two are Debian's, for its own programs.
-_NO_SETTINGS = ("pg_hba.conf", "pg_ident.conf", "postgresql.auto.conf", "pg_ctl.conf", "start.conf")
-_INCLUDED = re.compile(r"^\s*include_dir\s*=?\s*'([^'\n]+)'", re.MULTILINE | re.IGNORECASE)
-_UNPACKED = re.compile(r"(?P<root>.+)/usr/lib/postgresql/\d+/bin")
+INCLUDING = Including(
+    re.compile(
+        r"\s*include(?P<folder>_dir)?(?P<maybe>_if_exists)?(?:\s*=\s*|\s+|(?='))"
+        r"(?P<quote>'?)(?P<path>[^'\n]+?)(?P=quote)\s*(?:#.*)?$",
+        re.IGNORECASE,
+    ),
+    ending=".conf",
+    beside_first=False,
+)
 
 
 def placement(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
@@ -55,7 +61,7 @@ def placement(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
         "max_parallel_workers_per_gather": str(workers - 1),
         "max_parallel_maintenance_workers": str(workers - 1),
         "max_parallel_workers": str(workers),
-        "max_worker_processes": str(workers),
+        _PROCESSES: str(workers),
         # Parallel queries share memory that is a file in /dev/shm by default, which stays there
         # if the server is killed. So it is made at the start, within the main region, and large
         # enough for one hash join at its largest (hash_mem_multiplier is 2); what is beyond
@@ -98,44 +104,56 @@ _APART = {
     "ssl": "off",  # nobody comes over the network, and the key may be another account's
     "archive_mode": "off",
     "external_pid_file": "",
+    "synchronous_standby_names": "",  # a commit would wait for the user's standbys
+    "unix_socket_group": "",  # one that we may not be in
 }
 
 
 def check_base(base: Base) -> None:
     """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
+    refuse_closed(base, (CONFIG,))
     if CONFIG not in base.texts:
         raise UsageError(
             f"{base.root}: has no {CONFIG}; give the folder that it lies in "
             "('show config_file' tells)"
         )
-    for path, text in _texts(base).items():
-        read_postgresql(text, where=f"{base.root}/{path}")
+    _read(base, included(base, CONFIG, INCLUDING))
 
 
 def on_base(base: Base, ours: Mapping[str, str], *, folder: str) -> dict[str, str]:
     """The user's files below `folder`, with our settings in the one that the others are included
     from. Who may connect stays ours: the user's roles are not in the deployment's databases."""
-    texts = _texts(base)
-    texts[CONFIG] = merge_postgresql(
-        texts[CONFIG], {**ours, **_APART}, where=f"{base.root}/{CONFIG}"
-    )
-    whole = with_folders(texts, _INCLUDED, ".conf")
-    return {f"{folder}/{path}": text for path, text in whole.items()}
+    files = included(base, CONFIG, INCLUDING)
+    settings = {**ours, **_APART}
+    # Their extensions may have processes of their own, which would take the place of ours.
+    given = [each.get(_PROCESSES, "") for each in _read(base, files)]
+    most = max(int(value) for value in (ours[_PROCESSES], *given) if value.isdecimal())
+    settings[_PROCESSES] = str(most)
+    texts = dict(files.texts)
+    texts[CONFIG] = merge_postgresql(texts[CONFIG], settings, where=f"{base.root}/{CONFIG}")
+    return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def _texts(base: Base) -> dict[str, str]:
-    """What a server reads settings from; a data directory holds other things, too."""
-    return {
-        path: text
-        for path, text in base.texts.items()
-        if path.endswith(".conf") and not path.endswith(_NO_SETTINGS)
-    }
+def taken(base: Base) -> dict[str, int]:
+    """What the user's settings have each server take; see `servers_asks`."""
+    return servers_asks.postgresql(_read(base, included(base, CONFIG, INCLUDING)))
+
+
+def _read(base: Base, files: Included) -> list[dict[str, str]]:
+    """The settings of each file. Raises UsageError for what is none."""
+    texts = {**files.in_place, **files.texts}
+    return [read_postgresql(text, where=f"{base.root}/{path}") for path, text in texts.items()]
+
+
+def programs(home: str) -> tuple[str, str]:
+    """The server, and what makes its data directory."""
+    return f"{home}/postgres", f"{home}/initdb"
 
 
 def initdb(home: str) -> tuple[str, ...]:
     """The command that makes an empty data directory, {}."""
     return (
-        f"{home}/initdb",
+        programs(home)[1],
         f"--username={SUPERUSER}",  # not the account's name, which a container may not know
         # Bytewise order and plain ASCII case, as the other engines compare.
         "--encoding=UTF8",
@@ -151,11 +169,3 @@ def text_of(settings: Mapping[str, str]) -> str:
         (key, value.replace("\\", "\\\\").replace("'", "''")) for key, value in settings.items()
     )
     return "".join(f"{key} = '{value}'\n" for key, value in quoted)
-
-
-def environment(home: str) -> dict[str, str]:
-    """Programs find the rest of an unpacked package themselves, but for libraries beside it."""
-    unpacked = _UNPACKED.fullmatch(home)
-    if unpacked is None:
-        return {}
-    return {"LD_LIBRARY_PATH": f"{unpacked['root']}/usr/lib/{platform.machine()}-linux-gnu"}

@@ -1,14 +1,14 @@
 """How Java reads its settings: properties files, files of JVM flags and of arguments. Pure.
 
 The readers raise UsageError 'FILE:LINE: what is wrong' for what Java refuses, and for a line that
-it would take but that cannot be meant. Sources: java.util.Properties.load of JDK 25; Trino 476's
-launcher and manual for jvm.config.
+it would take but that cannot be meant. They never repeat the line: it may hold a password.
+Sources: java.util.Properties.load of JDK 25; Trino 476's launcher and manual for jvm.config.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from atoll.engines.settings_pieces import Piece, fault, lines
 from atoll.errors import UsageError
@@ -54,9 +54,9 @@ def _property(raw: str, logical: str, end: str, where: str) -> Piece:
     if not logical:
         return Piece(raw)
     if not key:
-        raise UsageError(f"{where}: {logical!r} has no key; write key=value")
+        raise UsageError(f"{where}: has no key; write key=value")
     if not separator:
-        raise UsageError(f"{where}: {logical!r} has a key and no value; write key=value")
+        raise UsageError(f"{where}: has a key and no value; write key=value")
     one_line = raw.count("\n") + raw.count("\r") - raw.count("\r\n") <= 1
     before = raw[: len(raw) - len(value) - len(end)] if one_line else f"{key}="
     return Piece(
@@ -116,11 +116,42 @@ def write_arguments(words: Sequence[str]) -> str:
     return "".join(f'"{word}"\n' for word in escaped)
 
 
+_PART = r"\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*'|[^\s\"'#]+"
+_PARTS = re.compile(_PART, re.DOTALL)
+_WORD = re.compile(rf"\s+|#[^\r\n]*|((?:{_PART})+)", re.DOTALL)
+_QUOTED = re.compile(r"\\(?:\r?\n[ \t\f]*|(.))", re.DOTALL)
+
+
+def read_arguments(text: str, *, where: str) -> list[str]:
+    """The words of a file of arguments. A backslash is one only within quotes, where it may also
+    end the line. Source: the java command's manual of JDK 25, java Command-Line Argument Files."""
+
+    def unquoted(part: str) -> str:
+        if part[0] not in "\"'":
+            return part
+        return _QUOTED.sub(lambda match: _CONTROLS.get(match[1], match[1] or ""), part[1:-1])
+
+    words: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _WORD.match(text, at)
+        number = text.count("\n", 0, at) + 1
+        if match is None:
+            raise fault(where, number, "a quote is not closed on its line")
+        if match[1]:
+            if text[match.end() : match.end() + 1] == "#":  # java 17 loses the word (tried)
+                raise fault(where, number, "a word ends at a '#'; put it in quotes")
+            words.append("".join(map(unquoted, _PARTS.findall(match[1]))))
+        at = match.end()
+    return words
+
+
 # ---- JVM flags, one a line -----------------------------------------------------------------------
 
 # Flags whose value may be the next line, as it may be the next argument.
 _TAKES_VALUE = re.compile(r"--[a-z-]+|-cp|-classpath|-p")
 _COLLECTOR = re.compile(r"-XX:[+-](Use\w+GC)")
+COLLECTOR = "-XX:Use*GC"  # the kind of a flag that chooses a garbage collector
 _KINDS = (
     re.compile(r"(-X(?:mx|ms|mn|ss))"),
     re.compile(r"(-XX:)[+-](\w+)"),
@@ -129,11 +160,17 @@ _KINDS = (
 )
 # Flags of a JVM that has a machine to itself: threads and generations sized for all of it (they
 # follow from ActiveProcessorCount and -Xmx), and what several JVMs cannot share: the ports of
-# debuggers and JMX, logs in files.
+# debuggers, JMX and agents, logs in files.
 MACHINE_WIDE = re.compile(
-    r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize|MinHeapSize)="
+    r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize"
+    r"|(Min|SoftMax)HeapSize)="
     r"|-Xmn|-Xloggc:|-Xlog:[^:]*:(?!std(out|err)(:|$))[^:]"
     r"|-Dcom\.sun\.management\.jmxremote\.(rmi\.)?port=|-agentlib:jdwp|-Xrunjdwp"
+    # '=9404:metrics.yaml', '=localhost:9404:...', '=port=9404,...': an agent that listens, and so
+    # does one with an address of this machine. 'host=collector' is where another one sends to.
+    r"|-javaagent:[^=]+=(?:[^:,=]*:|.*\bport=)?\d{2,5}(?:[:,]|$)"
+    r"|-javaagent:[^=]+=(?:.*,)?host=(?:0\.|127\.|localhost|\*|\[?::)"
+    r"|-agentpath:[^=]*(?:jdwp|=.*\b(?:port|listen|address)=)"
 )
 _OTHER_NAMES = {"-XX:MaxHeapSize": "-Xmx", "-XX:InitialHeapSize": "-Xms"}
 
@@ -142,12 +179,30 @@ def flag_kind(flag: str) -> str:
     """What two flags have in common when only one of them can hold: '-Xmx', '-XX:UseNUMA',
     '-Duser.timezone'; of any other flag all of it. A JVM has one garbage collector."""
     if _COLLECTOR.fullmatch(flag):
-        return "-XX:Use*GC"
+        return COLLECTOR
     for pattern in _KINDS:
         if match := pattern.match(flag):
             kind = "".join(match.groups())
             return _OTHER_NAMES.get(kind, kind)
     return flag
+
+
+_FLAG_SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE | re.ASCII)
+DIRECT_MEMORY = "-XX:MaxDirectMemorySize"
+
+
+def direct_memory_bytes(words: Iterable[str], *, where: str) -> int:
+    """What a JVM with these flags may take for direct buffers, beside its heap; 0 where it is not
+    said. Raises UsageError for what is no size."""
+    found = 0
+    for word in words:
+        name, _, size = word.partition("=")
+        if name == DIRECT_MEMORY:
+            match = _FLAG_SIZE.fullmatch(size)
+            if match is None:
+                raise UsageError(f"{where}: {word!r} cannot be counted; write a size, as 2g")
+            found = int(match[1]) << 10 * " kmgt".index(match[2].lower() or " ")
+    return found
 
 
 def flags(text: str, *, where: str) -> list[Piece]:
@@ -159,10 +214,9 @@ def flags(text: str, *, where: str) -> list[Piece]:
             pieces.append(Piece(body + end))
             continue
         if not awaits_value and not flag.startswith("-"):
-            said = "name the flags of that file here" if flag.startswith("@") else "flags begin -"
-            raise fault(where, number, f"{flag!r} is no JVM flag; {said}")
+            raise fault(where, number, "is no JVM flag; flags begin -")
         if re.match(r"-(X(?!X)|XX:[+-])\S*\s", flag):
-            raise fault(where, number, f"{flag!r} has a blank in it; write one flag a line")
+            raise fault(where, number, "has a blank in it; write one flag a line")
         head = body[: body.index(flag)]
         key = "" if awaits_value else flag_kind(flag)
         awaits_value = not awaits_value and _TAKES_VALUE.fullmatch(flag) is not None

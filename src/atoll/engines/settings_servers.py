@@ -1,8 +1,8 @@
 """How PostgreSQL and MariaDB read their configuration files. Pure.
 
-The readers raise UsageError 'FILE:LINE: what is wrong' for what the server refuses. Sources:
-PostgreSQL 15, "Setting Parameters" and guc-file.l; MariaDB 10.11, "Configuring MariaDB with
-Option Files".
+The readers raise UsageError 'FILE:LINE: what is wrong' for what the server refuses, and never
+repeat the line: it may hold a password. Sources: PostgreSQL 15, "Setting Parameters" and
+guc-file.l; MariaDB 10.11, "Configuring MariaDB with Option Files".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def postgresql(text: str, *, where: str) -> list[Piece]:
             continue
         match = _POSTGRESQL.fullmatch(body)
         if match is None:
-            raise fault(where, number, f"{stripped!r} cannot be read; write name = 'value'")
+            raise fault(where, number, "cannot be read; write name = 'value'")
         key, value = match["key"].lower(), _unquoted(match["value"])
         if key in _INCLUDES:
             pieces.append(Piece(body + end, value=value, includes=True))
@@ -84,7 +84,7 @@ def sections(text: str, *, where: str) -> list[Piece]:
             pieces.append(Piece(body + end, section, value=stripped, includes=True))
         elif stripped[0] == "[":
             if "]" not in stripped:
-                raise fault(where, number, f"{stripped!r} is no group; write [name]")
+                raise fault(where, number, "is no group; write [name]")
             section = stripped[1 : stripped.index("]")].rstrip()
             pieces.append(Piece(body + end, section))
         else:
@@ -94,11 +94,11 @@ def sections(text: str, *, where: str) -> list[Piece]:
 
 def _option(body: str, end: str, section: str, where: str) -> Piece:
     if not section:
-        raise UsageError(f"{where}: {body.strip()!r} stands before any [group]")
+        raise UsageError(f"{where}: stands before any [group]")
     told = body[: _comment_start(body)]
     match = _OPTION.fullmatch(told)
     if match is None or (match["value"] and "=" not in match["head"]):
-        raise UsageError(f"{where}: {body.strip()!r} is no option; write name = value")
+        raise UsageError(f"{where}: is no option; write name = value")
     value = match["value"]
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]

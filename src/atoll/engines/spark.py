@@ -21,17 +21,42 @@ from atoll.engines import spark_settings as settings
 from atoll.engines.base import Base, Client, Installation, Layout, Table
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
+from atoll.engines.settings_java import flag_kind
 from atoll.engines.spark_reasons import REASONS
 from atoll.engines.sqlclient import connect_all
 from atoll.engines.sqlhost import sql_host_argv
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
+from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.size import MIB
 
 JAVA_MAJOR = 17
+
+_TRAITS = EngineTraits(
+    name="spark",
+    distributed=True,
+    parallel_query=True,
+    has_coordinator=True,
+    jvm=True,
+    heap_ratio=0.75,
+    ratio_source="Spark's guide, Hardware Provisioning: at most 75 % of the memory",
+    min_heap_bytes=512 * MIB,  # Spark refuses executors below 450 MiB
+    coordinator_bytes=settings.DRIVER_BYTES,
+    # Measured: 175 MiB of the master, 330 of the driver's JVM beside its heap, 56 of Python.
+    coordinator_overhead_bytes=640 * MIB,
+    # Measured: 175 MiB of the worker, and 250 to 300 MiB of the executor beside its heap.
+    overhead_bytes=512 * MIB,
+    off_heap_ratio=0.1,
+    page_cache_ratio=0.1,
+    reserve_source="Spark's configuration, spark.executor.memoryOverheadFactor: 10 % of the "
+    "heap; page cache: rule of this tool, not a measurement",
+    query_ratio=0.6,
+    query_reserved_bytes=300 * MIB,
+    query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +67,10 @@ class SparkEngine:
     stands: bool = False  # the driver will be the user's
 
     reasons: ClassVar[Reasons] = REASONS
-    traits: ClassVar[EngineTraits] = EngineTraits(
-        name="spark",
-        distributed=True,
-        parallel_query=True,
-        has_coordinator=True,
-        jvm=True,
-        heap_ratio=0.75,
-        ratio_source="Spark's guide, Hardware Provisioning: at most 75 % of the memory",
-        min_heap_bytes=512 * MIB,  # Spark refuses executors below 450 MiB
-        coordinator_bytes=settings.DRIVER_BYTES,
-        # Measured: 175 MiB of the master, 330 of the driver's JVM beside its heap, 56 of Python.
-        coordinator_overhead_bytes=640 * MIB,
-        # Measured: 175 MiB of the worker, and 250 to 300 MiB of the executor beside its heap.
-        overhead_bytes=512 * MIB,
-        off_heap_ratio=0.1,
-        page_cache_ratio=0.1,
-        reserve_source="Spark's configuration, spark.executor.memoryOverheadFactor: 10 % of the "
-        "heap; page cache: rule of this tool, not a measurement",
-        query_ratio=0.6,
-        query_reserved_bytes=300 * MIB,
-        query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
-    )
+
+    @property
+    def traits(self) -> EngineTraits:
+        return spark_base.traits(_TRAITS, self.base) if self.base else _TRAITS
 
     def locate(self, host: Host) -> Installation:
         spec = importlib.util.find_spec("pyspark")
@@ -152,7 +159,7 @@ class SparkEngine:
         return Layout(
             processes=(master, *workers, driver),
             files={
-                **self._configuration(settings.defaults(plan, master_port, scratch)),
+                **self._configuration(plan, settings.defaults(plan, master_port, scratch)),
                 "sqlhost.json": json.dumps(
                     {"executors": len(plan.slots), "events": settings.events_folder(scratch)}
                 ),
@@ -163,7 +170,7 @@ class SparkEngine:
             endpoints=(socket,),
         )
 
-    def _configuration(self, defaults: dict[str, str]) -> dict[str, str]:
+    def _configuration(self, plan: Plan, defaults: dict[str, str]) -> dict[str, str]:
         if self.stands:
             defaults = {
                 key: value for key, value in defaults.items() if key not in settings.OF_OUR_DRIVER
@@ -172,11 +179,15 @@ class SparkEngine:
         if self.base is None:
             texts["spark-defaults.conf"] = settings.text(defaults)
         else:
-            texts |= spark_base.files(self.base, defaults)
+            decided = {
+                flag_kind(flag) for slot in plan.slots for flag in placement_flags(slot, plan)
+            }
+            texts |= spark_base.files(self.base, defaults, decided)
         return {f"conf/{name}": text for name, text in texts.items()}
 
     def on(self, base: Base) -> SparkEngine:
         spark_base.check(base)
+        spark_base.traits(_TRAITS, base)  # refuses a size that is none
         return replace(self, base=base)
 
     def standing(self) -> SparkEngine:

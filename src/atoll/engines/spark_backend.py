@@ -7,6 +7,8 @@ master and the workers read it too. `config` has `executors`, how many there mus
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,16 @@ from atoll.errors import EngineFailed
 from atoll.schema.results import EngineWork
 
 _EVENTS_LIMIT_MS = 10_000
+_WHY_S = 5.0
+# SparkExitCode.OOM, and the shell's word for SIGKILL.
+_MEANINGS = {
+    "52": "its heap was full; fewer instances have larger heaps",
+    "137": "killed, as the kernel does where memory runs out",
+}
 
 
 class SparkBackend:
-    """See `atoll.engines.sqlhost.Backend`."""
+    """See `atoll.engines.sqlbackend.Backend`."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._executors: int = config["executors"]
@@ -60,11 +68,16 @@ class SparkBackend:
         # The master starts a lost executor anew, so a count alone would not show the loss;
         # a time that was taken over one must not pass for a measurement.
         lost = self._complete - self._present()
-        if lost:
-            raise EngineFailed(
-                f"{len(lost)} of {self._executors} executors were lost since the start "
-                f"({', '.join(sorted(lost))}); see the workers' logs"
-            )
+        if not lost:
+            return
+        # Spark drops an executor an instant before it writes down why.
+        deadline = time.monotonic() + _WHY_S
+        while len(why := self._why_lost()) < len(lost) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        raise EngineFailed(
+            f"{len(lost)} of {self._executors} executors were lost since the start: "
+            f"{'; '.join(why) or ', '.join(sorted(lost))}"
+        )
 
     def work(self) -> dict[str, EngineWork]:
         """By ticket, of the queries since the last call. Raises EngineFailed if the log cannot
@@ -87,6 +100,22 @@ class SparkBackend:
             ) from None
         return self._log.take()
 
+    def _why_lost(self) -> list[str]:
+        """What Spark says of each executor that is gone, with what its exit code means."""
+        spark = self._context._jsc.sc()
+        found = []
+        try:
+            spark.listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
+            listed = spark.statusStore().executorList(False)  # False: not the active ones only
+            for place in range(listed.size()):
+                executor = listed.apply(place)
+                if not executor.isActive() and executor.removeReason().isDefined():
+                    said = " ".join(executor.removeReason().get().split())
+                    found.append(f"{executor.hostPort()}: {said}{_meaning(said)}")
+        except Py4JError:
+            return []  # the driver's JVM has other troubles; that they are lost is known
+        return found
+
     def close(self) -> None:
         self._session.stop()
 
@@ -94,3 +123,8 @@ class SparkBackend:
         """The executors that have reported to the driver, and the driver itself, by address."""
         listed = self._context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")
         return frozenset(listed.split())
+
+
+def _meaning(reason: str) -> str:
+    code = re.search(r"exited with code (\d+)", reason)
+    return f" ({meaning})" if code and (meaning := _MEANINGS.get(code[1])) else ""

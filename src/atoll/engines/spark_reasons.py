@@ -24,8 +24,9 @@ REASONS: Reasons = {
         _CONFIGURATION,
     ),
     "spark.executor.extraJavaOptions": Why(
-        "no performance file in /tmp, temporary files on the right disk; what differs by slot is "
-        "in JDK_JAVA_OPTIONS of its worker",
+        "one collector under every policy, which Java by itself would choose by the number of "
+        "CPUs; no performance file in /tmp, temporary files on the right disk; what differs by "
+        "slot is in JDK_JAVA_OPTIONS of its worker",
         _CONFIGURATION,
     ),
     "spark.cores.max": Why("all threads of the plan, for one application", _STANDALONE),
@@ -55,18 +56,33 @@ REASONS: Reasons = {
     "spark.eventLog.rolling.enabled": Why("one file, read while it is written", ""),
     "spark.eventLog.compress": Why("one plain file, read while it is written", ""),
     # the daemons' command line
-    "-Xms": Why("holds also where _JAVA_OPTIONS outdoes -Xmx", "HotSpot"),
+    "-Xms": Why(
+        "of a daemon: holds also where _JAVA_OPTIONS outdoes -Xmx. Of an executor: all of the heap "
+        "is there from the start, so that all of it is touched",
+        "HotSpot",
+    ),
     "-Xmx": Why("masters and workers only pass messages; measured: 175 MiB resident", ""),
     "-XX:Use*GC": Why(_LEAN, ""),
     "-XX:TieredStopAtLevel": Why(_LEAN, ""),
     "-XX:UsePerfData": Why(
         "no file in /tmp that outlives a killed JVM", "HotSpot, -XX:UsePerfData"
     ),
+    "-XX:ActiveProcessorCount": Why(
+        "the slot's threads: the executor's collector and pools are sized by it",
+        "HotSpot, -XX:ActiveProcessorCount",
+    ),
+    "-XX:ParallelGCThreads": Why("as the plan says", "HotSpot, -XX:ParallelGCThreads"),
+    "-XX:ConcGCThreads": Why("as the plan says", "HotSpot, -XX:ConcGCThreads"),
     "-XX:AlwaysPreTouch": Why(
-        "off for the daemon, which has the flags of its executor in its environment", ""
+        "on for the executor: every page of its heap is on its node before the first query, which "
+        "takes as long as writing the heap once. Off for the worker, which has its executor's "
+        "flags in its environment",
+        "HotSpot, -XX:+AlwaysPreTouch",
     ),
     "-XX:UseNUMA": Why(
-        "off for the daemon, which has the flags of its executor in its environment", ""
+        "on for the executor where its CPUs and its memory are on the same several nodes, the one "
+        "case in which a JVM keeps it on. Off for the worker",
+        "HotSpot, os_linux.cpp",
     ),
     "--add-modules": Why("as Spark's own launcher", "JavaModuleOptions of Spark 4.3.0"),
     "--add-opens": Why("as Spark's own launcher", "JavaModuleOptions of Spark 4.3.0"),

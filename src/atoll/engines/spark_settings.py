@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from atoll.engines.base import Installation
+from atoll.engines.settings_java import write_property
 from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
 from atoll.schema.size import MIB
@@ -105,6 +107,7 @@ def environment(installation: Installation, run_dir: str, scratch: str) -> dict[
         # it starts its executor. Spark 4 is built with no other Scala.
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_CONF_DIR": f"{run_dir}/conf",
+        "SPARK_ENV_LOADED": "1",  # no shell runs spark-env.sh: what is honoured of it is here
         "SPARK_LOCAL_IP": "127.0.0.1",  # the web pages of master and workers follow it
         "SPARK_LOCAL_DIRS": f"{scratch}/local",
     }
@@ -136,11 +139,15 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{driver_bytes // MIB}m",
-        "spark.driver.extraJavaOptions": " ".join((*_LEAN_FLAGS, temporary)),
+        "spark.driver.extraJavaOptions": options((*_LEAN_FLAGS, temporary)),
         # No spark.executor.cores: then a worker's one executor takes all of its cores, also
         # where slots are unequal.
         "spark.executor.memory": f"{heap_mib(plan.slots)}m",
-        "spark.executor.extraJavaOptions": f"-XX:-UsePerfData {temporary}",
+        "spark.executor.extraJavaOptions": options(
+            # Java's own choice is another one where it is told of one CPU only: then wic would
+            # compare collectors.
+            ("-XX:+UseG1GC", "-XX:-UsePerfData", temporary)
+        ),
         "spark.cores.max": str(plan.total_threads),
         "spark.default.parallelism": str(plan.total_threads),
         "spark.sql.shuffle.partitions": str(plan.shuffle_partitions),
@@ -161,11 +168,22 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # What the queries took: see spark_events. One plain file, read while it is written.
         "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": f"file://{events_folder(scratch)}",
+        "spark.eventLog.dir": f"file://{quote(events_folder(scratch))}",
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
     }
 
 
+def options(flags: Iterable[str]) -> str:
+    """JVM options as Spark takes them apart (CommandBuilderUtils.parseOptionString): a flag with a
+    blank stands in quotes."""
+    return " ".join(
+        '"' + flag.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if any(mark in flag for mark in " \t\"'\\")
+        else flag
+        for flag in flags
+    )
+
+
 def text(settings: dict[str, str]) -> str:
-    return "".join(f"{key} {value}\n" for key, value in settings.items())
+    return "".join(f"{key} {write_property(value)}\n" for key, value in settings.items())

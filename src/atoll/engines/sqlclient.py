@@ -6,6 +6,7 @@ host, the connection is closed (which cancels the query there) and stays so.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from atoll.engines.sqlprotocol import (
     decode_work,
     encode,
 )
-from atoll.errors import EngineFailed
+from atoll.errors import EngineFailed, EngineGone
 from atoll.schema.results import EngineWork, SchedulerState
 
 
@@ -61,21 +62,29 @@ class SocketClient:
         return decode_work(self._ask({"do": "work"}, timeout_s))
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        link, self._socket = self._socket, None
+        if link is None:
+            return
+        with contextlib.suppress(OSError):
+            link.shutdown(socket.SHUT_RDWR)  # another thread may wait for its answer
+        link.close()
 
     def _ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        link = self._socket
+        if link is None:
+            raise self._was_closed()
         try:
-            line = self._exchange(encode(message), time.monotonic() + timeout_s)
+            line = self._exchange(link, encode(message), time.monotonic() + timeout_s)
         except TimeoutError:
             self.close()
             raise EngineFailed(
                 f"no answer within {timeout_s:g} s; the query was cancelled"
             ) from None
         except OSError as fault:
+            if self._socket is None:
+                raise self._was_closed() from None
             self.close()
-            raise EngineFailed(
+            raise EngineGone(
                 f"the SQL host at {self._path} is gone ({fault.strerror or fault}); see its log"
             ) from None
         except BaseException:
@@ -84,22 +93,28 @@ class SocketClient:
             raise
         return decode(line)
 
-    def _exchange(self, request: bytes, deadline: float) -> bytes:
-        if self._socket is None:
-            raise ConnectionError("the connection was closed")
-        self._socket.settimeout(max(0.0, deadline - time.monotonic()) or 1e-3)
-        self._socket.sendall(request)
+    def _was_closed(self) -> EngineFailed:
+        return EngineFailed(f"the connection to {self._path} was closed")
+
+    def _exchange(self, link: socket.socket, request: bytes, deadline: float) -> bytes:
+        link.settimeout(max(0.0, deadline - time.monotonic()) or 1e-3)
+        link.sendall(request)
         parts: list[bytes] = []
         size = 0
         while not parts or not parts[-1].endswith(b"\n"):
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError
-            self._socket.settimeout(left_s)
-            part = self._socket.recv(1 << 16)
+            link.settimeout(left_s)
+            part = link.recv(1 << 16)
             size += len(part)
-            if not part or size > MAX_LINE_BYTES:
-                raise ConnectionError("it hung up" if not part else "its answer is too long")
+            if not part:
+                raise ConnectionError("it hung up")
+            if size > MAX_LINE_BYTES:
+                raise EngineFailed(
+                    f"the SQL host at {self._path} answers with more than "
+                    f"{MAX_LINE_BYTES >> 20} MiB; ask for fewer rows"
+                )
             parts.append(part)
         return b"".join(parts)
 

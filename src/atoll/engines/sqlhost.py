@@ -2,8 +2,8 @@
 
     python -m atoll.engines.sqlhost --backend MODULE:CLASS --socket PATH --config FILE
 
-The class makes a `Backend` of what the configuration file says (JSON): MODULE is found as Python
-finds modules, so that an engine from another package brings its own.
+The class makes an `atoll.engines.sqlbackend.Backend` of what the configuration file says (JSON):
+MODULE is found as Python finds modules, so that an engine from another package brings its own.
 
 DuckDB is embedded and Spark's session lives in a driver, so each needs a process of its own:
 one that can be placed, watched and ended as any other, while the bench stays outside the
@@ -27,12 +27,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
-from atoll.engines.base import Column
+from atoll.engines.sqlbackend import Backend, CountingBackend, Result, ScheduledBackend
 from atoll.engines.sqlprotocol import (
     MAX_LINE_BYTES,
     encode,
@@ -43,45 +41,10 @@ from atoll.engines.sqlprotocol import (
     encode_work,
 )
 from atoll.errors import EngineFailed
-from atoll.schema.results import EngineWork, SchedulerState
 
 STOP_LIMIT_S = 10.0
 # A cancellation that comes before the engine has begun the query is lost, so it is repeated.
 CANCEL_AGAIN_S = 0.1
-
-Result = tuple[list[Column], list[tuple[Any, ...]]]
-
-
-class Backend(Protocol):
-    """An engine's session inside this process. `ticket` tells the queries under way apart."""
-
-    def run(self, sql: str, ticket: str) -> Result: ...
-
-    def cancel(self, ticket: str) -> None:
-        """End that query soon; nothing if it does not run (yet)."""
-        ...
-
-    def instances(self) -> int: ...
-
-    def check(self) -> None:
-        """Raise EngineFailed if an instance was lost since all were there."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class ScheduledBackend(Backend, Protocol):
-    """A session whose tasks Atoll's scheduler runs."""
-
-    def scheduler(self) -> SchedulerState: ...
-
-
-@runtime_checkable
-class CountingBackend(Backend, Protocol):
-    """A session whose engine counts what its queries take."""
-
-    def work(self) -> Mapping[str, EngineWork]: ...
 
 
 class Server:

@@ -28,6 +28,7 @@ class Kind(StrEnum):
 
 _WHOLE = re.compile(r"u?(tiny|small|big|huge)?int(eger)?|byte|short|long")
 _FLOAT = frozenset({"double", "float", "real", "double precision"})
+_EXACT = re.compile(r"(?:decimal|numeric)(?:\(.*\))?")
 _DECIMAL = re.compile(r"(?:decimal|numeric)\(\s*\d+\s*,\s*(\d+)\s*\)")
 
 
@@ -36,7 +37,7 @@ def kind_of(type_name: str) -> Kind:
     name = type_name.lower()
     if _WHOLE.fullmatch(name):
         return Kind.WHOLE
-    if name.startswith(("decimal", "numeric")):
+    if _EXACT.fullmatch(name):
         return Kind.DECIMAL
     if name in _FLOAT:
         return Kind.FLOAT

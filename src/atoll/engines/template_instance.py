@@ -47,11 +47,16 @@ def main() -> None:
 
 
 def ensure_template(
-    template: str, make: Sequence[str], env: Mapping[str, str] | None = None
+    template: str,
+    make: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    *,
+    behind: Sequence[str] = (),
 ) -> None:
     """Make it once: in a folder beside it that is synced and renamed when it is whole.
 
-    `env`: None is this process's own. Raises TemplateFault, and OSError."""
+    `env`: None is this process's own. `behind`: words in front of the command. Raises
+    TemplateFault, and OSError."""
     with open(f"{template}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.isdir(template):
@@ -59,7 +64,7 @@ def ensure_template(
         unfinished = f"{template}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)  # of one that was killed
         done = subprocess.run(
-            [word.replace("{}", unfinished) for word in make],
+            [*behind, *(word.replace("{}", unfinished) for word in make)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -37,8 +38,11 @@ def parse_url(url: str) -> Address:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as fault:
-        raise UsageError(f"the URL cannot be read ({fault}); {form}") from None
+    except ValueError:
+        # Its words would repeat a password with a '#' or a '/' in it, as the port.
+        raise UsageError(f"the URL cannot be read; {form}") from None
+    if parts.query:
+        raise UsageError(f"the URL has a '?', and nothing that follows it is known; {form}")
     names = [unquote(name) for name in parts.path.split("/") if name]
     if parts.scheme not in _PORTS or not parts.hostname or len(names) > 2:
         raise UsageError(f"the URL is none of a Trino or Presto; {form}")
@@ -48,11 +52,18 @@ def parse_url(url: str) -> Address:
         scheme=parts.scheme,
         host=f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname,
         port=port or _PORTS[parts.scheme],
-        user=unquote(parts.username or "") or getpass.getuser(),
+        user=unquote(parts.username or "") or _own_name(),
         password=unquote(parts.password or ""),
         catalog=names[0] if names else None,
         schema=names[1] if len(names) > 1 else None,
     )
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())  # a container's user may have no name
 
 
 def parse_endpoint(endpoint: str) -> Address:

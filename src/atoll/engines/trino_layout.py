@@ -16,15 +16,24 @@ from urllib.parse import quote
 from atoll.engines.base import Base, Installation, Layout
 from atoll.engines.settings import merge_properties, read_flags, read_properties
 from atoll.engines.settings_java import ARGUMENTS, write_arguments
-from atoll.engines.trino_settings import (
+from atoll.engines.trino_base import (
     CONFIG,
     JVM,
     NODE,
-    Family,
+    SECRETS,
+    catalog_folder,
+    flags,
+    properties_of_server,
+    secrets_links,
+    taken_from_environment,
+)
+from atoll.engines.trino_family import CATALOGS, Family
+from atoll.engines.trino_settings import (
+    HTTPS_PORT,
     Instance,
-    has_https,
     merged,
     own_settings,
+    serves_tls,
     shared_settings,
 )
 from atoll.errors import UsageError
@@ -34,6 +43,7 @@ from atoll.schema.plan import Plan
 
 CATALOG = "atoll"  # where a suite's tables are; no user's catalog has that name
 SCHEMA = "suite"
+COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
 
 # At INFO the log begins with a table of all settings, whose names speak of errors and would pass
 # for the last words of whoever dies, and then tells every filter of every split. The two classes
@@ -46,24 +56,23 @@ Bootstrap=WARN
 """
 
 
-def check(base: Base) -> None:
-    """Raises UsageError where the tree is none, or one of its files cannot be read."""
-    if CONFIG not in base.texts:
+def ports(plan: Plan, base: Base | None, *, stands: bool) -> int:
+    """Clients of a cluster that outlives Atoll know its port of TLS, which stays; else a free one
+    is taken."""
+    return 1 + len(plan.slots) + (1 if serves_tls(_config(base)) and not stands else 0)
+
+
+def _config(base: Base | None) -> dict[str, str]:
+    """What the user's configuration says by itself."""
+    return properties_of_server(base) if base else {}
+
+
+def _refuse_taken(port: str, ports: Sequence[int], base: Base | None) -> None:
+    if base and port in map(str, ports):
         raise UsageError(
-            f"{base.root}/{CONFIG} is not there; --base takes the folder that holds it, "
-            "as /etc/trino"
+            f"{base.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "
+            f"{ports[0]} to {ports[-1]}; give these another --port-base"
         )
-    for name in base.texts:
-        where = f"{base.root}/{name}"
-        if name == JVM:
-            read_flags(base.texts[name], where=where)
-        elif name.endswith(".properties"):
-            read_properties(base.texts[name], where=where)
-
-
-def ports(plan: Plan, base: Base | None) -> int:
-    config = read_properties(base.texts[CONFIG], where=f"{base.root}/{CONFIG}") if base else {}
-    return 1 + len(plan.slots) + (1 if has_https(config) else 0)
 
 
 def lay_out(
@@ -81,7 +90,8 @@ def lay_out(
         "coordinator",
         None,
         ports[0],
-        plan.coordinator.heap_bytes if plan.coordinator else 0,
+        # A plan edited by hand may name no heap, or no coordinator.
+        (plan.coordinator.heap_bytes if plan.coordinator else 0) or COORDINATOR_BYTES,
         (),
     )
     workers = [
@@ -95,40 +105,57 @@ def lay_out(
         for slot, port in zip(plan.slots, ports[1:], strict=False)
     ]
     user = secrets.token_hex(16)
-    texts = dict(base.texts) if base else _own_texts(family)
+    catalogs = catalog_folder(base) if base else "catalog"
+    texts = {**base.texts, JVM: flags(base)} if base else _own_texts(family)
+    texts |= family.files
     is_closed = family.answers_one and base is None
     if is_closed:
         texts |= _access(user)
     # It reads all files that the server may read, which is not for a cluster of the user's.
     if not (base and stands):
         suites = family.suite_catalog.format(scratch=scratch)
-        texts.setdefault(f"catalog/{CATALOG}.properties", suites)
-    config = read_properties(texts[CONFIG], where=f"{base.root}/{CONFIG}" if base else CONFIG)
-    shared = shared_settings(family, plan, coordinator.port, installation, run_dir, base)
+        texts.setdefault(f"{catalogs}/{CATALOG}.properties", suites)
+    environment = {
+        "JAVA_HOME": installation.java.removesuffix("/bin/java"),
+        **(taken_from_environment(base) if base else {}),
+    }
+    config = _config(base) if base else read_properties(texts[CONFIG], where=CONFIG)
+    if stands and serves_tls(config):
+        _refuse_taken(config.get(HTTPS_PORT, "8443"), ports[: 1 + len(workers)], base)
+    shared = shared_settings(
+        family, plan, coordinator.port, installation, run_dir, base, catalogs=catalogs
+    )
     processes: list[ProcessSpec] = []
     files: dict[str, str] = {"user": user} if is_closed else {}
     copies: dict[str, str] = {}
     for instance in (coordinator, *workers):
-        own = own_settings(family, instance, base, config, ports, scratch)
+        own = own_settings(family, instance, base, config, ports, scratch, stands=stands)
         etc = f"{instance.name}/etc"
         changed = merged(texts, base, instance, {**shared, **own}, scratch)
         files |= {f"{etc}/{name}": text for name, text in (texts | changed).items()}
         if base:
             copies |= {f"{etc}/{name}": f"{base.root}/{name}" for name in base.others}
-        options = _options(family, changed)
+        options = _options(family, instance, changed)
         if base:
             # A user's flags may have passwords in them, and everybody can read a command line.
             arguments = f"{instance.name}/{ARGUMENTS}"
             files[arguments] = write_arguments(options)
             options = (f"@{run_dir}/{arguments}",)
         processes.append(
-            _process(family, instance, installation, options, has_levels="log.properties" in texts)
+            _process(
+                family,
+                instance,
+                installation,
+                options,
+                environment,
+                _named(family, texts),
+            )
         )
     return Layout(
         processes=tuple(processes),
         files=files,
         copies=copies,
-        links={}
+        links=secrets_links(base, installation.home, family.secrets_plugins, processes)
         if base
         else {f"plugin/{name}": f"{installation.home}/plugin/{name}" for name in family.plugins},
         endpoints=(
@@ -159,18 +186,26 @@ def _own_texts(family: Family) -> dict[str, str]:
         NODE: "node.environment=atoll\n",
         JVM: "".join(f"{flag}\n" for flag in family.flags),
         "log.properties": _LEVELS.format(package=family.main_class.partition(".server.")[0]),
-        **{f"catalog/{name}.properties": text for name, text in family.catalogs.items()},
+        **{f"catalog/{name}.properties": text for name, text in CATALOGS.items()},
     }
 
 
-def _options(family: Family, changed: Mapping[str, str]) -> tuple[str, ...]:
+def _options(family: Family, instance: Instance, changed: Mapping[str, str]) -> tuple[str, ...]:
     """The JVM's, as bin/launcher gives them."""
     node = read_properties(changed[NODE], where=NODE)
     return (
         *read_flags(changed[JVM], where=JVM),
-        *family.arguments,
+        *(argument.format(port=instance.port) for argument in family.arguments),
         *(f"-D{key}={value}" for key, value in node.items()),
     )
+
+
+def _named(family: Family, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The files that bin/launcher names to the server where they are there."""
+    known = {"log.levels-file": "log.properties"}
+    if family.secrets_plugins:
+        known["secretsConfig"] = SECRETS
+    return tuple(f"-D{key}=etc/{name}" for key, name in known.items() if name in texts)
 
 
 def _process(
@@ -178,8 +213,8 @@ def _process(
     instance: Instance,
     installation: Installation,
     options: tuple[str, ...],
-    *,
-    has_levels: bool,
+    environment: dict[str, str],
+    named: tuple[str, ...],
 ) -> ProcessSpec:
     return ProcessSpec(
         name=instance.name,
@@ -189,11 +224,11 @@ def _process(
             installation.java,
             *options,
             f"-Dconfig=etc/{CONFIG}",
-            *(("-Dlog.levels-file=etc/log.properties",) if has_levels else ()),
+            *named,
             *("-cp", f"{installation.home}/lib/*"),
             family.main_class,
         ),
-        env={"JAVA_HOME": installation.java.removesuffix("/bin/java")},
+        env=environment,
         cwd=instance.name,
         stage=0,
         ready_port=instance.port,

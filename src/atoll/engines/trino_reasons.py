@@ -46,8 +46,8 @@ REASONS: Reasons = {
         _RESOURCES,
     ),
     "task.concurrency": Why(
-        "threads per operator: as many as the slot has, as a power of two. The default goes by the "
-        "machine's CPUs, which N instances would each take for theirs",
+        "threads per operator: as many as the slot has, as a power of two, at most 32. The default "
+        "goes by the machine's CPUs, which N instances would each take for theirs",
         _TASKS,
     ),
     "task.max-worker-threads": Why(
@@ -59,6 +59,7 @@ REASONS: Reasons = {
         "configuration of yours all, since its catalogs may want any",
         "",
     ),
+    "catalog.config-dir": Why("your folder of catalogs, in the instance's copy", _DEPLOY),
     "web-ui.enabled": Why("nobody looks at it, and what does not listen cannot be misused", ""),
     # config.properties of Presto
     "discovery-server.enabled": Why("the coordinator is where workers are listed", _PRESTO),
@@ -74,6 +75,12 @@ REASONS: Reasons = {
         "Trino 476, FileSingleStreamSpillerFactory",
     ),
     "experimental.spiller-spill-path": Why("as Trino's spiller-spill-path", _PRESTO),
+    "fs.cache.directories": Why(
+        "folders of its own for each instance: a cache knows the files that it wrote itself",
+        "Trino's manual, File system cache",
+    ),
+    "cache.base-directory": Why("as Trino's fs.cache.directories", _PRESTO),
+    "fragment-result-cache.base-directory": Why("as Trino's fs.cache.directories", _PRESTO),
     # node.properties
     "node.id": Why("names the instance; unchanged over restarts", _DEPLOY),
     "node.environment": Why("all instances of a cluster have the same", _DEPLOY),
@@ -83,8 +90,10 @@ REASONS: Reasons = {
     # jvm.config
     "-Xms": Why("as large as -Xmx, so that the heap lies where it is first touched", _DEPLOY),
     "-Xmx": Why(
-        "the instance's share of the memory; see the plan's reasons. The rest is left to off-heap "
-        "memory and the page cache",
+        "a worker's by its share of the memory, the coordinator's by the machine's: the plan's "
+        "reasons 'heap' and 'coordinator's heap'. The rest is left to off-heap memory and the page "
+        "cache. Many queries at once or large catalogs want more for the coordinator: heap_bytes "
+        "in a plan file",
         _DEPLOY,
     ),
     "-XX:ActiveProcessorCount": Why(
@@ -92,6 +101,8 @@ REASONS: Reasons = {
         "than the mask's CPUs; its garbage collector's threads follow this number",
         "HotSpot, -XX:ActiveProcessorCount",
     ),
+    "-XX:ParallelGCThreads": Why("as the plan says", "HotSpot, -XX:ParallelGCThreads"),
+    "-XX:ConcGCThreads": Why("as the plan says", "HotSpot, -XX:ConcGCThreads"),
     "-XX:AlwaysPreTouch": Why(
         "every page of the heap is on its node before the first query; the start takes as long as "
         "writing the heap once",
@@ -104,7 +115,7 @@ REASONS: Reasons = {
     ),
     "-Djava.io.tmpdir": Why("temporary files on the disk that was meant for them", ""),
     "-XX:HeapDumpPath": Why("a heap dump would else lie in the working folder", "HotSpot"),
-    "-XX:Use*GC": Why("G1, which Trino is tested with", _DEPLOY),
+    "-XX:Use*GC": Why("G1, which Trino is tested with, also of a single CPU", _DEPLOY),
     "-server": Why(_FIXED, _DEPLOY),
     "-XX:ExplicitGCInvokesConcurrent": Why(_FIXED, _DEPLOY),
     "-XX:ExitOnOutOfMemoryError": Why("an instance out of memory ends, and is seen to", _DEPLOY),
@@ -121,10 +132,23 @@ REASONS: Reasons = {
     "-XX:UsePerfData": Why(
         "no file in /tmp that outlives a killed JVM", "HotSpot, -XX:UsePerfData"
     ),
+    # Presto's, see `presto`
+    "thrift.server.max-frame-size": Why(
+        "its Thrift server listens to the network: so it takes no request; nobody sends any", ""
+    ),
+    **{
+        f"-Dcom.sun.management.jmxremote.{name}": Why(
+            "Presto would start an agent of JMX for everybody on the network, where it finds none: "
+            "this one is on loopback, and no password opens it",
+            "",
+        )
+        for name in ("host", "port", "ssl", "authenticate", "password.file", "access.file")
+    },
     # the command line
     "--sun-misc-unsafe-memory-access": Why("as Trino's own launcher", _DEPLOY),
     "--enable-native-access": Why("as Trino's own launcher", _DEPLOY),
     "-Dconfig": Why("where the configuration is, from the working folder", _DEPLOY),
+    "-DsecretsConfig": Why("which providers of secrets the configuration has", _DEPLOY),
     "-Dlog.levels-file": Why("where the levels of the log are", _DEPLOY),
     # access control and catalogs
     "access-control.name": Why(

@@ -6,19 +6,28 @@ Trino's manual (Deploying Trino, Resource management properties, Task properties
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.engines.base import Base, Installation
-from atoll.engines.settings import Settings, merge_flags, merge_properties, read_properties
-from atoll.engines.settings_java import MACHINE_WIDE
+from atoll.engines.settings import (
+    Settings,
+    merge_flags,
+    merge_properties,
+    read_flags,
+    read_properties,
+)
+from atoll.engines.settings_environment import holds_settings
+from atoll.engines.settings_java import COLLECTOR, MACHINE_WIDE, flag_kind
+from atoll.engines.trino_base import CATALOG_FOLDER, CONFIG, JVM, NODE
+from atoll.engines.trino_family import Family
 from atoll.schema.plan import Plan, Slot
 
-CONFIG, NODE, JVM = "config.properties", "node.properties", "jvm.config"
-
 _MIB = 1 << 20
-_HTTPS = "http-server.https.enabled"
+HTTPS_PORT = "http-server.https.port"
 # How each name begins that a worker takes for an error: nobody there reads it. The first are for
 # clients, who ask the coordinator; the others are the coordinator's work, and clients of HTTP that
 # it alone has (the modules of Trino 476 and Presto 0.287).
@@ -36,30 +45,21 @@ _ONE_INSTANCE_ONLY = (
     *("log.path", "log.output-file", "log.enable-console"),
     *("query-manager.required-workers", "cluster.required-workers-active"),
 )
-# An instance that starts deletes what it finds there of others.
-_SPILL = ("spiller-spill-path", "experimental.spiller-spill-path")
+# Folders that an instance takes for its own: one that starts deletes what it finds in them, or
+# takes it for its own cache. Key to the name of what it gets instead.
+_OWN_FOLDERS = {
+    "spiller-spill-path": "spill",
+    "experimental.spiller-spill-path": "spill",
+    "fs.cache.directories": "cache",
+    "cache.base-directory": "cache",
+    "fragment-result-cache.base-directory": "fragments",
+}
+# A folder that instances can share, since dumps have pids in their names; a file they could not.
+_DUMPS = re.compile(r"-XX:HeapDumpPath=/.*(?<!\.hprof)$")
 _AUTHENTICATION = "http-server.authentication.type"
 # The most that Trino takes by default for what no query is charged for.
 HEADROOM = 0.3
 _LEAST_CONCURRENCY, _MOST_CONCURRENCY = 2, 32
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """What tells Trino from Presto."""
-
-    main_class: str
-    plugins: tuple[str, ...]
-    flags: tuple[str, ...]  # of Atoll's own jvm.config
-    arguments: tuple[str, ...]  # the JVM's own, which no jvm.config has
-    catalogs: Mapping[str, str]  # own catalogs beside that of the suites: name -> text
-    suite_catalog: str  # {scratch}: where the metastore lies
-    own_config: Mapping[str, str]  # only where the user brings none
-    coordinator_config: Mapping[str, str]
-    config: Mapping[str, str | None]  # placement's, beside what both have
-    per_node_limits: tuple[str, ...]  # settings that limit what queries take on a node
-    answers_one: bool  # its own tree lets nobody but one secret user ask
-    authenticates_http: bool  # and not HTTPS alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +88,51 @@ def merged(
         "node.internal-address-source": None,
         # Here too in packages: where things lie, and what is meant for their start script.
         "plugin.dir": None,
-        "catalog.config-dir": None,
+        CATALOG_FOLDER: None,
         "node.launcher-log-file": None,
         "node.server-log-file": None,
     }
     if "node.environment" not in read_properties(texts.get(NODE, ""), where=root + NODE):
         node["node.environment"] = "atoll"
+    # They become the JVM's own properties, which go before config.properties.
+    node |= {key: None for key in settings if key not in node}
+    decided = "|".join(map(re.escape, node))
     flags = _flags(instance, scratch)
-    if "HeapDumpOnOutOfMemoryError" in texts.get(JVM, ""):
+    folders = {
+        name: merge_properties(text, found, where=root + name)
+        for name, text in texts.items()
+        if holds_settings(name) and (found := _own_folders(name, text, instance, scratch))
+    }
+    users = read_flags(texts.get(JVM, ""), where=root + JVM)
+    if not any(flag_kind(flag) == COLLECTOR for flag in users):
+        # With one CPU a JVM would take Serial, of whose heap a part is not available to the server:
+        # it does not start then.
+        flags.append("-XX:+UseG1GC")
+    if "-XX:+HeapDumpOnOutOfMemoryError" in users and not any(map(_DUMPS.match, users)):
         flags.append(f"-XX:HeapDumpPath={scratch}")  # not into the working folder, see below
     return {
-        CONFIG: merge_properties(texts[CONFIG], settings, where=root + CONFIG),
+        **folders,
+        CONFIG: merge_properties(folders.get(CONFIG, texts[CONFIG]), settings, where=root + CONFIG),
         NODE: merge_properties(texts.get(NODE, ""), node, where=root + NODE),
-        JVM: merge_flags(texts.get(JVM, ""), flags, where=root + JVM, without=MACHINE_WIDE),
+        JVM: merge_flags(
+            texts.get(JVM, ""),
+            flags,
+            where=root + JVM,
+            without=re.compile(f"{MACHINE_WIDE.pattern}|-D(?:{decided})="),
+        ),
     }
+
+
+def _own_folders(name: str, text: str, instance: Instance, scratch: str) -> dict[str, str]:
+    """Of the file `name`: as many folders as it names, which other settings may count."""
+    found = {}
+    for key, value in read_properties(text, where=name).items():
+        if key in _OWN_FOLDERS:
+            scheme = "file://" if value.startswith("file:") else ""
+            stem = os.path.basename(name).removesuffix(".properties")
+            folder = f"{scheme}{scratch}/{instance.name}/{_OWN_FOLDERS[key]}-{stem}"
+            found[key] = ",".join(f"{folder}-{at}" for at, _ in enumerate(value.split(",")))
+    return found
 
 
 def _flags(instance: Instance, scratch: str) -> list[str]:
@@ -118,6 +149,8 @@ def shared_settings(
     installation: Installation,
     run_dir: str,
     base: Base | None,
+    *,
+    catalogs: str,
 ) -> dict[str, str | None]:
     total = sum(_query_bytes(slot.heap_bytes) for slot in plan.slots)
     return {
@@ -132,7 +165,7 @@ def shared_settings(
         "task.concurrency": str(_concurrency(max(slot.threads for slot in plan.slots))),
         # Own plugins: the wanted ones only, which starts faster.
         "plugin.dir": f"{installation.home}/plugin" if base else f"{run_dir}/plugin",
-        "catalog.config-dir": None,
+        CATALOG_FOLDER: None if catalogs == "catalog" else f"etc/{catalogs}",
     }
 
 
@@ -143,8 +176,10 @@ def own_settings(
     config: Mapping[str, str],
     ports: Sequence[int],
     scratch: str,
+    *,
+    stands: bool,
 ) -> dict[str, str | None]:
-    """`config`: what the tree's config.properties says by itself."""
+    """`config`: what the server would be told by the tree alone."""
     heap = instance.heap_bytes
     settings: dict[str, str | None] = {
         # By default below the working folder, which may lie in memory.
@@ -153,7 +188,6 @@ def own_settings(
         **dict.fromkeys(family.per_node_limits, _mib(_query_bytes(heap))),
         "memory.heap-headroom-per-node": _mib(int(heap * HEADROOM)),
         **dict.fromkeys(_ONE_INSTANCE_ONLY),
-        **{name: f"{scratch}/{instance.name}/spill" for name in _SPILL if name in config},
     }
     if instance.slot is None:
         settings |= {
@@ -161,8 +195,10 @@ def own_settings(
             "node-scheduler.include-coordinator": "false",
             **family.coordinator_config,
         }
-        if has_https(config):
-            settings["http-server.https.port"] = str(ports[-1])
+        if stands:  # its clients know its port and authenticate; Atoll is none of them
+            return settings
+        if serves_tls(config):
+            settings[HTTPS_PORT] = str(ports[-1])
         if _AUTHENTICATION in config and family.authenticates_http:
             # Atoll has no password: it asks over HTTP, which is on loopback.
             settings["http-server.authentication.allow-insecure-over-http"] = "true"
@@ -176,8 +212,8 @@ def own_settings(
     }
 
 
-def has_https(config: Mapping[str, str]) -> bool:
-    return config.get(_HTTPS) == "true"
+def serves_tls(config: Mapping[str, str]) -> bool:
+    return config.get("http-server.https.enabled", "").lower() == "true"
 
 
 def _query_bytes(heap_bytes: int) -> int:

@@ -6,6 +6,8 @@ anybody.
 
 from __future__ import annotations
 
+import ipaddress
+import sys
 from collections.abc import Iterable
 
 from atoll.host.api import Host
@@ -15,14 +17,22 @@ _LISTENS = "0A"  # TCP_LISTEN
 _ACCEPTS = 0x10000  # __SO_ACCEPTCON
 
 
-def tcp_listeners(host: Host, port: int) -> frozenset[str]:
-    """The inodes of sockets that listen at `port`, on any address."""
-    found = set()
+def tcp_listeners(host: Host, address: str, port: int) -> frozenset[str]:
+    """The inodes of sockets that listen at `port` of that numeric address: at the very address, as
+    the kernel prefers it, else at all of the machine's."""
+    wanted = ipaddress.ip_address(address)
+    exact, all_of_them = set(), set()
     for name in ("tcp", "tcp6"):
         for fields in _rows(host, name):
-            if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
-                found.add(fields[9])
-    return frozenset(found)
+            where, _, number = fields[1].rpartition(":")
+            if fields[3] != _LISTENS or int(number, 16) != port:
+                continue
+            bound = _address(where)
+            if bound == wanted:
+                exact.add(fields[9])
+            elif bound.is_unspecified and bound.version in (wanted.version, 6):
+                all_of_them.add(fields[9])  # [::] takes IPv4 too, unless it was told not to
+    return frozenset(exact or all_of_them)
 
 
 def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
@@ -65,6 +75,15 @@ def _holds(host: Host, pid: int, wanted: set[str]) -> bool:
         except GONE:
             continue  # closed since
     return False
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Of proc(5): words of 32 bits, each with its bytes in the machine's order."""
+    words = [bytes.fromhex(text[place : place + 8]) for place in range(0, len(text), 8)]
+    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
+    found = ipaddress.ip_address(packed)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found  # Java listens at 127.0.0.1 as ::ffff:127.0.0.1
 
 
 def _rows(host: Host, name: str, columns: int = 0) -> list[list[str]]:

@@ -2,12 +2,13 @@
 
 Two ways to know what belongs to a deployment. While its supervisor or keeper lives: their
 descendants, complete because both are subreapers. When both were killed: the processes of
-this user that have ATOLL_DEPLOYMENT=NAME:ID in the environment that they were started with.
+this user that have ATOLL_DEPLOYMENT=NAME:ID in the environment that they were started with, or
+have written over it, as PostgreSQL's do with their titles, and work in one of its folders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from atoll.host.api import Host
 from atoll.host.procfs import Stat, parse_stat, status_field
@@ -57,11 +58,15 @@ def environment(host: Host, pid: int) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def marked(host: Host, mark: str, *, uid: int) -> list[ProcessId]:
-    """The living processes of user `uid` that carry ATOLL_DEPLOYMENT=`mark`."""
+def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> list[ProcessId]:
+    """The living processes of user `uid` that carry ATOLL_DEPLOYMENT=`mark`, or that have no
+    environment and work in one of `folders`. (Somebody's shell that is there has one.)"""
     found = []
     for pid, stat in process_table(host).items():
-        if not stat.lives or environment(host, pid).get(MARK) != mark:
+        if not stat.lives:
+            continue
+        told = environment(host, pid)
+        if told.get(MARK) != mark and (told or not _works_in(host, pid, folders)):
             continue
         try:
             owner = status_field(host.read_text(f"/proc/{pid}/status"), "Uid").split()
@@ -70,3 +75,11 @@ def marked(host: Host, mark: str, *, uid: int) -> list[ProcessId]:
         if owner and int(owner[0]) == uid:
             found.append(ProcessId(pid=pid, start_ticks=stat.start_ticks))
     return found
+
+
+def _works_in(host: Host, pid: int, folders: Sequence[str]) -> bool:
+    try:
+        place = host.read_link(f"/proc/{pid}/cwd") if folders else ""
+    except GONE:
+        return False
+    return any(f"{place}/".startswith(f"{folder}/") for folder in folders)

@@ -11,6 +11,7 @@ used where it lies, and setuid bits are dropped.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import fnmatch
 import functools
@@ -18,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,10 @@ from atoll.install.parts import MANIFEST, tree_bytes
 from atoll.install.progress import Tell
 from atoll.store.paths import cache_dir
 
+# apt's package index in our cache, about.
+INDEX_BYTES = 105_000_000
+# Where no more is free, apt 2.6 waits for a client of its own that has given up.
+_LEAST_FREE_BYTES = 1 << 20
 # Options of the host's apt that would let an unsigned archive in; they are not taken over.
 _UNSAFE = re.compile(r"insecure|weakrepositories|verify-(peer|host)|unauthenticated", re.IGNORECASE)
 # apt names the strongest digest that its index has: Debian's SHA-256, another archive's SHA-512.
@@ -181,8 +187,15 @@ def _said(
     """The command's stdout. Raises DownloadFailed with the first error that it told."""
     environment = {"LC_ALL": "C.UTF-8"}
     environment |= {} if config is None else {"APT_CONFIG": str(config)}
+
+    def tick_with_room() -> None:
+        for folder in filter(None, (cwd, config and config.parent)):
+            if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        tick()
+
     try:
-        done = run(argv, cwd=cwd, env=environment, tick=tick)
+        done = run(argv, cwd=cwd, env=environment, tick=tick_with_room)
     except FileNotFoundError:
         raise DownloadFailed(
             f"{argv[0]}: not on this machine; this needs Debian or Ubuntu"

@@ -10,17 +10,28 @@ from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.install import client, debian, maven, wheel
 from atoll.install.catalog import ENGINES, PARTS, Artifact, Packages, Part, Wheel, parts_of
 from atoll.install.client import Run
-from atoll.install.parts import engines_dir, installed, tree_bytes
-from atoll.install.placing import alone, is_full, no_room, put, require_room, staging, take_away
+from atoll.install.listing import damage, write_list
+from atoll.install.parts import engines_dir, installed, kept_by, tree_bytes
+from atoll.install.placing import (
+    alone,
+    is_being_made,
+    is_full,
+    no_room,
+    put,
+    require_room,
+    staging,
+    take_away,
+)
 from atoll.install.progress import Tell
 from atoll.install.unpack import unpack
 from atoll.store.files import sha256
+from atoll.store.paths import cache_dir
 
 _FETCHED = ".fetched"
 
 
 def install(parts: Sequence[Part], *, tell: Tell, run: Run = client.run) -> None:
-    """Put those in place that are not there. Raises DownloadFailed, NotPermitted.
+    """Put those in place that are not there or are damaged. Raises DownloadFailed, NotPermitted.
 
     What is whole stays whatever happens: parts in place, and files that were fetched.
     """
@@ -30,8 +41,16 @@ def install(parts: Sequence[Part], *, tell: Tell, run: Run = client.run) -> None
     folder = engines_dir()
     with alone(folder, lambda: tell("waiting for another 'atoll engine' to end")):
         for part in parts:
-            if not installed(part.name):
+            if not is_whole(part, tell):
                 _install(part, folder, tell, run)
+
+
+def is_whole(part: Part, tell: Tell) -> bool:
+    """Whether the part is there as it was put there; every file of it is read."""
+    if not (folder := installed(part.name)):
+        return False
+    tell(f"checking {part.name}")
+    return not damage(Path(folder), contents=True)
 
 
 def _install(part: Part, folder: Path, tell: Tell, run: Run) -> None:
@@ -41,9 +60,15 @@ def _install(part: Part, folder: Path, tell: Tell, run: Run) -> None:
         keep.mkdir(parents=True, exist_ok=True)
         have_bytes = part.fetched_bytes if _lies_elsewhere(part, keep) else tree_bytes(keep)
         have_bytes = min(have_bytes, part.fetched_bytes)
+        if isinstance(part.source, Packages):
+            needed_bytes += debian.INDEX_BYTES
+            have_bytes += min(tree_bytes(cache_dir("apt")), debian.INDEX_BYTES)
         require_room(folder, needed_bytes - have_bytes, part.name)
         with staging(folder) as made:
-            put(_made(part, made / "tree", keep, tell, run), folder / part.name)
+            tree = _made(part, made / "tree", keep, tell, run)
+            tell(f"listing the files of {part.name}")
+            write_list(tree)
+            put(tree, folder / part.name, old=made / "damaged")
         shutil.rmtree(keep)
     except OSError as fault:
         if is_full(fault):
@@ -125,10 +150,11 @@ def _fetched(part: Part, source: Artifact | Wheel, keep: Path, tell: Tell, run: 
 
 
 def remove(engines: Sequence[str], *, in_use: Mapping[str, str], tell: Tell) -> list[str]:
-    """Remove the parts of these engines that no other installed engine needs, and give their names.
+    """Remove the parts of these engines that no other installed engine needs, parts of theirs from
+    another version of Atoll, and what they keep in the cache; tell what has gone.
 
-    `in_use`: engine -> a deployment of it that is up. Raises UsageError for such a one,
-    NotPermitted where a part cannot be removed.
+    `in_use`: engine -> a deployment of it that is up. Raises UsageError for such a one, and for one
+    whose data is being made; NotPermitted where something cannot be removed.
     """
     parts = parts_of(engines)
     for engine in engines:
@@ -137,20 +163,42 @@ def remove(engines: Sequence[str], *, in_use: Mapping[str, str], tell: Tell) -> 
                 f"{engine}: the deployment {in_use[engine]!r} uses it; end it first: "
                 f"atoll down {in_use[engine]}"
             )
+        _refuse_busy(engine)
     folder = engines_dir()
     gone = []
     with alone(folder, lambda: tell("waiting for another 'atoll engine' to end")):
-        others = (name for name in ENGINES if name not in engines and _is_whole(name))
+        others = (name for name in ENGINES if name not in engines and _is_there(name))
         needed = {part for name in others for part in ENGINES[name]}
-        for part in parts:
-            if part.name not in needed:
-                shutil.rmtree(folder / _FETCHED / part.name, ignore_errors=True)
-                if installed(part.name):
-                    tell(f"removing {part.name}")
-                    take_away(folder / part.name)
-                    gone.append(part.name)
+        ours = [part.name for part in parts if part.name not in needed]
+        for name in [*ours, *_outdated(folder, parts)]:
+            shutil.rmtree(folder / _FETCHED / name, ignore_errors=True)
+            if installed(name):
+                tell(f"removing {name}")
+                take_away(folder / name)
+                gone.append(name)
+        for engine in engines:
+            if (kept := kept_by(engine)).is_dir():
+                _refuse_busy(engine)  # it may have begun while this waited
+                tell(f"removing what {engine} keeps")
+                take_away(kept, by_way_of=folder)
+                gone.append(f"what was loaded into {engine}")
     return gone
 
 
-def _is_whole(engine: str) -> bool:
+def _refuse_busy(engine: str) -> None:
+    if is_being_made(kept := kept_by(engine)):
+        raise UsageError(
+            f"{engine}: another process makes its data in {kept} (tables, or an empty database); "
+            "wait for its end"
+        )
+
+
+def _is_there(engine: str) -> bool:
     return all(installed(PARTS[name].name) for name in ENGINES[engine])
+
+
+def _outdated(folder: Path, parts: Sequence[Part]) -> list[str]:
+    """Parts of another version of Atoll: 'trino-server-470' beside our 'trino-server-476'."""
+    kinds = {part.name.rpartition("-")[0] for part in parts}
+    names = {path.name for place in (folder, folder / _FETCHED) for path in place.glob("[!.]*")}
+    return sorted(name for name in names - set(PARTS) if name.rpartition("-")[0] in kinds)

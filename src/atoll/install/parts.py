@@ -22,6 +22,11 @@ def installed(name: str) -> str:
     return str(folder) if folder.is_dir() else ""
 
 
+def kept_by(engine: str) -> Path:
+    """Where an engine keeps what it makes once (`Installation.cache`): tables; if it does."""
+    return engines_dir().with_name(engine)
+
+
 def version_in(part: Part, folder: str) -> str:
     """The version of an installed part; of Debian packages the one that the archive had then."""
     if not isinstance(part.source, Packages):

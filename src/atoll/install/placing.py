@@ -24,8 +24,11 @@ _GOING = ".going-"
 
 
 @contextlib.contextmanager
-def alone(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of `folder`; `waiting` is told if another one has it. Clears leftovers away."""
+def alone(
+    folder: Path, waiting: Callable[[], None], *, clearing: Path | None = None
+) -> Iterator[None]:
+    """Hold the lock of `folder`; `waiting` is told if another one has it. Clears leftovers away
+    there, or in the folder `clearing`."""
     try:
         lock = (folder / ".lock").open("w")
     except OSError as fault:
@@ -36,7 +39,7 @@ def alone(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
         except BlockingIOError:
             waiting()
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for path in folder.glob(".*"):
+        for path in (clearing or folder).glob(".*"):
             if path.name.startswith((_STAGING, _GOING)):
                 shutil.rmtree(path, ignore_errors=True)
         yield
@@ -52,9 +55,9 @@ def staging(folder: Path) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def put(tree: Path, into: Path) -> None:
-    """Make `tree`, a folder of the same file system, the folder `into`, which is not there yet.
-    Raises OSError."""
+def put(tree: Path, into: Path, *, old: Path) -> None:
+    """Make `tree` the folder `into`. What was there goes to `old`, and comes back if that fails.
+    All on one file system. Raises OSError."""
     tree.chmod(0o755)
     descriptor = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -63,18 +66,47 @@ def put(tree: Path, into: Path) -> None:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(tree))
     finally:
         os.close(descriptor)
-    tree.rename(into)
+    replaced = os.path.lexists(into)
+    if replaced:
+        into.rename(old)
+    try:
+        tree.rename(into)
+    except BaseException:
+        if replaced:
+            old.rename(into)
+        raise
     sync_folder(into.parent)
 
 
-def take_away(path: Path) -> None:
-    """Remove a folder: gone at once, its files after. Raises NotPermitted."""
-    going = path.parent / f"{_GOING}{path.name}"
+def take_away(path: Path, *, by_way_of: Path | None = None) -> None:
+    """Remove a folder: gone at once, its files after. Raises NotPermitted.
+
+    `by_way_of`: the folder whose lock is held, where `path` is not in it."""
+    if path.is_symlink():
+        raise NotPermitted(
+            f"{path}: is a link of yours to {os.readlink(path)}; remove what it leads to, then it"
+        )
+    going = (by_way_of or path.parent) / f"{_GOING}{path.name}"
     try:
         path.rename(going)
         shutil.rmtree(going)
     except OSError as fault:
-        raise NotPermitted(f"{path}: cannot be removed ({fault.strerror})") from None
+        raise NotPermitted(f"{path}: cannot be removed ({fault.strerror or fault})") from None
+
+
+def is_being_made(folder: Path) -> bool:
+    """Whether a process makes something in there now: it holds the lock beside what it makes."""
+    for path in folder.glob("*.lock"):
+        try:
+            with path.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            continue
+        except OSError as fault:
+            raise NotPermitted(f"{path}: cannot be read ({fault.strerror})") from None
+    return False
 
 
 def require_room(folder: Path, needed_bytes: int, what: str) -> None:

@@ -155,4 +155,5 @@ def _link(into: Path, name: str, to: str, archive: Path) -> None:
     through_a_link = parent.resolve() != into.resolve() / place
     if not to or leads_out or through_a_link or os.path.lexists(parent / own):
         raise DownloadFailed(f"{archive}: holds a link that leads out of it ({name!r} to {to!r})")
-    (parent / own).symlink_to(to)
+    # Made plain: Python resolves 'a//a', a link to itself, to '/a'.
+    (parent / own).symlink_to(posixpath.normpath(to))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
-from atoll.schema.plan import EngineTraits, MemoryPolicy, Slot
+from atoll.plan.sizing import beside_heap_bytes
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan, Slot
 from atoll.schema.size import gib
 
 
@@ -41,9 +42,28 @@ def check_demand(demand: Demand, traits: EngineTraits) -> None:
         )
 
 
+def check_room(plan: Plan, traits: EngineTraits) -> None:
+    """Raises UsageError for a plan from a file whose instances exceed their memory: it was edited,
+    or made without the user's configuration, which `traits` has."""
+    for slot in plan.slots:
+        beside = beside_heap_bytes(slot.heap_bytes, traits)
+        if slot.heap_bytes + beside > slot.memory_bytes:
+            asked, remedy = "", f"make it anew: atoll plan {plan.engine} -o PLAN"
+            if traits.asked_bytes:
+                asked = f", of it {gib(traits.asked_bytes)} by {traits.asked_source}"
+                remedy = (
+                    f"plan with that configuration: atoll plan {plan.engine} --base DIR -o PLAN"
+                )
+            raise UsageError(
+                f"slot {slot.index} has {gib(slot.memory_bytes)}; {gib(slot.heap_bytes)} of heap "
+                f"and {gib(beside)} beside it{asked} are more; {remedy}"
+            )
+
+
 def room_bytes(heap_bytes: int, traits: EngineTraits) -> int:
     """What the queries of an instance with that heap may take at once."""
-    return max(0, int((heap_bytes - traits.query_reserved_bytes) * traits.query_ratio))
+    of_heap = max(0, int((heap_bytes - traits.query_reserved_bytes) * traits.query_ratio))
+    return of_heap + traits.query_beside_bytes
 
 
 def need_bytes(threads: int, total_threads: int, demand: Demand, traits: EngineTraits) -> int:

@@ -52,6 +52,8 @@ def _reserved(slots: Sequence[Slot], traits: EngineTraits) -> Reason:
     slot = min(slots, key=lambda slot: slot.memory_bytes)
     beside = beside_heap_bytes(slot.heap_bytes, traits)
     parts = [f"{gib(traits.overhead_bytes)} that an instance weighs besides"]
+    if traits.asked_bytes:
+        parts.append(f"{gib(traits.asked_bytes)} that {traits.asked_source} asks for")
     if traits.off_heap_ratio:
         parts.append(f"{percent(traits.off_heap_ratio)} of the heap for memory beside it")
     least = (
@@ -118,6 +120,7 @@ def _demand(slots: Sequence[Slot], traits: EngineTraits, demand: Demand) -> Reas
     need = need_bytes(slot.threads, total, demand, traits)
     kept = f" less {gib(traits.query_reserved_bytes)}" if traits.query_reserved_bytes else ""
     how = "divided by threads" if traits.distributed else "whole in one instance"
+    also = f" and {gib(traits.query_beside_bytes)} beside it" if traits.query_beside_bytes else ""
     copied = (
         f", and {gib(demand.broadcast_bytes)} broadcast to each" if demand.broadcast_bytes else ""
     )
@@ -126,6 +129,6 @@ def _demand(slots: Sequence[Slot], traits: EngineTraits, demand: Demand) -> Reas
         text=f"A peak of {gib(demand.peak_bytes)} ({demand.source}), {how}{copied}, comes to "
         f"{gib(need)} in slot {slot.index}; its queries have "
         f"{gib(room_bytes(slot.heap_bytes, traits))}, {percent(traits.query_ratio)} of the heap"
-        f"{kept}.",
+        f"{kept}{also}.",
         source=traits.query_source or "the engine's adapter",
     )

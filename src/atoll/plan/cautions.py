@@ -8,10 +8,15 @@ from collections.abc import Callable, Sequence
 from atoll.plan.capacity import about_demand
 from atoll.plan.jvm import loses_numa
 from atoll.plan.request import Request
-from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES, Heaps, beside_heap_bytes
+from atoll.plan.sizing import (
+    LARGEST_COMPRESSED_BYTES,
+    Heaps,
+    beside_heap_bytes,
+    fixed_bytes,
+)
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy, Slot
-from atoll.schema.size import gib
+from atoll.schema.size import MIB, gib
 
 
 def warnings(
@@ -59,7 +64,10 @@ def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
 
 def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[str]:
     found = []
-    if heaps.cut_for_pointers:
+    limit = request.heap_limit_bytes
+    # Plans that are compared have all come down to the same sum.
+    is_lower = limit is None or sum(heaps.sizes_bytes) < limit // MIB * MIB
+    if heaps.cut_for_pointers and is_lower:
         found.append(
             f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
             f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the sum of the "
@@ -70,9 +78,9 @@ def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[
             f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
             "(32 GiB and more): objects take more room there"
         )
-    if heaps.cut_for_overhead:
+    if heaps.cut_for_overhead and len(slots) > 1 and is_lower:
         found.append(
-            f"{len(slots)} instances weigh {gib(request.traits.overhead_bytes)} each besides the "
+            f"{len(slots)} instances weigh {gib(fixed_bytes(request.traits))} each besides the "
             "heap, so the sum of the heaps is lower than with fewer instances"
         )
     return found

@@ -8,6 +8,7 @@ the machine, in place of what the topology showed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from atoll.errors import UsageError
@@ -24,7 +25,7 @@ def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
     """
     name, equals, number = text.partition("=")
     if equals:
-        if name.strip() != "cores" or not (number.strip().isascii() and number.strip().isdecimal()):
+        if name.strip() != "cores" or not re.fullmatch(r"\s*\d{1,9}\s*", number, re.ASCII):
             raise UsageError(f"--chiplets {text}: not understood; {_HELP}")
         return _of_size(int(number), machine)
     sets: list[set[int]] = []

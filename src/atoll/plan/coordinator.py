@@ -6,12 +6,18 @@ An instance that also coordinates on one core slowed Presto under WIC to 0.84x a
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.plan.cores import Group
 from atoll.plan.memory import MemoryMap
+from atoll.plan.sizing import LARGEST_COMPRESSED_BYTES
+from atoll.schema.machine import Machine
 from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, EngineTraits, MemoryPolicy, Slot
+from atoll.schema.size import MIB
+
+_OF_A_NODE = 4  # one part in so many of a node's memory is the most for a coordinator on it
 
 
 class CoordinatorChoice(NamedTuple):
@@ -24,11 +30,30 @@ def parse_coordinator(text: str) -> CoordinatorChoice:
     name, colon, number = text.partition(":")
     if name in (CoordinatorKind.SHARED, CoordinatorKind.IN_WORKER) and not colon:
         return CoordinatorChoice(CoordinatorKind(name))
-    if name == CoordinatorKind.RESERVED and number.isascii() and number.isdigit():
+    if name == CoordinatorKind.RESERVED and re.fullmatch(r"\d{1,9}", number, re.ASCII):
         return CoordinatorChoice(CoordinatorKind.RESERVED, int(number))
     raise UsageError(
         f"--coordinator {text}: is shared, in-worker or reserved:K (K cores of its own)"
     )
+
+
+def with_coordinator_sized(
+    traits: EngineTraits, machine: Machine, choice: CoordinatorChoice | None
+) -> EngineTraits:
+    """With the `coordinator_bytes` that this machine comes to, whatever the policy: the coordinator
+    is no part of what a bench compares. A heap above 31 GiB would lose compressed pointers, and no
+    coordinator needs as much."""
+    allowed = set(machine.allowed.nodes)
+    nodes = {node.os_index: node.memory_bytes for node in machine.nodes if node.os_index in allowed}
+    sizes = (sum(nodes.values()), machine.memory_bytes, machine.allowed.memory_max_bytes)
+    memory = min((size for size in sizes if size), default=0)
+    share = min(int(memory * traits.coordinator_ratio), LARGEST_COMPRESSED_BYTES)
+    if choice is not None and choice.kind is not CoordinatorKind.SHARED:
+        # It lies on one node then, whose workers need the rest.
+        homes = {nodes.get(core.node, 0) for core in machine.cores if core.node is not None}
+        share = min(share, min(homes - {0}, default=memory) // _OF_A_NODE)
+    share = share // MIB * MIB
+    return traits.model_copy(update={"coordinator_bytes": max(traits.coordinator_bytes, share)})
 
 
 def reserve(

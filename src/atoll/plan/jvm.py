@@ -6,11 +6,15 @@ not match', os_linux.cpp; JDK 17 does not look, see tests/vm/test_jvm.py). So it
 they agree. AlwaysPreTouch has every page of the heap in its place before the first query, and a
 node that is too small found out then; its price is the time to write the heap once, and memory
 that is taken also where it is not needed. On a machine with one node it decides nothing.
+
+A JVM's collector has as many threads as its CPUs up to 8, and 5 of 8 above (WorkerPolicy of
+HotSpot 17 and 25): so on larger machines several JVMs have more of them in sum than one JVM has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from atoll.schema.plan import MemoryPolicy, Plan, Slot
 
@@ -32,14 +36,30 @@ def pretouches(plan: Plan) -> bool:
 
 
 def placement_flags(slot: Slot, plan: Plan) -> list[str]:
-    """The flags of a worker's JVM. ParallelGCThreads follows from ActiveProcessorCount."""
+    """The flags of a worker's JVM. Its collector's threads follow from ActiveProcessorCount, unless
+    the plan says them."""
     flags = [f"-XX:ActiveProcessorCount={slot.threads}"]
+    if slot.parallel_gc_threads is not None:
+        flags.append(f"-XX:ParallelGCThreads={slot.parallel_gc_threads}")
+    if slot.concurrent_gc_threads is not None:
+        flags.append(f"-XX:ConcGCThreads={slot.concurrent_gc_threads}")
     if uses_numa(slot, plan.slots):
         flags.append("-XX:+UseNUMA")
     if pretouches(plan):
         # All of the heap is touched only if all of it is there from the start.
         flags += [f"-Xms{slot.heap_bytes >> 20}m", "-XX:+AlwaysPreTouch"]
     return flags
+
+
+class GcThreads(NamedTuple):
+    parallel: int  # while the program stands still
+    concurrent: int  # G1's, beside it
+
+
+def gc_threads(slots: Sequence[Slot]) -> GcThreads:
+    """How many threads the collectors (G1) of these slots' JVMs have in sum, by HotSpot's rule."""
+    each = [cpus if (cpus := slot.threads) <= 8 else 8 + (cpus - 8) * 5 // 8 for slot in slots]
+    return GcThreads(sum(each), sum(max((parallel + 2) // 4, 1) for parallel in each))
 
 
 def _memory_nodes(slot: Slot, slots: Sequence[Slot]) -> set[int]:

@@ -80,6 +80,13 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
     else:
         installed = {node: sizes[node] for node in users if node is not None}
     own = {source[place.node] for place in aside.cores}
+    if own and None not in installed and own.isdisjoint(installed):  # nodes that no worker is on
+        room = sum(sizes[node] for node in own if node is not None)
+        if room <= aside.size_bytes:
+            raise UsageError(
+                f"the coordinator's nodes have {gib(room)}, and it takes {gib(aside.size_bytes)}; "
+                "leave --coordinator out, so that it may take memory anywhere"
+            )
     weights = _less(installed, aside.size_bytes, own & installed.keys() if own else installed)
     if small := [node for node in own & weights.keys() if own and weights[node] <= 0]:
         raise UsageError(

@@ -24,6 +24,7 @@ from atoll.plan.coordinator import (
     coordinator_cores,
     place_coordinator,
     reserve,
+    with_coordinator_sized,
 )
 from atoll.plan.cores import Group, usable_places
 from atoll.plan.identity import machine_id
@@ -68,6 +69,8 @@ def make_plan(
     """
     question = _known(asked)
     check_demand(demand, traits)
+    least_bytes = traits.coordinator_bytes
+    traits = with_coordinator_sized(traits, machine, coordinator)
     places, own = reserve(usable_places(machine, smt=smt), coordinator, traits)
     if question == "auto":
         policy, rule = rules.choose(traits, places, count)
@@ -128,6 +131,8 @@ def make_plan(
         reasons.append(rules.about_threads(placement))
     if traits.has_coordinator:
         reasons.append(rules.about_coordinator(coordinator))
+        if traits.coordinator_ratio:
+            reasons.append(rules.about_coordinators_heap(traits, least_bytes))
     threads = sum(slot.threads for slot in slots)
     return Plan(
         engine=traits.name,
@@ -216,7 +221,8 @@ def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:
         )
     raise UsageError(
         f"{lack}: not even one instance fits in {gib(memory.budget_bytes)} "
-        f"({memory.limited_by}); give the process more memory"
+        f"({memory.limited_by}); "
+        + ("ask for less there" if traits.asked_bytes else "give the process more memory")
     )
 
 

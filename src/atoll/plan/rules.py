@@ -23,6 +23,7 @@ from atoll.schema.plan import (
     Reason,
     Slot,
 )
+from atoll.schema.size import gib
 
 POLICIES = {
     Policy.WIM: Reason(
@@ -166,6 +167,17 @@ def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
         rule="coordinator",
         text=text + " One that shared a single core with an instance slowed Presto to 0.65x.",
         source="olap-on-chiplets, section 4.2",
+    )
+
+
+def about_coordinators_heap(traits: EngineTraits, least_bytes: int) -> Reason:
+    return Reason(
+        rule="coordinator's heap",
+        text=f"{gib(traits.coordinator_bytes)}: one part in {1 / traits.coordinator_ratio:.0f} of "
+        f"the machine's memory, at least {gib(least_bytes)}, at most 31 GiB and, with a place of "
+        "its own, a quarter of a node. It holds plans, statistics and results on their way, and no "
+        "data of the tables.",
+        source="rule of this tool, not a measurement",
     )
 
 

@@ -3,8 +3,8 @@
 A slot's memory is split by the engine's own ratio: heap, and the rest for what an instance
 weighs besides, for memory that grows beside the heap, and for the page cache. The sum over all
 slots depends on the machine alone, not on the policy, as long as that rest is enough for every
-instance. A JVM loses compressed object pointers at 32 GiB of heap, and a heap somewhat above
-holds less than one just below (the HotSpot documentation of -XX:+UseCompressedOops); so such
+instance. A JVM loses compressed object pointers just below 32 GiB of heap, and a heap somewhat
+above holds less than one below (the HotSpot documentation of -XX:+UseCompressedOops); so such
 heaps are cut to 31 GiB.
 """
 
@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from atoll.schema.plan import EngineTraits
 from atoll.schema.size import GIB, MIB, gib
 
-COMPRESSED_POINTERS_END_BYTES = 32 * GIB
+# The first heap without them: HotSpot keeps a region of G1 free below (32 MiB; JDK 17 and 25 have
+# them with -Xmx32736m and not with -Xmx32737m).
+COMPRESSED_POINTERS_END_BYTES = 32 * GIB - 31 * MIB
 LARGEST_COMPRESSED_BYTES = 31 * GIB
 # Pointers of 8 bytes for 4 swell a heap by up to a half: only above this is more heap gained.
 WORTH_PLAIN_POINTERS_BYTES = 48 * GIB
@@ -61,13 +63,18 @@ def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: i
 def beside_heap_bytes(heap_bytes: int, traits: EngineTraits) -> int:
     """What an instance with that heap takes beside it, the page cache left out."""
     growing = -(-heap_bytes * _parts(traits.off_heap_ratio) // _PARTS)
-    return traits.overhead_bytes + growing
+    return fixed_bytes(traits) + growing
+
+
+def fixed_bytes(traits: EngineTraits) -> int:
+    """What an instance takes beside its heap, whatever that is."""
+    return traits.overhead_bytes + traits.asked_bytes
 
 
 def _room(share_bytes: int, traits: EngineTraits) -> int:
     """The most heap, in millionths of a byte, that leaves room for all the rest."""
     page_cache = share_bytes * _parts(traits.page_cache_ratio)
-    free = (share_bytes - traits.overhead_bytes - 1) * _PARTS - page_cache
+    free = (share_bytes - fixed_bytes(traits) - 1) * _PARTS - page_cache
     # Less a MiB (and above a byte), which rounding may add.
     return free * _PARTS // (_PARTS + _parts(traits.off_heap_ratio)) - MIB * _PARTS
 
@@ -82,8 +89,13 @@ def shortfall(heaps: Heaps, traits: EngineTraits) -> str:
     if smallest >= max(traits.min_heap_bytes, MIB):
         return ""
     slot = heaps.sizes_bytes.index(smallest)
+    asked = (
+        f" beside the {gib(traits.asked_bytes)} that {traits.asked_source} asks for"
+        if traits.asked_bytes
+        else ""
+    )
     return (
-        f"slot {slot} would have {gib(smallest)} of heap, "
+        f"slot {slot} would have {gib(max(0, smallest))} of heap{asked}, "
         f"and {traits.name} needs {gib(max(traits.min_heap_bytes, MIB))}"
     )
 

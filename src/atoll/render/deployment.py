@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from atoll.engines import template_instance
-from atoll.engines.base import Engine, Installation, Layout, StandingEngine
-from atoll.engines.changes import without_secrets
+from atoll.engines.base import Engine, Installation, Layout
+from atoll.engines.masking import without_secrets
+from atoll.engines.use import laid_out, standing, wanted_ports
 from atoll.errors import UsageError
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import MemoryPolicy, Plan
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan
 from atoll.supervise.place import placed_argv
+
+_LAST_PORT = 65535
 
 # The kernel's limit of a UNIX socket's path, its end not counted.
 _MOST_SOCKET_BYTES = 107
@@ -48,6 +51,16 @@ class Target:
         return f"{self.folder}/data"
 
 
+def ports_from(first: int, count: int) -> range:
+    """Raises UsageError where there are not so many."""
+    if first + count - 1 > _LAST_PORT:
+        raise UsageError(
+            f"--port-base {first}: of {count} ports from there some are above {_LAST_PORT}; "
+            "give a lower one"
+        )
+    return range(first, first + count)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """A deployment that outlives Atoll."""
@@ -65,13 +78,23 @@ class Standing:
         return [f"{self.target.folder}/{path}"] if path in self.layout.files else []
 
 
+def coordinator_bytes(plan: Plan, traits: EngineTraits) -> int:
+    """What the coordinator may take; a plan edited by hand may name none, or no heap."""
+    return (plan.coordinator.heap_bytes if plan.coordinator else 0) or traits.coordinator_bytes
+
+
 def stand(plan: Plan, engine: Engine, installation: Installation, target: Target) -> Standing:
-    """Raises UsageError for an engine without a server of its own, and for a path too long."""
-    if isinstance(engine, StandingEngine):
-        engine = engine.standing()
-    ports = range(target.port_base, target.port_base + engine.ports(plan))
-    layout = engine.layout(
-        plan, installation, run_dir=target.folder, ports=list(ports), scratch_dir=target.data
+    """Raises UsageError for an engine without a server of its own, for a path too long, and for
+    ports that there are not."""
+    engine = standing(engine)
+    ports = ports_from(target.port_base, wanted_ports(engine, plan))
+    layout = laid_out(
+        engine,
+        plan,
+        installation,
+        run_dir=target.folder,
+        ports=list(ports),
+        scratch_dir=target.data,
     )
     processes: list[ProcessSpec] = []
     prepare: dict[str, tuple[str, ...]] = {}
@@ -127,8 +150,8 @@ def _by_hand(argv: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def preview(engine: Engine, plan: Plan, installation: Installation) -> Layout:
     """The layout somewhere, to see what is in its files."""
-    ports = range(8080, 8080 + engine.ports(plan))
-    return engine.layout(plan, installation, run_dir="/run/atoll", ports=list(ports))
+    ports = range(8080, 8080 + wanted_ports(engine, plan))
+    return laid_out(engine, plan, installation, run_dir="/run/atoll", ports=list(ports))
 
 
 def folder_of(standing: Standing, scripts: Mapping[str, str], readme: str) -> Rendering:

@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from atoll.engines.base import Base
-from atoll.engines.changes import setting_name, without_secrets
+from atoll.engines.changes import setting_name
+from atoll.engines.masking import masked_lines, without_secrets
 from atoll.engines.reasons import Reasons, Why
-from atoll.engines.settings_java import ARGUMENTS
+from atoll.engines.settings_java import ARGUMENTS, read_arguments
 from atoll.schema.deployment import ProcessSpec
 
 # Files whose lines are no settings, or those of another file again.
@@ -19,6 +20,8 @@ _OTHER_ENDINGS = (
     *(".json", ".md", ".xml", ".sql", "/user", "log.properties", "log4j2.properties"),
     f"/{ARGUMENTS}",
 )
+# Whose value is JVM flags.
+_JVM_VARIABLES = frozenset({"JDK_JAVA_OPTIONS"})
 UNKNOWN = Why("no reason is on record", "")
 
 
@@ -35,47 +38,62 @@ def explain(
     for path, alike in _one_of_each(files):
         told, theirs = [], 0
         kept = _lines_of(base, path)
-        for line in _settings(files[path]):
+        for line, shown in _settings(files[path], path=path):
             if line in kept:
                 theirs += 1
             else:
-                told += _told(line, reasons, width)
+                told += _told(line, shown, reasons, width)
+        if not told and not theirs:
+            continue
         also = f" (and {alike} more like it)" if alike else ""
         lines += [f"{path}{also}", *told]
         if theirs:
             lines.append(f"  yours, unchanged: {theirs}")
         lines.append("")
-    in_files = {line for text in files.values() for line in _settings(text)}
+    in_files = {line for path, text in files.items() for line, _ in _settings(text, path=path)}
     for spec, alike in _one_of_each_role(processes):
         told = [
             part
             for words in _flags(spec)
             if words not in in_files and words.removeprefix("-D") not in in_files
-            for part in _told(words, reasons, width)
+            for part in _told(words, without_secrets(words), reasons, width)
         ]
         if told:
             also = f" (and {alike} more like it)" if alike else ""
             lines += [f"command line of {spec.name}{also}", *told, ""]
+        for name in _JVM_VARIABLES & spec.env.keys():
+            told = [
+                part
+                for flag in spec.env[name].split()
+                for part in _told(flag, without_secrets(flag), reasons, width)
+            ]
+            also = f" (and {alike} more like it)" if alike else ""
+            lines += [f"{name} in the environment of {spec.name}{also}", *told, ""]
     return "\n".join(lines)
 
 
-def _told(line: str, reasons: Reasons, width: int) -> list[str]:
+def _told(line: str, shown: str, reasons: Reasons, width: int) -> list[str]:
     why = reasons.get(setting_name(line), UNKNOWN)
     source = f" [{why.source}]" if why.source else ""
     said = textwrap.wrap(
         why.text + source, width, initial_indent=" " * 6, subsequent_indent=" " * 6
     )
-    return [f"  {without_secrets(line)}", *said]
+    return [f"  {shown}", *said]
 
 
 def _one_of_each(files: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """(path, how many more there are of that name in the folders of other instances)."""
     alike: dict[str, list[str]] = {}
-    for path in sorted(files):
+    for path in sorted(files, key=_workers_first):
         if not f"/{path}".endswith(_OTHER_ENDINGS):
             alike.setdefault(_without_instance(path), []).append(path)
     for paths in alike.values():
         yield paths[0], len(paths) - 1
+
+
+def _workers_first(path: str) -> tuple[bool, int, str]:
+    """What people ask most stands first: the workers' main files."""
+    return not path.startswith("worker"), path.count("/"), path
 
 
 def _one_of_each_role(processes: Sequence[ProcessSpec]) -> Iterator[tuple[ProcessSpec, int]]:
@@ -92,17 +110,29 @@ def _without_instance(path: str) -> str:
 
 
 def _lines_of(base: Base | None, path: str) -> set[str]:
-    if base is None:
+    name = _origin(base, path)
+    if base is None or not name:
         return set()
-    ends = [name for name in base.texts if f"/{path}".endswith(f"/{name}")]
-    return set(_settings(base.texts[max(ends, key=len)])) if ends else set()
+    found = {line for line, _ in _settings(base.texts[name], path=name)}
+    for line in [line for line in found if line.startswith("@")]:
+        # A file of JVM flags, which are written in its place.
+        if named := _origin(base, line[1:]):
+            found |= set(read_arguments(base.texts[named], where=named))
+    return found
 
 
-def _settings(text: str) -> Iterable[str]:
-    for line in text.splitlines():
+def _origin(base: Base | None, path: str) -> str:
+    """The file of the user's that the path ends with."""
+    names = base.texts if base else ()
+    return max((name for name in names if f"/{path}".endswith(f"/{name}")), key=len, default="")
+
+
+def _settings(text: str, *, path: str) -> Iterable[tuple[str, str]]:
+    """Each as it stands there, and as it may be shown."""
+    for line, shown in zip(text.splitlines(), masked_lines(text, path=path), strict=True):
         setting = line.strip()
         if setting and setting[0] not in "#!;[":
-            yield setting
+            yield setting, shown.strip()
 
 
 def _flags(spec: ProcessSpec) -> Iterator[str]:

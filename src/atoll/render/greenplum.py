@@ -15,7 +15,7 @@ from __future__ import annotations
 import shlex
 
 from atoll.errors import UsageError
-from atoll.render.deployment import Rendering, Target
+from atoll.render.deployment import Rendering, Target, coordinator_bytes, ports_from
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import EngineTraits, Plan, Slot
 from atoll.schema.size import gib
@@ -41,6 +41,7 @@ def render(plan: Plan, target: Target) -> Rendering:
     """Raises UsageError for a plan without instances of its own."""
     if any(slot.cpus is None for slot in plan.slots):
         raise UsageError("greenplum under wim has one segment and no place; give another --policy")
+    ports_from(target.port_base, 1 + len(plan.slots))
     return Rendering(
         files={
             "gpinitsystem_config": _config(plan, target),
@@ -90,10 +91,12 @@ def _limit_mib(plan: Plan) -> int:
 
 def _configure(plan: Plan) -> str:
     cores = min(slot.threads for slot in plan.slots)
+    own = coordinator_bytes(plan, TRAITS) // _MIB
     return (
         "#!/bin/sh -e\n"
         "# Rendered, not run. As the cluster's administrator, once it is up.\n"
-        f"gpconfig -c gp_vmem_protect_limit -v {_limit_mib(plan)}\n"
+        "# -m is for the coordinator, which is on this host too.\n"
+        f"gpconfig -c gp_vmem_protect_limit -v {_limit_mib(plan)} -m {own}\n"
         f"gpconfig -c gp_resqueue_priority_cpucores_per_segment -v {cores} "
         f"-m {plan.total_threads}\n"
         "gpstop -ar\n"
@@ -133,6 +136,7 @@ def _readme(plan: Plan, target: Target) -> str:
         count=len(plan.slots),
         limit=_limit_mib(plan),
         limit_said=gib(_limit_mib(plan) * _MIB),
+        own=gib(coordinator_bytes(plan, TRAITS)),
         rows="\n".join(rows),
     )
 
@@ -163,7 +167,10 @@ above all, may lie on another node; work memory of later queries does not.
 A setting and why:
 
 - `gp_vmem_protect_limit` {limit} ({limit_said}): what all processes of one segment may take, its
-  share of the memory, so that all of them fit.
+  share of the memory, and {own} for the coordinator, so that all of them fit.
 - `gp_resqueue_priority_cpucores_per_segment`: the cores that a segment has. With the default of 4
   priorities of queries are weighed wrongly.
+
+Both hold only where resource queues are what manages resources (`gp_resource_manager`). With
+resource groups the groups' own limits hold; give them as much.
 """

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from atoll.engines.settings_environment import variables
 from atoll.render.deployment import Rendering, Standing, folder_of, numactl_argv, place_of
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import MemoryPolicy
 from atoll.schema.size import gib
+
+# Whose properties may name ${ENV:NAME}. Of others' files not all are read as strictly.
+_TAKE_VARIABLES = ("trino", "presto")
 
 
 def render_native(standing: Standing) -> Rendering:
@@ -42,7 +46,8 @@ def readme(standing: Standing, how: Sequence[str]) -> str:
         "machine alone.",
         "",
         "`plan.json` is the plan: `atoll up plan.json` starts the same, watched and ended by "
-        "Atoll, and `atoll plan --diff plan.json` shows what a new plan would change.",
+        "Atoll (with the same `--base`, where it was rendered with one), and "
+        f"`atoll plan {plan.engine} --diff plan.json` shows what a new plan would change.",
         "",
         "## Who sits where",
         "",
@@ -65,17 +70,20 @@ def readme(standing: Standing, how: Sequence[str]) -> str:
 def preparations(standing: Standing) -> list[str]:
     """Before the first start; secrets lie in the files, so they are closed to others."""
     target = standing.target
+    is_number = target.user.isdigit()
     lines = [
         "## Once, before the first start",
         "",
         "```sh",
-        f"chown -R {shlex.quote(target.user)}: {shlex.quote(target.folder)}",
+        # Of a number it knows no group.
+        f"chown -R {target.user}{'' if is_number else ':'} {shlex.quote(target.folder)}",
     ]
     for spec in standing.processes:
         if command := standing.prepare.get(spec.name):
             placed = numactl_argv(standing.plan, spec.model_copy(update={"argv": command}))
             env = [f"{key}={value}" for key, value in sorted(spec.env.items())]
-            lines.append(shlex.join(["sudo", "-u", target.user, "env", *env, *placed]))
+            account = f"#{target.user}" if is_number else target.user
+            lines.append(shlex.join(["sudo", "-u", account, "env", *env, *placed]))
     return [*lines, "```", ""]
 
 
@@ -103,7 +111,7 @@ def _row(standing: Standing, spec: ProcessSpec) -> str:
     if spec.slot is not None:
         slot = plan.slots[spec.slot]
         heap, threads = gib(slot.heap_bytes), str(slot.threads)
-    elif plan.coordinator is not None:
+    elif plan.coordinator is not None and len(standing.processes) == len(standing.layout.processes):
         heap = gib(plan.coordinator.heap_bytes)
     port = str(spec.ready_port or spec.ready_socket or "")
     return f"| {spec.name} | `{place_of(plan, spec)}` | {heap} | {threads} | {port} |"
@@ -115,6 +123,18 @@ def _notes(standing: Standing) -> Iterable[str]:
             f"- No driver is rendered: that is your application. Start it with the configuration "
             f"of this folder; what is said of `{standing.plan.engine}` in Atoll's docs holds for it"
             "."
+        )
+    takes = standing.plan.engine in _TAKE_VARIABLES
+    if takes and (named := variables(standing.layout.files)):
+        yield (
+            f"- The configuration takes {', '.join(sorted(named))} from the environment: set them "
+            "where the processes are started, for systemd with `EnvironmentFile=` in a drop-in of "
+            "each unit."
+        )
+    if takes:
+        yield (
+            "- `etc/jvm.config` and `etc/node.properties` are what the engine's own `bin/launcher` "
+            "reads. What starts here has all of them as arguments: change both."
         )
     policies = {slot.memory_policy for slot in standing.plan.slots}
     if MemoryPolicy.WEIGHTED_INTERLEAVE in policies:

@@ -2,9 +2,11 @@
 
 Sources, SingleStore's public documentation, read in parts and of no one version: "Configuring
 SingleStore for NUMA" (a leaf per NUMA node, each bound with numactl, aggregators unbound),
-"sdb-admin create-node", "memsqlctl optimize" (90 % of the memory divided among the leaves, a
+"sdb-admin create-node", "list-nodes", "update-config" (a variable that nodes share is set through
+the master aggregator), "memsqlctl optimize" (90 % of the memory divided among the leaves, a
 partition per core, --bind-to-l3), and the support article "Configuring NUMA for SingleStore" (the
-engine knows nothing of NUMA; binding each memsqld from outside is all there is).
+engine knows nothing of NUMA; binding each memsqld from outside is all there is). memsqld_safe's
+flags are those that SingleStore's public container images give it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from __future__ import annotations
 import shlex
 
 from atoll.errors import UsageError
-from atoll.render.deployment import Rendering, Target, numactl_argv, place_of
+from atoll.render.deployment import (
+    Rendering,
+    Target,
+    coordinator_bytes,
+    numactl_argv,
+    place_of,
+    ports_from,
+)
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan, Slot
 from atoll.schema.size import gib
@@ -40,6 +49,7 @@ def render(plan: Plan, target: Target) -> Rendering:
         raise UsageError(
             "singlestore under wim is SingleStore as it is installed; there is nothing to bind"
         )
+    ports_from(target.port_base, len(plan.slots))
     scripts = {f"bin/leaf-{slot.index}.sh": _start(plan, slot, target) for slot in plan.slots}
     scripts["create-leaves.sh"] = _create(plan, target)
     return Rendering(
@@ -61,11 +71,13 @@ def _port(slot: Slot, target: Target) -> int:
 
 def _start(plan: Plan, slot: Slot, target: Target) -> str:
     config = f"{_leaf(slot, target)}/memsql.cnf"
-    argv = ("memsqld_safe", "--auto-restart", "disable", "--defaults-file", config)
+    placed = numactl_argv(plan, _spec(slot, ("memsqld_safe",)))[:-1]
     return (
-        "#!/bin/sh\n"
+        "#!/bin/sh -e\n"
         "# Rendered, not run. Instead of 'memsqlctl start-node', which would not place it.\n"
-        f"exec {shlex.join(numactl_argv(plan, _spec(slot, argv)))}\n"
+        'server=$(dirname "$(readlink -f "$(command -v memsqlctl)")")\n'
+        f'exec {shlex.join(placed)} "$server/memsqld_safe" --auto-restart disable \\\n'
+        f'  --defaults-file {shlex.quote(config)} --memsqld "$server/memsqld"\n'
     )
 
 
@@ -98,8 +110,12 @@ def _create(plan: Plan, target: Target) -> str:
     partitions = min(slot.threads for slot in plan.slots)
     lines += [
         "",
-        "sdb-admin update-config --yes --all --set-global --key default_partitions_per_leaf "
-        f"--value {partitions}",
+        "master=$(sdb-admin list-nodes -q -r master)",
+        "# By default it would take 90 % of the host, beside the leaves.",
+        'sdb-admin update-config --yes --memsql-id "$master" --key maximum_memory '
+        f"--value {coordinator_bytes(plan, TRAITS) // _MIB}",
+        'sdb-admin update-config --yes --memsql-id "$master" --set-global '
+        f"--key default_partitions_per_leaf --value {partitions}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -110,7 +126,12 @@ def _readme(plan: Plan, target: Target) -> str:
         f"| {gib(slot.heap_bytes)} | {slot.threads} | {_port(slot, target)} |"
         for slot in plan.slots
     ]
-    return _README.format(name=target.name, user=target.user, rows="\n".join(rows))
+    return _README.format(
+        name=target.name,
+        user=target.user,
+        rows="\n".join(rows),
+        own=gib(coordinator_bytes(plan, TRAITS)),
+    )
 
 
 _README = """\
@@ -134,6 +155,7 @@ then `sdb-admin restart-node --all` is enough. Do one or the other. Aggregators 
 
 A setting and why:
 
-- `maximum_memory`: a leaf's share. By default each leaf would take 90 % of the host.
+- `maximum_memory`: a leaf's share, and {own} for the master aggregator, which is on the leaves'
+  host. By default each of them would take 90 % of the host.
 - `default_partitions_per_leaf`: a partition per core of the smallest leaf, as `optimize` sets it.
 """

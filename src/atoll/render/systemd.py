@@ -29,8 +29,19 @@ _POLICY = {
 }
 
 
+# At SIGTERM PostgreSQL waits until its last client goes (its manual, Shutting Down the Server).
+_STOP_SIGNAL = {"postgresql": ("KillSignal=SIGINT",)}
+_STOP_S = 300  # a database brings to the disk what is in its memory
+
+
 def render_systemd(standing: Standing) -> Rendering:
-    """Raises UsageError for a memory policy that systemd does not have."""
+    """Raises UsageError for a memory policy that systemd does not have, and for a name that none
+    of its slices can have."""
+    name = standing.target.name
+    if "--" in name or name.endswith("-"):
+        raise UsageError(
+            f"--name {name}: no slice of systemd has '--' in its name or ends with '-'"
+        )
     rendering = folder_of(standing, {}, readme(standing, _how(standing)))
     units = {f"systemd/{name}": text for name, text in unit_files(standing).items()}
     return Rendering(
@@ -77,6 +88,10 @@ def _service(standing: Standing, spec: ProcessSpec) -> str:
         *(f"EnvironmentFile={_escaped(path)}" for path in standing.secret_environment(spec)),
         f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
         "SuccessExitStatus=143",  # how a JVM answers SIGTERM
+        # Whoever is asked to end asks its own first: a database's processes, Spark's executors.
+        "KillMode=mixed",
+        *_STOP_SIGNAL.get(standing.plan.engine, ()),
+        f"TimeoutStopSec={_STOP_S}",
         "Restart=on-failure",
         "UMask=0077",
         "NoNewPrivileges=yes",

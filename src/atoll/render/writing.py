@@ -23,18 +23,26 @@ def write_rendering(rendering: Rendering, folder: Path) -> None:
     """Make `folder`, 0700 with files of 0600. Raises UsageError where it is not ours to replace,
     NotPermitted, and DownloadFailed on a full disk; what was there is untouched then."""
     folder = folder.absolute()
-    _refuse_foreign(folder)
     unfinished = ""
     try:
+        if os.path.exists(folder) and os.path.samefile(folder, os.curdir):
+            raise UsageError(
+                f"{folder}: is where you are, and a new folder takes its place; cd out of it"
+            )
+        _refuse_foreign(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)
         _fill(Path(unfinished), rendering)
         if folder.exists():
             # A folder cannot be renamed over one that is not empty.
             aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-            folder.rename(aside)
-            Path(unfinished).rename(folder)
-            shutil.rmtree(aside)
+            try:
+                folder.rename(aside)
+                Path(unfinished).rename(folder)
+            except BaseException:
+                _bring_back(aside, folder)
+                raise
+            shutil.rmtree(aside, ignore_errors=True)
         else:
             Path(unfinished).rename(folder)
         sync_folder(folder.parent)
@@ -45,6 +53,14 @@ def write_rendering(rendering: Rendering, folder: Path) -> None:
     finally:
         if unfinished:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _bring_back(aside: Path, folder: Path) -> None:
+    """What was there, unless it still is, or the new one is in its place already."""
+    if folder.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        aside.rename(folder)
 
 
 def _fill(root: Path, rendering: Rendering) -> None:
@@ -88,8 +104,8 @@ def _refuse_foreign(folder: Path) -> None:
     if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
-        noted = json.loads((folder / NOTE).read_bytes())
-    except (OSError, ValueError):
+        noted = dict(json.loads((folder / NOTE).read_bytes()))
+    except (OSError, ValueError, TypeError):
         raise UsageError(
             f"{folder}: is there and was not written by 'atoll render'; give another -o"
         ) from None

@@ -70,20 +70,26 @@ def _counted(rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _steps(found: Decomposition) -> Table:
-    """Labels without the engine, which the title has; what a step changes stands below it."""
+    """Labels without what all of them have: the engine, and Atoll's scheduler, which the title
+    tells; what a step changes stands below it."""
+    under = "/atoll" if found.steps[0].before.endswith("/atoll") else ""
     table = Table(
         box=None,
         padding=(0, 2, 0, 0),
         header_style="dim",
         pad_edge=False,
-        title=f"What each step brings: {found.engine}",
+        title=f"What each step brings: {found.engine}"
+        + (" under Atoll's scheduler" if under else ""),
         title_justify="left",
         title_style="bold",
     )
     for name in ("step", "", "interval", "share", "interval"):
         table.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
     for step, changes, value, interval, _, share, also in words.step_rows(found):
-        table.add_row(Text(step.replace(f"{found.engine}/", "")), value, interval, share, also)
+        short = step.replace(f"{found.engine}/", "")
+        table.add_row(
+            Text(short.replace(under, "") if under else short), value, interval, share, also
+        )
         table.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
     return table
 
@@ -94,7 +100,8 @@ def _table(summary: BenchSummary) -> Table:
     table.add_column("entrant", no_wrap=True, overflow="ellipsis")
     table.add_column("median", justify="right", no_wrap=True)
     over = words.baseline(summary)
-    table.add_column("over WIM" if over == "WIM" else "speed-up", justify="right", no_wrap=True)
+    # No value has a blank: where a label needs the room, the header alone is broken.
+    table.add_column("over WIM" if over == "WIM" else "speed-up", justify="right")
     table.add_column(f"{words.confidence(summary)} interval", no_wrap=True)
     table.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):

@@ -42,6 +42,16 @@ class MemoryPolicy(StrEnum):
     WEIGHTED_INTERLEAVE = "weighted-interleave"
 
 
+_OF_NODES = frozenset(
+    {
+        MemoryPolicy.BIND,
+        MemoryPolicy.PREFERRED,
+        MemoryPolicy.INTERLEAVE,
+        MemoryPolicy.WEIGHTED_INTERLEAVE,
+    }
+)
+
+
 class Placement(StrEnum):
     """How threads sit inside a slot."""
 
@@ -70,6 +80,7 @@ class EngineTraits(Record):
     ratio_source: str
     min_heap_bytes: int = Field(ge=0)
     coordinator_bytes: int = Field(ge=0)  # its heap, taken off the machine's memory first
+    coordinator_ratio: float = Field(default=0, ge=0, lt=1)  # or this of that memory, if it is more
     coordinator_overhead_bytes: int = Field(default=0, ge=0)  # what it weighs besides, likewise
     # Memory of an instance beside its heap (metaspace, code cache, the daemon that spawns it).
     overhead_bytes: int = Field(ge=0)
@@ -77,10 +88,15 @@ class EngineTraits(Record):
     off_heap_ratio: float = Field(default=0, ge=0)
     page_cache_ratio: float = Field(default=0, ge=0, lt=1)  # of a slot's memory, kept free of both
     reserve_source: str = ""  # where these two come from
+    # What the user's own configuration has every instance take beside its heap, and by which
+    # settings. What it has the coordinator take is part of the two above.
+    asked_bytes: int = Field(default=0, ge=0)
+    asked_source: str = ""
     # What an instance's queries may take at once: this share of the heap, less a fixed part that
     # the engine keeps to itself. Memory beside the heap counts too: PostgreSQL's work_mem.
-    query_ratio: float = Field(default=1, gt=0)
+    query_ratio: float = Field(default=1, ge=0)
     query_reserved_bytes: int = Field(default=0, ge=0)
+    query_beside_bytes: int = Field(default=0, ge=0)  # of `asked_bytes`, for queries too
     query_source: str = ""
 
 
@@ -100,6 +116,10 @@ class Slot(Record):
     memory_bytes: int  # its share of the machine's memory
     heap_bytes: int
     nic: str | None = None  # a NIC on its node, where there is one
+    # Of a JVM, where a decomposition asks for them (ParallelGCThreads, ConcGCThreads); None: as the
+    # JVM has them by `threads`.
+    parallel_gc_threads: int | None = Field(default=None, ge=1)
+    concurrent_gc_threads: int | None = Field(default=None, ge=1)
 
 
 class CoordinatorPlace(Record):
@@ -148,6 +168,8 @@ class Plan(Record):
                 raise ValueError(f"slot {slot.index} stands at place {place}; count them from 0")
             if slot.cpus == ():
                 raise ValueError(f"slot {place} has no CPU; name some, or null for no mask")
+            if slot.memory_policy in _OF_NODES and not slot.memory_nodes:
+                raise ValueError(f"slot {place}: {slot.memory_policy.value} needs memory_nodes")
             if slot.threads < 1 or slot.heap_bytes < 1:
                 raise ValueError(f"slot {place} needs at least one thread and some heap")
         users = Counter(cpu for slot in self.slots for cpu in set(slot.cpus or ()))

@@ -24,7 +24,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGT])(iB|B)?|B)?", re.ASCII)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?) ?(?:([KMGT])(iB|B)?|B)?", re.ASCII)
 
 
 def parse_size(text: str) -> int:

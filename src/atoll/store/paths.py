@@ -9,20 +9,20 @@ These raise NotPermitted where a folder cannot be made, DownloadFailed where the
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from pathlib import Path
 
-from atoll.errors import DownloadFailed, NotPermitted
+from atoll.errors import NotPermitted
+from atoll.store.files import refusal
 
 
 def cache_dir(*parts: str) -> Path:
-    return _made(_base("XDG_CACHE_HOME", ".cache").joinpath("atoll", *parts))
+    return make_folder(_base("XDG_CACHE_HOME", ".cache").joinpath("atoll", *parts))
 
 
 def state_dir(*parts: str) -> Path:
-    return _made(state_path(*parts))
+    return make_folder(state_path(*parts))
 
 
 def state_path(*parts: str) -> Path:
@@ -38,15 +38,15 @@ def run_dir(*parts: str) -> Path:
     """
     given = os.environ.get("XDG_RUNTIME_DIR")
     if given and os.path.isdir(given) and len(given) < 40:
-        return _made(Path(given, "atoll", *parts))
+        return make_folder(Path(given, "atoll", *parts))
     base = Path("/tmp", f"atoll-{os.getuid()}")
-    made = _made(base)
-    found = os.lstat(made)
+    private = make_folder(base)
+    found = os.lstat(private)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise NotPermitted(
             f"{base}: not a private folder of this user; remove it or set XDG_RUNTIME_DIR"
         )
-    return _made(base.joinpath(*parts))
+    return make_folder(base.joinpath(*parts))
 
 
 def _base(variable: str, default: str) -> Path:
@@ -55,10 +55,10 @@ def _base(variable: str, default: str) -> Path:
     return Path(given) if os.path.isabs(given) else Path.home() / default
 
 
-def _made(path: Path) -> Path:
+def make_folder(path: Path) -> Path:
+    """The folder, which is there now."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:
-        kind = DownloadFailed if fault.errno in (errno.ENOSPC, errno.EDQUOT) else NotPermitted
-        raise kind(f"{path}: cannot make this folder ({fault.strerror})") from None
+        raise refusal(fault)(f"{path}: cannot make this folder ({fault.strerror})") from None
     return path

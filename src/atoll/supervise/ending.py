@@ -64,11 +64,13 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
     # After a reboot no process can be left, and a cgroup of that name would be another's.
     if deployment.boot_id == records.boot_id(host):
         mark = mark_of(deployment.name, deployment.id)
+        # As the kernel shows them: a cache or a runtime folder is often a link.
+        folders = [os.path.realpath(folder) for folder in records.own_folders(deployment)]
         ended = end_all(
             host,
             lambda: [
                 process
-                for process in marked(host, mark, uid=os.getuid())
+                for process in marked(host, mark, uid=os.getuid(), folders=folders)
                 if process.pid != os.getpid()
             ],
             grace_s=grace_s,

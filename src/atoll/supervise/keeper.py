@@ -92,13 +92,15 @@ def _wait_for(supervisor: int) -> int:
 def _settle(first: Deployment, status: int, log: str) -> None:
     """What the record says at the end."""
     record = records.read(first.name) or first
-    if status != 0 and record.state in (State.STARTING, State.READY):
+    died = status != 0 and record.state in (State.STARTING, State.READY)
+    if died:
         error = f"the supervisor died ({how_it_ended(status)}); everything was ended"
         if status > 0:  # a fault of its own, as a full disk; a killed one said nothing
             error += f": {last_words(log)}"
         record = record.model_copy(update={"state": State.FAILED, "error": error})
+    close_record(record)  # first: its folders may be what fills the disk
+    if died:
         records.write(record)
-    close_record(record)
 
 
 if __name__ == "__main__":

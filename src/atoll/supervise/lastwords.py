@@ -6,15 +6,35 @@ import re
 import signal
 from pathlib import Path
 
+from atoll.host.api import Host
+
 _TAIL_BYTES = 64 << 10
 _LINE_CHARACTERS = 240
 _TELLING = re.compile(r"error|exception|fatal|fail|cannot|refus|denied|in use|no such", re.I)
 _PORT_TAKEN = re.compile(r"address already in use|BindException|port.{0,20} in use", re.I)
+_KILLED = re.compile(r"\bsignal 9\b|\b(?:code|status) 137\b", re.I)
 # Guice numbers what is wrong with a configuration, and ends with their number.
 _COUNT = re.compile(r"\d+ errors?")
 _NUMBERED = re.compile(r"\d+\) ")
+# PostgreSQL and MariaDB end with this, and the line before says what is wrong.
+_SUMMARY = re.compile(r"configuration file .* contains errors$|\[ERROR\] Aborting$")
 # Frames of a stack trace say where, not what.
 _FRAME = re.compile(r"^\s*(at |\.\.\. \d+ more|File \")")
+
+
+def oom_kills(host: Host) -> int:
+    """How many processes the kernel has killed for want of memory since it booted; 0 where it does
+    not tell (before Linux 4.13)."""
+    try:
+        lines = host.read_text("/proc/vmstat").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def was_killed(status: int, words: str) -> bool:
+    """Whether it was killed with SIGKILL, or says that a process of its own was."""
+    return status == -signal.SIGKILL or _KILLED.search(words) is not None
 
 
 def how_it_ended(status: int) -> str:
@@ -44,6 +64,8 @@ def telling_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
     if not lines:
         return "it wrote nothing"
+    if len(lines) > 1 and _SUMMARY.search(lines[-1]):
+        return lines[-2][:_LINE_CHARACTERS]
     spoken = [line for line in lines if _TELLING.search(line)]
     words = (spoken or lines)[-1]
     if _COUNT.fullmatch(words):

@@ -11,29 +11,26 @@ socket pair; if it dies, the deployment ends.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
-import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from atoll.engines.base import Client, Engine
-from atoll.errors import AtollError, EngineFailed, UsageError
+from atoll.engines.use import connected, laid_out, located, wanted_ports
+from atoll.errors import EngineFailed
 from atoll.host.api import Host
+from atoll.host.clean import clean_environment
 from atoll.host.programs import find_program
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
-from atoll.store.files import write_atomic
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
-from atoll.supervise.ending import sweep
+from atoll.supervise.handover import hand_over
 from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import last_words, port_was_taken, tail
 from atoll.supervise.patience import close_all, within
@@ -54,14 +51,12 @@ from atoll.supervise.stop import release
 if TYPE_CHECKING:
     from atoll.inspect.verify import Verification
 
-START_TIMEOUT_S = 180.0
+START_TIMEOUT_S = 300.0
 GRACE_S = 5.0
 _POLL_S = 0.2
 _CONNECT_TIMEOUT_S = 10.0
+_COUNT_TIMEOUT_S = 30.0  # the first query of a cold JVM on a busy machine takes longer than 10 s
 _QUERY_TIMEOUT_S = 60.0
-# What an engine's process gets of our environment: enough to find programs, not enough to be
-# steered by what happens to be set in somebody's shell.
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
 
 _WAS_ENDED = "was ended from outside"
 
@@ -161,14 +156,16 @@ class Running:
         """Raises EngineFailed when the supervisor says so, its time limit included."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
-        connect = partial(engine.connect, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
-        limit_s = _CONNECT_TIMEOUT_S * len(endpoints)
+        connect = partial(connected, engine, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
+        connect_s, count_s = (
+            limit_s * len(endpoints) for limit_s in (_CONNECT_TIMEOUT_S, _COUNT_TIMEOUT_S)
+        )
         heard = "no answer yet"
         while True:
             try:
                 if not self.clients:
-                    self.clients = within(limit_s, "connecting", connect)
-                count = within(limit_s, "asking for instances", self._count)
+                    self.clients = within(connect_s, "connecting", connect, undo=close_all)
+                count = within(count_s, "asking for instances", self._count)
                 if count == instances:
                     within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
@@ -188,7 +185,7 @@ class Running:
             self.check(wait_s=_POLL_S)
 
     def _count(self) -> int:
-        return sum(client.instances(timeout_s=_CONNECT_TIMEOUT_S) for client in self.clients)
+        return sum(client.instances(timeout_s=_COUNT_TIMEOUT_S) for client in self.clients)
 
     def _ask(self) -> None:
         for client in self.clients:
@@ -271,16 +268,18 @@ def launch(
     refuse_foreign(plan, machine)
     refuse_unfit(plan, host)
     launcher = find_launcher()
-    installation = engine.locate(host)
+    installation = located(engine, host)
     for last_try in (False, True):
         identity = secrets.token_hex(4)
-        folder, scratch = str(run_dir(identity)), str(cache_dir("scratch", identity))
+        # Made once there is a record of them, so that nobody's are left whoever is killed.
+        folder, scratch = str(run_dir() / identity), str(cache_dir("scratch") / identity)
         try:
-            layout = engine.layout(
+            layout = laid_out(
+                engine,
                 plan,
                 installation,
                 run_dir=folder,
-                ports=free_ports(engine.ports(plan)),
+                ports=free_ports(wanted_ports(engine, plan)),
                 scratch_dir=scratch,
             )
             request = Request(
@@ -305,29 +304,7 @@ def launch(
             if last_try:
                 raise
             progress("a port was taken in between; once more with others")
-        finally:
-            # A keeper that has begun removes them itself; this is for one that has not.
-            if not _has_begun(name, identity):
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.rmtree(scratch, ignore_errors=True)
     raise AssertionError("the second try returns or raises")
-
-
-def _has_begun(name: str, identity: str) -> bool:
-    """Whether there is a record of that deployment; one that cannot be read is another's."""
-    try:
-        record = records.read(name)
-    except AtollError:
-        return False
-    return record is not None and record.id == identity
-
-
-def clean_environment() -> dict[str, str]:
-    """What every process of the deployment starts with."""
-    environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-    # Engines come with shell scripts; an emptied PATH must not keep those from their shell.
-    environment["PATH"] = f"{environment.get('PATH', '')}:{os.defpath}".lstrip(":")
-    return environment
 
 
 def find_launcher() -> str:
@@ -338,7 +315,8 @@ def find_launcher() -> str:
 
 
 def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
-    running = _start_keeper(request, host, progress)
+    control, keeper = hand_over(request, host)
+    running = Running(request, control=control, keeper=keeper, host=host, progress=progress)
     try:
         running.await_ready(engine, request.endpoints, len(request.plan.slots))
     except EngineFailed as fault:
@@ -358,41 +336,3 @@ def _port_was_taken(name: str) -> bool:
     record = records.read(name)
     died = [process.log for process in record.processes if process.exit_status] if record else []
     return any(port_was_taken(tail(log)) for log in died)
-
-
-def _start_keeper(request: Request, host: Host, progress: Progress) -> Running:
-    lock = records.try_lock(request.name)
-    if lock is None:
-        raise UsageError(
-            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}' "
-            "or give this one another --name"
-        )
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        stale = records.read(request.name)
-        if stale is not None:
-            sweep(host, stale, grace_s=request.grace_s)
-            records.forget(request.name)
-        for log in Path(request.log_dir).glob("*.log"):
-            log.unlink()
-        path = os.path.join(request.run_dir, "request.json")
-        write_atomic(path, request.model_dump_json(), mode=0o600)
-        with open(os.path.join(request.log_dir, SUPERVISOR_LOG), "ab") as log_file:
-            keeper = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "atoll.supervise.keeper"),
-                    *(path, str(theirs.fileno()), str(lock)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log_file,
-                stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(), lock),
-                start_new_session=True,  # a Ctrl-C at the terminal is the owner's to handle
-            )
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
-        os.close(lock)
-    return Running(request, control=ours, keeper=keeper, host=host, progress=progress)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from atoll.engines.base import Client
+from atoll.engines.use import foreign_faults
 from atoll.errors import AtollError, EngineFailed
 
 # How much later than its limit a client may come back: what it needs to hang up.
@@ -23,24 +24,42 @@ _CLOSE_S = 5.0
 _T = TypeVar("_T")
 
 
-def within(limit_s: float, what: str, call: Callable[[], _T]) -> _T:
+def within(
+    limit_s: float,
+    what: str,
+    call: Callable[[], _T],
+    *,
+    undo: Callable[[_T], None] = lambda _: None,
+) -> _T:
     """What `call` returns or raises; EngineFailed naming `what` if that takes SLACK_S longer than
-    `limit_s`, which the call was given too."""
+    `limit_s`, which the call was given too. What it returns too late `undo` gets, in its thread."""
     answers: queue.SimpleQueue[tuple[_T] | BaseException] = queue.SimpleQueue()
+    given_up = threading.Event()
 
     def ask() -> None:
         try:
-            answers.put((call(),))
+            with foreign_faults():
+                answers.put((call(),))
         except BaseException as fault:  # raised where the answer is waited for
             answers.put(fault)
+        # Whoever takes the answer out has it: the waiter, or this, and never both.
+        if given_up.is_set():
+            with contextlib.suppress(queue.Empty, AtollError, OSError):
+                late = answers.get_nowait()
+                if not isinstance(late, BaseException):
+                    undo(late[0])
 
     threading.Thread(target=ask, daemon=True).start()
     try:
         answer = answers.get(timeout=limit_s + SLACK_S)
     except queue.Empty:
-        raise EngineFailed(
-            f"{what} hangs: no word {SLACK_S:g} s after its limit of {limit_s:g} s"
-        ) from None
+        given_up.set()
+        try:
+            answer = answers.get_nowait()  # it came at the last instant
+        except queue.Empty:
+            raise EngineFailed(
+                f"{what} hangs: no word {SLACK_S:g} s after its limit of {limit_s:g} s"
+            ) from None
     if isinstance(answer, BaseException):
         raise answer
     return answer[0]
@@ -50,7 +69,7 @@ def close_all(clients: Iterable[Client]) -> None:
     """Close them side by side; one that hangs is left behind."""
 
     def close(client: Client) -> None:
-        with contextlib.suppress(AtollError, OSError):  # the server is gone first
+        with contextlib.suppress(AtollError, OSError), foreign_faults():  # the server is gone first
             client.close()
 
     threads = [threading.Thread(target=close, args=(client,), daemon=True) for client in clients]

@@ -22,7 +22,7 @@ from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.schema.base import parse
 from atoll.schema.deployment import Deployment
-from atoll.store.files import write_atomic
+from atoll.store.files import refusal, write_atomic
 from atoll.store.paths import state_dir, state_path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -77,20 +77,31 @@ def forget(name: str) -> None:
         os.unlink(folder(name) / "deployment.json")
 
 
+def own_folders(deployment: Deployment) -> list[str]:
+    """Those of its folders whose name is the deployment's own id: files can be edited."""
+    paths = (Path(deployment.run_dir), Path(deployment.scratch_dir))
+    return [
+        str(path)
+        for path in paths
+        if path.is_absolute() and deployment.id and path.name == deployment.id
+    ]
+
+
 def remove_folders(deployment: Deployment) -> None:
-    """A folder is removed only if its name is the deployment's own id: files can be edited."""
-    for path in (Path(deployment.run_dir), Path(deployment.scratch_dir)):
-        if path.is_absolute() and deployment.id and path.name == deployment.id:
-            shutil.rmtree(path, ignore_errors=True)
+    for path in own_folders(deployment):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def try_lock(name: str) -> int | None:
-    """The lock's descriptor, or None if a keeper or supervisor of that name is alive."""
+    """The lock's descriptor, or None if a keeper or supervisor of that name is alive.
+
+    Raises NotPermitted, or DownloadFailed on a full disk.
+    """
     path = folder(name) / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except PermissionError:
-        raise NotPermitted(f"{path}: not writable by this user") from None
+    except OSError as fault:
+        raise refusal(fault)(f"{path}: cannot be opened ({fault.strerror})") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

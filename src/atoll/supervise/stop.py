@@ -113,6 +113,11 @@ def _clear(record: Deployment, host: Host) -> tuple[Deployment | None, list[str]
     if lock is None:
         return record, []  # an `up` of this name has just begun
     try:
+        # Anew: before the lock was ours it may have ended as it should.
+        now = records.read(record.name)
+        if now is None or not is_stale(now, host):
+            return now, []
+        record = now
         ended = sweep(host, record, grace_s=_SWEEP_GRACE_S)
         if record.boot_id != records.boot_id(host):
             records.forget(record.name)

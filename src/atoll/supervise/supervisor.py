@@ -19,10 +19,10 @@ from atoll.host.local import LocalHost
 from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
-from atoll.store.files import write_atomic
+from atoll.store.files import write_new
 from atoll.supervise import cgroup, lifecycle, records, segments
 from atoll.supervise.ending import end_descendants, mark_of
-from atoll.supervise.lastwords import how_it_ended, last_words
+from atoll.supervise.lastwords import how_it_ended, last_words, oom_kills, was_killed
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import LOOPBACK
 from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
@@ -46,6 +46,7 @@ class Supervisor:
         self._running: dict[str, int] = {}  # name -> pid
         self._deadline = self._host.monotonic() + request.start_timeout_s
         self._keeper_lives = True
+        self._oom_kills = oom_kills(self._host)
 
     def run(self) -> None:
         """Until the end of the deployment; when this returns nothing of it runs any more."""
@@ -113,8 +114,15 @@ class Supervisor:
                 del self._running[name]
                 log = self._log(name)
                 self._note(name, exit_status=status)
-                self._apply(lifecycle.Died(name, how_it_ended(status), last_words(log)))
+                words = last_words(log)
+                self._apply(lifecycle.Died(name, self._why(status, words), words))
         self._reap()
+
+    def _why(self, status: int, words: str) -> str:
+        ended, kills = how_it_ended(status), oom_kills(self._host) - self._oom_kills
+        if kills <= 0 or not was_killed(status, words):
+            return ended
+        return f"{ended}; since the start the kernel killed {kills} for want of memory, see dmesg"
 
     def _reap(self) -> None:
         reap(lambda pid: self._host.exit_status(pid) is not None)
@@ -209,9 +217,9 @@ def lay_out(
         return path
 
     for name, content in files.items():
-        write_atomic(place(name), content, mode=0o600)
+        write_new(place(name), content, mode=0o600)
     for name, source in copies.items():
-        write_atomic(place(name), Path(source).read_bytes(), mode=0o600)
+        write_new(place(name), Path(source).read_bytes(), mode=0o600)
     for name, target in links.items():
         os.symlink(target, place(name))
     for spec in processes:

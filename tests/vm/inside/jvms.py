@@ -17,6 +17,8 @@ from atoll.host.local import LocalHost
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.surroundings import read_machine
 
+TRIES = 5
+
 
 def main(request: Path, answer: Path) -> int:
     host = LocalHost()
@@ -32,7 +34,11 @@ def main(request: Path, answer: Path) -> int:
                 assert said, f"a JVM ended with status {jvm.wait()}"
         machine = read_machine(host)
         for jvm in jvms:
-            look = inspect_process(host, jvm.pid, machine)
+            # On a busy host a JVM may take longer to answer than Atoll waits for it.
+            for _ in range(TRIES):
+                look = inspect_process(host, jvm.pid, machine)
+                if not look.unknown:
+                    break
             looks.append(look.model_dump(mode="json", include={"jvm", "unknown", "findings"}))
     finally:
         for jvm in jvms:

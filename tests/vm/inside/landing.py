@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from atoll.errors import UsageError
+from atoll.host.clean import clean_environment
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan, Slot
-from atoll.supervise.launch import clean_environment, find_launcher
+from atoll.supervise.launch import find_launcher
 from atoll.supervise.place import placed_argv
 
 PATIENCE_S = 120.0

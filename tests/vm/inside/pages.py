@@ -116,7 +116,7 @@ def look(pid: int, regions: list[int]) -> dict[str, Any]:
             ],
         }
 
-    # AutoNUMA moves pages of the fork's parent, which the fork shares, so until nothing moves.
+    # Pages may be moved, as those of the fork's parent, which the fork shares: until none is.
     for _ in range(10):
         numa_maps = HOST.read_text(f"/proc/{pid}/numa_maps")
         counted = ours()

@@ -49,7 +49,21 @@ def pages_by_node(pid: int, mapping: str) -> dict[int, int]:
 def policies(pid: int) -> list[str]:
     """The memory policies of all mappings, in the kernel's words: 'bind:0'."""
     lines = Path(f"/proc/{pid}/numa_maps").read_text().splitlines()
+    if not lines:
+        raise ProcessLookupError(pid)  # it has given its memory back
     return sorted({line.split()[1] for line in lines})
+
+
+def process(pid: int) -> dict[str, Any] | None:
+    """None: it has ended, as a worker of autovacuum does after a moment."""
+    try:
+        return {
+            "allowed": allowed(pid),
+            "private": pages_by_node(pid, "heap"),
+            "policies": policies(pid),
+        }
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def instances(record: Deployment) -> list[dict[str, Any]]:
@@ -62,13 +76,11 @@ def instances(record: Deployment) -> list[dict[str, Any]]:
         kind = {postmaster: "postmaster", **dict(named)}
         found.append(
             {
-                "processes": {pid: allowed(pid) for pid in family},
+                "processes": {pid: seen for pid in family if (seen := process(pid))},
                 "kinds": {pid: kind[pid] for pid in family if pid in kind},
-                "policies": {pid: policies(pid) for pid in family},
                 "running": query,
                 # Anonymous shared memory: shared_buffers, and what parallel queries share.
                 "shared": pages_by_node(postmaster, "/dev/zero"),
-                "private": {pid: pages_by_node(pid, "heap") for pid in family},
             }
         )
     return found
@@ -89,7 +101,10 @@ def life(policy: str, *, command: bool) -> dict[str, Any]:
         with busy(record):
             seen["instances"] = instances(record)
             found = verify(HOST, record, deep=False)
-            seen["looked at"] = [process.pid for process in found.processes]
+            seen["looked at"] = [one.pid for one in found.processes]
+            seen["still there"] = [
+                pid for one in seen["instances"] for pid in one["processes"] if process(pid)
+            ]
             seen["drift"] = [finding.model_dump(mode="json") for finding in found.drift]
             seen["down"] = atoll(["down", policy])
     finally:

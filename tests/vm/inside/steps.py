@@ -32,6 +32,8 @@ from tests.vm.inside import landing
 POLL_S = 0.1
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = CGROUPS / "atoll-test"
+FULL = Path("/run/atoll-test-full")
+MIB = 1 << 20
 
 
 def atoll(arguments: list[str]) -> Any:
@@ -98,15 +100,30 @@ def run(argv: list[str]) -> Any:
 
 
 def fill(wanted: dict[str, int]) -> Any:
-    """Take a node's free memory away, but for some MiB, by reserving huge pages of it."""
+    """Take a node's free memory away, but for some MiB, with a file in memory that is bound to it.
+
+    The file is of small pages: of huge ones a node gives only what is not in pieces.
+    """
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")  # the kernel would, for whoever wants memory
-    node = Path(f"/sys/devices/system/node/node{wanted['node']}")
-    meminfo = dict(re.findall(r"(\w+): +(\d+) kB", (node / "meminfo").read_text()))
-    pages = (int(meminfo["MemFree"]) // 1024 - wanted["leave_mib"]) // 2
-    pool = node / "hugepages/hugepages-2048kB/nr_hugepages"
-    pool.write_text(str(pages))
-    return [pages, int(pool.read_text())]
+    FULL.mkdir(exist_ok=True)
+    policy = f"size=100%,huge=never,mpol=bind=static:{wanted['node']}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", policy, "atoll-test", str(FULL)], check=True)
+    with (FULL / "file").open("wb") as file:
+        # Not so many as were free at first: what was dropped may be given back later.
+        while _free_mib(wanted["node"]) > wanted["leave_mib"]:
+            file.write(bytes(MIB))
+    return _free_mib(wanted["node"])
+
+
+def drain(_: None) -> Any:
+    """Give back what `fill` took."""
+    subprocess.run(["umount", str(FULL)], check=True)
+
+
+def _free_mib(node: int) -> int:
+    meminfo = Path(f"/sys/devices/system/node/node{node}/meminfo").read_text()
+    return int(re.findall(r"MemFree: +(\d+) kB", meminfo)[0]) // 1024
 
 
 def report(argv: list[str]) -> Any:
@@ -145,6 +162,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "leave": leave,
     "run": run,
     "fill": fill,
+    "drain": drain,
     "report": report,
     "switches": switches,
     "left_over": left_over,

@@ -5,8 +5,8 @@
 //
 // Promises
 //  - A wait may end for no reason; the calls that take a predicate look again.
-//  - Works from tasks and from threads that are no workers; may be destroyed once everybody has
-//    been notified, also while `notify_all` has not returned.
+//  - Works from tasks and from threads that are no workers; may be destroyed once every wait has
+//    returned, also while the `notify_all` that ended it has not.
 //  - A notify that nobody waits for is one atomic operation. 4 bytes.
 #pragma once
 

@@ -41,15 +41,16 @@ class Scope {
   template <std::invocable F>
   void fork(F&& function) {
     using Child = ChildOf<std::decay_t<F>>;
-    detail::WorkerHead* worker = detail::this_worker();
-    void* memory = worker->job_memory.take(sizeof(Child));
+    void* memory = detail::this_worker()->job_memory.take(sizeof(Child));
     Child* child;
     try {
       child = ::new (memory) Child(*this, std::forward<F>(function));
     } catch (...) {
-      worker->job_memory.give(memory, sizeof(Child));
+      detail::this_worker()->job_memory.give(memory, sizeof(Child));
       throw;
     }
+    // Not the worker of before: a copy of the function may have suspended.
+    detail::WorkerHead* worker = detail::this_worker();
     try {
       worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
                                          detail::WordKind::scope_child, worker->tag));

@@ -59,8 +59,10 @@ struct TaskOf : TaskState<Value> {
 
   void run() {
     this->result.fill(function);
-    task_ended();
     if (this->completion.complete()) this->drop(this);
+    // The last of all, for what goes with a detached task may still wait, on a stack of a runtime
+    // that waits for no more than this. `this` may be gone.
+    task_ended();
   }
 
   F function;
@@ -186,8 +188,10 @@ Task<Value> started(TaskState<Value>* made, Start&& start) {
 // A new task of the runtime that the caller is in. Its place: the caller's group, or `place`.
 template <std::invocable F>
 [[nodiscard]] auto spawn(F&& function) {
-  detail::WorkerHead* worker = detail::worker_or_fault("spawn");
-  return detail::started(detail::make_task(std::forward<F>(function)), [worker](detail::Job* job) {
+  detail::worker_or_fault("spawn");
+  return detail::started(detail::make_task(std::forward<F>(function)), [](detail::Job* job) {
+    // Not the worker of before: a copy of the function may have suspended.
+    detail::WorkerHead* worker = detail::this_worker();
     const detail::Word tag = worker->tag;
     detail::count_and_publish(
         worker, tag, [&] { worker->deque.push(detail::word_of(job, detail::WordKind::job, tag)); });
@@ -197,11 +201,11 @@ template <std::invocable F>
 
 template <std::invocable F>
 [[nodiscard]] auto spawn(Place place, F&& function) {
-  detail::WorkerHead* worker = detail::worker_or_fault("spawn");
-  const detail::Word tag = detail::tag_for(worker, place);  // throws before anything is made
-  return detail::started(
-      detail::make_task(std::forward<F>(function)),
-      [worker, tag](detail::Job* job) { detail::start_placed(worker, job, tag); });
+  // Throws before anything is made.
+  const detail::Word tag = detail::tag_for(detail::worker_or_fault("spawn"), place);
+  return detail::started(detail::make_task(std::forward<F>(function)), [tag](detail::Job* job) {
+    detail::start_placed(detail::this_worker(), job, tag);
+  });
 }
 
 // Calls the function there and waits: the paper's `call` (arcas-runtime 4.6).

@@ -27,6 +27,14 @@ class OwnCount {
     return value_.load(std::memory_order_relaxed);
   }
 
+  // For a count that does publish something: who reads it so sees what its owner did before.
+  void add_released() noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  [[nodiscard]] std::uint64_t read_acquired() const noexcept {
+    return value_.load(std::memory_order_acquire);
+  }
+
  private:
   std::atomic<std::uint64_t> value_{0};
 };

@@ -1,0 +1,71 @@
+"""What a part held when it was put in place, and whether it still does.
+
+A list in the part's folder says of each file how large it is, whether it can be run, and its
+SHA-256; of a link where it leads. What is there beside is nobody's fault: engines write caches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from atoll.store.files import sha256
+
+LIST = ".atoll-files.json"
+
+
+def write_list(tree: Path) -> None:
+    """Raises OSError."""
+    sums: dict[tuple[int, int], str] = {}  # a hard-linked file is read once
+    found: dict[str, Any] = {}
+    for path in _files(tree):
+        seen = path.lstat()
+        if path.is_symlink():
+            found[str(path.relative_to(tree))] = os.readlink(path)
+            continue
+        if (seen.st_dev, seen.st_ino) not in sums:
+            sums[seen.st_dev, seen.st_ino] = sha256(path)
+        found[str(path.relative_to(tree))] = [
+            seen.st_size,
+            bool(seen.st_mode & 0o100),
+            sums[seen.st_dev, seen.st_ino],
+        ]
+    (tree / LIST).write_text(json.dumps(found))
+
+
+def damage(tree: Path, *, contents: bool = False) -> str:
+    """What is not as it was put there: the first that is found, '' for a whole part and for one
+    without a list. `contents`: read every file, which takes a second for each gigabyte or so."""
+    try:
+        listed = json.loads((tree / LIST).read_bytes())
+        faults = (_fault(tree / name, had, contents) for name, had in listed.items())
+        return next((fault for fault in faults if fault), "")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, AttributeError, TypeError) as fault:
+        return f"{LIST} cannot be read ({fault})"
+
+
+def _fault(path: Path, had: Any, contents: bool) -> str:
+    try:
+        seen = path.lstat()
+        if path.is_symlink() or isinstance(had, str):
+            same = path.is_symlink() and os.readlink(path) == had
+            return "" if same else f"{path} leads elsewhere"
+        size, runs, checksum = had
+        if seen.st_size != size:
+            return f"{path} has {seen.st_size} bytes, not {size}"
+        if runs and not seen.st_mode & 0o100:
+            return f"{path} cannot be run any more"
+        return f"{path} has another content" if contents and sha256(path) != checksum else ""
+    except OSError as fault:
+        return f"{path} is gone" if isinstance(fault, FileNotFoundError) else str(fault)
+
+
+def _files(tree: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(tree):
+        yield from (Path(folder, name) for name in names)
+        yield from (path for name in folders if (path := Path(folder, name)).is_symlink())

@@ -1,0 +1,77 @@
+"""The owner's first step: it takes the name, and hands the request to a keeper that it starts.
+
+The record is on disk before there is a process, so that whoever is killed from here on, the next
+command finds the run folder, which may hold secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from atoll.errors import UsageError
+from atoll.host.api import Host
+from atoll.store.files import write_atomic
+from atoll.store.paths import make_folder
+from atoll.supervise import records
+from atoll.supervise.ending import sweep
+from atoll.supervise.request import SUPERVISOR_LOG, Request
+from atoll.supervise.supervisor import first_record
+
+
+def hand_over(request: Request, host: Host) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """The owner's end of the control socket, and the keeper.
+
+    Raises UsageError (the name is in use), NotPermitted and DownloadFailed; nothing is left then.
+    """
+    lock = records.try_lock(request.name)
+    if lock is None:
+        raise UsageError(
+            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}' "
+            "or give this one another --name"
+        )
+    try:
+        stale = records.read(request.name)
+        if stale is not None:
+            sweep(host, stale, grace_s=request.grace_s)
+        return _start_keeper(request, host, lock)
+    finally:
+        os.close(lock)
+
+
+def _start_keeper(
+    request: Request, host: Host, lock: int
+) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    record = first_record(request, boot_id=records.boot_id(host), cgroup="")
+    try:
+        records.write(record)
+        for folder in (request.run_dir, request.scratch_dir):
+            make_folder(Path(folder))
+        for log in Path(request.log_dir).glob("*.log"):
+            log.unlink()
+        path = os.path.join(request.run_dir, "request.json")
+        write_atomic(path, request.model_dump_json(), mode=0o600)
+        with open(os.path.join(request.log_dir, SUPERVISOR_LOG), "ab") as log_file:
+            keeper = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "atoll.supervise.keeper"),
+                    *(path, str(theirs.fileno()), str(lock)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(), lock),
+                start_new_session=True,  # a Ctrl-C at the terminal is the owner's to handle
+            )
+    except BaseException:
+        ours.close()
+        records.remove_folders(record)
+        records.forget(request.name)
+        raise
+    finally:
+        theirs.close()
+    return ours, keeper
