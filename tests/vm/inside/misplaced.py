@@ -33,10 +33,12 @@ from tests.engines.toy import ToyEngine
 HOST = LocalHost()
 MIB = 1 << 20
 HELD_BYTES = 16 * MIB
-# A private mapping of its own, every page touched, and a thread that does nothing.
+# A private mapping, every page touched, and a thread that does nothing. What is left out of core
+# dumps is a mapping of its own: else the kernel makes one of it and the thread's stack below it.
 _HOLDS = f"""
 import mmap, socket, sys, threading
 held = mmap.mmap(-1, {HELD_BYTES}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+held.madvise(mmap.MADV_DONTDUMP)
 for start in range(0, {HELD_BYTES}, 4096):
     held[start] = 1
 threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -64,6 +66,7 @@ touched = threading.Event()
 def run():
     assert ctypes.CDLL(None).syscall(238, 2, ctypes.byref(ctypes.c_ulong(2)), 64) == 0
     held = mmap.mmap(-1, {HELD_BYTES}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    held.madvise(mmap.MADV_DONTDUMP)
     for start in range(0, {HELD_BYTES}, 4096):
         held[start] = 1
     touched.set()
