@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -23,19 +24,31 @@ using atl::probe::huge_bytes_in;
 using atl::probe::Memory;
 using atl::probe::page_bytes;
 
+// A page that the kernel moves at that moment (compaction) is not seen until it has moved it.
+std::map<int, std::size_t> nodes_of(const Memory& memory, std::size_t wanted) {
+  std::map<int, std::size_t> nodes;
+  for (int looks = 0; looks < 1000; ++looks) {
+    if (looks > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    nodes = memory.report().nodes;
+    std::size_t pages = 0;
+    for (const auto& [node, count] : nodes) pages += count;
+    if (pages >= wanted) break;
+  }
+  return nodes;
+}
+
 // A node that has memory: 0, unless the tests are bound elsewhere.
 int a_node() {
   const Memory memory(1, std::nullopt, false);
   memory.touch();
-  return memory.report().nodes.begin()->first;
+  return nodes_of(memory, 1).begin()->first;
 }
 
 TEST(Memory, IsOnItsNodeWhenItIsMade) {
   const int node = a_node();
   const Memory memory(10 * page_bytes() + 1, node, false);
-  const auto report = memory.report();
-  EXPECT_EQ(report.nodes, (std::map<int, std::size_t>{{node, 11}}));
-  EXPECT_FALSE(report.huge);
+  EXPECT_EQ(nodes_of(memory, 11), (std::map<int, std::size_t>{{node, 11}}));
+  EXPECT_FALSE(memory.report().huge);
 }
 
 TEST(Memory, IsNowhereUntilItIsTouched) {
@@ -43,19 +56,14 @@ TEST(Memory, IsNowhereUntilItIsTouched) {
   EXPECT_TRUE(memory.report().nodes.empty());
   memory.touch(2 * page_bytes(), 3 * page_bytes());
   std::size_t pages = 0;
-  for (const auto& [node, count] : memory.report().nodes) pages += count;
+  for (const auto& [node, count] : nodes_of(memory, 3)) pages += count;
   EXPECT_EQ(pages, 3U);
 }
 
 TEST(Memory, ReportsASampleOfALargePart) {
-  const Memory memory(5000 * page_bytes(), a_node(), false);
-  // A page that the kernel moves at that moment (compaction) is not seen until it has moved it.
-  std::size_t pages = 0;
-  for (int looks = 0; looks < 1000 && pages < 1024; ++looks) {
-    if (looks > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    pages = memory.report().nodes.begin()->second;
-  }
-  EXPECT_EQ(pages, 1024U);
+  const int node = a_node();
+  const Memory memory(5000 * page_bytes(), node, false);
+  EXPECT_EQ(nodes_of(memory, 1024), (std::map<int, std::size_t>{{node, 1024}}));
 }
 
 TEST(Memory, HugePagesAreAlignedAndTold) {

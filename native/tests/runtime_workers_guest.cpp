@@ -17,6 +17,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <span>
@@ -154,21 +155,18 @@ void seats() {
 void steered() {
   constexpr int kWorkers = 8;
   guest::MadeUpFills fills(kWorkers);
+  const auto approach = std::make_shared<guest::TellsFills>(fills);
   atl::Runtime runtime({.workers = kWorkers,
                         .interval = std::chrono::milliseconds(40),
+                        .own_approach = approach,
                         .fills = [&](int worker) { return fills.read(worker); }});
   Work work(runtime);
   const auto go = [&](guest::MadeUpFills::Wants wants, int goal) {
     fills.want(wants, goal);
     work.until(
-        runtime,
-        [&] {
-          const int chiplets = chiplets_of(runtime.places(), runtime.cores());
-          fills.moved_to(chiplets);
-          return chiplets == goal;
-        },
+        runtime, [&] { return chiplets_of(runtime.places(), runtime.cores()) == goal; },
         [&](int worker, std::chrono::nanoseconds busy) { fills.worked(worker, busy); });
-    std::cout << "said spread " << runtime.spread() << ": " << runtime.reason() << '\n';
+    std::cout << "said spread " << runtime.spread() << ": " << approach->why() << '\n';
     work.look(std::to_string(goal), runtime);
   };
   using enum guest::MadeUpFills::Wants;

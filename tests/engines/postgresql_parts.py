@@ -97,6 +97,7 @@ def busy(record: Deployment) -> Iterator[None]:
                 for found, slot in zip(at_work(record), record.plan.slots, strict=True)
             ),
             lambda: (at_work(record), faults),
+            patience_s=300,  # in a guest each look takes seconds
         )
         yield
     finally:

@@ -279,21 +279,30 @@ def test_a_disk_full_at_the_beginning_leaves_no_file(
     ResultsWriter.create(path, header()).__exit__(None, None, None)
 
 
+LOOKS = 100  # at most: the kernel moves pages (compaction), and evicts some, as it likes
+
+
 def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
     """On a real file; a mapping keeps its pages, and that is told."""
     path = tmp_path / "data"
     path.write_bytes(os.urandom(1 << 20))
     (tmp_path / "empty").touch()
     path.read_bytes()
-    share = pagecache.drop([str(path), str(tmp_path / "empty")])
+    for _ in range(LOOKS):
+        share = pagecache.drop([str(path), str(tmp_path / "empty")])
+        if share in (0.0, 1.0):
+            break
     if share == 1.0:  # tmpfs has nowhere else to keep its pages
         assert " tmpfs " in Path("/proc/mounts").read_text()
     else:
         assert share == 0.0
-        path.read_bytes()
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            resident = pagecache._resident(descriptor)
+            for _ in range(LOOKS):
+                path.read_bytes()
+                resident = pagecache._resident(descriptor)
+                if resident == (256, 256):
+                    break
         finally:
             os.close(descriptor)
         assert resident == (256, 256)

@@ -273,15 +273,20 @@ def test_page_cache_that_may_not_be_read() -> None:
 
 # ---- A real process -----------------------------------------------------------------------
 
+# What is left out of core dumps is a mapping of its own: the kernel joins others to neighbours.
 TARGET = """
 import mmap, sys
 held = mmap.mmap(-1, int(sys.argv[1]), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+held.madvise(mmap.MADV_DONTDUMP)
 for offset in range(0, int(sys.argv[2]), 4096):
     held[offset] = 1
 data = open(sys.argv[3], "rb")
 print("ready", flush=True)
 sys.stdin.read()
 """
+
+
+LOOKS = 100  # at most: a page that the kernel moves at that moment (compaction) counts nowhere
 
 
 @contextmanager
@@ -312,12 +317,16 @@ def numastat_mib(pid: int) -> dict[int, float]:
 
 def test_a_real_process_equals_numastat() -> None:
     with target(64 << 20, 32 << 20) as pid:
-        found = look(LocalHost(), pid)
-        expected = numastat_mib(pid)
+        for _ in range(LOOKS):
+            expected = numastat_mib(pid)
+            found = look(LocalHost(), pid)
+            whole = any(sum(m.bytes_by_node.values()) == 32 << 20 for m in found.mappings)
+            if whole and numastat_mib(pid) == expected:
+                break
     assert found.method == "numa_maps"
     for node, mib in expected.items():
         assert found.bytes_by_node.get(node, 0) / (1 << 20) == pytest.approx(mib, abs=0.02)
-    assert any(m.bytes_by_node == {0: 32 << 20} for m in found.mappings) or len(expected) > 1
+    assert whole
 
 
 def test_a_real_process_sampled_equals_the_same_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,8 +345,11 @@ def test_a_real_file(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(os.urandom(100 * mmap.PAGESIZE))
     with target(PAGE, PAGE, str(path)) as pid:
-        found, _ = look_at_page_cache(LocalHost(), pid)
-    (file,) = [file for file in found if file.path == str(path)]
+        for _ in range(LOOKS):
+            found, _ = look_at_page_cache(LocalHost(), pid)
+            (file,) = [file for file in found if file.path == str(path)]
+            if file.cached_bytes == file.size_bytes:
+                break
     assert file.cached_bytes == file.size_bytes == 100 * mmap.PAGESIZE
     assert sum(file.bytes_by_node.values()) == pytest.approx(file.cached_bytes, abs=9)
     assert not file.sampled

@@ -120,8 +120,10 @@ def _boot(running: Guest, note: Note) -> None:
     for left in reversed(range(TRIES)):
         try:
             running.boot()
+            running.run(["sh", "-c", _SAVE])
             break
-        except BootFailed as fault:
+        except (BootFailed, GuestDied, subprocess.TimeoutExpired) as fault:
+            running.close()
             note(
                 "boots retried" if left else "boots given up",
                 f"BOOT FAILED, {left} tries left: {fault}",
@@ -129,14 +131,14 @@ def _boot(running: Guest, note: Note) -> None:
             if not left:
                 raise BootFailed(f"BOOT FAILED {TRIES} times: {fault}") from None
     note("boots")
-    running.run(["sh", "-c", _SAVE])
 
 
 # The chosen word of a list such as 'always [madvise] never'; else the whole value. In /run, which
 # is the guest's own.
 _SAVE = """
-for file in /proc/sys/kernel/numa_balancing /sys/kernel/mm/transparent_hugepage/enabled \\
-    /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/mm/mempolicy/weighted_interleave/node*
+for file in /proc/sys/kernel/numa_balancing /proc/sys/vm/compaction_proactiveness \\
+    /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \\
+    /sys/kernel/mm/mempolicy/weighted_interleave/node*
 do
     echo "$(sed 's/.*\\[\\(.*\\)\\].*/\\1/' $file) $file"
 done >/run/switches

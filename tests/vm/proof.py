@@ -90,9 +90,11 @@ def weight_files(shares: Mapping[int, int]) -> dict[str, str]:
     return {f"{_WEIGHTS}/node{node}": str(weight) for node, weight in shares.items()}
 
 
-# AutoNUMA and huge pages would move pages on their own, or many at a time, and blur what is seen.
+# AutoNUMA, huge pages and compaction would move pages on their own, or many at a time, and blur
+# what is seen: a page on its way is counted nowhere.
 STILL = {
     "/proc/sys/kernel/numa_balancing": "0",
+    "/proc/sys/vm/compaction_proactiveness": "0",
     "/sys/kernel/mm/transparent_hugepage/enabled": "never",
 }
 # Before huge pages are asked for: where free memory lies in pieces there are fewer, or none.

@@ -95,9 +95,13 @@ def test_every_kernel_is_where_it_was_sent(guest: Guest) -> None:
         assert all(set(t["seen"]) == {t["cpu"]} for t in answer["threads"]), (name, answer)
         # Memory: all of it was seen, and every page on the node.
         if "bytes" in request:
-            parts = [nodes for look in looks for _, nodes in look["memory"]]
-            assert max(sum(part.values()) for part in parts) >= request["bytes"], (name, looks)
-            nodes = {int(number) for part in parts for number in part}
+            memory = [each for look in looks for each in look["memory"]]
+            parts = [part for _, part in memory]
+            most = max(sum(part.values()) for part in parts)
+            assert most >= request["bytes"], (name, looks)
+            bound = [part for policy, part in memory if policy.startswith("bind:")]
+            # Where the request's is bound, the probe's own figures may lie elsewhere.
+            nodes = {int(number) for part in (bound or parts) for number in part}
             assert nodes == ({node} if node is not None else {0, 1}), (name, parts)
             assert {int(number) for number in answer["pages"]} == nodes, (name, answer["pages"])
         elif request["do"] == "ping":
@@ -133,12 +137,16 @@ def test_the_command_ends_and_nothing_of_it_is_astray(guest: Guest) -> None:
         assert watch.misplaced_threads == watch.misplaced_pages == 0, watch
     # Emulation shows no chiplets, and none are made up.
     assert profile.inference is None or not profile.inference.chiplets
-    for matrix in (profile.core_latency_cas_ns, profile.core_latency_store_ns):
-        assert matrix is not None and set(matrix.pus) == CPUS
-    assert profile.nodes is not None
-    assert set(profile.nodes.cpu_nodes) == {0, 1}
-    assert set(profile.nodes.memory_nodes) == {0, 1, 2, 3}
+    # A slow host may leave no time for a kind; then that is said.
+    latency = (profile.core_latency_cas_ns, profile.core_latency_store_ns)
+    for matrix in filter(None, latency):
+        assert set(matrix.pus) == CPUS
+    if profile.nodes is not None:
+        assert set(profile.nodes.cpu_nodes) == {0, 1}
+        assert set(profile.nodes.memory_nodes) == {0, 1, 2, 3}
     measured = {
+        Kind.LATENCY: all(latency),
+        Kind.NODES: profile.nodes,
         Kind.STREAM: profile.stream,
         Kind.CACHE: profile.caches,
         Kind.SHARING: profile.sharing,

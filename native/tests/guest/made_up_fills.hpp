@@ -5,6 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "atoll/runtime/controller.hpp"
@@ -59,6 +62,36 @@ class MadeUpFills {
   std::atomic<Wants> wants_{Wants::cache};
   std::atomic<int> goal_{kFewest};
   std::atomic<int> chiplets_{kFewest};
+};
+
+// The default approach, and why it last moved. The fills follow its decision at once: were they
+// told of it by the round of work that runs meanwhile, a slow machine would make it go too far.
+class TellsFills final : public atl::Approach {
+ public:
+  explicit TellsFills(MadeUpFills& fills) : fills_(fills) {}
+
+  std::string name() const override { return "tells-fills"; }
+  std::string why() const {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ protected:
+  atl::Decision decide(const atl::Sample& sample) override {
+    atl::Decision decision = approach_->step(sample);
+    if (decision.spread != sample.spread) {
+      fills_.moved_to(decision.spread);
+      const std::lock_guard lock(mutex_);
+      why_ = decision.reason;
+    }
+    return decision;
+  }
+
+ private:
+  MadeUpFills& fills_;
+  std::unique_ptr<atl::Approach> approach_ = atl::approach_by_name(atl::kDefaultApproach);
+  mutable std::mutex mutex_;
+  std::string why_;
 };
 
 }  // namespace guest

@@ -134,9 +134,8 @@ def watch(task: str, answer: str) -> None:
             seen.append(working.watched(order))
         else:
             told = working.told(order)
-            limit = order.get("limit", "")
-            work = {"work": True, "wanted": order["wanted"], "limit": limit}
-            seen.append({"told": told, **working.watched(work)})
+            work = {key: order[key] for key in ("wanted", "limit", "during") if key in order}
+            seen.append({"told": told, **working.watched({"work": True, **work})})
     inspected = subprocess.run(
         [ATOLL, "inspect", "--json", str(working.pid)], capture_output=True, text=True, check=False
     )
@@ -147,6 +146,10 @@ def watch(task: str, answer: str) -> None:
         "status": working.end(),
     }
     Path(answer).write_text(json.dumps(found))
+
+
+def said(rows: list[Any]) -> list[list[str]]:
+    return [[str(value) for value in row] for row in rows]
 
 
 def work(database: str, queries: str, answers: str) -> None:
@@ -184,14 +187,18 @@ def work(database: str, queries: str, answers: str) -> None:
                     rows = cursor.execute(order["run"]).fetchall()
                 records = [each for each in scheduler.queries() if each.sql == order["run"]]
                 query = records[-1].model_dump()
-                say(rows=[[str(value) for value in row] for row in rows], query=query)
+                say(rows=said(rows), query=query)
             elif "work" in order:
                 runs = 0
+                rows = []
                 while not select.select([sys.stdin], [], [], 0)[0]:
-                    ask(next(turns))
+                    if "during" in order:
+                        rows = connection.execute(order["during"]).fetchall()
+                    else:
+                        ask(next(turns))
                     runs += 1
                 sys.stdin.readline()
-                say(runs=runs)
+                say(runs=runs, rows=said(rows))
             else:
                 say()
         for name in texts:

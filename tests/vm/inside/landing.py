@@ -26,7 +26,7 @@ from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan, Slot
 from atoll.supervise.launch import find_launcher
 from atoll.supervise.place import placed_argv
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0  # where memory is short the kernel looks long for some
 POLL_S = 0.02
 THREADS_PER_CPU = 2  # more threads than CPUs, so that the scheduler has reason to move them
 TRAITS = EngineTraits(

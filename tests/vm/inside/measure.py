@@ -79,7 +79,8 @@ def _or_nothing(read: Any) -> Any:
 
 def kernels(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One probe for all; a request is looked at while it is answered. On a busy host it may be
-    over before a look has seen all of it: then it is made again, with more time."""
+    over before a look has seen all of it, or refused for want of time: then it is made again, with
+    more time."""
     child = subprocess.Popen([PROBE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdin is not None and child.stdout is not None
     found = []
@@ -93,7 +94,7 @@ def kernels(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 looks.append(look(child.pid))
             answer = json.loads(child.stdout.readline())
             took_s = time.monotonic() - begin
-            if not answer["ok"] or _all_seen(request, answer, looks):
+            if answer["ok"] and _all_seen(request, answer, looks):
                 break
         found.append({"answer": answer, "looks": looks, "took_s": took_s})
     child.stdin.close()
