@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,9 @@ _LEFT_OUT = ("long", "installed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # As at a terminal: the background jobs of a shell ignore Ctrl-C, and what they start does.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Short, because paths of UNIX sockets end at 107 bytes. Set for the whole run and not for a
     # test, because deployments outlive single tests.
     private = tempfile.mkdtemp(prefix="atoll-t-", dir="/tmp")

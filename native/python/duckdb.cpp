@@ -175,4 +175,5 @@ NB_MODULE(_duckdb, module) {
           [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); }, Free());
 
   module.def("make_subclass", &make_subclass);
+  module.def("last_calls", &last_calls);
 }

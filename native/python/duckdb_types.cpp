@@ -1,9 +1,12 @@
 #include "duckdb_types.hpp"
 
+#include <pthread.h>
 #include <structmember.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <optional>
+#include <thread>
 
 #include "pool.hpp"
 
@@ -85,7 +88,30 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+// Threads inside of calls, in all databases. Guarded by the interpreter's lock, which a thread has
+// again before it counts as outside.
+int threads_inside = 0;
+thread_local int depth = 0;  // of this thread: a function in Python may query
+std::optional<std::thread::id> ends_interpreter;
+
+class Inside {
+ public:
+  Inside() {
+    if (depth == 0 && ends_interpreter && *ends_interpreter != std::this_thread::get_id()) {
+      const WithoutGil others_may_run;
+      for (;;) pause();
+    }
+    if (depth++ == 0) ++threads_inside;
+  }
+  ~Inside() {
+    if (--depth == 0) --threads_inside;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
 PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
+  const Inside inside;
   const Method& self = *method(callable);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (count < 1) {
@@ -262,7 +288,14 @@ PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts&
 
 }  // namespace
 
+int last_calls() {
+  ends_interpreter = std::this_thread::get_id();
+  return threads_inside - (depth > 0 ? 1 : 0);
+}
+
 bool prepare_types() {
+  // In a child of fork() no other thread is.
+  pthread_atfork(nullptr, nullptr, [] { threads_inside = depth > 0 ? 1 : 0; });
   method_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return method_type != nullptr;
 }

@@ -157,8 +157,8 @@ void steered() {
   guest::MadeUpFills fills(kWorkers);
   const auto approach = std::make_shared<guest::TellsFills>(fills);
   atl::Runtime runtime({.workers = kWorkers,
-                        .interval = std::chrono::milliseconds(40),
                         .own_approach = approach,
+                        .interval = std::chrono::milliseconds(40),
                         .fills = [&](int worker) { return fills.read(worker); }});
   Work work(runtime);
   const auto go = [&](guest::MadeUpFills::Wants wants, int goal) {

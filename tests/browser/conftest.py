@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import SessionNotCreatedException
 from selenium.webdriver.chrome.service import Service
 
 
@@ -28,7 +29,10 @@ def browser() -> Iterator[webdriver.Chrome]:
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        chrome = webdriver.Chrome(options=options, service=Service(driver))
+    except SessionNotCreatedException:  # a slow machine's: the second start finds it in memory
+        chrome = webdriver.Chrome(options=options, service=Service(driver))
     yield chrome
     chrome.quit()
 

@@ -56,7 +56,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while self.sql("select 1").returncode:
             assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline

@@ -237,7 +237,7 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()
@@ -273,7 +273,7 @@ def test_wrong_use_is_one_line(arguments: list[str], code: int, words: str) -> N
         [sys.executable, "-m", "atoll", "bench", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == code, done.stderr

@@ -14,12 +14,14 @@ import pytest
 
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
+from atoll.host import jvm_attach
 from atoll.host.local import LocalHost
 from atoll.inspect.jvm import look_at_jvm
 from atoll.install import installed
 from atoll.plan import make_plan
 from atoll.plan.jvm import gc_threads
 from atoll.schema.inspection import JvmLook
+from tests.engines.deployment_parts import until
 from tests.engines.live_process import live
 from tests.jvm_program import write_program
 from tests.unit.machines import plain
@@ -88,6 +90,24 @@ def test_many_askers_at_once_wake_it_once(java: str, tmp_path: Path) -> None:
         assert all("version 17." in each.result() for each in asked)
 
 
+def test_a_file_that_goes_while_it_is_looked_at_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another asker's does once it has attached."""
+    pid = os.getpid()
+    others = Path(f"/tmp/.attach_pid{pid}")
+
+    def too_late(path: str) -> os.stat_result:
+        Path(path).unlink()
+        raise FileNotFoundError
+
+    status = Path("/proc/self/status").read_text()
+    others.touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", too_late)
+        with jvm_attach._attach_file(pid, str(pid), status) as ours:
+            assert ours and others.exists()
+    assert not others.exists()
+
+
 def test_a_file_left_behind_does_not_stop_us(java: str, tmp_path: Path) -> None:
     with jvm(java, tmp_path) as pid:
         left = Path(f"/tmp/.attach_pid{pid}")
@@ -99,7 +119,9 @@ def test_a_file_left_behind_does_not_stop_us(java: str, tmp_path: Path) -> None:
 
 def test_a_jvm_without_signals_is_not_signalled(java: str, tmp_path: Path) -> None:
     with jvm(java, tmp_path, "-Xrs") as pid:
-        Path(f"/tmp/.java_pid{pid}").unlink(missing_ok=True)  # it listens from the start
+        listens = Path(f"/tmp/.java_pid{pid}")  # from the start, in a thread of its own
+        until(listens.exists, lambda: "it does not listen")
+        listens.unlink()
         with pytest.raises(PermissionError, match="-Xrs"):
             look_at_jvm(HOST, pid)
 

@@ -130,15 +130,6 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
     until(lambda: not running(server), lambda: running(server))
 
 
-@pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
-    """As at a terminal: the background jobs of a shell ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_a_query_that_is_interrupted_is_cancelled(server: MariaDBClient, path: str) -> None:
     other = at(path, timeout_s=60)
 

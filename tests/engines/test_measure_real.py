@@ -108,7 +108,10 @@ def test_every_matrix_has_the_shape_of_its_cpus_and_figures_that_are_some(
         assert array.shape == (len(CPUS), len(CPUS))
         for i, row in enumerate(array):
             for j, value in enumerate(row):
-                assert math.isnan(value) if i == j else 0 < value < math.inf
+                if i == j or math.isnan(value):
+                    assert math.isnan(value) and (i == j or profile.left_out)
+                else:
+                    assert 0 < value < math.inf
     for curve in profile.caches:
         sizes = [point.working_set_bytes for point in curve.points]
         assert curve.cpu in CPUS and sizes == sorted(set(sizes))
@@ -150,7 +153,7 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path, number: signal.Si
         probes = probes_of(command.pid)
     assert probes, command.communicate()
     command.send_signal(number)
-    _, said = command.communicate(timeout=30)
+    _, said = command.communicate(timeout=120)
     assert command.returncode == 130, said
     assert "Traceback" not in said
     while any(Path(f"/proc/{pid}").exists() for pid in probes) and time.monotonic() < deadline:

@@ -23,7 +23,7 @@ def run(*argv: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedP
     """A command as a user would start it: nothing of the checkout in its environment."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run(
-        argv, cwd=cwd, env=kept | variables, capture_output=True, text=True, timeout=600
+        argv, cwd=cwd, env=kept | variables, capture_output=True, text=True, timeout=1800
     )
 
 

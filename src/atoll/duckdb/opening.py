@@ -42,6 +42,8 @@ _TRUE = ("true", "t", "yes", "y", "1")
 
 # How long closing a database may take: its workers end, and it may write a checkpoint.
 _CLOSING_S = 5.0
+# How long the interpreter's end waits for calls of daemon threads.
+_LAST_CALLS_S = 2.0
 
 _numbers = itertools.count(1)
 _opening = threading.Lock()  # of one database at a time: two may open the same one
@@ -331,7 +333,15 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relati
 
 @atexit.register
 def _end_all() -> None:
-    for scheduler in list(_schedulers.values()):
+    """Queries of daemon threads are interrupted: one that returns into an interpreter that is no
+    longer there ends the process by a signal."""
+    schedulers = [each for each in list(_schedulers.values()) if each.is_here]
+    deadline_s = time.monotonic() + _LAST_CALLS_S
+    while _duckdb.last_calls() > 0 and time.monotonic() < deadline_s:
+        for scheduler in schedulers:
+            scheduler.interrupt()
+        time.sleep(0.001)
+    for scheduler in schedulers:
         scheduler.end()
 
 

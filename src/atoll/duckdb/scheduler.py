@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
 import weakref
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -28,9 +27,6 @@ from atoll.schema.runtime_profile import RuntimeProfile
 # How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
 # many as there are; wherever the kernel likes.
 POLICIES: tuple[Policy, ...] = ("adaptive", "local", "distributed", "none")
-
-# How long the interpreter's end waits for calls of daemon threads, which are interrupted.
-_LAST_CALLS_S = 2.0
 
 
 class _User(NamedTuple):
@@ -181,20 +177,14 @@ class Scheduler:
                 "process"
             )
 
-    def end(self) -> None:
-        """At the interpreter's end, connections or not: workers must not outlive it.
+    def interrupt(self) -> None:
+        """Whatever runs, on all connections."""
+        for connection in self._connections():
+            with suppress(Exception):  # DuckDB's: its thread has just closed it
+                connection.interrupt()
 
-        Queries of daemon threads are interrupted: one that returns into an interpreter that is no
-        longer there ends the process by a signal.
-        """
-        if not self.is_here:
-            return
-        deadline_s = time.monotonic() + _LAST_CALLS_S
-        while self._is_called() and time.monotonic() < deadline_s:
-            for connection in self._connections():
-                with suppress(Exception):  # DuckDB's: its thread has just closed it
-                    connection.interrupt()
-            time.sleep(0.001)
+    def end(self) -> None:
+        """At the interpreter's end, connections or not: workers must not outlive it."""
         self._pool.stop()
 
     def give_up(self) -> None:
@@ -233,9 +223,6 @@ class Scheduler:
         with self._lock:
             users = [user.end() for user in self._users.copy().values()]
         return [user for user in users if isinstance(user, self.connections)]
-
-    def _is_called(self) -> bool:
-        return any(seat["role"] == "caller" for seat in self._pool.threads())
 
     def _end_if_unused(self) -> None:
         with self._lock:

@@ -180,14 +180,17 @@ def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[bool]:
     Yields whether it is ours: another tool's stays."""
     uid, gid = (int(status_field(status, name).split()[1]) for name in ("Uid", "Gid"))
     made = ""
-    for folder in ("root/tmp", "cwd"):  # the JVM looks into both; its /tmp is no data folder
+    # The JVM looks into both; its /tmp is no data folder. Twice: another's file there may go before
+    # it is looked at.
+    for folder in ("root/tmp", "root/tmp", "cwd"):
         path = f"/proc/{pid}/{folder}/.attach_pid{own_pid}"
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
-            found = os.lstat(path)
-            if stat.S_ISREG(found.st_mode) and found.st_uid in (0, uid):
-                break  # left behind, or of another tool that attaches now
+            with suppress(FileNotFoundError):  # the other tool has attached
+                found = os.lstat(path)
+                if stat.S_ISREG(found.st_mode) and found.st_uid in (0, uid):
+                    break  # left behind, or of another tool that attaches now
             continue
         except OSError:
             continue

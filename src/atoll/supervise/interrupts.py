@@ -8,6 +8,7 @@ owner wait for that, and let its exit code tell the truth.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,16 +33,24 @@ def terminate_is_interrupt() -> Iterator[None]:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """A second Ctrl-C does not break off the cleaning up after the first.
+    """Ctrl-C does not break off the cleaning up, and is heeded after it.
 
-    It is not kept for later either: who presses twice means the same thing twice.
+    A second one, in the cleaning up after a first, is not: who presses twice means the same thing
+    twice.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only
         return
-    previous = [(number, signal.signal(number, lambda *_: None)) for number in _INTERRUPTS]
+    is_second = isinstance(sys.exception(), KeyboardInterrupt)
+    came: list[int] = []
+    previous = [
+        (number, signal.signal(number, lambda number, _: came.append(number)))
+        for number in _INTERRUPTS
+    ]
     try:
         yield
     finally:
         for number, handler in previous:
             signal.signal(number, handler)
+        if came and not is_second:
+            raise KeyboardInterrupt
