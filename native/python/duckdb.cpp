@@ -175,5 +175,8 @@ NB_MODULE(_duckdb, module) {
           [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); }, Free());
 
   module.def("make_subclass", &make_subclass);
-  module.def("last_calls", &last_calls);
+  module.def("last_calls", [] {
+    const LastCalls calls = last_calls();
+    return std::pair(calls.inside, calls.stayed);
+  });
 }

@@ -93,25 +93,19 @@ class WithoutGil {
 int threads_inside = 0;
 thread_local int depth = 0;  // of this thread: a function in Python may query
 std::optional<std::thread::id> ends_interpreter;
+int threads_stayed = 0;
 
-class Inside {
- public:
-  Inside() {
-    if (depth == 0 && ends_interpreter && *ends_interpreter != std::this_thread::get_id()) {
-      const WithoutGil others_may_run;
-      for (;;) pause();
-    }
-    if (depth++ == 0) ++threads_inside;
-  }
-  ~Inside() {
-    if (--depth == 0) --threads_inside;
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
+// Where another thread ends the interpreter, this one goes no further: DuckDB gives the lock back
+// in each call and where a connection is freed, and to take it again without an interpreter ends
+// the process by a signal.
+void stay_if_late() {
+  if (depth > 0 || !ends_interpreter || *ends_interpreter == std::this_thread::get_id()) return;
+  ++threads_stayed;
+  const WithoutGil others_may_run;
+  for (;;) pause();
+}
 
-PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
-  const Inside inside;
+PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
   const Method& self = *method(callable);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (count < 1) {
@@ -181,6 +175,15 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject
     return nullptr;
   }
   Py_DECREF(adopted);
+  return result;
+}
+
+PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
+  stay_if_late();
+  if (depth++ == 0) ++threads_inside;
+  PyObject* const result = call_inside(callable, args, flags, keywords);
+  if (--depth == 0) --threads_inside;
+  stay_if_late();
   return result;
 }
 
@@ -288,9 +291,9 @@ PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts&
 
 }  // namespace
 
-int last_calls() {
+LastCalls last_calls() {
   ends_interpreter = std::this_thread::get_id();
-  return threads_inside - (depth > 0 ? 1 : 0);
+  return {threads_inside - (depth > 0 ? 1 : 0), threads_stayed};
 }
 
 bool prepare_types() {

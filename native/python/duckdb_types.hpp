@@ -42,10 +42,14 @@ struct TypeParts {
 PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSpec>& methods,
                     const TypeParts& parts);
 
-// By the thread that ends the interpreter, again and again: a call that another thread begins from
-// now on does not come back, as there will be no interpreter that it could come back to. How many
-// threads are inside of calls still.
-int last_calls();
+struct LastCalls {
+  int inside;  // threads that are inside of calls still
+  int stayed;  // threads that came out of one, or began one, and go no further
+};
+
+// By the thread that ends the interpreter, again and again: calls of other threads do not come back
+// from now on, as there will be no interpreter to come back to.
+LastCalls last_calls();
 
 // Makes the type of the wrapped methods known; false with a Python error. Once.
 bool prepare_types();

@@ -333,14 +333,20 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relati
 
 @atexit.register
 def _end_all() -> None:
-    """Queries of daemon threads are interrupted: one that returns into an interpreter that is no
-    longer there ends the process by a signal."""
-    schedulers = [each for each in list(_schedulers.values()) if each.is_here]
+    """Queries of daemon threads are interrupted, and these threads go no further: one that returns
+    into an interpreter that is no longer there ends the process by a signal."""
+    schedulers = list(_schedulers.values())
     deadline_s = time.monotonic() + _LAST_CALLS_S
-    while _duckdb.last_calls() > 0 and time.monotonic() < deadline_s:
+    inside, stayed = _duckdb.last_calls()
+    while inside and time.monotonic() < deadline_s:
         for scheduler in schedulers:
             scheduler.interrupt()
         time.sleep(0.001)
+        inside, stayed = _duckdb.last_calls()
+    if stayed and not inside:
+        # Such a thread keeps all variables of its module alive, and their connections open.
+        for scheduler in schedulers:
+            scheduler.close()
     for scheduler in schedulers:
         scheduler.end()
 
