@@ -175,8 +175,7 @@ NB_MODULE(_duckdb, module) {
           [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); }, Free());
 
   module.def("make_subclass", &make_subclass);
-  module.def("last_calls", [] {
-    const LastCalls calls = last_calls();
-    return std::pair(calls.inside, calls.stayed);
-  });
+  module.def("enter_call", &enter_call);
+  module.def("leave_call", &leave_call);
+  module.def("last_calls", &last_calls);
 }

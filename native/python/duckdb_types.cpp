@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "atoll/runtime/detail/worker.hpp"
 #include "pool.hpp"
 
 namespace atl::duckdb {
@@ -93,14 +94,14 @@ class WithoutGil {
 int threads_inside = 0;
 thread_local int depth = 0;  // of this thread: a function in Python may query
 std::optional<std::thread::id> ends_interpreter;
-int threads_stayed = 0;
 
 // Where another thread ends the interpreter, this one goes no further: DuckDB gives the lock back
 // in each call and where a connection is freed, and to take it again without an interpreter ends
-// the process by a signal.
+// the process by a signal. Our workers do, on which a function in Python may query: their end is
+// awaited.
 void stay_if_late() {
   if (depth > 0 || !ends_interpreter || *ends_interpreter == std::this_thread::get_id()) return;
-  ++threads_stayed;
+  if (atl::detail::this_worker() != nullptr) return;
   const WithoutGil others_may_run;
   for (;;) pause();
 }
@@ -179,11 +180,9 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
 }
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
-  stay_if_late();
-  if (depth++ == 0) ++threads_inside;
+  enter_call();
   PyObject* const result = call_inside(callable, args, flags, keywords);
-  if (--depth == 0) --threads_inside;
-  stay_if_late();
+  leave_call();
   return result;
 }
 
@@ -291,14 +290,27 @@ PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts&
 
 }  // namespace
 
-LastCalls last_calls() {
+void enter_call() {
+  stay_if_late();
+  if (depth++ == 0) ++threads_inside;
+}
+
+void leave_call() {
+  if (--depth == 0) --threads_inside;
+  stay_if_late();
+}
+
+int last_calls() {
   ends_interpreter = std::this_thread::get_id();
-  return {threads_inside - (depth > 0 ? 1 : 0), threads_stayed};
+  return threads_inside - (depth > 0 ? 1 : 0);
 }
 
 bool prepare_types() {
   // In a child of fork() no other thread is.
-  pthread_atfork(nullptr, nullptr, [] { threads_inside = depth > 0 ? 1 : 0; });
+  pthread_atfork(nullptr, nullptr, [] {
+    threads_inside = depth > 0 ? 1 : 0;
+    ends_interpreter.reset();
+  });
   method_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return method_type != nullptr;
 }

@@ -42,14 +42,15 @@ struct TypeParts {
 PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSpec>& methods,
                     const TypeParts& parts);
 
-struct LastCalls {
-  int inside;  // threads that are inside of calls still
-  int stayed;  // threads that came out of one, or began one, and go no further
-};
+// Around what may give the interpreter's lock back in DuckDB; the wrapped methods do it themselves.
+// By one thread, in pairs.
+void enter_call();
+void leave_call();
 
-// By the thread that ends the interpreter, again and again: calls of other threads do not come back
-// from now on, as there will be no interpreter to come back to.
-LastCalls last_calls();
+// By the thread that ends the interpreter, again and again: other threads go no further than to the
+// end of their calls from now on, as there will be no interpreter to come back to. How many are
+// inside still.
+int last_calls();
 
 // Makes the type of the wrapped methods known; false with a Python error. Once.
 bool prepare_types();

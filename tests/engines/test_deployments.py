@@ -7,6 +7,7 @@ test_deployments_killed.py.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from dataclasses import replace
@@ -135,6 +136,7 @@ def test_a_port_that_stays_in_use_is_an_error_of_one_line() -> None:
 
 
 def test_not_ready_in_time_says_what_is_missing() -> None:
+    said = ""
     wanted = "waiting for the engine; last heard: 0 of 2 worker instances are in"
     for limit_s in (2.0, 10.0, 60.0):  # the coordinator may need all of a short one
         with pytest.raises(EngineFailed, match=rf"not ready after {limit_s:.0f} s") as caught:
@@ -148,9 +150,11 @@ def test_not_ready_in_time_says_what_is_missing() -> None:
                 grace_s=1.0,
             )
         assert left_over("mute") == []
-        if str(caught.value).endswith(wanted):
+        said = str(caught.value)
+        # It may have come up at the last moment, its workers not, or not have been asked yet.
+        if not re.search(r"for (coordinator|worker)|no answer yet|Errno|the engine$", said):
             break
-    assert str(caught.value).endswith(wanted)
+    assert said.endswith(wanted)
 
 
 def test_a_plan_of_another_machine_is_refused() -> None:

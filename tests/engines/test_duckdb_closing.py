@@ -207,6 +207,25 @@ for _ in range(4):
     threading.Thread(target=lambda: quietly(query), daemon=True).start()
 time.sleep(0.3)
 """,
+    "exit while a daemon's query asks in turn": """
+others = atoll.duckdb.connect(workers=2)
+def asks(x):
+    return others.cursor().execute("select 1").fetchall()[0][0]
+con.create_function("asks", asks, ["BIGINT"], "BIGINT")
+many = "select sum(asks(range)) from range(9999999)"
+query = lambda: quietly(lambda: con.execute(many).fetchall())
+threading.Thread(target=query, daemon=True).start()
+time.sleep(0.5)
+""",
+    "exit while daemons open and close": """
+def query():
+    while True:
+        with atoll.duckdb.connect(workers=2) as own:
+            own.execute("select sum(range) from range(3000)").fetchall()
+for _ in range(3):
+    threading.Thread(target=lambda: quietly(query), daemon=True).start()
+time.sleep(0.5)
+""",
     "exit while a thread goes on": """
 threading.Thread(target=lambda: (time.sleep(0.3), con.execute("from t").fetchall())).start()
 """,
@@ -275,6 +294,38 @@ def test_ends_by_itself_and_keeps_the_data(name: str, tmp_path: Path) -> None:
         timeout=120,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not path.with_name("data.duckdb.wal").exists()
+    # A daemon thread keeps the variables of its module, so that Python never frees the connections.
+    assert "daemon" in name or not path.with_name("data.duckdb.wal").exists()
     with duckdb.connect(str(path), config={"threads": 1}) as con:
         assert con.execute("from t").fetchall() == [(42,)]
+
+
+def test_daemons_go_no_further_once_the_interpreter_ends(tmp_path: Path) -> None:
+    """What was registered before atoll.duckdb was imported runs after its own end."""
+    begin = """
+import atexit, time
+turns = [0]
+def look():
+    before = list(turns)
+    time.sleep(0.3)
+    print("still" if turns == before and before[0] > 0 else f"{before} {turns}")
+atexit.register(look)
+"""
+    daemon = """
+def query():
+    cursor = con.cursor()
+    while True:
+        quietly(lambda: cursor.execute("select sum(range) from range(300000)").fetchall())
+        turns[0] += 1
+for _ in range(2):
+    threading.Thread(target=query, daemon=True).start()
+while turns[0] < 5:
+    time.sleep(0.01)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", begin + BEGIN + daemon, str(tmp_path / "data.duckdb")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "still\n", "")

@@ -106,10 +106,11 @@ def test_every_matrix_has_the_shape_of_its_cpus_and_figures_that_are_some(
         assert matrix is not None and list(matrix.pus) == CPUS
         array = matrix.array()
         assert array.shape == (len(CPUS), len(CPUS))
+        missing = [notice for notice in profile.left_out if notice.message.startswith("core ")]
         for i, row in enumerate(array):
             for j, value in enumerate(row):
-                if i == j or math.isnan(value):
-                    assert math.isnan(value) and (i == j or profile.left_out)
+                if i == j or (missing and math.isnan(value)):  # on a machine that stood still
+                    assert math.isnan(value)
                 else:
                     assert 0 < value < math.inf
     for curve in profile.caches:

@@ -88,49 +88,34 @@ def test_a_relation_keeps_workers_unless_its_connection_was_closed(
     assert pool.stops == ["stop", "stop"]
 
 
-@pytest.mark.parametrize(
-    ("last_calls", "done"),
-    [
-        ([(0, 0)], []),  # nobody calls: connections are left to whoever has them
-        ([(2, 0), (1, 1), (0, 2)], ["interrupt"] * 4 + ["close"] * 2),
-        ([(1, 0), (0, 0)], ["interrupt"] * 2),
-    ],
-)
 def test_the_end_interrupts_who_still_calls(
-    last_calls: list[tuple[int, int]],
-    done: list[str],
-    bookkeeping: tuple[Scheduler, _Pool],
-    monkeypatch: pytest.MonkeyPatch,
+    bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = []
+    interrupted = []
 
     class Caller(_Ours):
         def interrupt(self) -> None:
-            told.append("interrupt")
+            interrupted.append(self)
             raise ValueError("closed by now")
-
-        def close(self) -> None:
-            told.append("close")
-            raise ValueError("no checkpoint")
 
     scheduler, pool = bookkeeping
     scheduler.connections = Caller
     callers = [scheduler.take(_Connection()) for _ in range(2)]
     monkeypatch.setattr(opening, "_schedulers", {1: scheduler})
-    monkeypatch.setattr(_duckdb, "last_calls", iter(last_calls).__next__)
+    monkeypatch.setattr(_duckdb, "last_calls", iter([2, 1, 0]).__next__)
     opening._end_all()
-    assert told == done and len(callers) == 2
+    assert interrupted == callers * 2
     assert pool.stops == ["stop"]
 
 
 def test_the_end_does_not_wait_for_ever(
     bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a call that no interrupt ends; its connection could not be closed either."""
+    """For a call that no interrupt ends."""
     scheduler, pool = bookkeeping
     monkeypatch.setattr(opening, "_schedulers", {1: scheduler})
     monkeypatch.setattr(opening, "_LAST_CALLS_S", 0.05)
-    monkeypatch.setattr(_duckdb, "last_calls", lambda: (1, 1))
+    monkeypatch.setattr(_duckdb, "last_calls", lambda: 1)
     opening._end_all()
     assert pool.stops == ["stop"]
 

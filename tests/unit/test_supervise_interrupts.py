@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from atoll.errors import CheckFailed
 from atoll.supervise.interrupts import shielded, terminate_is_interrupt
 
 
@@ -24,25 +25,41 @@ def test_an_interrupt_waits_for_the_end_of_the_cleaning_up(number: signal.Signal
     assert cleaned
 
 
-def test_it_outdoes_another_fault_of_the_cleaning_up() -> None:
+def test_a_fault_of_the_cleaning_up_goes_first() -> None:
     def stop() -> None:
         with shielded():
             os.kill(os.getpid(), signal.SIGINT)
-            raise OSError
+            raise OSError("no such group")
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(OSError, match="no such group"):
         stop()
 
 
-def test_a_second_one_adds_nothing() -> None:
-    cleaned = False
+@pytest.mark.parametrize("first", [KeyboardInterrupt(), CheckFailed("q1: 2 rows for 1")])
+def test_what_ends_the_command_anyway_goes_first(first: BaseException) -> None:
+    cleaned = []
+
+    def stop() -> None:
+        try:
+            raise first
+        finally:
+            with shielded():
+                os.kill(os.getpid(), signal.SIGINT)
+                cleaned.append(True)
+
+    with pytest.raises(type(first)):
+        stop()
+    assert cleaned
+
+
+def test_what_the_process_ignores_stays_ignored() -> None:
+    """As a background job of a shell does."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        raise KeyboardInterrupt
-    except KeyboardInterrupt:
         with shielded():
             os.kill(os.getpid(), signal.SIGINT)
-            cleaned = True
-    assert cleaned
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_handlers_are_as_they_were() -> None:

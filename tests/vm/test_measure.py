@@ -95,13 +95,12 @@ def test_every_kernel_is_where_it_was_sent(guest: Guest) -> None:
         assert all(set(t["seen"]) == {t["cpu"]} for t in answer["threads"]), (name, answer)
         # Memory: all of it was seen, and every page on the node.
         if "bytes" in request:
-            memory = [each for look in looks for each in look["memory"]]
-            parts = [part for _, part in memory]
-            most = max(sum(part.values()) for part in parts)
-            assert most >= request["bytes"], (name, looks)
-            bound = [part for policy, part in memory if policy.startswith("bind:")]
             # Where the request's is bound, the probe's own figures may lie elsewhere.
-            nodes = {int(number) for part in (bound or parts) for number in part}
+            kind = "" if node is None else "bind:"
+            memory = [each for look in looks for each in look["memory"]]
+            parts = [part for policy, part in memory if policy.startswith(kind)]
+            assert max(sum(part.values()) for part in parts) >= request["bytes"], (name, looks)
+            nodes = {int(number) for part in parts for number in part}
             assert nodes == ({node} if node is not None else {0, 1}), (name, parts)
             assert {int(number) for number in answer["pages"]} == nodes, (name, answer["pages"])
         elif request["do"] == "ping":

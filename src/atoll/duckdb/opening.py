@@ -16,7 +16,8 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +122,10 @@ def open_database(
         _check_version(duckdb.__version__)
         _check_extension(config)
         where = _places(places, None if slot is None else slot.cpus)
-        return _open_once_closed(
-            duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
-        )
+        with _inside():
+            return _open_once_closed(
+                duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
+            )
     except EngineFailed as fault:
         if not fallback:
             raise
@@ -313,13 +315,15 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relati
     def cursor(self: Any) -> Any:
         """A second connection to the same database."""
         scheduler.check_process()
-        return scheduler.take(connection.cursor(self), self)
+        with _inside():
+            return scheduler.take(connection.cursor(self), self)
 
     def close(self: Any) -> None:
         """Closes the connection and its cursors; the last one of a database ends its workers."""
         scheduler.check_process()
-        connection.close(self)
-        scheduler.closed(self)
+        with _inside():
+            connection.close(self)
+            scheduler.closed(self)
 
     def leave(self: Any, *_: object) -> None:
         close(self)
@@ -331,23 +335,26 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relati
     scheduler.connections = connections
 
 
+@contextmanager
+def _inside() -> Iterator[None]:
+    """Around what gives the interpreter's lock back and is no wrapped method (duckdb_types.hpp)."""
+    _duckdb.enter_call()
+    try:
+        yield
+    finally:
+        _duckdb.leave_call()
+
+
 @atexit.register
 def _end_all() -> None:
     """Queries of daemon threads are interrupted, and these threads go no further: one that returns
     into an interpreter that is no longer there ends the process by a signal."""
-    schedulers = list(_schedulers.values())
     deadline_s = time.monotonic() + _LAST_CALLS_S
-    inside, stayed = _duckdb.last_calls()
-    while inside and time.monotonic() < deadline_s:
-        for scheduler in schedulers:
+    while _duckdb.last_calls() and time.monotonic() < deadline_s:
+        for scheduler in list(_schedulers.values()):
             scheduler.interrupt()
         time.sleep(0.001)
-        inside, stayed = _duckdb.last_calls()
-    if stayed and not inside:
-        # Such a thread keeps all variables of its module alive, and their connections open.
-        for scheduler in schedulers:
-            scheduler.close()
-    for scheduler in schedulers:
+    for scheduler in list(_schedulers.values()):
         scheduler.end()
 
 

@@ -183,12 +183,6 @@ class Scheduler:
             with suppress(Exception):  # DuckDB's: its thread has just closed it
                 connection.interrupt()
 
-    def close(self) -> None:
-        """All connections; DuckDB closes the database with the last one."""
-        for connection in self._connections():
-            with suppress(Exception):  # DuckDB's: a checkpoint may fail
-                connection.close()
-
     def end(self) -> None:
         """At the interpreter's end, connections or not: workers must not outlive it."""
         if self.is_here:

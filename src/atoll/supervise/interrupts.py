@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from atoll.errors import CheckFailed
+
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -33,15 +35,16 @@ def terminate_is_interrupt() -> Iterator[None]:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Ctrl-C does not break off the cleaning up, and is heeded after it.
+    """Ctrl-C does not break off the cleaning up, and is heeded after it, as the process would have.
 
-    A second one, in the cleaning up after a first, is not: who presses twice means the same thing
-    twice.
+    Not a second one, in the cleaning up after a first: who presses twice means the same thing
+    twice. Nor beside a fault of the cleaning up, or a failed check, which end the command anyway
+    and have more to tell.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only
         return
-    is_second = isinstance(sys.exception(), KeyboardInterrupt)
+    ends_anyway = isinstance(sys.exception(), KeyboardInterrupt | CheckFailed)
     came: list[int] = []
     previous = [
         (number, signal.signal(number, lambda number, _: came.append(number)))
@@ -52,5 +55,6 @@ def shielded() -> Iterator[None]:
     finally:
         for number, handler in previous:
             signal.signal(number, handler)
-        if came and not is_second:
-            raise KeyboardInterrupt
+    if not ends_anyway:
+        for missed in dict.fromkeys(came):
+            signal.raise_signal(missed)
