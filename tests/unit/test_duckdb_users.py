@@ -102,10 +102,12 @@ def test_the_end_interrupts_who_still_calls(
     scheduler.connections = Caller
     callers = [scheduler.take(_Connection()) for _ in range(2)]
     monkeypatch.setattr(opening, "_schedulers", {1: scheduler})
-    monkeypatch.setattr(_duckdb, "last_calls", iter([2, 1, 0]).__next__)
+    monkeypatch.setattr(opening, "_LAST_LOOKS", 2)
+    told = iter([1, 2, 0, 1, 0, 0])
+    monkeypatch.setattr(_duckdb, "last_calls", told.__next__)
     opening._end_all()
-    assert interrupted == callers * 2
-    assert pool.stops == ["stop"]
+    assert interrupted == callers * 2  # at 2 and at 1: the first only tells that it is needed
+    assert list(told) == [] and pool.stops == ["stop"]
 
 
 def test_the_end_does_not_wait_for_ever(

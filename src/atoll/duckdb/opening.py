@@ -45,6 +45,9 @@ _TRUE = ("true", "t", "yes", "y", "1")
 _CLOSING_S = 5.0
 # How long the interpreter's end waits for calls of daemon threads.
 _LAST_CALLS_S = 2.0
+# So often in a row nobody has to be inside of one: a thread that frees a connection gives the
+# interpreter's lock back too, and there is no hook by which it could be counted.
+_LAST_LOOKS = 20
 
 _numbers = itertools.count(1)
 _opening = threading.Lock()  # of one database at a time: two may open the same one
@@ -350,9 +353,15 @@ def _end_all() -> None:
     """Queries of daemon threads are interrupted, and these threads go no further: one that returns
     into an interpreter that is no longer there ends the process by a signal."""
     deadline_s = time.monotonic() + _LAST_CALLS_S
-    while _duckdb.last_calls() and time.monotonic() < deadline_s:
-        for scheduler in list(_schedulers.values()):
-            scheduler.interrupt()
+    has_daemons = threading.active_count() > 1  # all other threads have ended by now
+    looks = _LAST_LOOKS if _duckdb.last_calls() or has_daemons else 0
+    while looks > 0 and time.monotonic() < deadline_s:
+        if _duckdb.last_calls():
+            looks = _LAST_LOOKS
+            for scheduler in list(_schedulers.values()):
+                scheduler.interrupt()
+        else:
+            looks -= 1
         time.sleep(0.001)
     for scheduler in list(_schedulers.values()):
         scheduler.end()
