@@ -20,7 +20,7 @@ from atoll.host.procfs import parse_stat
 from atoll.inspect.processes import descendants, process_table
 from atoll.schema.deployment import Deployment, ProcessId
 from atoll.supervise import records
-from atoll.supervise.launch import Running, launch
+from atoll.supervise.launch import Progress, Running, launch
 from atoll.supervise.stop import down
 from tests.engines.toy import ToyEngine, this_machine, toy_plan
 
@@ -29,7 +29,12 @@ HOST = LocalHost()
 PATIENCE_S = 180.0
 
 
-def start(name: str, engine: ToyEngine | None = None, workers: int = 2) -> Running:
+def start(
+    name: str,
+    engine: ToyEngine | None = None,
+    workers: int = 2,
+    progress: Progress = lambda line: None,
+) -> Running:
     return launch(
         toy_plan(workers),
         engine or ToyEngine(),
@@ -37,6 +42,7 @@ def start(name: str, engine: ToyEngine | None = None, workers: int = 2) -> Runni
         host=HOST,
         name=name,
         grace_s=1.0,
+        progress=progress,
     )
 
 

@@ -107,6 +107,8 @@ class ToyClient:
     """See `atoll.engines.base.Client`."""
 
     path: str
+    counts: list[int] = field(default_factory=list)  # what it says first, the next one last
+    asked: int = 0
 
     def _ask(self, word: str, timeout_s: float) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -123,6 +125,9 @@ class ToyClient:
         return QueryResult(columns=(), rows=[(1,)], engine_seconds=0.0)
 
     def instances(self, *, timeout_s: float) -> int:
+        self.asked += 1
+        if self.counts:
+            return self.counts.pop()
         return int(self._ask("instances", timeout_s) or 0)
 
     def close(self) -> None:
@@ -131,11 +136,14 @@ class ToyClient:
 
 @dataclass
 class ToyEngine:
-    """See `atoll.engines.base.Engine`. `worker_flags` are added to every worker's command line."""
+    """See `atoll.engines.base.Engine`. `worker_flags` are added to every worker's command line;
+    `counts`: see `ToyClient`."""
 
     worker_flags: tuple[str, ...] = ()
     port_of: Callable[[int], int] = field(default=lambda port: port)  # to steer into a taken port
     layouts: int = 0
+    settles_s: float = 0.0
+    counts: tuple[int, ...] = ()
 
     @property
     def traits(self) -> EngineTraits:
@@ -193,11 +201,14 @@ class ToyEngine:
             for slot in plan.slots
         ]
         return Layout(
-            processes=(coordinator, *workers), files={"conf/toy.conf": "x=1\n"}, endpoints=(path,)
+            processes=(coordinator, *workers),
+            files={"conf/toy.conf": "x=1\n"},
+            endpoints=(path,),
+            settles_s=self.settles_s,
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return [ToyClient(path) for path in endpoints]
+        return [ToyClient(path, list(self.counts)) for path in endpoints]
 
     def attach(self, table: Table) -> list[str]:
         return []

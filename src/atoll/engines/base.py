@@ -41,6 +41,8 @@ class Layout:
     copies: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
+    # For how long all instances have to be in before that is known to last.
+    settles_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@
         running.clients[0].execute("select 1", timeout_s=10)
 
 Ready means: every process of the last stage accepts connections, all worker instances of the
-plan have reported to the engine, and a query came back. The owner only holds one end of a
+plan have reported to the engine and stayed in as long as it says (`Layout.settles_s`), and a query
+came back. The owner only holds one end of a
 socket pair; if it dies, the deployment ends.
 """
 
@@ -14,6 +15,7 @@ import contextlib
 import secrets
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -46,6 +48,7 @@ from atoll.supervise.request import (
     Request,
     decode,
 )
+from atoll.supervise.settling import Settling
 from atoll.supervise.stop import release
 
 if TYPE_CHECKING:
@@ -152,8 +155,11 @@ class Running:
     ) -> None:
         self.stop()
 
-    def await_ready(self, engine: Engine, endpoints: tuple[str, ...], instances: int) -> None:
-        """Raises EngineFailed when the supervisor says so, its time limit included."""
+    def await_ready(
+        self, engine: Engine, endpoints: tuple[str, ...], instances: int, *, settles_s: float
+    ) -> None:
+        """`settles_s`: see `Layout`. Raises EngineFailed when the supervisor says so, its time
+        limit included."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
         connect = partial(connected, engine, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
@@ -161,16 +167,22 @@ class Running:
             limit_s * len(endpoints) for limit_s in (_CONNECT_TIMEOUT_S, _COUNT_TIMEOUT_S)
         )
         heard = "no answer yet"
+        settling = Settling(settles_s)
         while True:
             try:
                 if not self.clients:
                     self.clients = within(connect_s, "connecting", connect, undo=close_all)
+                asked_s = time.monotonic()
                 count = within(count_s, "asking for instances", self._count)
-                if count == instances:
+                answered_s, whole = time.monotonic(), count == instances
+                if settling.is_over(whole=whole, asked_s=asked_s, answered_s=answered_s):
                     within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
                 said = f"{count} of {instances} worker instances are in"
+                if whole:
+                    said += f"; ready once that has lasted {settles_s:g} s"
             except EngineFailed as fault:
+                settling = Settling(settles_s)
                 self._close_clients()
                 said = str(fault)
             if said != heard:
@@ -299,7 +311,7 @@ def launch(
                 start_timeout_s=start_timeout_s,
                 grace_s=grace_s,
             )
-            return _start(request, engine, host, progress)
+            return _start(request, engine, host, progress, settles_s=layout.settles_s)
         except _PortTaken:
             if last_try:
                 raise
@@ -314,11 +326,13 @@ def find_launcher() -> str:
     return found
 
 
-def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
+def _start(
+    request: Request, engine: Engine, host: Host, progress: Progress, *, settles_s: float
+) -> Running:
     control, keeper = hand_over(request, host)
     running = Running(request, control=control, keeper=keeper, host=host, progress=progress)
     try:
-        running.await_ready(engine, request.endpoints, len(request.plan.slots))
+        running.await_ready(engine, request.endpoints, len(request.plan.slots), settles_s=settles_s)
     except EngineFailed as fault:
         taken = _port_was_taken(request.name)
         running.stop()
