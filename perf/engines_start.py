@@ -4,7 +4,7 @@ The script is what a person would write: every process in the background, behind
 plan's CPUs and memory, with the arguments, the environment and the files that Atoll gives them.
 Its files lie there before the clock starts, and who waits for the answers is running already;
 `atoll up` pays for all of that within its time. Both are ready when every client of the engine has
-counted all instances and has its answer to `select 1`.
+counted all instances, that is known to last, and it has its answer to `select 1`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from atoll.supervise import records
 from atoll.supervise.ending import end_descendants
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import free_ports
+from atoll.supervise.settling import Settling
 from atoll.supervise.supervisor import lay_out
 from perf.harness import WrongAnswer, at_most, difference, interleave, median, note
 
@@ -95,7 +96,7 @@ def by_atoll(plan_path: Path, plan: Plan, engine: Engine) -> float:
         if done.returncode != 0:
             raise WrongAnswer(f"atoll up: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         record = records.read(name)
-        if record is None or not all_answer(engine, record.endpoints, len(plan.slots)):
+        if record is None or not all_answer(engine, record.endpoints, len(plan.slots), None):
             raise WrongAnswer(f"atoll up {engine.traits.name}: not all instances answer")
     finally:
         if name in records.names():
@@ -136,7 +137,8 @@ def by_loop(plan: Plan, engine: Engine, installation: Installation, host: Host) 
         start = time.perf_counter()
         with subprocess.Popen(["bash", str(path)], start_new_session=True) as shell:
             try:
-                while not all_answer(engine, layout.endpoints, len(plan.slots)):
+                settling = Settling(len(plan.slots))
+                while not all_answer(engine, layout.endpoints, len(plan.slots), settling):
                     if time.perf_counter() - start > START_LIMIT_S:
                         raise WrongAnswer(
                             f"{engine.traits.name}: the loop's instances do not answer"
@@ -184,12 +186,16 @@ def _wait(spec: ProcessSpec) -> str:
 # ---- ready ---------------------------------------------------------------------------------------
 
 
-def all_answer(engine: Engine, endpoints: Sequence[str], instances: int) -> bool:
-    """Whether all instances have reported and every server answers a query, as `launch` asks."""
+def all_answer(
+    engine: Engine, endpoints: Sequence[str], instances: int, settling: Settling | None
+) -> bool:
+    """Whether all instances have reported, and are known to stay, and every server answers a
+    query, as `launch` asks; None: what was ready before is only counted."""
     clients: list[Client] = []
     try:
         clients = engine.connect(endpoints, timeout_s=_CONNECT_S)
-        if sum(client.instances(timeout_s=_CONNECT_S) for client in clients) != instances:
+        look = (settling or Settling(instances)).look(clients, timeout_s=_CONNECT_S)
+        if not (look.is_over if settling else look.count == instances):
             return False
         answers = [client.execute("select 1", timeout_s=START_LIMIT_S).rows for client in clients]
     except EngineFailed:

@@ -164,7 +164,7 @@ def test_instances_that_drop_out_again_are_waited_for() -> None:
         (client,) = running.clients
         assert isinstance(client, ToyClient)
         assert (client.counts, client.asked > 4) == ([], True)
-    whole = "2 of 2 worker instances are in; ready once that has lasted 0.5 s"
+    whole = "all 2 worker instances are in; to stay for 0.5 s"
     dropped = "0 of 2 worker instances are in"
     assert [line for line in said if line in (whole, dropped)][:3] == [whole, dropped, whole]
 

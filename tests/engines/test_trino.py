@@ -34,6 +34,13 @@ def running() -> Iterator[Running]:
         yield running
 
 
+def test_the_failure_detector_trusts_all_workers(running: Running) -> None:
+    """And shows it, as Atoll's own tree has it: else a start would wait for long."""
+    (client,) = running.clients
+    assert isinstance(client, TrinoClient)
+    assert (client.instances(timeout_s=60), client.settles_s) == (2, 0.0)
+
+
 def test_all_answers(running: Running) -> None:
     assert wrong_answers(running.clients[0], "trino", TPCH.query_names) == {}
 

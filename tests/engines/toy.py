@@ -107,6 +107,7 @@ class ToyClient:
     """See `atoll.engines.base.Client`."""
 
     path: str
+    settles_s: float = 0.0
     counts: list[int] = field(default_factory=list)  # what it says first, the next one last
     asked: int = 0
 
@@ -201,14 +202,11 @@ class ToyEngine:
             for slot in plan.slots
         ]
         return Layout(
-            processes=(coordinator, *workers),
-            files={"conf/toy.conf": "x=1\n"},
-            endpoints=(path,),
-            settles_s=self.settles_s,
+            processes=(coordinator, *workers), files={"conf/toy.conf": "x=1\n"}, endpoints=(path,)
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return [ToyClient(path, list(self.counts)) for path in endpoints]
+        return [ToyClient(path, self.settles_s, list(self.counts)) for path in endpoints]
 
     def attach(self, table: Table) -> list[str]:
         return []

@@ -110,6 +110,25 @@ def test_the_end_interrupts_who_still_calls(
     assert list(told) == [] and pool.stops == ["stop"]
 
 
+@pytest.mark.parametrize("has_daemons", [True, False])
+def test_the_end_looks_again_where_daemons_live(
+    bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch, has_daemons: bool
+) -> None:
+    """One of them may be about to call."""
+    looked: list[int] = []
+
+    def last_calls() -> int:
+        looked.append(0)
+        return 0
+
+    monkeypatch.setattr(opening, "_schedulers", {})
+    monkeypatch.setattr(opening, "_LAST_LOOKS", 3)
+    monkeypatch.setattr(_duckdb, "last_calls", last_calls)
+    monkeypatch.setattr("threading.active_count", lambda: 2 if has_daemons else 1)
+    opening._end_all()
+    assert len(looked) == (4 if has_daemons else 1)
+
+
 def test_the_end_does_not_wait_for_ever(
     bookkeeping: tuple[Scheduler, _Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:

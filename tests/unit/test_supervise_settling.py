@@ -6,30 +6,36 @@ import pytest
 
 from atoll.supervise.settling import Settling
 
-Look = tuple[float, float, bool]  # asked, answered, all in
+Look = tuple[float, float, int]  # asked, answered, how many of 2 are in
 
 
 def over_at(settles_s: float, *looks: Look) -> list[bool]:
-    settling = Settling(settles_s)
+    settling = Settling(2)
     return [
-        settling.is_over(whole=whole, asked_s=asked, answered_s=answered)
-        for asked, answered, whole in looks
+        settling.take(count, settles_s, asked_s=asked, answered_s=answered)
+        for asked, answered, count in looks
     ]
 
 
 def test_one_look_is_enough_where_nothing_settles() -> None:
-    assert over_at(0, (0, 9, False), (9, 9, True)) == [False, True]
+    assert over_at(0, (0, 9, 1), (9, 9, 2)) == [False, True]
 
 
 def test_a_whole_count_has_to_last() -> None:
-    assert over_at(5, (0, 0, True), (4, 4, True), (5, 5, True)) == [False, False, True]
+    assert over_at(5, (0, 0, 2), (4, 4, 2), (5, 5, 2)) == [False, False, True]
 
 
 def test_one_that_drops_begins_anew() -> None:
-    looks = ((0, 0, True), (4, 4, False), (5, 5, True), (9, 9, True), (10, 10, True))
+    looks = ((0, 0, 2), (4, 4, 1), (5, 5, 2), (9, 9, 2), (10, 10, 2))
     assert over_at(5, *looks) == [False, False, False, False, True]
 
 
-@pytest.mark.parametrize("last", [(8.9, 12.0, True), (9.0, 9.5, True)])
+def test_once_it_is_known_to_last_nothing_more_is_waited_for() -> None:
+    settling = Settling(2)
+    assert not settling.take(2, 5, asked_s=0, answered_s=0)
+    assert settling.take(2, 0, asked_s=1, answered_s=1)
+
+
+@pytest.mark.parametrize("last", [(8.9, 12.0, 2), (9.0, 9.5, 2)])
 def test_the_time_that_looks_take_is_not_counted(last: Look) -> None:
-    assert over_at(5, (0, 4, True), last) == [False, last[0] >= 9]
+    assert over_at(5, (0, 4, 2), last) == [False, last[0] >= 9]

@@ -58,8 +58,8 @@ def command(
 ) -> None:
     """Start an ENGINE, or a PLAN that 'atoll plan' wrote, on this machine.
 
-    Ready means that the engine answered a query with all worker instances in. Without -d it
-    stays in the foreground and Ctrl-C ends all of it.
+    Ready means that the engine answered a query with all worker instances in, to stay. Without
+    -d it stays in the foreground and Ctrl-C ends all of it.
     """
     host = LocalHost()
     with terminate_is_interrupt():

@@ -1,8 +1,7 @@
 """What an engine adapter is: one small module that declares traits and lays out processes.
 
-An adapter is pure but for `locate`: given a plan it says which processes to start, with
-which arguments, environment and configuration files, in which stages. `atoll.supervise`
-starts them through atoll-exec, watches and ends them; nothing here does.
+An adapter is pure but for `locate`: given a plan it says which processes to start, with which
+arguments, environment and files, in which stages. `atoll.supervise` does what it says.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
-# Told what is going on, and how much of it is done (0 to 1) where that is known.
+# Told what goes on, and how much of it is done (0 to 1) where that is known.
 Progress = Callable[[str, float | None], None]
 
 
@@ -41,8 +40,6 @@ class Layout:
     copies: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
-    # For how long all instances have to be in before that is known to last.
-    settles_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +108,13 @@ class ScheduledClient(Client, Protocol):
     """A client that can ask Atoll's scheduler, where that runs the server's tasks."""
 
     def scheduler(self, *, timeout_s: float) -> SchedulerState: ...
+
+
+@runtime_checkable
+class SettlingClient(Client, Protocol):
+    """A client of an engine that may drop an instance again which it has just taken in."""
+
+    settles_s: float  # for how long the last count has to stand until it is known to last
 
 
 @runtime_checkable
@@ -203,9 +207,7 @@ class LoadingEngine(Engine, Protocol):
         self, data: Data, installation: Installation, *, host: Host, progress: Progress
     ) -> None:
         """Load with statistics and indexes what the cache does not hold yet; whole or not at all.
-
-        Raises EngineFailed, and DownloadFailed on a full disk.
-        """
+        Raises EngineFailed, and DownloadFailed on a full disk."""
         ...
 
     def holding(self, data: Data) -> Engine:

@@ -15,23 +15,23 @@ import re
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, HttpError, TrinoConnectionError, TrinoQueryError
 
+from atoll.engines import trino_detector
 from atoll.engines.base import Client, Column, QueryResult
 from atoll.engines.sqltypes import Kind, column_from_json, kind_of
 from atoll.engines.trino_address import Address, parse_endpoint, parse_url
 from atoll.engines.trino_wire import Wire
 from atoll.errors import EngineFailed, EngineGone
 
-_CANCEL_LIMIT_S = 1.0
+_CANCEL_LIMIT_S = _DETECTOR_LIMIT_S = 1.0
 _WORDS_CHARACTERS = 300
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
-_INSTANCES = (
-    "select count(*) from system.runtime.nodes where coordinator = false and state = 'active'"
-)
+_ACTIVE = "select http_uri from system.runtime.nodes where not coordinator and state = 'active'"
 
 
 class TrinoClient:
@@ -41,6 +41,8 @@ class TrinoClient:
     """
 
     def __init__(self, address: Address, *, header: str = "Trino", own: bool = False) -> None:
+        self.settles_s = 0.0  # see `atoll.engines.base.SettlingClient`
+        self._asks_detector = own
         self._address = address
         self._closed = self._answered = False
         self._out: TrinoQuery | None = None  # what has no answer yet
@@ -118,7 +120,15 @@ class TrinoClient:
         return EngineFailed(f"the connection to {self._address.place} was closed")
 
     def instances(self, *, timeout_s: float) -> int:
-        return int(self.execute(_INSTANCES, timeout_s=timeout_s).rows[0][0])
+        if not self._asks_detector:
+            return len(self.execute(_ACTIVE, timeout_s=timeout_s).rows)
+        # Asked first: whom it trusts by then, the list of nodes does not drop any more.
+        self._wire.deadline = time.monotonic() + min(timeout_s, _DETECTOR_LIMIT_S)
+        trusted = trino_detector.trusted(self._http, self._address.place, self._address.user)
+        rows = self.execute(_ACTIVE, timeout_s=timeout_s).rows
+        active = {urlsplit(str(row[0])).netloc for row in rows}
+        self.settles_s = trino_detector.settles_s(active, trusted)
+        return len(rows)
 
     def nodes(self, *, timeout_s: float) -> list[str]:
         """See `atoll.engines.base.ClusterClient`."""

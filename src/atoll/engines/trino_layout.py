@@ -54,11 +54,6 @@ Bootstrap=WARN
 {package}.metadata.RemoteNodeState=ERROR
 {package}.memory.RemoteNodeMemory=ERROR
 """
-# A coordinator has a worker for active from its word that it is there until its failure detector
-# first looks at it, and then again once that has pinged it for a while; in between no query is
-# given to it. Both look every 5 s (the modules of Trino 476 and Presto 0.287), so that after twice
-# that a worker that was in at every look is in for good.
-_SETTLES_S = 11.0
 
 
 def ports(plan: Plan, base: Base | None, *, stands: bool) -> int:
@@ -167,7 +162,6 @@ def lay_out(
             f"http://127.0.0.1:{coordinator.port}/{CATALOG}/{SCHEMA}"
             + (f"?user-file={quote(run_dir)}/user" if is_closed else ""),
         ),
-        settles_s=_SETTLES_S,
     )
 
 
@@ -177,6 +171,7 @@ def _access(user: str) -> dict[str, str]:
     rules = {
         "catalogs": [{"user": user, "allow": "all"}],
         "queries": [{"user": user, "allow": ["execute", "kill", "view"]}],
+        "system_information": [{"user": user, "allow": ["read"]}],  # the failure detector's
     }
     return {
         "access-control.properties": (

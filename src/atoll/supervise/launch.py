@@ -4,9 +4,8 @@
         running.clients[0].execute("select 1", timeout_s=10)
 
 Ready means: every process of the last stage accepts connections, all worker instances of the
-plan have reported to the engine and stayed in as long as it says (`Layout.settles_s`), and a query
-came back. The owner only holds one end of a
-socket pair; if it dies, the deployment ends.
+plan have reported to the engine and are known to stay (`SettlingClient`), and a query came back.
+The owner only holds one end of a socket pair; if it dies, the deployment ends.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import contextlib
 import secrets
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -155,11 +153,8 @@ class Running:
     ) -> None:
         self.stop()
 
-    def await_ready(
-        self, engine: Engine, endpoints: tuple[str, ...], instances: int, *, settles_s: float
-    ) -> None:
-        """`settles_s`: see `Layout`. Raises EngineFailed when the supervisor says so, its time
-        limit included."""
+    def await_ready(self, engine: Engine, endpoints: tuple[str, ...], instances: int) -> None:
+        """Raises EngineFailed when the supervisor says so, its time limit included."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
         connect = partial(connected, engine, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
@@ -167,22 +162,23 @@ class Running:
             limit_s * len(endpoints) for limit_s in (_CONNECT_TIMEOUT_S, _COUNT_TIMEOUT_S)
         )
         heard = "no answer yet"
-        settling = Settling(settles_s)
+        settling = Settling(instances)
         while True:
             try:
                 if not self.clients:
                     self.clients = within(connect_s, "connecting", connect, undo=close_all)
-                asked_s = time.monotonic()
-                count = within(count_s, "asking for instances", self._count)
-                answered_s, whole = time.monotonic(), count == instances
-                if settling.is_over(whole=whole, asked_s=asked_s, answered_s=answered_s):
+                ask = partial(settling.look, self.clients, timeout_s=_COUNT_TIMEOUT_S)
+                look = within(count_s, "asking for instances", ask)
+                if look.is_over:
                     within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
-                said = f"{count} of {instances} worker instances are in"
-                if whole:
-                    said += f"; ready once that has lasted {settles_s:g} s"
+                said = f"{look.count} of {instances} worker instances are in"
+                if look.count == instances:
+                    said = (
+                        f"all {instances} worker instances are in; to stay for {look.settles_s:g} s"
+                    )
             except EngineFailed as fault:
-                settling = Settling(settles_s)
+                settling = Settling(instances)
                 self._close_clients()
                 said = str(fault)
             if said != heard:
@@ -195,9 +191,6 @@ class Running:
         self._tell(READY)
         while not self._ready:  # the record on disk says so from then on
             self.check(wait_s=_POLL_S)
-
-    def _count(self) -> int:
-        return sum(client.instances(timeout_s=_COUNT_TIMEOUT_S) for client in self.clients)
 
     def _ask(self) -> None:
         for client in self.clients:
@@ -311,7 +304,7 @@ def launch(
                 start_timeout_s=start_timeout_s,
                 grace_s=grace_s,
             )
-            return _start(request, engine, host, progress, settles_s=layout.settles_s)
+            return _start(request, engine, host, progress)
         except _PortTaken:
             if last_try:
                 raise
@@ -326,13 +319,11 @@ def find_launcher() -> str:
     return found
 
 
-def _start(
-    request: Request, engine: Engine, host: Host, progress: Progress, *, settles_s: float
-) -> Running:
+def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
     control, keeper = hand_over(request, host)
     running = Running(request, control=control, keeper=keeper, host=host, progress=progress)
     try:
-        running.await_ready(engine, request.endpoints, len(request.plan.slots), settles_s=settles_s)
+        running.await_ready(engine, request.endpoints, len(request.plan.slots))
     except EngineFailed as fault:
         taken = _port_was_taken(request.name)
         running.stop()

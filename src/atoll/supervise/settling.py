@@ -1,27 +1,48 @@
-"""When a cluster's count of its instances can be relied upon. Pure."""
+"""When a cluster's count of its instances can be relied upon."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from atoll.engines.base import Client, SettlingClient
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    count: int  # of the instances that are in
+    settles_s: float  # for how long that has to stand
+    is_over: bool  # all are in, and will be
 
 
 @dataclass(slots=True)
 class Settling:
-    """All instances are in at every look of `settles_s` seconds; 0: one look is enough.
+    """All instances are in at every look for as long as the last look wants it: its `settles_s`.
 
     A look lasts as long as its query, and the count may be of any moment in between, so the
     seconds begin when the first of the looks was answered and end when the last was asked.
     """
 
-    settles_s: float
-    _since: float | None = None
+    instances: int
+    _since: float | None = field(default=None, init=False)
 
-    def is_over(self, *, whole: bool, asked_s: float, answered_s: float) -> bool:
-        """Takes one look in, whose times are those of one clock that never goes back."""
-        if not whole:
+    def look(self, clients: Iterable[Client], *, timeout_s: float) -> Look:
+        """Ask them all, each within `timeout_s`. Raises EngineFailed as `Client.instances`."""
+        asked_s = time.monotonic()
+        count, settles_s = 0, 0.0
+        for client in clients:
+            count += client.instances(timeout_s=timeout_s)
+            if isinstance(client, SettlingClient):
+                settles_s = max(settles_s, float(client.settles_s))
+        is_over = self.take(count, settles_s, asked_s=asked_s, answered_s=time.monotonic())
+        return Look(count, settles_s, is_over)
+
+    def take(self, count: int, settles_s: float, *, asked_s: float, answered_s: float) -> bool:
+        """Whether it is over with this look, whose times are those of one monotonic clock. Pure."""
+        if count != self.instances:
             self._since = None
             return False
         if self._since is None:
             self._since = answered_s
-            return not self.settles_s
-        return asked_s - self._since >= self.settles_s
+        return not settles_s or asked_s - self._since >= settles_s
