@@ -4,7 +4,7 @@ The script is what a person would write: every process in the background, behind
 plan's CPUs and memory, with the arguments, the environment and the files that Atoll gives them.
 Its files lie there before the clock starts, and who waits for the answers is running already;
 `atoll up` pays for all of that within its time. Both are ready when every client of the engine has
-counted all instances, that is known to last, and it has its answer to `select 1`.
+counted all instances, knows that they are in for good, and has its answer to `select 1`.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def by_atoll(plan_path: Path, plan: Plan, engine: Engine) -> float:
         if done.returncode != 0:
             raise WrongAnswer(f"atoll up: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         record = records.read(name)
-        if record is None or not all_answer(engine, record.endpoints, len(plan.slots), None):
-            raise WrongAnswer(f"atoll up {engine.traits.name}: not all instances answer")
+        if record is None:
+            raise WrongAnswer(f"atoll up {engine.traits.name}: it is gone")
+        await_all(engine, record.endpoints, len(plan.slots))
     finally:
         if name in records.names():
             _run([program, "down", name])
@@ -137,13 +138,7 @@ def by_loop(plan: Plan, engine: Engine, installation: Installation, host: Host) 
         start = time.perf_counter()
         with subprocess.Popen(["bash", str(path)], start_new_session=True) as shell:
             try:
-                settling = Settling(len(plan.slots))
-                while not all_answer(engine, layout.endpoints, len(plan.slots), settling):
-                    if time.perf_counter() - start > START_LIMIT_S:
-                        raise WrongAnswer(
-                            f"{engine.traits.name}: the loop's instances do not answer"
-                        )
-                    time.sleep(_LOOK_S)
+                await_all(engine, layout.endpoints, len(plan.slots))
                 return time.perf_counter() - start
             finally:
                 shell.kill()  # it may wait for a port that nobody opens
@@ -186,24 +181,28 @@ def _wait(spec: ProcessSpec) -> str:
 # ---- ready ---------------------------------------------------------------------------------------
 
 
-def all_answer(
-    engine: Engine, endpoints: Sequence[str], instances: int, settling: Settling | None
-) -> bool:
-    """Whether all instances have reported, and are known to stay, and every server answers a
-    query, as `launch` asks; None: what was ready before is only counted."""
-    clients: list[Client] = []
-    try:
-        clients = engine.connect(endpoints, timeout_s=_CONNECT_S)
-        look = (settling or Settling(instances)).look(clients, timeout_s=_CONNECT_S)
-        if not (look.is_over if settling else look.count == instances):
-            return False
-        answers = [client.execute("select 1", timeout_s=START_LIMIT_S).rows for client in clients]
-    except EngineFailed:
-        return False
-    finally:
-        for client in clients:
-            with contextlib.suppress(EngineFailed, OSError):
-                client.close()
+def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
+    """Until all instances have reported, in for good, and every server answers a query, as
+    `launch` asks."""
+    start = time.perf_counter()
+    settling = Settling(instances)
+    while True:
+        clients: list[Client] = []
+        try:
+            clients = engine.connect(endpoints, timeout_s=_CONNECT_S)
+            if settling.look(clients, timeout_s=_CONNECT_S).is_over:
+                answers = [
+                    each.execute("select 1", timeout_s=START_LIMIT_S).rows for each in clients
+                ]
+                break
+        except EngineFailed:
+            settling = Settling(instances)
+        finally:
+            for client in clients:
+                with contextlib.suppress(EngineFailed, OSError):
+                    client.close()
+        if time.perf_counter() - start > START_LIMIT_S:
+            raise WrongAnswer(f"{engine.traits.name}: not all instances answer")
+        time.sleep(_LOOK_S)
     if answers != [[(1,)]] * len(clients):
         raise WrongAnswer(f"{engine.traits.name}: select 1 gives {answers}")
-    return True

@@ -108,8 +108,7 @@ class ToyClient:
 
     path: str
     settles_s: float = 0.0
-    counts: list[int] = field(default_factory=list)  # what it says first, the next one last
-    asked: int = 0
+    counts: list[int | None] = field(default_factory=list)  # the last first; None: fails, late
 
     def _ask(self, word: str, timeout_s: float) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -126,9 +125,12 @@ class ToyClient:
         return QueryResult(columns=(), rows=[(1,)], engine_seconds=0.0)
 
     def instances(self, *, timeout_s: float) -> int:
-        self.asked += 1
         if self.counts:
-            return self.counts.pop()
+            count = self.counts.pop()
+            if count is None:
+                time.sleep(self.settles_s)
+                raise EngineFailed("the toy does not know")
+            return count
         return int(self._ask("instances", timeout_s) or 0)
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class ToyEngine:
     port_of: Callable[[int], int] = field(default=lambda port: port)  # to steer into a taken port
     layouts: int = 0
     settles_s: float = 0.0
-    counts: tuple[int, ...] = ()
+    counts: list[int | None] = field(default_factory=list)
 
     @property
     def traits(self) -> EngineTraits:
@@ -206,7 +208,7 @@ class ToyEngine:
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        return [ToyClient(path, self.settles_s, list(self.counts)) for path in endpoints]
+        return [ToyClient(path, self.settles_s, self.counts) for path in endpoints]
 
     def attach(self, table: Table) -> list[str]:
         return []

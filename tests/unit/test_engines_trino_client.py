@@ -33,6 +33,7 @@ class Coordinator(ThreadingHTTPServer):
         self.answers = list(answers)
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.over = threading.Event()
+        self.silent: tuple[str, ...] = ()  # to these commands it says nothing
 
     def heard(self, count: int) -> list[str]:
         """What it was asked, sorted, once it is so many: its threads note that as they come to
@@ -54,7 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         self.rfile.read(length)
         self.server.asked.append((self.command, dict(self.headers)))
-        answer = self.server.answers.pop(0) if self.server.answers else None
+        is_silent = self.command in self.server.silent or not self.server.answers
+        answer = None if is_silent else self.server.answers.pop(0)
         if answer is None:
             self.server.over.wait()
             return

@@ -31,6 +31,7 @@ LISTED = page(
         ([A, B], [{"url": 1}], SETTLES_S),
         ([A, B], {"error": 1}, SETTLES_S),
         ([A, B], [None], SETTLES_S),
+        ([{"uri": 81}], [], SETTLES_S),
     ],
 )
 def test_a_count_lasts_where_the_detector_trusts_all(
@@ -61,6 +62,7 @@ def test_a_detector_that_says_nothing_does_not_hold_up_the_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("atoll.engines.trino_client._DETECTOR_LIMIT_S", 0.05)
-    with coordinator(None, LISTED) as server:
+    with coordinator(LISTED) as server:
+        server.silent = ("GET",)
         client = TrinoClient(parse_url(server.url), own=True)
         assert (client.instances(timeout_s=30), client.settles_s) == (2, SETTLES_S)

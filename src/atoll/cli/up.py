@@ -58,7 +58,7 @@ def command(
 ) -> None:
     """Start an ENGINE, or a PLAN that 'atoll plan' wrote, on this machine.
 
-    Ready means that the engine answered a query with all worker instances in, to stay. Without
+    Ready means that the engine answered a query with all worker instances in for good. Without
     -d it stays in the foreground and Ctrl-C ends all of it.
     """
     host = LocalHost()

@@ -1,7 +1,8 @@
 """What an engine adapter is: one small module that declares traits and lays out processes.
 
-An adapter is pure but for `locate`: given a plan it says which processes to start, with which
-arguments, environment and files, in which stages. `atoll.supervise` does what it says.
+An adapter is pure but for `locate`: given a plan it says which processes to start, with
+which arguments, environment and configuration files, in which stages. `atoll.supervise`
+starts them through atoll-exec, watches and ends them; nothing here does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
-# Told what goes on, and how much of it is done (0 to 1) where that is known.
+# Told what is going on, and how much of it is done (0 to 1) where that is known.
 Progress = Callable[[str, float | None], None]
 
 
@@ -114,7 +115,7 @@ class ScheduledClient(Client, Protocol):
 class SettlingClient(Client, Protocol):
     """A client of an engine that may drop an instance again which it has just taken in."""
 
-    settles_s: float  # for how long the last count has to stand until it is known to last
+    settles_s: float  # how long the last count has to stand until it is known to last; 0: it is
 
 
 @runtime_checkable

@@ -28,7 +28,8 @@ from atoll.engines.trino_address import Address, parse_endpoint, parse_url
 from atoll.engines.trino_wire import Wire
 from atoll.errors import EngineFailed, EngineGone
 
-_CANCEL_LIMIT_S = _DETECTOR_LIMIT_S = 1.0
+_CANCEL_LIMIT_S = 1.0
+_DETECTOR_LIMIT_S = 1.0  # of both its answers; a count does without them
 _WORDS_CHARACTERS = 300
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
 _ACTIVE = "select http_uri from system.runtime.nodes where not coordinator and state = 'active'"
@@ -37,7 +38,8 @@ _ACTIVE = "select http_uri from system.runtime.nodes where not coordinator and s
 class TrinoClient:
     """See `atoll.engines.base.Client`. Not for use by several threads at once.
 
-    `own`: a coordinator of our own on loopback, to which no proxy leads.
+    `own`: a coordinator of our own on loopback, to which no proxy leads; of a cluster that runs
+    already the workers are only counted, without a word on whether that lasts.
     """
 
     def __init__(self, address: Address, *, header: str = "Trino", own: bool = False) -> None:
@@ -120,7 +122,7 @@ class TrinoClient:
         return EngineFailed(f"the connection to {self._address.place} was closed")
 
     def instances(self, *, timeout_s: float) -> int:
-        if not self._asks_detector:
+        if self._closed or not self._asks_detector:
             return len(self.execute(_ACTIVE, timeout_s=timeout_s).rows)
         # Asked first: whom it trusts by then, the list of nodes does not drop any more.
         self._wire.deadline = time.monotonic() + min(timeout_s, _DETECTOR_LIMIT_S)

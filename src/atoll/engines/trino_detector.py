@@ -37,7 +37,7 @@ def _listed(http: requests.Session, url: str, user: str) -> set[str] | None:
     if answer.status_code == requests.codes.not_found:
         return None
     answer.raise_for_status()
-    return {urlsplit(each["uri"]).netloc for each in answer.json()}
+    return {urlsplit(str(each["uri"])).netloc for each in answer.json()}
 
 
 def settles_s(active: set[str], trusted: set[str] | None) -> float:

@@ -174,9 +174,7 @@ class Running:
                     break
                 said = f"{look.count} of {instances} worker instances are in"
                 if look.count == instances:
-                    said = (
-                        f"all {instances} worker instances are in; to stay for {look.settles_s:g} s"
-                    )
+                    said += "; waiting until that lasts"
             except EngineFailed as fault:
                 settling = Settling(instances)
                 self._close_clients()

@@ -12,7 +12,6 @@ from atoll.engines.base import Client, SettlingClient
 @dataclass(frozen=True, slots=True)
 class Look:
     count: int  # of the instances that are in
-    settles_s: float  # for how long that has to stand
     is_over: bool  # all are in, and will be
 
 
@@ -36,10 +35,10 @@ class Settling:
             if isinstance(client, SettlingClient):
                 settles_s = max(settles_s, float(client.settles_s))
         is_over = self.take(count, settles_s, asked_s=asked_s, answered_s=time.monotonic())
-        return Look(count, settles_s, is_over)
+        return Look(count, is_over)
 
     def take(self, count: int, settles_s: float, *, asked_s: float, answered_s: float) -> bool:
-        """Whether it is over with this look, whose times are those of one monotonic clock. Pure."""
+        """Whether it is over with this look, whose times are those of one monotonic clock."""
         if count != self.instances:
             self._since = None
             return False
