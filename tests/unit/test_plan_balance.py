@@ -6,6 +6,7 @@ The second is checked against a search through all divisions, on machines small 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from itertools import product
 
@@ -32,29 +33,52 @@ def crossings(groups: tuple[Group, ...]) -> tuple[int, int]:
     return nodes, islands
 
 
+Nodes = tuple[tuple[int, ...], ...]  # what is left of each chiplet of each node
+
+
 def fewest_crossings(machine: Machine, count: int) -> tuple[int, int]:
-    """By trying every way to fill the instances one after the other."""
+    """By trying every way to fill the instances one after the other; machines that differ only in
+    the order of their nodes and chiplets are one."""
     places = usable_places(machine, smt=False)
     found = Counter((place.node, place.chiplet) for place in places)
-    islands, sizes = list(found), tuple(found.values())
+    nodes = [
+        tuple(cores for (node, _), cores in found.items() if node == one)
+        for one in dict.fromkeys(node for node, _ in found)
+    ]
     size, big = divmod(len(places), count)
     wanted = [size + 1] * big + [size] * (count - big)
 
     @cache
-    def search(left: tuple[int, ...], slot: int) -> tuple[int, int]:
+    def search(left: Nodes, slot: int) -> tuple[int, int]:
         if slot == count:
             return 0, 0
         best = (count + 1, count + 1)
-        for taken in product(*(range(min(n, wanted[slot]) + 1) for n in left)):
-            if sum(taken) != wanted[slot]:
-                continue
-            used = [islands[number] for number, cores in enumerate(taken) if cores]
-            rest = search(tuple(a - b for a, b in zip(left, taken, strict=True)), slot + 1)
-            over_nodes = len({node for node, _ in used}) > 1
-            best = min(best, (rest[0] + over_nodes, rest[1] + (len(used) > 1)))
+        for after, over_nodes, over_chiplets in ways_to_take(left, wanted[slot]):
+            rest = search(after, slot + 1)
+            best = min(best, (rest[0] + over_nodes, rest[1] + over_chiplets))
         return best
 
-    return search(sizes, 0)
+    return search(in_order(nodes), 0)
+
+
+def in_order(nodes: Iterable[Iterable[int]]) -> Nodes:
+    return tuple(sorted(tuple(sorted(chiplets)) for chiplets in nodes))
+
+
+@cache
+def ways_to_take(nodes: Nodes, cores: int) -> set[tuple[Nodes, bool, bool]]:
+    """Every way to take so many cores: what is left, and whether they lie on several nodes and on
+    several chiplets."""
+    flat = [(node, left) for node, chiplets in enumerate(nodes) for left in chiplets]
+    ways = set()
+    for taken in product(*(range(min(left, cores) + 1) for _, left in flat)):
+        if sum(taken) == cores:
+            used = [node for (node, _), some in zip(flat, taken, strict=True) if some]
+            after: list[list[int]] = [[] for _ in nodes]
+            for (node, left), some in zip(flat, taken, strict=True):
+                after[node].append(left - some)
+            ways.add((in_order(after), len(set(used)) > 1, len(used) > 1))
+    return ways
 
 
 def check_division(machine: Machine, groups: tuple[Group, ...], count: int) -> None:
