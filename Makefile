@@ -91,6 +91,15 @@ native = $(call built,$(1)) && \
     ctest --preset $(1) -j $(JOBS) --timeout 300 \
     --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
+# $(call in_turns,TARGET,NAME,WHAT): two processes of pytest share the tests, as most of them wait
+# much, and a guest boots on little more than one core. Ctrl-C reaches both (tests/conftest.py).
+in_turns = mkdir -p $(RESULTS)/$(1)/turns; \
+    run() { exec $(BIN)/pytest $(3) --turns=$(RESULTS)/$(1)/turns \
+        --junit-xml=$(RESULTS)/$(1)/$(2)-$$1.xml; }; \
+    trap 'kill $$(jobs -p)' TERM HUP; trap wait INT; \
+    run 2 >$(RESULTS)/$(1)/$(2)-2.log 2>&1 & run 1 & wait; \
+    echo "==== the other process"; cat $(RESULTS)/$(1)/$(2)-2.log
+
 .PHONY: test
 test: setup  ## Unit, golden and property tests, native release tests, all engines
 	@tools/system_packages $(TEST_PACKAGES)
@@ -98,8 +107,9 @@ test: setup  ## Unit, golden and property tests, native release tests, all engin
 	@$(MAKE) --no-print-directory jdk || true
 	@$(MAKE) --no-print-directory postgresql || true
 	-$(call native,release,test)
-	-$(BIN)/pytest tests/unit tests/golden tests/engines --junit-xml=$(RESULTS)/test/python.xml
-	@$(BIN)/python -m tools.test_summary --want native-release --want python $(RESULTS)/test
+	-@$(call in_turns,test,python,tests/engines tests/unit tests/golden)
+	@$(BIN)/python -m tools.test_summary --want native-release --want python-1 --want python-2 \
+	    $(RESULTS)/test
 
 # 1 GB is fetched where an engine is not there yet; what cannot be had is skipped, with its reason,
 # and does not keep the others from being fetched.
@@ -109,8 +119,9 @@ test-engines: setup  ## Every engine but Presto: install, bench, up, verify, dow
 	@rm -rf $(RESULTS)/test-engines && mkdir -p $(RESULTS)/test-engines
 	@for engine in spark trino postgresql mariadb; do \
 	    $(BIN)/atoll engine install $$engine || [ $$? != 130 ]; done
-	-$(BIN)/pytest tests/engines -m installed --junit-xml=$(RESULTS)/test-engines/installed.xml
-	@$(BIN)/python -m tools.test_summary --want installed $(RESULTS)/test-engines
+	-@$(call in_turns,test-engines,installed,tests/engines -m installed)
+	@$(BIN)/python -m tools.test_summary --want installed-1 --want installed-2 \
+	    $(RESULTS)/test-engines
 
 .PHONY: test-san
 test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; DuckDB under ASan
@@ -141,17 +152,11 @@ test-wheel: setup  ## Build the wheel and use it outside the checkout
 	-$(BIN)/pytest tests/wheel --junit-xml=$(RESULTS)/test-wheel/wheel.xml
 	@$(BIN)/python -m tools.test_summary --want wheel $(RESULTS)/test-wheel
 
-# A guest boots on little more than one core, so two processes take the topologies in turns.
-# A shell's background processes ignore Ctrl-C; so it is passed on.
 .PHONY: test-vm
 test-vm: setup  ## Placement, inspect and knobs on emulated machines with nodes and chiplets
-	@rm -rf $(RESULTS)/test-vm && mkdir -p $(RESULTS)/test-vm/turns
+	@rm -rf $(RESULTS)/test-vm && mkdir -p $(RESULTS)/test-vm
 	-$(BIN)/python -m tools.ensure_guest
-	-@vm="$(BIN)/pytest tests/vm --turns=$(RESULTS)/test-vm/turns"; \
-	    xml=--junit-xml=$(RESULTS)/test-vm/vm; \
-	    trap 'kill $$(jobs -p)' INT TERM HUP; \
-	    $$vm $$xml-2.xml >$(RESULTS)/test-vm/vm-2.log 2>&1 & $$vm $$xml-1.xml & wait; \
-	    echo "==== the other process"; cat $(RESULTS)/test-vm/vm-2.log
+	-@$(call in_turns,test-vm,vm,tests/vm)
 	@$(BIN)/python -m tools.test_summary --want vm-1 --want vm-2 $(RESULTS)/test-vm
 
 .PHONY: test-vm-boots

@@ -2,10 +2,14 @@
 
 Deployments that tests start must not meet those of the user, so state and sockets lie in
 folders of this run. The cache is the user's: data sets are expensive and checksummed.
+
+`--turns FOLDER` lets several pytest processes share the tests: each takes the next file, or what
+else a folder's conftest takes as one, that no other has taken.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -17,7 +21,12 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 _PRIVATE = pytest.StashKey[str]()
+TURN = pytest.StashKey[str]()  # of a test: what is taken as one, if not its file
 _LEFT_OUT = ("long", "installed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--turns", metavar="FOLDER", help="share the tests with other processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +61,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if marked:
         config.hook.pytest_deselected(items=marked)
         items[:] = [item for item in items if item not in set(marked)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> object:
+    turns = session.config.getoption("--turns")
+    if not turns or session.config.option.collectonly or session.testsfailed:
+        return None  # pytest's own loop
+    for wanted, group in itertools.groupby(session.items, _turn):
+        try:
+            Path(turns, wanted.replace("/", "_") or "none").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        items = list(group)
+        for item, following in itertools.zip_longest(items, items[1:]):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+    return True
+
+
+def _turn(item: pytest.Item) -> str:
+    return item.stash.get(TURN, item.location[0])
 
 
 @pytest.fixture(scope="session")

@@ -32,5 +32,6 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     runtime-lto-tests PRIVATE atoll-flags atoll-topology nlohmann_json::nlohmann_json
                               Threads::Threads GTest::gtest_main
   )
+  set_target_properties(runtime-lto-tests PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   discover_tests(runtime-lto-tests TEST_PREFIX lto.)
 endif()

@@ -9,22 +9,21 @@ boot is tried three times at most; each failure is printed, and the summary coun
 that fails for good is an error at set-up that says BOOT FAILED, never a failed test. A guest that
 no longer answers is printed and counted as lost, and the next test that wants it gets a fresh boot.
 
-`--turns FOLDER` lets several pytest processes share the tests: each takes the next guest's that
-no other has taken. A guest boots on little more than one core, so two processes use two cores.
+Processes that share the tests (`--turns`, tests/conftest.py) take those of a guest as one. A guest
+boots on little more than one core, so two processes use two cores.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from tests.conftest import TURN
 from tests.vm import topology
 from tests.vm.guest import BootFailed, Guest, GuestDied
 
@@ -37,10 +36,6 @@ _LOST = pytest.StashKey[Counter[str]]()  # by topology
 
 class Note(Protocol):
     def __call__(self, what: str, said: str = "") -> None: ...
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--turns", metavar="FOLDER", help="share the tests with other processes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,31 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return ":" not in wanted, -tests[wanted], wanted
 
     items.sort(key=turn)
-
-
-def _turn_name(wanted: str) -> str:
-    """A file's name: a topology may be the path of one, which is there already."""
-    return wanted.replace("/", "_") or "none"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> object:
-    turns = session.config.getoption("--turns", default=None)
-    if not turns or session.config.option.collectonly or session.testsfailed:
-        return None  # pytest's own loop
-    for wanted, group in itertools.groupby(session.items, _wanted):
-        try:
-            Path(turns, _turn_name(wanted)).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        items = list(group)
-        for item, following in itertools.zip_longest(items, items[1:]):
-            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.shouldfail:
-                raise session.Failed(session.shouldfail)
-            if session.shouldstop:
-                raise session.Interrupted(session.shouldstop)
-    return True
+    for item in items:
+        item.stash[TURN] = _wanted(item)
 
 
 @pytest.fixture(scope="session")

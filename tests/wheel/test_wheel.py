@@ -32,9 +32,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built wheel."""
     out = tmp_path_factory.mktemp("dist")
     pip = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
-    # A build folder of its own: the editable installation keeps its objects in the usual one.
-    build = f"--config-settings=build-dir={out / 'build'}"
-    done = run(*pip, build, "--wheel-dir", out, root, cwd=out)
+    done = run(*pip, "--wheel-dir", out, root, cwd=out)
     assert done.returncode == 0, done.stdout + done.stderr
     [found] = out.glob("atoll-*.whl")
     return found

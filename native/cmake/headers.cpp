@@ -1,0 +1,1 @@
+// For CMake, which precompiles headers only for a target that has a source.
