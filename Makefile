@@ -92,12 +92,15 @@ native = $(call built,$(1)) && \
     --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
 # $(call in_turns,TARGET,NAME,WHAT): two processes of pytest share the tests, as most of them wait
-# much, and a guest boots on little more than one core. Ctrl-C reaches both (tests/conftest.py).
+# much, and a guest boots on little more than one core. Ctrl-C reaches both (tests/conftest.py). One that
+# was broken off counts as not run.
 in_turns = mkdir -p $(RESULTS)/$(1)/turns; \
     run() { exec $(BIN)/pytest $(3) --turns=$(RESULTS)/$(1)/turns \
         --junit-xml=$(RESULTS)/$(1)/$(2)-$$1.xml; }; \
     trap 'kill $$(jobs -p)' TERM HUP; trap wait INT; \
-    run 2 >$(RESULTS)/$(1)/$(2)-2.log 2>&1 & run 1 & wait; \
+    run 1 & first=$$!; run 2 >$(RESULTS)/$(1)/$(2)-2.log 2>&1 & second=$$!; \
+    wait $$first || [ $$? = 1 ] || rm -f $(RESULTS)/$(1)/$(2)-1.xml; \
+    wait $$second || [ $$? = 1 ] || rm -f $(RESULTS)/$(1)/$(2)-2.xml; \
     echo "==== the other process"; cat $(RESULTS)/$(1)/$(2)-2.log
 
 .PHONY: test

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+PRIVATE_PREFIX = "atoll-t-"  # of the private folders of all runs
 _PRIVATE = pytest.StashKey[str]()
 TURN = pytest.StashKey[str]()  # of a test: what is taken as one, if not its file
 _LEFT_OUT = ("long", "installed")
@@ -35,8 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Short, because paths of UNIX sockets end at 107 bytes. Set for the whole run and not for a
     # test, because deployments outlive single tests.
-    private = tempfile.mkdtemp(prefix="atoll-t-", dir="/tmp")
+    private = tempfile.mkdtemp(prefix=PRIVATE_PREFIX, dir="/tmp")
     config.stash[_PRIVATE] = private
+    # A mark: the one variable of ours that engines get too, so that runs know their own apart.
+    os.environ["PATH"] += f"{os.pathsep}{private}"
     for variable, name in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run")):
         folder = Path(private, name)
         folder.mkdir(mode=0o700)
@@ -68,12 +71,14 @@ def pytest_runtestloop(session: pytest.Session) -> object:
     turns = session.config.getoption("--turns")
     if not turns or session.config.option.collectonly or session.testsfailed:
         return None  # pytest's own loop
-    for wanted, group in itertools.groupby(session.items, _turn):
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in session.items:
+        groups.setdefault(_turn(item), []).append(item)
+    for wanted, items in groups.items():
         try:
             Path(turns, wanted.replace("/", "_") or "none").touch(exist_ok=False)
         except FileExistsError:
             continue
-        items = list(group)
         for item, following in itertools.zip_longest(items, items[1:]):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.shouldfail:
@@ -84,7 +89,7 @@ def pytest_runtestloop(session: pytest.Session) -> object:
 
 
 def _turn(item: pytest.Item) -> str:
-    return item.stash.get(TURN, item.location[0])
+    return item.stash.get(TURN, item.nodeid.partition("::")[0])
 
 
 @pytest.fixture(scope="session")

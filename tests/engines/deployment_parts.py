@@ -22,6 +22,7 @@ from atoll.schema.deployment import Deployment, ProcessId
 from atoll.supervise import records
 from atoll.supervise.launch import Progress, Running, launch
 from atoll.supervise.stop import down
+from tests.conftest import PRIVATE_PREFIX
 from tests.engines.toy import ToyEngine, this_machine, toy_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,7 @@ def start(
 
 def left_over(name: str) -> list[str]:
     """Living processes of a deployment of that name, its keeper and supervisor too. Not those of
-    another run of the tests, which has a state folder of its own (tests/conftest.py)."""
+    another run of the tests."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -60,7 +61,8 @@ def left_over(name: str) -> list[str]:
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         variables = environ.split(b"\0")
-        if is_of_another_run(variables):
+        (path, *_) = [line[5:] for line in variables if line.startswith(b"PATH=")] or [b""]
+        if is_of_another_run(path.decode(errors="replace")):
             continue
         of_it = any(line.startswith(f"ATOLL_DEPLOYMENT={name}:".encode()) for line in variables)
         if stat.lives and (of_it or request_of(name, command)):
@@ -68,9 +70,11 @@ def left_over(name: str) -> list[str]:
     return found
 
 
-def is_of_another_run(variables: Collection[bytes]) -> bool:
-    own = f"XDG_STATE_HOME={os.environ['XDG_STATE_HOME']}".encode()
-    return own not in variables and any(line.startswith(b"XDG_STATE_HOME=") for line in variables)
+def is_of_another_run(path: str) -> bool:
+    """By the mark of a run in its PATH (tests/conftest.py), which engines inherit."""
+    folders = map(Path, path.split(os.pathsep))
+    runs = [folder for folder in folders if folder.name.startswith(PRIVATE_PREFIX)]
+    return bool(runs) and Path(os.environ["XDG_STATE_HOME"]).parent not in runs
 
 
 def request_of(name: str, command: bytes) -> bool:

@@ -65,7 +65,8 @@ def traces(record: Deployment) -> list[str]:
     shared = [
         path
         for path in Path("/dev/shm").glob("PostgreSQL.*")
-        if is_ours(path, record) and not is_mapped(path)  # that of another server, which lives
+        # That of another server is mapped while that one lives, and then goes.
+        if is_ours(path, record) and not is_mapped(path) and path.exists()
     ]
     folders = [folder for folder in (record.run_dir, record.scratch_dir) if os.path.exists(folder)]
     return [*left_over(record.name), *folders, *map(str, made), *map(str, shared)]
