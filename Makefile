@@ -122,9 +122,8 @@ test-engines: setup  ## Every engine but Presto: install, bench, up, verify, dow
 	@rm -rf $(RESULTS)/test-engines && mkdir -p $(RESULTS)/test-engines
 	@for engine in spark trino postgresql mariadb; do \
 	    $(BIN)/atoll engine install $$engine || [ $$? != 130 ]; done
-	-@$(call in_turns,test-engines,installed,tests/engines -m installed)
-	@$(BIN)/python -m tools.test_summary --want installed-1 --want installed-2 \
-	    $(RESULTS)/test-engines
+	-$(BIN)/pytest tests/engines -m installed --junit-xml=$(RESULTS)/test-engines/installed.xml
+	@$(BIN)/python -m tools.test_summary --want installed $(RESULTS)/test-engines
 
 .PHONY: test-san
 test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; DuckDB under ASan
@@ -167,19 +166,13 @@ test-vm-boots: setup  ## 50 boots in a row, each with a smoke test
 	@$(BIN)/python -m tools.ensure_guest
 	$(BIN)/python -m tests.vm.boots 50
 
-# Also when one of them fails the others run: .ci/run and a reader want the whole picture.
-.PHONY: test-rest
-test-rest:
-	@failed=0; for target in test-engines test-san test-browser test-wheel test-vm; do \
-	    $(MAKE) --no-print-directory $$target || failed=1; done; exit $$failed
-
+# Also when one of them fails the others run: a reader wants the whole picture.
+TEST_TARGETS := test test-engines test-san test-browser test-wheel test-vm
 .PHONY: test-all
 test-all:  ## test, test-engines, test-san, test-browser, test-wheel and test-vm
-	@failed=0; for target in test test-rest; do \
+	@failed=0; for target in $(TEST_TARGETS); do \
 	    $(MAKE) --no-print-directory $$target || failed=1; done; \
-	$(BIN)/python -m tools.test_summary $(RESULTS)/test $(RESULTS)/test-engines \
-	    $(RESULTS)/test-san $(RESULTS)/test-browser $(RESULTS)/test-wheel $(RESULTS)/test-vm; \
-	    exit $$failed
+	$(BIN)/python -m tools.test_summary $(TEST_TARGETS:%=$(RESULTS)/%); exit $$failed
 
 .PHONY: test-long
 test-long: setup jdk  ## Tests that take long: TPC-H at scale factor 1, hours of stress; never in CI
