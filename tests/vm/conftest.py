@@ -51,12 +51,12 @@ def _wanted(item: pytest.Item) -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # What takes longest goes first, so that the rest evens out the processes: the tests with a
-    # guest of their own, then the guests that most tests want.
+    # guest or a machine of their own, then the guests that most tests want.
     tests = Counter(map(_wanted, items))
 
     def turn(item: pytest.Item) -> tuple[bool, int, str]:
         wanted = _wanted(item)
-        return ":" not in wanted, -tests[wanted], wanted
+        return ":" not in wanted and "/" not in wanted, -tests[wanted], wanted
 
     items.sort(key=turn)
     for item in items:
