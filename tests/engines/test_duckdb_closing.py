@@ -30,7 +30,7 @@ def workers():
         try:
             with __builtins__.open(f"/proc/self/task/{task}/comm") as comm:
                 count += comm.read().startswith("atoll-")
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
     return count
 
