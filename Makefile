@@ -92,8 +92,8 @@ native = $(call built,$(1)) && \
     --output-junit $(CURDIR)/$(RESULTS)/$(2)/native-$(1).xml
 
 # $(call in_turns,TARGET,NAME,WHAT): two processes of pytest share the tests, as most of them wait
-# much, and a guest boots on little more than one core. Ctrl-C reaches both (tests/conftest.py). One that
-# was broken off counts as not run.
+# much, and a guest boots on little more than one core. Ctrl-C reaches both (tests/conftest.py).
+# One that was broken off counts as not run.
 in_turns = mkdir -p $(RESULTS)/$(1)/turns; \
     run() { exec $(BIN)/pytest $(3) --turns=$(RESULTS)/$(1)/turns \
         --junit-xml=$(RESULTS)/$(1)/$(2)-$$1.xml; }; \

@@ -28,6 +28,10 @@ from tests.engines.toy import ToyEngine, this_machine, toy_plan
 ROOT = Path(__file__).resolve().parents[2]
 HOST = LocalHost()
 PATIENCE_S = 180.0
+# In `make test`, where the test of another file has the kernel kill some for want of memory.
+KILLED = (
+    r"\(killed by SIGKILL(; since the start the kernel killed \d+ for want of memory, see dmesg)?\)"
+)
 
 
 def start(

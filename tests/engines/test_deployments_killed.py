@@ -17,6 +17,7 @@ from atoll.supervise import records
 from atoll.supervise.stop import down, listing
 from tests.engines.deployment_parts import (
     HOST,
+    KILLED,
     PATIENCE_S,
     kill_at_once,
     left_over,
@@ -100,7 +101,7 @@ def test_a_detached_deployment_whose_worker_dies_is_listed_as_failed() -> None:
         until_gone("sick")
         record = held.record()
         assert record.state is State.FAILED
-        assert re.search(r"worker-1 died \(killed by SIGKILL.*\) while it was up", record.error)
+        assert re.search(f"worker-1 died {KILLED} while it was up", record.error)
         result = CliRunner().invoke(cli, ["ps"])
         assert "sick" in result.stdout
         assert "failed" in result.stdout

@@ -203,7 +203,7 @@ def test_a_killed_server_fails_the_deployment_and_nothing_is_left() -> None:
         until_gone("maria-killed")
         failed = record_of("maria-killed")
         assert failed.state is State.FAILED
-        assert "worker-0 died (killed by SIGKILL" in failed.error
+        assert "worker-0 died (killed by SIGKILL)" in failed.error
         assert traces(record) == []
 
 

@@ -49,7 +49,7 @@ def test_it_listens_elsewhere_on_two_ports_each_and_tells_no_secret(running: Run
 
 def test_a_killed_worker_fails_the_deployment(running: Running) -> None:
     """The last test of this deployment."""
-    assert "worker-1 died (killed by SIGKILL" in said_of_a_killed_worker(running)
+    assert "worker-1 died (killed by SIGKILL)" in said_of_a_killed_worker(running)
 
 
 def test_answers_under_another_policy() -> None:
