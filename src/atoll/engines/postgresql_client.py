@@ -123,12 +123,10 @@ class PostgreSQLClient:
                     pass  # of several statements the last one answers
                 rows = cursor.fetchall() if cursor.description is not None else []
                 seconds = time.perf_counter() - started
+        except TimeoutError as late:
+            self.close()
+            raise EngineFailed(f"{late}; the query was cancelled") from None
         except psycopg.Error as fault:
-            if clock.is_over:
-                self.close()
-                raise EngineFailed(
-                    f"no answer within {timeout_s:g} s; the query was cancelled"
-                ) from None
             if self._connection is not connection:
                 raise self._closed() from None
             if connection.broken:
