@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from atoll.engines.clients import TimeLimit
+from atoll.engines.clients import OverTime, TimeLimit
 
 Line = tuple[socket.socket, socket.socket]
 
@@ -29,7 +31,7 @@ def test_a_wait_for_a_server_that_answers_nothing_ends(line: Line) -> None:
     ours, _ = line
     cancelled: list[bool] = []
     with (
-        pytest.raises(TimeoutError, match=r"^no answer within 0\.05 s$"),
+        pytest.raises(OverTime, match=r"^no answer within 0\.05 s$"),
         TimeLimit(ours.fileno(), 0.05, lambda: cancelled.append(True)),
     ):
         wait(ours, ConnectionError("it hung up"))
@@ -40,10 +42,44 @@ def test_a_wait_for_a_server_that_answers_nothing_ends(line: Line) -> None:
 def test_what_a_cancelled_query_still_answers_is_no_answer(line: Line) -> None:
     ours, theirs = line
     with (
-        pytest.raises(TimeoutError),
+        pytest.raises(OverTime),
         TimeLimit(ours.fileno(), 0.05, lambda: theirs.sendall(b"half")),
     ):
-        assert ours.recv(4) == b"half"
+        answer = ours.recv(4)
+    assert answer == b"half"
+
+
+def test_a_query_that_cannot_be_cancelled_is_hung_up_on_all_the_same(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = line
+    told: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+
+    def cancel() -> None:
+        raise RuntimeError("no thread for it")
+
+    with pytest.raises(OverTime), TimeLimit(ours.fileno(), 0.05, cancel):
+        wait(ours, ConnectionError("it hung up"))
+    assert theirs.recv(1) == b""
+    assert len(told) == 1
+
+
+def test_who_has_the_descriptor_of_a_closed_connection_keeps_its_line(line: Line) -> None:
+    """Closed by another thread while the query is being cancelled, and its number given anew."""
+    ours, theirs = line
+    others = socket.socketpair()
+
+    def cancel() -> None:
+        os.dup2(others[0].fileno(), ours.fileno())
+
+    with others[0], others[1]:
+        with pytest.raises(OverTime), TimeLimit(ours.fileno(), 0.05, cancel):
+            answer = ours.recv(1)
+        assert answer == b""
+        others[1].sendall(b"x")
+        assert others[0].recv(1) == b"x"
+        assert theirs.recv(1) == b""
 
 
 def test_an_answer_after_the_limit_is_none_though_its_thread_did_not_run_yet(
@@ -54,7 +90,7 @@ def test_an_answer_after_the_limit_is_none_though_its_thread_did_not_run_yet(
     ours, _ = line
     cancelled: list[bool] = []
     with (
-        pytest.raises(TimeoutError, match="no answer within 3600 s"),
+        pytest.raises(OverTime, match="no answer within 3600 s"),
         TimeLimit(ours.fileno(), 3600, lambda: cancelled.append(True)),
     ):
         now += 3600

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
-import math
 import os
 import socket
 import threading
@@ -41,20 +40,24 @@ def hang_up(descriptor: int) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
+class OverTime(TimeoutError):
+    """'no answer within 2 s'."""
+
+
 class TimeLimit:
     """Around a query: once the time is over, `cancel` is called and the connection's socket shut
     down, which ends any wait on it, also for a server that answers nothing any more.
 
-    Its end raises TimeoutError ("no answer within 2 s") once the time is over, also where an answer
-    came: of a query that it gives up, a server may send what it has as if that were all. Only an
-    interruption goes through as it is. The connection is to be closed then.
+    Its end raises OverTime once the time is over, also where an answer came: of a query that it
+    gives up, a server may send what it has as if that were all. Only an interruption goes through
+    as it is. The connection is to be closed then.
     """
 
     def __init__(self, descriptor: int, seconds: float, cancel: Callable[[], None]) -> None:
         self._descriptor = descriptor
         self._seconds = seconds
         self._cancel = cancel
-        self._ends = math.inf
+        self._ends = 0.0
         self._is_over = False
         self._lock = threading.Lock()
         self._timer = threading.Timer(seconds, self._end)
@@ -65,8 +68,16 @@ class TimeLimit:
             if self._timer.finished.is_set():
                 return  # the answer came at the last instant
             self._is_over = True
-            self._cancel()
-            hang_up(self._descriptor)
+            # By a descriptor of its own: while `cancel` lasts, another thread may close that one,
+            # and its number become another connection's.
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(fileno=os.dup(self._descriptor)) as line,
+            ):
+                try:
+                    self._cancel()
+                finally:
+                    line.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> None:
         self._ends = time.monotonic() + self._seconds
@@ -78,7 +89,7 @@ class TimeLimit:
         # On a busy machine a thread may come too late to its own limit.
         is_over = self._is_over or time.monotonic() >= self._ends
         if is_over and (kind is None or issubclass(kind, Exception)):
-            raise TimeoutError(f"no answer within {self._seconds:g} s") from None
+            raise OverTime(f"no answer within {self._seconds:g} s") from None
 
 
 def connect_each(endpoints: Sequence[str], connect: Callable[[str], Client]) -> list[Client]:

@@ -25,7 +25,7 @@ import pymysql
 from pymysql.constants import CLIENT, CR, FIELD_TYPE
 
 from atoll.engines.base import Column, QueryResult
-from atoll.engines.clients import TimeLimit, plain_rows
+from atoll.engines.clients import OverTime, TimeLimit, plain_rows
 from atoll.engines.mariadb_settings import COLLATION, DATABASE, USER
 from atoll.engines.mariadb_url import read_url
 from atoll.errors import EngineFailed, EngineGone, UsageError
@@ -64,21 +64,26 @@ class MariaDBClient:
         self._connection: pymysql.Connection[Any] | None = None
         self._connection, self._line = self._connect(timeout_s)
 
-    def _connect(self, timeout_s: float) -> tuple[pymysql.Connection[Any], socket.socket]:
+    def _connect(
+        self, timeout_s: float, peer: tuple[str, int] | None = None
+    ) -> tuple[pymysql.Connection[Any], socket.socket]:
         """A connection, and its socket by a descriptor of its own: PyMySQL has no way to end a wait
-        from outside, and TLS takes the first one over."""
+        from outside, and TLS takes the first one over. `peer`: where the name was found before."""
         connection = pymysql.connect(**self._how, defer_connect=True)
         path = self._how.get("unix_socket")
         if path:
             opened = _open_unix(path, timeout_s)
         else:
-            opened = socket.create_connection((connection.host, connection.port), timeout_s)
+            peer = peer or (connection.host, connection.port)
+            opened = socket.create_connection(peer, timeout_s)
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line = opened.dup()
         try:
             with TimeLimit(line.fileno(), timeout_s, lambda: None):
                 connection.connect(opened)
         except BaseException:
+            with contextlib.suppress(pymysql.Error):
+                connection.close()  # as far as it came, the socket is its own
             opened.close()
             line.close()
             raise
@@ -104,7 +109,7 @@ class MariaDBClient:
                     rows = list(cursor.fetchall())
                 seconds = time.perf_counter() - started
                 columns = _columns(cursor)
-        except TimeoutError as late:
+        except OverTime as late:
             self.close()
             raise EngineFailed(f"{late}; the query was cancelled") from None
         except pymysql.Error as fault:
@@ -148,8 +153,11 @@ class MariaDBClient:
         return EngineFailed(f"the connection to {self.where} was closed")
 
     def _kill(self, session: int) -> None:
-        with contextlib.suppress(pymysql.Error, OSError):
-            connection, line = self._connect(_KILL_S)
+        """As far as that works: else the session's own limit ends the query."""
+        with contextlib.suppress(Exception):
+            # Behind the same name another server may have a session of that number.
+            peer = None if self._how.get("unix_socket") else self._line.getpeername()[:2]
+            connection, line = self._connect(_KILL_S, peer)
             limit = TimeLimit(line.fileno(), _KILL_S, lambda: None)
             with contextlib.closing(connection), line, limit:
                 connection.kill(session)

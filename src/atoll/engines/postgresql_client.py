@@ -19,7 +19,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.base import Column, QueryResult
-from atoll.engines.clients import TimeLimit, hang_up, plain_rows
+from atoll.engines.clients import OverTime, TimeLimit, hang_up, plain_rows
 from atoll.engines.postgresql_settings import SUPERUSER
 from atoll.errors import EngineFailed, EngineGone, UsageError
 
@@ -123,7 +123,7 @@ class PostgreSQLClient:
                     pass  # of several statements the last one answers
                 rows = cursor.fetchall() if cursor.description is not None else []
                 seconds = time.perf_counter() - started
-        except TimeoutError as late:
+        except OverTime as late:
             self.close()
             raise EngineFailed(f"{late}; the query was cancelled") from None
         except psycopg.Error as fault:
