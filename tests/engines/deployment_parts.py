@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from atoll.host.local import LocalHost
@@ -188,14 +188,19 @@ def kill_at_once(pids: Collection[int]) -> None:
     """None of them acts on the death of another; returns when all have gone."""
     stop_all(pids)
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        signal_if_there(pid, signal.SIGKILL)
     until(lambda: not any(map(HOST.identify, pids)), lambda: pids)
 
 
 def stop_all(pids: Collection[int]) -> None:
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        signal_if_there(pid, signal.SIGSTOP)
     until(lambda: all(map(stands_still, pids)), lambda: pids)
+
+
+def signal_if_there(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # a supervisor whose work was done ends by itself
+        os.kill(pid, number)
 
 
 def stands_still(pid: int) -> bool:
