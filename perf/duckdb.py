@@ -23,7 +23,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from atoll.engines.base import QueryResult
+from atoll.engines.api import QueryResult
 from atoll.host.environment import environment
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine

@@ -22,7 +22,7 @@ from typing import Any
 
 import duckdb
 
-from atoll.engines.base import Column, QueryResult
+from atoll.engines.api import Column, QueryResult
 from atoll.store.paths import cache_dir
 from perf.duckdb_pairs import Figures
 from perf.harness import WrongAnswer

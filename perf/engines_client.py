@@ -27,9 +27,9 @@ import numpy as np
 from atoll.bench.deploy import Deployer
 from atoll.bench.passes import asking
 from atoll.engines import registry
-from atoll.engines.base import Client, Column, LoadingEngine, QueryResult
-from atoll.engines.mariadb_client import MariaDBClient
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.api import Client, Column, LoadingEngine, QueryResult
+from atoll.engines.mariadb.client import MariaDBClient
+from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
@@ -194,7 +194,7 @@ def _trino(endpoint: str, ours: Client) -> Own:
     del ours
     import trino.dbapi
 
-    from atoll.engines.trino_address import parse_endpoint
+    from atoll.engines.trino.address import parse_endpoint
 
     address = parse_endpoint(endpoint)
     connection = trino.dbapi.Connection(

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from multiprocessing import connection as pipes
 from typing import Any
 
-from atoll.engines.base import Client, Engine, Installation, Layout, Table
-from atoll.engines.duckdb_backend import DuckDBBackend
+from atoll.engines.api import Client, Engine, Installation, Layout, Table
+from atoll.engines.duckdb.backend import DuckDBBackend
 from atoll.host.api import Host
 from atoll.schema.plan import EngineTraits, Plan
 
@@ -37,7 +37,7 @@ class DuckDB(DuckDBBackend):
 
 def spark(config: dict[str, Any]) -> Any:
     """Its own client: the session's `sql` and `collect`."""
-    from atoll.engines.spark_backend import SparkBackend  # it needs pyspark
+    from atoll.engines.spark.backend import SparkBackend  # it needs pyspark
 
     path = config.pop(_SOCKET)
     backend = SparkBackend(config)
@@ -51,7 +51,7 @@ BACKENDS = {"duckdb": "perf.engines_host:DuckDB", "spark": "perf.engines_host:sp
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """`engine` with such a host in the place of its own; see `atoll.engines.base.Engine`."""
+    """`engine` with such a host in the place of its own; see `atoll.engines.api.Engine`."""
 
     engine: Engine
 

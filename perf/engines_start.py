@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from atoll.engines import registry
-from atoll.engines.base import Client, Engine, Installation, Layout
+from atoll.engines.api import Client, Engine, Installation, Layout
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.clean import clean_environment

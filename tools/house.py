@@ -1,7 +1,7 @@
 """House rules that no other tool checks, over the files that git tracks.
 
-- A source file has at most 400 lines, a module of the engines 250; the few that may be longer stand
-  in tools/long_files.txt, each with its reason.
+- A source file has at most 400 lines; tools/long_files.txt lists the few that may be longer, each
+  with its reason.
 - No committed text names a path of the machine that it was written on.
 """
 
@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 400
-ENGINES, MAX_ENGINE_LINES = "src/atoll/engines/", 250
 SOURCE = {".py", ".pyi", ".cpp", ".hpp", ".h", ".c", ".sh", ".html", ".css", ".js", ".cmake"}
 # Home and work folders of a build machine. Recorded machines under tests/ are as they were.
 MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:root|work|home/[a-z]\w*|tmp/s)/")
@@ -38,10 +37,9 @@ def reasons(text: str) -> dict[str, str]:
 def too_long(name: str, text: str, allowed: dict[str, str]) -> str:
     """The fault of a file that is too long; empty if it is not."""
     lines = text.count("\n")
-    limit = MAX_ENGINE_LINES if name.startswith(ENGINES) else MAX_LINES
-    if lines <= limit or allowed.get(name):
+    if lines <= MAX_LINES or allowed.get(name):
         return ""
-    return f"{name}: {lines} lines, and {limit} is the limit; split it"
+    return f"{name}: {lines} lines, and {MAX_LINES} is the limit; split it"
 
 
 def machine_paths(name: str, text: str) -> list[str]:

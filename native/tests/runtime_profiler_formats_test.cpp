@@ -177,7 +177,7 @@ Profile sample_profile() {
   return profile;
 }
 
-// The sample is validated by tests/unit/test_runtime_profile.py, so both sides have one format.
+// The sample is validated by tests/unit/runtime/test_profile.py, so both sides have one format.
 TEST(ProfileJson, IsTheGoldenSample) {
   const std::string path = ATOLL_TEST_DATA "/runtime-profile.json";
   EXPECT_EQ(read_text(path), profile_json(sample_profile()) + "\n")

@@ -1,5 +1,5 @@
 // The native topology library against machines that hwloc can describe in a line, and against
-// the golden files. The Python tests (tests/unit/test_topology_golden.py) hold the whole JSON.
+// the golden files. The Python tests (tests/unit/topology/test_golden.py) hold the whole JSON.
 #include "atoll/topology.hpp"
 
 #include <gtest/gtest.h>

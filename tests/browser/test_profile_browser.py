@@ -12,10 +12,10 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from atoll.infer.compare import compare_profiles
-from atoll.report.profile_compare import compare_html
-from atoll.report.profile_html import profile_html
+from atoll.report.profile.compare import compare_html
+from atoll.report.profile.page import profile_html
 from tests.browser.pages import NARROW, WIDE, get_log, requests, show
-from tests.unit import profiles
+from tests.parts import profiles
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,13 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from atoll.bench.results import read_results
-from atoll.report.render import render
+from atoll.report.bench.render import render
 from atoll.schema.results import Line
 from tests.browser.pages import NARROW, WIDE, get_log, requests, show
-from tests.unit.bench_parts import ATOLL, DUCKDB, header, lines, ran, results, scheduler_state
+from tests.parts.bench import ATOLL, DUCKDB, header, lines, ran, results, scheduler_state
+from tests.parts.paths import DATA
 
-RECORDED = Path(__file__).parent.parent / "data" / "bench-duckdb.jsonl"
+RECORDED = DATA / "bench-duckdb.jsonl"
 
 
 @pytest.fixture(scope="module")

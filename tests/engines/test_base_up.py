@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.engines.postgresql_parts import ask
-from tests.engines.server_parts import atoll, record_of, succeed, traces
-from tests.unit.render_parts import state_of
+from tests.parts.postgresql import ask
+from tests.parts.render import state_of
+from tests.parts.server import atoll, record_of, succeed, traces
 
 
 def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Path) -> None:

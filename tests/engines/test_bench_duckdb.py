@@ -16,10 +16,10 @@ import pytest
 from atoll.bench.job import NAME, Job
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick, WrongAnswer
-from atoll.engines.duckdb import DuckDBEngine
+from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.report.render import render
+from atoll.report.bench.render import render
 from atoll.schema.base import parse
 from atoll.schema.results import (
     BlockFailed,
@@ -31,7 +31,7 @@ from atoll.schema.results import (
 )
 from atoll.schema.summary import BenchSummary
 from atoll.supervise import records
-from tests.engines.bench_jobs import run, small_job
+from tests.parts.bench_jobs import run, small_job
 
 ATOLL = (sys.executable, "-m", "atoll", "bench", "duckdb", "--policies", "wim,wic")
 SMALL = ("--sf", "0.01", "--queries", "1,6")

@@ -24,14 +24,15 @@ from atoll.bench.deploy import Deployer
 from atoll.bench.job import NAME
 from atoll.bench.results import ResultsWriter, read_results
 from atoll.bench.runner import Bench, Tick
-from atoll.engines.base import Client, Data, QueryResult
+from atoll.engines.api import Client, Data, QueryResult
 from atoll.errors import DownloadFailed, EngineFailed, EngineGone
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import MARK, environment, process_table
 from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
 from atoll.supervise import patience, records
 from atoll.supervise.stop import listing
-from tests.engines.deployment_parts import (
+from tests.parts.bench import FakeWork, header
+from tests.parts.deployment import (
     KILLED,
     bench_command,
     bench_up_to,
@@ -40,8 +41,7 @@ from tests.engines.deployment_parts import (
     stop_all,
     until,
 )
-from tests.engines.toy import ToyClient, ToyEngine, this_machine, toy_plan
-from tests.unit.bench_parts import FakeWork, header
+from tests.parts.toy import ToyClient, ToyEngine, this_machine, toy_plan
 
 HOST = LocalHost()
 TOY = "toy-bench"

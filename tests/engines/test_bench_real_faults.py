@@ -21,8 +21,8 @@ import pytest
 
 from atoll.bench.job import NAME
 from atoll.bench.results import Results, read_results
-from atoll.engines.postgresql import FETCHED, find_postgresql
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.postgresql.client import PostgreSQLClient
+from atoll.engines.postgresql.engine import FETCHED, find_postgresql
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import process_table
@@ -31,8 +31,8 @@ from atoll.schema.results import BlockFailed, PassDone
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.stop import down
-from tests.engines import bench_fault_jobs
-from tests.engines.deployment_parts import (
+from tests.parts import bench_fault_jobs
+from tests.parts.deployment import (
     ROOT,
     bench_command,
     bench_up_to,
@@ -41,8 +41,8 @@ from tests.engines.deployment_parts import (
     left_over,
     until,
 )
-from tests.engines.postgresql_parts import ORDINARY_USER, pids
-from tests.engines.server_parts import up
+from tests.parts.postgresql import ORDINARY_USER, pids
+from tests.parts.server import up
 
 HOST = LocalHost()
 AS_USER = {"duckdb": (), "postgresql": ORDINARY_USER}
@@ -100,7 +100,7 @@ def until_removed(group: Path) -> None:
 
 def job(engine: str, path: Path, fault: str, *more: str, prefix: tuple[str, ...] = ()) -> Results:
     """What a bench with that fault has left, once it came to its end."""
-    script = (sys.executable, "-m", "tests.engines.bench_fault_jobs", engine, str(path), fault)
+    script = (sys.executable, "-m", "tests.parts.bench_fault_jobs", engine, str(path), fault)
     done = subprocess.run(
         [*prefix, *AS_USER[engine], *script, *more],
         cwd=ROOT,

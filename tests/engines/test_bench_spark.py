@@ -14,7 +14,7 @@ from atoll.bench.job import NAME
 from atoll.bench.results import Results, read_results
 from atoll.bench.runner import Tick
 from atoll.engines import registry
-from atoll.engines.sqlclient import SocketClient
+from atoll.engines.sql.client import SocketClient
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import descendants, process_table
@@ -28,8 +28,8 @@ from atoll.schema.results import (
     VerifyResult,
 )
 from atoll.supervise import records
-from tests.engines.bench_jobs import run, small_job
-from tests.engines.deployment_parts import until
+from tests.parts.bench_jobs import run, small_job
+from tests.parts.deployment import until
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from atoll.schema.base import parse
 from atoll.schema.results import BlockFailed, ClusterLook, PassDone, QueryTime, VerifyResult
 from atoll.schema.summary import BenchSummary
 from atoll.supervise.launch import launch
-from tests.engines.cluster_parts import PASSWORD, Cluster, cluster, suite
-from tests.engines.toy import ToyEngine, this_machine, toy_plan
+from tests.parts.cluster import PASSWORD, Cluster, cluster, suite
+from tests.parts.toy import ToyEngine, this_machine, toy_plan
 
 QUERIES = [
     ("q10", "select n, n * 1.5::float8 as f from numbers where n % 7 = 0 order by n limit 20;"),

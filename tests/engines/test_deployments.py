@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from atoll.cli import cli
-from atoll.engines.base import Layout
+from atoll.engines.api import Layout
 from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
 from atoll.schema.deployment import State
 from atoll.schema.plan import Placement
@@ -26,7 +26,7 @@ from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.launch import launch
 from atoll.supervise.stop import down, listing
-from tests.engines.deployment_parts import (
+from tests.parts.deployment import (
     HOST,
     PATIENCE_S,
     left_over,
@@ -34,7 +34,7 @@ from tests.engines.deployment_parts import (
     start,
     until_gone,
 )
-from tests.engines.toy import THREADS, ToyEngine, this_machine, toy_plan
+from tests.parts.toy import THREADS, ToyEngine, this_machine, toy_plan
 
 
 def atoll(*arguments: str) -> Result:

@@ -15,7 +15,7 @@ from atoll.errors import EngineFailed
 from atoll.schema.deployment import State
 from atoll.supervise import records
 from atoll.supervise.stop import down, listing
-from tests.engines.deployment_parts import (
+from tests.parts.deployment import (
     HOST,
     KILLED,
     PATIENCE_S,

@@ -9,7 +9,7 @@ import pytest
 
 from atoll.errors import EngineFailed
 from atoll.supervise.launch import Running
-from tests.engines.answers import TPCH, attach, data_at, deployed, difference
+from tests.parts.answers import TPCH, attach, data_at, deployed, difference
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_threads_and_pinning_are_as_planned(running: Running) -> None:
 
 
 def test_a_query_that_takes_too_long_is_cancelled_and_the_next_one_runs(running: Running) -> None:
-    from atoll.engines.sqlclient import SocketClient
+    from atoll.engines.sql.client import SocketClient
 
     (path, *_) = running.deployment.endpoints
     client = SocketClient(path, timeout_s=60)

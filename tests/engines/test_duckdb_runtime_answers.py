@@ -16,11 +16,11 @@ import pytest
 
 import atoll.duckdb
 from atoll.engines import registry
-from atoll.engines.base import QueryResult
+from atoll.engines.api import QueryResult
 from atoll.suites.base import Answer
 from atoll.suites.compare import compare
-from tests.engines.answers import TPCH, data_at
-from tests.engines.duckdb_parts import answer_of, connect, result_of, scheduler
+from tests.parts.answers import TPCH, data_at
+from tests.parts.duckdb import answer_of, connect, result_of, scheduler
 
 EIGHT_CHIPLETS = "node:2 chiplet:4 core:8"  # so that one holds all workers
 SPREADS = (1, 2, 3, 4, 5, 6, 7, 8)

@@ -17,7 +17,7 @@ import pytest
 from atoll.duckdb import POLICIES, Scheduler
 from atoll.errors import UsageError
 from atoll.schema.duckdb_profile import DuckDBProfile
-from tests.engines.duckdb_parts import (
+from tests.parts.duckdb import (
     ENDLESS,
     WORKERS,
     connect,

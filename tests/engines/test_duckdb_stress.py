@@ -18,13 +18,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.engines.duckdb_stress_run import GROWTH_BYTES, LEAST_ROUNDS, Weight, growths
+from tests.parts.duckdb_stress_run import GROWTH_BYTES, LEAST_ROUNDS, Weight, growths
+from tests.parts.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SHORT_S = 15
 SANITIZED_S = 20
 HOUR_S = 3600
@@ -88,7 +87,7 @@ def _stress(
 ) -> str:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.engines.duckdb_stress"),
+            *(sys.executable, "-m", "tests.parts.duckdb_stress"),
             *(str(seconds), "1", *options),
         ],
         cwd=ROOT,

@@ -21,7 +21,7 @@ import pytest
 import atoll.duckdb
 from atoll.duckdb import POLICIES
 from atoll.errors import EngineFailed, UsageError
-from tests.engines.duckdb_parts import connect, endless_query, kernel_threads, scheduler, wait_for
+from tests.parts.duckdb import connect, endless_query, kernel_threads, scheduler, wait_for
 
 
 @pytest.fixture

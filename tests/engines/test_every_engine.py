@@ -18,8 +18,8 @@ import pytest
 from atoll.bench.results import Results, read_results
 from atoll.schema.results import QueryTime, VerifyResult
 from atoll.supervise import records
-from tests.engines.deployment_parts import left_over
-from tests.engines.postgresql_parts import ORDINARY_USER
+from tests.parts.deployment import left_over
+from tests.parts.postgresql import ORDINARY_USER
 
 pytestmark = pytest.mark.installed
 

@@ -21,11 +21,11 @@ from atoll.install import installed
 from atoll.plan import make_plan
 from atoll.plan.jvm import gc_threads
 from atoll.schema.inspection import JvmLook
-from tests.engines.deployment_parts import until
-from tests.engines.live_process import live
-from tests.jvm_program import write_program
-from tests.unit.machines import plain
-from tests.unit.plan_parts import DISTRIBUTED
+from tests.parts.deployment import until
+from tests.parts.jvm_program import write_program
+from tests.parts.live_process import live
+from tests.parts.machines import plain
+from tests.parts.plan import DISTRIBUTED
 
 HOST = LocalHost()
 

@@ -16,8 +16,8 @@ from atoll.host.local import LocalHost
 from atoll.inspect.malloc import MallocFiles, look_at_malloc
 from atoll.schema.inspection import MallocLook
 from atoll.store.paths import cache_dir
-from tests.engines.downloads import fetched
-from tests.engines.live_process import live
+from tests.parts.downloads import fetched
+from tests.parts.live_process import live
 
 LIBRARIES = {
     "libjemalloc.so.2": "libjemalloc2",

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import maven_repository
+from tests.parts import maven_repository
 
-TOY = (sys.executable, "-m", "tests.engines.install_toy")
+TOY = (sys.executable, "-m", "tests.parts.install_toy")
 NO_NETWORK = ("unshare", "--map-root-user", "--net")
 # A disk of so many KiB at XDG_CACHE_HOME.
 SMALL_DISK = 'mount -t tmpfs -o size=%dk small "$XDG_CACHE_HOME"; shift; "$@"; x=$?; '

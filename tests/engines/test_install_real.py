@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import maven_repository
-from tests.engines.downloads import fetched
+from tests.parts import maven_repository
+from tests.parts.downloads import fetched
 
 
 def start(root: Path, *words: str, env: Mapping[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.engines.install_toy", *words],
+        [sys.executable, "-m", "tests.parts.install_toy", *words],
         cwd=root,
         env={**os.environ, **env},
         stdout=subprocess.PIPE,

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.mariadb import FETCHED, MariaDBEngine, find_mariadb
-from atoll.engines.mariadb_client import MariaDBClient, at
+from atoll.engines.mariadb.client import MariaDBClient, at
+from atoll.engines.mariadb.engine import FETCHED, MariaDBEngine, find_mariadb
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.install import installed
 from atoll.schema.deployment import State
-from tests.engines.deployment_parts import until, until_gone
-from tests.engines.loading_parts import check_answers, check_loading_survives, check_values
-from tests.engines.postgresql_parts import pids
-from tests.engines.server_parts import atoll, record_of, succeed, traces, up
+from tests.parts.deployment import until, until_gone
+from tests.parts.loading import check_answers, check_loading_survives, check_values
+from tests.parts.postgresql import pids
+from tests.parts.server import atoll, record_of, succeed, traces, up
 
 pytestmark = pytest.mark.installed
 

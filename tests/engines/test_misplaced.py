@@ -23,9 +23,9 @@ from atoll.cli import cli
 from atoll.engines.java import find_java
 from atoll.errors import CheckFailed, EngineFailed, NotPermitted, UsageError
 from atoll.install import installed
-from tests.engines.deployment_parts import HOST, start
-from tests.engines.live_process import live
-from tests.jvm_program import write_program
+from tests.parts.deployment import HOST, start
+from tests.parts.jvm_program import write_program
+from tests.parts.live_process import live
 
 CPUS = sorted(os.sched_getaffinity(0))
 WAIT = "print('ready', flush=True); import time; time.sleep(600)"

@@ -17,10 +17,10 @@ from types import ModuleType
 import pytest
 
 from atoll.bench.results import read_results
-from atoll.engines.base import Column
+from atoll.engines.api import Column
 from atoll.errors import EngineFailed, EngineGone
 from atoll.schema.results import QueryTime, VerifyResult
-from tests.engines.deployment_parts import ROOT, left_over
+from tests.parts.deployment import ROOT, left_over
 
 PAGE = ROOT / "docs/adding-an-engine.md"
 

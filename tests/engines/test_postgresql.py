@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.schema.deployment import Deployment, State
-from tests.engines import server_parts
-from tests.engines.deployment_parts import kill_at_once, until, until_gone
-from tests.engines.postgresql_parts import ask, at_work, busy, pids
-from tests.engines.server_parts import atoll, record_of, succeed, traces
+from tests.parts import server as server_parts
+from tests.parts.deployment import kill_at_once, until, until_gone
+from tests.parts.postgresql import ask, at_work, busy, pids
+from tests.parts.server import atoll, record_of, succeed, traces
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
 
 CLOSED_WHILE_ASKING = """
 import sys, threading, time
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed, EngineGone
 
 def ask(client):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from atoll.engines.postgresql_client import PostgreSQLClient
-from tests.engines.loading_parts import check_answers, check_loading_survives, check_values
-from tests.engines.server_parts import up
+from atoll.engines.postgresql.client import PostgreSQLClient
+from tests.parts.loading import check_answers, check_loading_survives, check_values
+from tests.parts.server import up
 
 
 def test_all_answers_are_right_under_two_policies() -> None:

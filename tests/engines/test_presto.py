@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from atoll.supervise.launch import Running
-from tests.engines.answers import TPCH
-from tests.engines.trino_parts import (
+from tests.parts.answers import TPCH
+from tests.parts.trino_servers import (
     listening_elsewhere,
     one_past_its_limit_fails,
     said_of_a_killed_worker,

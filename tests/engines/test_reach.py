@@ -16,20 +16,20 @@ import pytest
 
 from atoll.bench.results import read_results
 from atoll.engines import registry
-from atoll.engines.base import Client, RemoteEngine
-from atoll.engines.mariadb import find_mariadb
-from atoll.engines.mariadb_settings import install_db, programs
-from atoll.engines.postgresql import find_postgresql
-from atoll.engines.postgresql_settings import initdb
-from atoll.engines.servers import environment
+from atoll.engines.api import Client, RemoteEngine
+from atoll.engines.mariadb.engine import find_mariadb
+from atoll.engines.mariadb.settings import install_db, programs
+from atoll.engines.postgresql.engine import find_postgresql
+from atoll.engines.postgresql.settings import initdb
+from atoll.engines.server.per_slot import environment
 from atoll.errors import EngineFailed, EngineGone
 from atoll.host.local import LocalHost
 from atoll.install import installed
 from atoll.schema.results import ClusterLook
 from atoll.supervise.ports import free_ports
-from tests.engines.cluster_parts import suite
-from tests.engines.deployment_parts import until
-from tests.engines.postgresql_parts import ORDINARY_USER
+from tests.parts.cluster import suite
+from tests.parts.deployment import until
+from tests.parts.postgresql import ORDINARY_USER
 
 PASSWORD = "hush-6f1e"
 MMAP = ("-c", "dynamic_shared_memory_type=mmap")  # other tests look into /dev/shm

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.procfs import status_field
 from atoll.schema.base import parse
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.plan import Plan
-from tests.engines.deployment_parts import until
-from tests.engines.postgresql_parts import ORDINARY_USER
+from tests.parts.deployment import until
+from tests.parts.postgresql import ORDINARY_USER
 
 HOST = LocalHost()
 

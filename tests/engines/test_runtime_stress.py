@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.parts.paths import ROOT
+
 SECONDS = 600
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.base import CountingClient
-from atoll.engines.sqlclient import SocketClient
+from atoll.engines.api import CountingClient
+from atoll.engines.sql.client import SocketClient
 from atoll.errors import EngineFailed
 from atoll.plan.coordinator import CoordinatorChoice
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import Role
 from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 from atoll.supervise.launch import Running
-from tests.engines.answers import TPCH, attach, data_at, deployed, difference
+from tests.parts.answers import TPCH, attach, data_at, deployed, difference
 
 
 @pytest.fixture(scope="module")

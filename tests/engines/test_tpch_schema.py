@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from atoll.suites import reference
 from atoll.suites.tpch_data import TABLES
-from tests.engines.answers import data_at
+from tests.parts.answers import data_at
 
 
 def test_columns_types_and_keys_are_those_of_the_files() -> None:

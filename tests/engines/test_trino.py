@@ -11,13 +11,13 @@ from decimal import Decimal
 
 import pytest
 
-from atoll.engines.trino_address import parse_url
-from atoll.engines.trino_client import TrinoClient
+from atoll.engines.trino.address import parse_url
+from atoll.engines.trino.client import TrinoClient
 from atoll.errors import EngineFailed
 from atoll.supervise.launch import Running
-from tests.engines.answers import TPCH
-from tests.engines.deployment_parts import until
-from tests.engines.trino_parts import (
+from tests.parts.answers import TPCH
+from tests.parts.deployment import until
+from tests.parts.trino_servers import (
     listening_elsewhere,
     one_past_its_limit_fails,
     said_of_a_killed_worker,
@@ -39,7 +39,7 @@ def test_the_failure_detector_trusts_all_workers(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And says so, as Atoll's own tree lets it: else every start would wait 11 s."""
-    monkeypatch.setattr("atoll.engines.trino_client._DETECTOR_LIMIT_S", 60.0)
+    monkeypatch.setattr("atoll.engines.trino.client._DETECTOR_LIMIT_S", 60.0)
     (client,) = running.clients
     assert isinstance(client, TrinoClient)
 

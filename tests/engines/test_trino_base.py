@@ -17,9 +17,9 @@ import pytest
 from atoll.bench.results import read_results
 from atoll.cli.planned import read_plan
 from atoll.engines import registry
-from atoll.engines.bases import on_base
-from atoll.engines.settings import read_flags, read_properties
-from atoll.engines.trino_client import reach
+from atoll.engines.trino.client import reach
+from atoll.engines.userconfig.merge import read_flags, read_properties
+from atoll.engines.userconfig.tree import on_base
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -28,10 +28,10 @@ from atoll.schema.deployment import Deployment
 from atoll.schema.results import QueryTime
 from atoll.supervise import records
 from atoll.supervise.launch import launch
-from tests.engines.deployment_parts import left_over
-from tests.engines.trino_parts import START_LIMIT_S
-from tests.engines.trino_tree import PASSWORD, USER, write_tree
-from tests.unit.render_parts import state_of
+from tests.parts.deployment import left_over
+from tests.parts.render import state_of
+from tests.parts.trino_servers import START_LIMIT_S
+from tests.parts.trino_tree import PASSWORD, USER, write_tree
 
 pytestmark = pytest.mark.installed
 

@@ -11,7 +11,7 @@ from atoll.cli import knobs as command
 from atoll.cli import run
 from atoll.knobs.control import Control
 from atoll.knobs.journal import JournalFolder
-from tests.unit.knobs_parts import Kernel
+from tests.parts.knobs import Kernel
 
 
 @pytest.fixture

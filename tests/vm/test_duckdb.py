@@ -20,10 +20,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from atoll.engines.base import Column, QueryResult
+from atoll.engines.api import Column, QueryResult
 from atoll.schema.cpulist import format_cpulist
 from atoll.suites.compare import compare
-from tests.engines.answers import TPCH, data_at
+from tests.parts.answers import TPCH, data_at
 from tests.vm import expected
 from tests.vm.guest import Guest
 from tests.vm.landing import Layout

@@ -16,7 +16,7 @@ from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.install import installed
-from tests.jvm_program import write_program
+from tests.parts.jvm_program import write_program
 from tests.vm.guest import Guest
 
 # Quick to start where every instruction is emulated.

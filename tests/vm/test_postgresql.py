@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from atoll.schema.cpulist import format_cpulist
-from tests.engines.postgresql_parts import ORDINARY_USER, empty_template
+from tests.parts.postgresql import ORDINARY_USER, empty_template
 from tests.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.postgresql import FETCHED, find_postgresql
+from atoll.engines.postgresql.engine import FETCHED, find_postgresql
 from atoll.host.local import LocalHost
 from atoll.install import installed
 from atoll.schema.cpulist import parse_cpulist
-from tests.engines.postgresql_parts import empty_template
+from tests.parts.postgresql import empty_template
 from tests.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from atoll.engines.base import (
+from atoll.engines.api import (
     Client,
     CountingClient,
     Data,
     Engine,
     ScheduledClient,
 )
-from atoll.engines.use import attaching, connected, holding, under
+from atoll.engines.calls import attaching, connected, holding, under
 from atoll.errors import EngineFailed, EngineGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from atoll.engines.base import Installation
+from atoll.engines.api import Installation
 from atoll.host.api import Host
 from atoll.host.environment import environment
 from atoll.schema.machine import Machine

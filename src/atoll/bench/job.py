@@ -23,7 +23,7 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
-from atoll.engines.base import (
+from atoll.engines.api import (
     Base,
     Engine,
     Installation,
@@ -32,8 +32,8 @@ from atoll.engines.base import (
     QueryResult,
     ScheduledEngine,
 )
-from atoll.engines.bases import on_base
-from atoll.engines.use import located, under
+from atoll.engines.calls import located, under
+from atoll.engines.userconfig.tree import on_base
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.engines.base import Client, HostedClient, QueryResult
-from atoll.engines.use import blamed
+from atoll.engines.api import Client, HostedClient, QueryResult
+from atoll.engines.calls import blamed
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.supervise.patience import SLACK_S

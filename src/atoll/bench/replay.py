@@ -24,8 +24,8 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import Results, ResultsWriter, read_results
 from atoll.bench.runner import Bench, ClusterGone, Tick
 from atoll.engines import registry
-from atoll.engines.base import Client, ClusterClient, Installation, QueryResult, RemoteEngine
-from atoll.engines.sqltypes import Kind, kind_of
+from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
+from atoll.engines.sql.types import Kind, kind_of
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id

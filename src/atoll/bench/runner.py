@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 from atoll.bench.idle import settled_idle_share
 from atoll.bench.passes import Answered, Pass, run_pass
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
-from atoll.engines.base import Client, QueryResult
+from atoll.engines.api import Client, QueryResult
 from atoll.errors import AtollError, CheckFailed, DownloadFailed, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.base import Record

@@ -118,7 +118,7 @@ def run(argv: list[str] | None = None) -> int:
             return _say("the folder that you are in is gone; cd to another", UsageError.exit_code)
         if os.environ.get("ATOLL_DEBUG"):
             raise
-        from atoll.engines.use import blamed  # not before it is needed: `atoll topo` has 300 ms
+        from atoll.engines.calls import blamed  # not before it is needed: `atoll topo` has 300 ms
 
         if told := blamed(fault):
             return _say(str(told), told.exit_code)

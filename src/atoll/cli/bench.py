@@ -21,8 +21,8 @@ from atoll.cli.planned import base_option
 from atoll.errors import UsageError
 from atoll.host import arguments
 from atoll.host.local import LocalHost
-from atoll.report.bench_progress import bench_progress, preparation
-from atoll.report.bench_text import bench_text
+from atoll.report.bench.progress import bench_progress, preparation
+from atoll.report.bench.text import bench_text
 from atoll.store.paths import state_dir
 from atoll.suites import registry as suites
 from atoll.supervise.interrupts import terminate_is_interrupt

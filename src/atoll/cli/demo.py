@@ -18,11 +18,11 @@ from atoll.engines import registry
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
-from atoll.report.bench_progress import bench_progress, preparation
-from atoll.report.bench_text import bench_text
-from atoll.report.plan_table import plan_text
-from atoll.report.render import render
-from atoll.report.terminal import machine_picture
+from atoll.report.bench.progress import bench_progress, preparation
+from atoll.report.bench.render import render
+from atoll.report.bench.text import bench_text
+from atoll.report.machine.text import machine_picture
+from atoll.report.terminal.plan import plan_text
 from atoll.report.words import plural
 from atoll.schema.machine import Machine
 from atoll.schema.results import VerifyResult

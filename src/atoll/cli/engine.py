@@ -16,7 +16,7 @@ from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.install import installing
 from atoll.install.catalog import parts_of
-from atoll.report.install_text import announcement, engine_table, install_progress
+from atoll.report.terminal.install import announcement, engine_table, install_progress
 from atoll.schema.deployment import State
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.stop import listing

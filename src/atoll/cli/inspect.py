@@ -43,7 +43,7 @@ def command(target: str, as_json: bool, interval: float) -> None:
     else:
         from rich.console import Console
 
-        from atoll.report.inspection_text import inspection_text
+        from atoll.report.terminal.inspection import inspection_text
 
         console = Console(highlight=False)
         for number, one in enumerate(found):

@@ -14,7 +14,7 @@ from atoll.knobs.catalog import knob_named
 from atoll.knobs.control import Control, KnobState, Outcome
 from atoll.knobs.journal import JournalFolder
 from atoll.knobs.notes import Kind
-from atoll.report import knobs_text
+from atoll.report.terminal import knobs as knobs_text
 
 
 @click.group(

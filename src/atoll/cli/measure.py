@@ -83,7 +83,7 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     from atoll.host.local import LocalHost
     from atoll.host.topology import read_machine
     from atoll.probing.measure import chosen_cpus, chosen_kinds, estimate_s, measure_machine
-    from atoll.report.measure_progress import measure_progress
+    from atoll.report.profile.progress import measure_progress
 
     host, machine = LocalHost(), read_machine()
     kinds = chosen_kinds(only)
@@ -125,7 +125,7 @@ def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError
 
 
 def _show(profile: Profile) -> None:
-    from atoll.report.profile_text import profile_text
+    from atoll.report.profile.text import profile_text
 
     show(profile_text(profile, colour=has_colour(), ascii_only=not can_draw()))
 
@@ -175,7 +175,7 @@ def _infer(latency_csv: str | None, bandwidth_csv: str | None, as_json: bool) ->
     if as_json:
         click.echo(found.model_dump_json())
         return
-    from atoll.report.inference_text import inference_text
+    from atoll.report.profile.inference import inference_text
 
     click.echo(inference_text(found, width=width()), nl=False)
 

@@ -12,14 +12,14 @@ import click
 from atoll.cli.machine import machine_for, profile_option
 from atoll.cli.planned import base_option, read_plan, say_warnings
 from atoll.engines import registry
-from atoll.engines.bases import on_base
+from atoll.engines.userconfig.tree import on_base
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
 from atoll.plan.capacity import Demand
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
-from atoll.report.plan_table import plan_text
+from atoll.report.terminal.plan import plan_text
 from atoll.schema.plan import Asked, MemoryPolicy, Placement
 from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic

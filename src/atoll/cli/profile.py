@@ -38,18 +38,18 @@ def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) 
     profile = read(file) if file else _own()
     written: list[tuple[Path, str]] = []
     if svg is not None:
-        from atoll.report.profile_svg import profile_svg
+        from atoll.report.profile.pictures import profile_svg
 
         written.append((svg, profile_svg(profile)))
     if html is not None:
-        from atoll.report.profile_html import profile_html
+        from atoll.report.profile.page import profile_html
 
         written.append((html, profile_html(profile)))
     _write(written)
     if as_json:
         click.echo(profile.model_dump_json(indent=1))
     elif not written:
-        from atoll.report.profile_text import profile_text
+        from atoll.report.profile.text import profile_text
 
         terminal.show(
             profile_text(profile, colour=terminal.has_colour(), ascii_only=not terminal.can_draw())
@@ -78,18 +78,18 @@ def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None
     found = compare_profiles(first, second)
     written: list[tuple[Path, str]] = []
     if svg is not None:
-        from atoll.report.profile_compare import compare_svg
+        from atoll.report.profile.compare import compare_svg
 
         written.append((svg, compare_svg(found, first, second)))
     if html is not None:
-        from atoll.report.profile_compare import compare_html
+        from atoll.report.profile.compare import compare_html
 
         written.append((html, compare_html(found, first, second)))
     _write(written)
     if as_json:
         click.echo(found.model_dump_json(indent=1))
     elif not written:
-        from atoll.report.profile_compare import compare_text
+        from atoll.report.profile.compare import compare_text
 
         terminal.show(compare_text(found))
 

@@ -20,11 +20,11 @@ from atoll.cli.planned import (
     say_warnings,
 )
 from atoll.engines import registry
-from atoll.engines.base import Base, Engine, Installation
-from atoll.engines.bases import on_base
-from atoll.engines.changes import changes
+from atoll.engines.api import Base, Engine, Installation
+from atoll.engines.calls import located
 from atoll.engines.reasons import ExplainedEngine
-from atoll.engines.use import located
+from atoll.engines.userconfig.changes import changes
+from atoll.engines.userconfig.tree import on_base
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.local import LocalHost
 from atoll.install.parts import engines_dir
@@ -36,7 +36,7 @@ from atoll.render.explain import explain
 from atoll.render.native import render_native
 from atoll.render.systemd import render_systemd
 from atoll.render.writing import write_rendering
-from atoll.report.plan_table import plan_text
+from atoll.report.terminal.plan import plan_text
 from atoll.schema.plan import Plan
 from atoll.supervise.records import check_name
 

@@ -10,7 +10,7 @@ import click
 from atoll.bench.results import read_results
 from atoll.errors import UsageError
 from atoll.probing.profiles import read
-from atoll.report.render import FORMATS, render
+from atoll.report.bench.render import FORMATS, render
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.store.files import write_atomic

@@ -10,7 +10,7 @@ import click
 from atoll.cli.machine import machine_for, profile_option
 from atoll.cli.terminal import can_draw, has_colour, width
 from atoll.errors import UsageError
-from atoll.report.terminal import Line, Style, machine_picture
+from atoll.report.machine.text import Line, Style, machine_picture
 
 _STYLES: dict[Style, dict[str, Any]] = {
     Style.PLAIN: {},
@@ -58,7 +58,7 @@ def command(
         raise UsageError("give either --input or --synthetic, not both")
     machine = machine_for(source, synthetic, chiplets=chiplets, profile=profile)
     if svg is not None:
-        from atoll.report.machine_svg import machine_svg
+        from atoll.report.machine.svg import machine_svg
         from atoll.store.files import write_atomic
 
         write_atomic(svg, machine_svg(machine))

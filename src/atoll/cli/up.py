@@ -20,17 +20,17 @@ from atoll.cli.planned import (
     say_warnings,
 )
 from atoll.engines import registry
-from atoll.engines.base import Base, Engine
-from atoll.engines.bases import on_base
-from atoll.engines.changes import count_changes
-from atoll.engines.use import located
+from atoll.engines.api import Base, Engine
+from atoll.engines.calls import located
+from atoll.engines.userconfig.changes import count_changes
+from atoll.engines.userconfig.tree import on_base
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.render.deployment import preview
-from atoll.report.islands import counted
+from atoll.report.machine.islands import counted
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.supervise.interrupts import terminate_is_interrupt

@@ -42,7 +42,7 @@ def command(name: str | None, as_json: bool) -> None:
     else:
         from rich.console import Console
 
-        from atoll.report.inspection_text import verification_text
+        from atoll.report.terminal.inspection import verification_text
 
         console = Console(highlight=False)
         for result in results:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from atoll.engines import registry
-from atoll.engines.clients import ClientLacking
+from atoll.engines.calls import located
 from atoll.engines.java import find_java
-from atoll.engines.use import located
+from atoll.engines.sql.connections import ClientLacking
 from atoll.errors import EngineFailed, NotPermitted
 from atoll.host.api import Host
 from atoll.install.catalog import ENGINES, PARTS, Part

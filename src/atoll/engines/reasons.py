@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from atoll.engines.base import Engine
+from atoll.engines.api import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +25,5 @@ class ExplainedEngine(Engine, Protocol):
     @property
     def reasons(self) -> Reasons:
         """By the setting's name in its file ('task.concurrency'), a flag's by what tells it from
-        others ('-Xmx', '-XX:UseNUMA'); see `atoll.engines.changes.setting_name`."""
+        others ('-Xmx', '-XX:UseNUMA'); see `atoll.engines.userconfig.changes.setting_name`."""
         ...

@@ -1,7 +1,7 @@
 """Engines by name: those that Atoll brings, and those of other packages.
 
 A package adds an engine with an entry point in the group `atoll.engines` that names a class
-(or a function) without arguments which gives an `atoll.engines.base.Engine`. An engine's
+(or a function) without arguments which gives an `atoll.engines.api.Engine`. An engine's
 module is imported only when the engine is asked for.
 """
 
@@ -10,19 +10,19 @@ from __future__ import annotations
 import importlib
 from importlib.metadata import EntryPoint, entry_points
 
-from atoll.engines.base import Engine
+from atoll.engines.api import Engine
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.plan import EngineTraits
 
 GROUP = "atoll.engines"
 
 _OWN = {
-    "spark": ("atoll.engines.spark", "SparkEngine"),
-    "duckdb": ("atoll.engines.duckdb", "DuckDBEngine"),
-    "trino": ("atoll.engines.trino", "TrinoEngine"),
-    "presto": ("atoll.engines.presto", "PrestoEngine"),
-    "postgresql": ("atoll.engines.postgresql", "PostgreSQLEngine"),
-    "mariadb": ("atoll.engines.mariadb", "MariaDBEngine"),
+    "spark": ("atoll.engines.spark.engine", "SparkEngine"),
+    "duckdb": ("atoll.engines.duckdb.engine", "DuckDBEngine"),
+    "trino": ("atoll.engines.trino.engine", "TrinoEngine"),
+    "presto": ("atoll.engines.trino.presto", "PrestoEngine"),
+    "postgresql": ("atoll.engines.postgresql.engine", "PostgreSQLEngine"),
+    "mariadb": ("atoll.engines.mariadb.engine", "MariaDBEngine"),
 }
 
 

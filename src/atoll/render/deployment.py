@@ -10,10 +10,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from atoll.engines import template_instance
-from atoll.engines.base import Engine, Installation, Layout
-from atoll.engines.masking import without_secrets
-from atoll.engines.use import laid_out, standing, wanted_ports
+from atoll.engines.api import Engine, Installation, Layout
+from atoll.engines.calls import laid_out, standing, wanted_ports
+from atoll.engines.loading import instance as template_instance
+from atoll.engines.userconfig.masking import without_secrets
 from atoll.errors import UsageError
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan

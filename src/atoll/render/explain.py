@@ -8,11 +8,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from atoll.engines.base import Base
-from atoll.engines.changes import setting_name
-from atoll.engines.masking import masked_lines, without_secrets
+from atoll.engines.api import Base
 from atoll.engines.reasons import Reasons, Why
-from atoll.engines.settings_java import ARGUMENTS, read_arguments
+from atoll.engines.userconfig.changes import setting_name
+from atoll.engines.userconfig.java import ARGUMENTS, read_arguments
+from atoll.engines.userconfig.masking import masked_lines, without_secrets
 from atoll.schema.deployment import ProcessSpec
 
 # Files whose lines are no settings, or those of another file again.

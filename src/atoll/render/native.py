@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from atoll.engines.settings_environment import variables
+from atoll.engines.trino.environment import variables
 from atoll.render.deployment import Rendering, Standing, folder_of, numactl_argv, place_of
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import MemoryPolicy

@@ -8,7 +8,7 @@ Introduction to the Bootstrap, 1993, chapters 8 and 13).
 
 Why the median: with a handful of blocks the percentile interval of a mean is far too narrow
 (about 83 % where it says 95 %, for 5 blocks), that of a median is not (93.75 % at least for 5),
-and one disturbed block cannot move it. tests/unit/test_stats_paired.py simulates both claims.
+and one disturbed block cannot move it. tests/unit/stats/test_paired.py simulates both claims.
 
 Below MIN_BLOCKS there is no interval: 4 pairs cannot support one at 95 %. The random numbers
 are seeded, so the same file always gives the same figures.

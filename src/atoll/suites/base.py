@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from atoll.engines.base import Data, Progress, Table
+from atoll.engines.api import Data, Progress, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from atoll.engines.base import Column, QueryResult
-from atoll.engines.sqltypes import Kind, kind_of, scale_of
+from atoll.engines.api import Column, QueryResult
+from atoll.engines.sql.types import Kind, kind_of, scale_of
 from atoll.suites.base import Answer
 
 # A sum of n doubles may be off by n x 2^-53: 6e-10 for the 6 million rows of a lineitem at SF 1.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.engines.base import Progress
+from atoll.engines.api import Progress
 from atoll.errors import UsageError
 from atoll.suites import reference, tpch_data
 from atoll.suites.base import Answer, DataSet

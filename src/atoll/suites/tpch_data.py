@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from atoll.engines.base import Progress, Table
+from atoll.engines.api import Progress, Table
 from atoll.errors import AtollError, DownloadFailed, UsageError
 from atoll.host.programs import find_program
 from atoll.host.tied import tied_argv

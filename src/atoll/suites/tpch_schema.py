@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from atoll.engines.base import Column
+from atoll.engines.api import Column
 
 _MONEY = "decimal(15,2)"
 

@@ -19,8 +19,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from atoll.engines.base import Client, Engine
-from atoll.engines.use import connected, laid_out, located, wanted_ports
+from atoll.engines.api import Client, Engine
+from atoll.engines.calls import connected, laid_out, located, wanted_ports
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.clean import clean_environment

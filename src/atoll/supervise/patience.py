@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from atoll.engines.base import Client
-from atoll.engines.use import foreign_faults
+from atoll.engines.api import Client
+from atoll.engines.calls import foreign_faults
 from atoll.errors import AtollError, EngineFailed
 
 # How much later than its limit a client may come back: what it needs to hang up.

@@ -30,7 +30,7 @@ class Request(Record):
     id: str
     plan: Plan
     processes: tuple[ProcessSpec, ...]
-    # Paths below the run folder, and what lies there: see `atoll.engines.base.Layout`.
+    # Paths below the run folder, and what lies there: see `atoll.engines.api.Layout`.
     files: dict[str, str]
     copies: dict[str, str]
     links: dict[str, str]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from atoll.engines.base import Client, SettlingClient
+from atoll.engines.api import Client, SettlingClient
 
 
 @dataclass(frozen=True, slots=True)

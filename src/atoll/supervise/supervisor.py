@@ -209,7 +209,7 @@ def lay_out(
     copies: Mapping[str, str],
     links: Mapping[str, str],
 ) -> None:
-    """What `atoll.engines.base.Layout` says lies in the run folder; the processes' own folders."""
+    """What `atoll.engines.api.Layout` says lies in the run folder; the processes' own folders."""
 
     def place(name: str) -> str:
         path = os.path.join(run_dir, name)

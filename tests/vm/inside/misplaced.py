@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from atoll.engines.base import Layout
+from atoll.engines.api import Layout
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.inspect.inspection import inspect_process
@@ -28,7 +28,7 @@ from atoll.inspect.surroundings import read_machine as read_surroundings
 from atoll.plan import make_plan
 from atoll.schema.inspection import Finding, MappingKind
 from atoll.supervise.launch import Running, find_launcher, launch
-from tests.engines.toy import ToyEngine
+from tests.parts.toy import ToyEngine
 
 HOST = LocalHost()
 MIB = 1 << 20

@@ -23,8 +23,8 @@ from atoll.inspect.processes import descendants, process_table
 from atoll.inspect.verify import verify
 from atoll.schema.deployment import Deployment
 from atoll.supervise import records
-from tests.engines.deployment_parts import left_over
-from tests.engines.postgresql_parts import ask, at_work, busy, pids
+from tests.parts.deployment import left_over
+from tests.parts.postgresql import ask, at_work, busy, pids
 from tests.vm.inside.steps import atoll
 
 HOST = LocalHost()

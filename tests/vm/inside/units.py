@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from atoll.engines.postgresql_client import PostgreSQLClient
+from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed
-from tests.engines.deployment_parts import until
+from tests.parts.deployment import until
 from tests.vm.inside.postgresql import allowed, pages_by_node, policies
 from tests.vm.inside.steps import atoll
 

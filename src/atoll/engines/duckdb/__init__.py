@@ -1,0 +1,1 @@
+"""The engine `duckdb`: one process per instance, DuckDB inside it."""

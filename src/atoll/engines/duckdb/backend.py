@@ -1,0 +1,78 @@
+"""DuckDB inside the SQL host: one database in memory, views over Parquet, a cursor per query.
+
+`DuckDBBackend` leaves the tasks to DuckDB's own threads, `AtollBackend` to Atoll's scheduler.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from atoll.engines.api import Column
+from atoll.schema.results import SchedulerState
+
+if TYPE_CHECKING:
+    from atoll.duckdb import Scheduler
+
+
+class DuckDBBackend:
+    """See `atoll.engines.sql.backend.Backend`. `config` is what DuckDB is told at open."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        # At open and not by SET: DuckDB starts (and pins) its threads when it opens.
+        self._database = self._open(config)
+        self._running: dict[str, duckdb.DuckDBPyConnection] = {}
+
+    def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(":memory:", config=config)
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        with self._database.cursor() as cursor:
+            self._running[ticket] = cursor
+            try:
+                cursor.execute(sql)
+                columns = [Column(name, str(kind).lower()) for name, kind, *_ in cursor.description]
+                return columns, cursor.fetchall()
+            finally:
+                del self._running[ticket]
+
+    def cancel(self, ticket: str) -> None:
+        cursor = self._running.get(ticket)
+        if cursor is not None:
+            cursor.interrupt()
+
+    def instances(self) -> int:
+        self._database.cursor().execute("select 1").fetchall()
+        return 1
+
+    def check(self) -> None:
+        pass  # nothing of it can be lost without the process
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class AtollBackend(DuckDBBackend):
+    """See `atoll.engines.sql.backend.ScheduledBackend`. The config's `threads` are the workers."""
+
+    def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        from atoll.duckdb import connect  # it brings a native library that the other does without
+
+        database = connect(":memory:", policy="adaptive", config=config)
+        self._opened_s = time.monotonic()
+        self._scheduler: Scheduler = database.atoll  # type: ignore[attr-defined]  # of its own type
+        return database
+
+    def scheduler(self) -> SchedulerState:
+        spreads = self._scheduler.spreads()
+        seconds = time.monotonic() - self._opened_s
+        return SchedulerState(
+            policy=self._scheduler.policy,
+            chiplets=self._scheduler.chiplets,
+            # The scheduler's clock starts a little earlier, within `connect`.
+            seconds=max(seconds, spreads[-1].t_s),
+            threads=self._scheduler.threads(),
+            spreads=spreads,
+        )

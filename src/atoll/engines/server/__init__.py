@@ -1,0 +1,1 @@
+"""What engines share whose every instance is a whole server."""

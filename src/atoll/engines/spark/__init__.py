@@ -1,0 +1,1 @@
+"""The engine `spark`: Spark SQL, a standalone cluster."""

@@ -1,0 +1,130 @@
+"""Spark inside the SQL host: the driver of a standalone application, one session for all clients.
+
+Everything that the session is told stands in spark-defaults.conf (SPARK_CONF_DIR), where the
+master and the workers read it too. `config` has `executors`, how many there must be, and
+`events`, the folder of the event log.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from atoll.engines.api import Column
+from atoll.engines.spark.events import EventLog
+from atoll.errors import EngineFailed
+from atoll.schema.results import EngineWork
+
+_EVENTS_LIMIT_MS = 10_000
+_WHY_S = 5.0
+# SparkExitCode.OOM, and the shell's word for SIGKILL.
+_MEANINGS = {
+    "52": "its heap was full; fewer instances have larger heaps",
+    "137": "killed, as the kernel does where memory runs out",
+}
+
+
+class SparkBackend:
+    """See `atoll.engines.sql.backend.Backend`."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._executors: int = config["executors"]
+        self._events = Path(config["events"])
+        self._events.mkdir(mode=0o700, exist_ok=True)  # Spark wants it to be there
+        self._log = EventLog()
+        self._read_bytes = 0
+        self._session = SparkSession.builder.getOrCreate()
+        self._context = self._session.sparkContext
+        self._complete: frozenset[str] = frozenset()
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        self._context.setJobGroup(ticket, ticket, interruptOnCancel=True)
+        try:
+            frame = self._session.sql(sql)
+            rows = [tuple(row) for row in frame.collect()]
+        except PySparkException as fault:
+            # The message alone: str() of it brings the plan and the JVM's stack along.
+            raise EngineFailed(str(fault).partition("\n")[0]) from None
+        return [
+            Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields
+        ], rows
+
+    def cancel(self, ticket: str) -> None:
+        self._context.cancelJobGroup(ticket)
+
+    def instances(self) -> int:
+        present = self._present()
+        if len(present) > self._executors and not self._complete:
+            self._complete = present
+        return len(present) - 1
+
+    def check(self) -> None:
+        # The master starts a lost executor anew, so a count alone would not show the loss;
+        # a time that was taken over one must not pass for a measurement.
+        lost = self._complete - self._present()
+        if not lost:
+            return
+        # Spark drops an executor an instant before it writes down why.
+        deadline = time.monotonic() + _WHY_S
+        while len(why := self._why_lost()) < len(lost) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        raise EngineFailed(
+            f"{len(lost)} of {self._executors} executors were lost since the start: "
+            f"{'; '.join(why) or ', '.join(sorted(lost))}"
+        )
+
+    def work(self) -> dict[str, EngineWork]:
+        """By ticket, of the queries since the last call. Raises EngineFailed if the log cannot
+        be read."""
+        try:
+            # Events are written by a thread of their own, and a job's end flushes the file.
+            self._context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
+            (path,) = self._events.iterdir()
+            with path.open("rb") as log:
+                log.seek(self._read_bytes)
+                for line in log:
+                    if not line.endswith(b"\n"):
+                        break  # still being written
+                    self._read_bytes += len(line)
+                    self._log.add([line])
+        except (OSError, ValueError, Py4JError) as fault:
+            self._log = EventLog()
+            raise EngineFailed(
+                f"Spark's event log in {self._events} cannot be read ({str(fault).splitlines()[0]})"
+            ) from None
+        return self._log.take()
+
+    def _why_lost(self) -> list[str]:
+        """What Spark says of each executor that is gone, with what its exit code means."""
+        spark = self._context._jsc.sc()
+        found = []
+        try:
+            spark.listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
+            listed = spark.statusStore().executorList(False)  # False: not the active ones only
+            for place in range(listed.size()):
+                executor = listed.apply(place)
+                if not executor.isActive() and executor.removeReason().isDefined():
+                    said = " ".join(executor.removeReason().get().split())
+                    found.append(f"{executor.hostPort()}: {said}{_meaning(said)}")
+        except Py4JError:
+            return []  # the driver's JVM has other troubles; that they are lost is known
+        return found
+
+    def close(self) -> None:
+        self._session.stop()
+
+    def _present(self) -> frozenset[str]:
+        """The executors that have reported to the driver, and the driver itself, by address."""
+        listed = self._context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")
+        return frozenset(listed.split())
+
+
+def _meaning(reason: str) -> str:
+    code = re.search(r"exited with code (\d+)", reason)
+    return f" ({meaning})" if code and (meaning := _MEANINGS.get(code[1])) else ""

@@ -1,0 +1,203 @@
+"""Spark SQL, standalone: a master, a worker with one executor per slot, and a driver.
+
+The driver is Atoll's SQL host with a session in client mode. The executor, which runs the
+tasks, is started by its worker and inherits the worker's place. All JVMs are started with
+`java -cp` and not by Spark's shell wrappers, so that the process that Atoll places and watches
+is the engine itself. Everything binds 127.0.0.1 and answers only to who knows the
+deployment's secret. What they are told stands in `spark_settings`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from atoll.engines.api import Base, Client, Installation, Layout, Table
+from atoll.engines.java import find_java
+from atoll.engines.reasons import Reasons
+from atoll.engines.spark import settings
+from atoll.engines.spark import user_tree as spark_base
+from atoll.engines.spark.reasons import REASONS
+from atoll.engines.sql.client import connect_all
+from atoll.engines.sql.host import sql_host_argv
+from atoll.engines.userconfig.java import flag_kind
+from atoll.errors import EngineFailed
+from atoll.host.api import Host
+from atoll.install import installed
+from atoll.plan.jvm import placement_flags
+from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.size import MIB
+
+JAVA_MAJOR = 17
+
+_TRAITS = EngineTraits(
+    name="spark",
+    distributed=True,
+    parallel_query=True,
+    has_coordinator=True,
+    jvm=True,
+    heap_ratio=0.75,
+    ratio_source="Spark's guide, Hardware Provisioning: at most 75 % of the memory",
+    min_heap_bytes=512 * MIB,  # Spark refuses executors below 450 MiB
+    coordinator_bytes=settings.DRIVER_BYTES,
+    # Measured: 175 MiB of the master, 330 of the driver's JVM beside its heap, 56 of Python.
+    coordinator_overhead_bytes=640 * MIB,
+    # Measured: 175 MiB of the worker, and 250 to 300 MiB of the executor beside its heap.
+    overhead_bytes=512 * MIB,
+    off_heap_ratio=0.1,
+    page_cache_ratio=0.1,
+    reserve_source="Spark's configuration, spark.executor.memoryOverheadFactor: 10 % of the "
+    "heap; page cache: rule of this tool, not a measurement",
+    query_ratio=0.6,
+    query_reserved_bytes=300 * MIB,
+    query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """See `atoll.engines.api.BasedEngine` and `StandingEngine`."""
+
+    base: Base | None = None
+    stands: bool = False  # the driver will be the user's
+
+    reasons: ClassVar[Reasons] = REASONS
+
+    @property
+    def traits(self) -> EngineTraits:
+        return spark_base.traits(_TRAITS, self.base) if self.base else _TRAITS
+
+    def locate(self, host: Host) -> Installation:
+        spec = importlib.util.find_spec("pyspark")
+        if spec is None or not spec.submodule_search_locations:
+            raise EngineFailed(
+                "PySpark is not installed in this Python; install it with: "
+                "pip install 'atoll[spark]'"
+            )
+        version = importlib.metadata.version("pyspark")
+        java, java_version = find_java(
+            host,
+            major=JAVA_MAJOR,
+            wanted_by=f"Spark {version}",
+            engine="spark",
+            part=installed(f"openjdk-{JAVA_MAJOR}"),
+        )
+        return Installation(version, spec.submodule_search_locations[0], java, java_version)
+
+    def ports(self, plan: Plan) -> int:
+        return 1 + len(plan.slots)
+
+    def layout(
+        self,
+        plan: Plan,
+        installation: Installation,
+        *,
+        run_dir: str,
+        ports: Sequence[int],
+        scratch_dir: str | None = None,
+    ) -> Layout:
+        scratch = scratch_dir or run_dir
+        socket = f"{run_dir}/sql.sock"
+        master_port, *worker_ports = ports
+        env = settings.environment(installation, run_dir, scratch)
+        if self.base:
+            env = spark_base.environment(self.base) | env
+        daemon = settings.daemon_argv(installation, run_dir)
+        master = ProcessSpec(
+            name="master",
+            role=Role.COORDINATOR,
+            slot=None,
+            argv=(
+                *daemon,
+                "org.apache.spark.deploy.master.Master",
+                *("--host", "127.0.0.1"),
+                *("--port", str(master_port)),
+                *("--webui-port", "0"),
+            ),
+            env=env,
+            stage=0,
+            ready_port=master_port,
+        )
+        workers = tuple(
+            ProcessSpec(
+                name=f"worker-{slot.index}",
+                role=Role.WORKER,
+                slot=slot.index,
+                argv=(
+                    *daemon,
+                    "org.apache.spark.deploy.worker.Worker",
+                    *("--host", "127.0.0.1"),
+                    *("--port", str(port)),
+                    *("--webui-port", "0"),
+                    *("--cores", str(slot.threads)),
+                    *("--memory", f"{settings.heap_mib(plan.slots)}m"),
+                    *("--work-dir", f"{scratch}/work-{slot.index}"),
+                    f"spark://127.0.0.1:{master_port}",
+                ),
+                env=env | settings.executor_environment(slot, plan),
+                stage=1,
+                ready_port=port,
+            )
+            for slot, port in zip(plan.slots, worker_ports, strict=True)
+        )
+        driver = ProcessSpec(
+            name="driver",
+            role=Role.DRIVER,
+            slot=None,
+            argv=sql_host_argv(
+                "atoll.engines.spark.backend:SparkBackend", socket, f"{run_dir}/sqlhost.json"
+            ),
+            env=env,
+            stage=2,
+            ready_socket=socket,
+        )
+        return Layout(
+            processes=(master, *workers, driver),
+            files={
+                **self._configuration(plan, settings.defaults(plan, master_port, scratch)),
+                "sqlhost.json": json.dumps(
+                    {"executors": len(plan.slots), "events": settings.events_folder(scratch)}
+                ),
+            },
+            copies={f"conf/{name}": f"{self.base.root}/{name}" for name in self.base.others}
+            if self.base
+            else {},
+            endpoints=(socket,),
+        )
+
+    def _configuration(self, plan: Plan, defaults: dict[str, str]) -> dict[str, str]:
+        if self.stands:
+            defaults = {
+                key: value for key, value in defaults.items() if key not in settings.OF_OUR_DRIVER
+            }
+        texts = {"log4j2.properties": settings.LOG4J}
+        if self.base is None:
+            texts["spark-defaults.conf"] = settings.text(defaults)
+        else:
+            decided = {
+                flag_kind(flag) for slot in plan.slots for flag in placement_flags(slot, plan)
+            }
+            texts |= spark_base.files(self.base, defaults, decided)
+        return {f"conf/{name}": text for name, text in texts.items()}
+
+    def on(self, base: Base) -> SparkEngine:
+        spark_base.check(base)
+        spark_base.traits(_TRAITS, base)  # refuses a size that is none
+        return replace(self, base=base)
+
+    def standing(self) -> SparkEngine:
+        return replace(self, stands=True)
+
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return connect_all(endpoints, timeout_s=timeout_s)
+
+    def attach(self, table: Table) -> list[str]:
+        quoted = table.path.replace("\\", "\\\\").replace("'", "\\'")
+        return [
+            f"create or replace temporary view {table.name} using parquet options (path '{quoted}')"
+        ]

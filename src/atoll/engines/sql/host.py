@@ -1,0 +1,219 @@
+"""The SQL host: a small process that holds an engine's session and answers SQL on a UNIX socket.
+
+    python -m atoll.engines.sql.host --backend MODULE:CLASS --socket PATH --config FILE
+
+The class makes an `atoll.engines.sql.backend.Backend` of what the configuration file says (JSON):
+MODULE is found as Python finds modules, so that an engine from another package brings its own.
+
+DuckDB is embedded and Spark's session lives in a driver, so each needs a process of its own:
+one that can be placed, watched and ended as any other, while the bench stays outside the
+measured machine's slots. Protocol: `atoll.engines.sql.protocol`.
+
+Promises: the socket appears only when the engine answers, and only its owner may use it; one
+query at a time per connection; a client that hangs up has its query cancelled; SIGTERM ends
+the session and the process within STOP_LIMIT_S.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from atoll.engines.sql.backend import Backend, CountingBackend, Result, ScheduledBackend
+from atoll.engines.sql.protocol import (
+    MAX_LINE_BYTES,
+    encode,
+    encode_error,
+    encode_result,
+    encode_scheduler,
+    encode_values,
+    encode_work,
+)
+from atoll.errors import EngineFailed
+
+STOP_LIMIT_S = 10.0
+# A cancellation that comes before the engine has begun the query is lost, so it is repeated.
+CANCEL_AGAIN_S = 0.1
+
+
+class Server:
+    """Accepts connections; a thread for each, and one beside it for its query."""
+
+    def __init__(self, backend: Backend, path: str) -> None:
+        self._backend = backend
+        self._path = path
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        mask = os.umask(0o177)  # the socket is ours alone from its first moment
+        try:
+            self._listener.bind(path)
+        finally:
+            os.umask(mask)
+        self._listener.listen(64)
+
+    def start(self) -> None:
+        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+
+    def stop(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        for number in range(sys.maxsize):
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # closed by stop()
+            threading.Thread(
+                target=self._serve, args=(connection, f"atoll-{number}"), daemon=True
+            ).start()
+
+    def _serve(self, connection: socket.socket, name: str) -> None:
+        with (
+            connection,
+            connection.makefile("rb") as lines,
+            ThreadPoolExecutor(1, thread_name_prefix=name) as worker,
+            contextlib.suppress(ConnectionError),  # the client is gone: nobody to tell
+        ):
+            number = 0
+            held: list[Result] = []  # the last one, until its values are asked for
+            while line := lines.readline(MAX_LINE_BYTES):
+                number += 1
+                answer = self._answer(connection, line, worker, held, f"{name}-{number}")
+                if answer is None:
+                    return
+                connection.sendall(answer)
+
+    def _answer(
+        self,
+        connection: socket.socket,
+        line: bytes,
+        worker: ThreadPoolExecutor,
+        held: list[Result],
+        ticket: str,
+    ) -> bytes | None:
+        """The answer to one request; None if the client hung up before it was there."""
+        try:
+            request = json.loads(line)
+            task = request["do"]
+            if task == "instances":
+                job = worker.submit(self._instances)
+            elif task == "execute":
+                job = worker.submit(self._execute, str(request["sql"]), ticket, held)
+            elif task == "values":
+                job = worker.submit(self._values, held)
+            elif task == "work":
+                job = worker.submit(self._work)
+            elif task == "scheduler":
+                job = worker.submit(self._scheduler)
+            else:
+                return encode_error(f"unknown request {task!r}")
+        except (ValueError, TypeError, KeyError) as fault:
+            return encode_error(f"not a request: {fault!r}")
+        if _hung_up_before(connection, job):
+            while not job.done():
+                self._backend.cancel(ticket)
+                time.sleep(CANCEL_AGAIN_S)
+            return None
+        try:
+            return job.result()
+        except Exception as fault:  # whatever the engine throws is the client's to hear
+            return encode_error(fault)
+
+    def _execute(self, sql: str, ticket: str, held: list[Result]) -> bytes:
+        held.clear()
+        started = time.perf_counter()
+        columns, rows = self._backend.run(sql, ticket)
+        seconds = time.perf_counter() - started
+        self._backend.check()
+        held.append((columns, rows))
+        return encode_result(columns, len(rows), seconds, ticket)
+
+    def _values(self, held: list[Result]) -> bytes:
+        if not held:
+            raise EngineFailed("no result is here whose values were not asked for yet")
+        return encode_values(*held.pop())
+
+    def _instances(self) -> bytes:
+        return encode({"ok": True, "instances": self._backend.instances()})
+
+    def _work(self) -> bytes:
+        backend = self._backend
+        return encode_work(backend.work() if isinstance(backend, CountingBackend) else {})
+
+    def _scheduler(self) -> bytes:
+        if not isinstance(self._backend, ScheduledBackend):
+            raise EngineFailed("the engine's tasks are its own to schedule")
+        return encode_scheduler(self._backend.scheduler())
+
+
+def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:
+    """Wait for the job; True if the client goes away first."""
+    wake, woken = socket.socketpair()
+    with wake, woken:
+
+        def done(_: Future[bytes]) -> None:
+            with contextlib.suppress(OSError):  # closed already: nobody waits
+                wake.send(b"x")
+
+        job.add_done_callback(done)
+        poller = select.poll()
+        poller.register(woken, select.POLLIN)
+        poller.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        poller.poll()
+        return not job.done()
+
+
+def sql_host_argv(backend: str, socket_path: str, config: str) -> tuple[str, ...]:
+    """How a SQL host with that backend ('package.module:Class') is started; -P keeps the working
+    folder off Python's path."""
+    return (
+        sys.executable,
+        "-P",
+        "-m",
+        "atoll.engines.sql.host",
+        f"--backend={backend}",
+        f"--socket={socket_path}",
+        f"--config={config}",
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="atoll.engines.sql.host")
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--config", required=True)
+    arguments = parser.parse_args(argv)
+    module, _, kind = arguments.backend.partition(":")
+    config = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
+    backend: Backend = getattr(importlib.import_module(module), kind)(config)
+    stop = threading.Event()
+    # Only from here on: before, the default action ends a start that hangs.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    server = Server(backend, arguments.socket)
+    server.start()
+    stop.wait()
+    server.stop()
+    closing = threading.Thread(target=backend.close, daemon=True)
+    closing.start()
+    closing.join(STOP_LIMIT_S)
+    sys.stderr.flush()
+    os._exit(0)  # a query that will not be cancelled must not keep the process
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The line protocol between `sqlclient` and `sqlhost`: one JSON object a line, each way. Pure.
+
+    {"do": "execute", "sql": "select 1"}
+    {"ok": true, "columns": [["1", "integer"]], "rows": 1, "seconds": 0.001, "ticket": "atoll-0-1"}
+    {"do": "values"}
+    {"ok": true, "values": [[1]]}                            of the last query, by column; once
+    {"do": "instances"}
+    {"ok": true, "instances": 2}
+    {"do": "work"}
+    {"ok": true, "work": {"atoll-0-1": {"tasks": 4, ...}}}   an `EngineWork` by the query's ticket
+    {"do": "scheduler"}
+    {"ok": true, "scheduler": {"policy": "adaptive", ...}}   a `SchedulerState`
+    {"ok": false, "error": "one line"}
+
+A client sends its next request only after it has the answer to the last. Hanging up while a
+query runs cancels the query. Values have a request of their own because to encode, send and decode
+10,000 rows takes longer than many a query: who measures stops the clock before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from atoll.engines.api import Column, QueryResult
+from atoll.engines.sql.types import column_from_json, column_to_json, kind_of
+from atoll.errors import EngineFailed
+from atoll.schema.results import EngineWork, SchedulerState
+
+# A query text or a result above this is a mistake, not a query of a suite.
+MAX_LINE_BYTES = 1 << 28
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def encode_result(columns: Sequence[Column], rows: int, seconds: float, ticket: str) -> bytes:
+    return encode(
+        {
+            "ok": True,
+            "columns": [[column.name, column.type] for column in columns],
+            "rows": rows,
+            "seconds": seconds,
+            "ticket": ticket,
+        }
+    )
+
+
+def encode_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> bytes:
+    kinds = [kind_of(column.type) for column in columns]
+    by_column = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return encode(
+        {
+            "ok": True,
+            "values": [
+                column_to_json(values, kind) for values, kind in zip(by_column, kinds, strict=True)
+            ],
+        }
+    )
+
+
+def encode_scheduler(state: SchedulerState) -> bytes:
+    return encode({"ok": True, "scheduler": state.model_dump(mode="json")})
+
+
+def encode_work(work: Mapping[str, EngineWork]) -> bytes:
+    return encode(
+        {"ok": True, "work": {key: one.model_dump(mode="json") for key, one in work.items()}}
+    )
+
+
+def encode_error(fault: BaseException | str) -> bytes:
+    """The fault as one line of at most 500 characters."""
+    line = " ".join(str(fault).split()) or type(fault).__name__
+    return encode({"ok": False, "error": line if len(line) <= 500 else line[:499] + "…"})
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """A message. Raises EngineFailed if it is none, or if it carries the other side's error."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise EngineFailed("the SQL host sent what is no answer; see the driver's log") from None
+    if not isinstance(message, dict):
+        raise EngineFailed("the SQL host sent what is no answer; see the driver's log")
+    if message.get("ok") is False:
+        raise EngineFailed(str(message.get("error", "the query failed")))
+    return message
+
+
+def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
+    """The result in two decoded messages. Raises EngineFailed if it is not there."""
+    try:
+        columns = tuple(Column(str(name), str(kind)) for name, kind in message["columns"])
+        kinds = [kind_of(column.type) for column in columns]
+        by_column = [
+            column_from_json(found, kind)
+            for found, kind in zip(values["values"], kinds, strict=True)
+        ]
+        rows = list(zip(*by_column, strict=True))
+        if columns and len(rows) != message["rows"]:
+            raise ValueError(f"{len(rows)} of {message['rows']} rows")
+        return QueryResult(columns, rows, float(message["seconds"]), str(message["ticket"]))
+    except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
+        raise EngineFailed(f"the SQL host sent a result that cannot be read ({fault})") from None
+
+
+def decode_scheduler(message: dict[str, Any]) -> SchedulerState:
+    """The scheduler's state in a decoded message. Raises EngineFailed if it has none."""
+    try:
+        return SchedulerState.model_validate(message["scheduler"])
+    except (KeyError, ValueError) as fault:
+        line = " ".join(str(fault).split())
+        raise EngineFailed(
+            f"the SQL host sent no state of a scheduler that can be read ({line:.200})"
+        ) from None
+
+
+def decode_work(message: dict[str, Any]) -> dict[str, EngineWork]:
+    """What the queries took, in a decoded message. Raises EngineFailed if it is not there."""
+    try:
+        return {str(key): EngineWork.model_validate(one) for key, one in message["work"].items()}
+    except (KeyError, AttributeError, ValueError) as fault:
+        line = " ".join(str(fault).split())
+        raise EngineFailed(
+            f"the SQL host sent no account of queries that can be read ({line:.200})"
+        ) from None

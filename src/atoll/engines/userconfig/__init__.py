@@ -1,0 +1,1 @@
+"""A user's own configuration: read, merged with what placement needs, compared."""

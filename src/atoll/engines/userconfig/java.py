@@ -1,0 +1,226 @@
+"""How Java reads its settings: properties files, files of JVM flags and of arguments. Pure.
+
+The readers raise UsageError 'FILE:LINE: what is wrong' for what Java refuses, and for a line that
+it would take but that cannot be meant. They never repeat the line: it may hold a password.
+Sources: java.util.Properties.load of JDK 25; Trino 476's launcher and manual for jvm.config.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from atoll.engines.userconfig.pieces import Piece, fault, lines
+from atoll.errors import UsageError
+
+# ---- Java properties, spark-defaults.conf --------------------------------------------------------
+
+_BLANK = " \t\f"
+_PROPERTY = re.compile(r"((?:\\.|[^\\=: \t\f])*)([ \t\f]*[=:]?[ \t\f]*)(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_DANGLING = "ends with a backslash, but no line follows"
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def properties(text: str, *, where: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    natural = lines(text)
+    number = 0
+    for number, body, end in natural:
+        start = body.lstrip(_BLANK)
+        # Where a line is only continued, the next one begins anew, and may be a comment.
+        if not start or start[0] in "#!" or start == "\\":
+            pieces.append(Piece(body + end))
+            continue
+        raw, logical = body + end, start
+        while _is_continued(body):
+            # A comment that we add below would become a part of the value.
+            following = next(natural, None)
+            if following is None:
+                raise fault(where, number, _DANGLING)
+            _, body, end = following
+            raw += body + end
+            logical = logical[:-1] + body.lstrip(_BLANK)
+        pieces.append(_property(raw, logical, end, f"{where}:{number}"))
+    if pieces and pieces[-1].raw.strip() == "\\":
+        raise fault(where, number, _DANGLING)
+    return pieces
+
+
+def _property(raw: str, logical: str, end: str, where: str) -> Piece:
+    match = _PROPERTY.fullmatch(logical)
+    assert match is not None, "a lone backslash at the end is a continuation"
+    key, separator, value = match.groups()
+    if not logical:
+        return Piece(raw)
+    if not key:
+        raise UsageError(f"{where}: has no key; write key=value")
+    if not separator:
+        raise UsageError(f"{where}: has a key and no value; write key=value")
+    one_line = raw.count("\n") + raw.count("\r") - raw.count("\r\n") <= 1
+    before = raw[: len(raw) - len(value) - len(end)] if one_line else f"{key}="
+    return Piece(
+        raw,
+        key=_unescaped(key, where),
+        value=_unescaped(value, where),
+        head=before,
+        tail=end,
+    )
+
+
+def _is_continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _unescaped(text: str, where: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        escaped = match[1]
+        if escaped == "u":
+            raise UsageError(f"{where}: after \\u there must be four hexadecimal digits")
+        if len(escaped) == 5:
+            return chr(int(escaped[1:], 16))
+        return _CONTROLS.get(escaped, escaped)
+
+    units = _ESCAPE.sub(replace, text)
+    # Java's characters are UTF-16 units; two escapes may be one character.
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def write_property(text: str, *, is_key: bool = False) -> str:
+    """As `java.util.Properties.store` does, so that any encoding reads it."""
+    named = {control: f"\\{name}" for name, control in _CONTROLS.items()} | {"\\": "\\\\"}
+    special = "=: #!" if is_key else ""
+    parts = []
+    for place, character in enumerate(text):
+        if character in named:
+            parts.append(named[character])
+        elif character in special or (place == 0 and character in "=: "):
+            parts.append(f"\\{character}")
+        elif " " <= character <= "~":
+            parts.append(character)
+        else:
+            units = character.encode("utf-16-be", "surrogatepass").hex()
+            parts += [f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)]
+    return "".join(parts)
+
+
+# ---- files of arguments --------------------------------------------------------------------------
+
+ARGUMENTS = "java.args"
+
+
+def write_arguments(words: Sequence[str]) -> str:
+    """What java reads as `@FILE` (JDK 9 and later): there a word in quotes is taken as it is, but
+    for backslashes."""
+    escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return "".join(f'"{word}"\n' for word in escaped)
+
+
+_PART = r"\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*'|[^\s\"'#]+"
+_PARTS = re.compile(_PART, re.DOTALL)
+_WORD = re.compile(rf"\s+|#[^\r\n]*|((?:{_PART})+)", re.DOTALL)
+_QUOTED = re.compile(r"\\(?:\r?\n[ \t\f]*|(.))", re.DOTALL)
+
+
+def read_arguments(text: str, *, where: str) -> list[str]:
+    """The words of a file of arguments. A backslash is one only within quotes, where it may also
+    end the line. Source: the java command's manual of JDK 25, java Command-Line Argument Files."""
+
+    def unquoted(part: str) -> str:
+        if part[0] not in "\"'":
+            return part
+        return _QUOTED.sub(lambda match: _CONTROLS.get(match[1], match[1] or ""), part[1:-1])
+
+    words: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _WORD.match(text, at)
+        number = text.count("\n", 0, at) + 1
+        if match is None:
+            raise fault(where, number, "a quote is not closed on its line")
+        if match[1]:
+            if text[match.end() : match.end() + 1] == "#":  # java 17 loses the word (tried)
+                raise fault(where, number, "a word ends at a '#'; put it in quotes")
+            words.append("".join(map(unquoted, _PARTS.findall(match[1]))))
+        at = match.end()
+    return words
+
+
+# ---- JVM flags, one a line -----------------------------------------------------------------------
+
+# Flags whose value may be the next line, as it may be the next argument.
+_TAKES_VALUE = re.compile(r"--[a-z-]+|-cp|-classpath|-p")
+_COLLECTOR = re.compile(r"-XX:[+-](Use\w+GC)")
+COLLECTOR = "-XX:Use*GC"  # the kind of a flag that chooses a garbage collector
+_KINDS = (
+    re.compile(r"(-X(?:mx|ms|mn|ss))"),
+    re.compile(r"(-XX:)[+-](\w+)"),
+    re.compile(r"(-XX:\w+)="),
+    re.compile(r"(-D[^=]+)"),
+)
+# Flags of a JVM that has a machine to itself: threads and generations sized for all of it (they
+# follow from ActiveProcessorCount and -Xmx), and what several JVMs cannot share: the ports of
+# debuggers, JMX and agents, logs in files.
+MACHINE_WIDE = re.compile(
+    r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize"
+    r"|(Min|SoftMax)HeapSize)="
+    r"|-Xmn|-Xloggc:|-Xlog:[^:]*:(?!std(out|err)(:|$))[^:]"
+    r"|-Dcom\.sun\.management\.jmxremote\.(rmi\.)?port=|-agentlib:jdwp|-Xrunjdwp"
+    # '=9404:metrics.yaml', '=localhost:9404:...', '=port=9404,...': an agent that listens, and so
+    # does one with an address of this machine. 'host=collector' is where another one sends to.
+    r"|-javaagent:[^=]+=(?:[^:,=]*:|.*\bport=)?\d{2,5}(?:[:,]|$)"
+    r"|-javaagent:[^=]+=(?:.*,)?host=(?:0\.|127\.|localhost|\*|\[?::)"
+    r"|-agentpath:[^=]*(?:jdwp|=.*\b(?:port|listen|address)=)"
+)
+_OTHER_NAMES = {"-XX:MaxHeapSize": "-Xmx", "-XX:InitialHeapSize": "-Xms"}
+
+
+def flag_kind(flag: str) -> str:
+    """What two flags have in common when only one of them can hold: '-Xmx', '-XX:UseNUMA',
+    '-Duser.timezone'; of any other flag all of it. A JVM has one garbage collector."""
+    if _COLLECTOR.fullmatch(flag):
+        return COLLECTOR
+    for pattern in _KINDS:
+        if match := pattern.match(flag):
+            kind = "".join(match.groups())
+            return _OTHER_NAMES.get(kind, kind)
+    return flag
+
+
+_FLAG_SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE | re.ASCII)
+DIRECT_MEMORY = "-XX:MaxDirectMemorySize"
+
+
+def direct_memory_bytes(words: Iterable[str], *, where: str) -> int:
+    """What a JVM with these flags may take for direct buffers, beside its heap; 0 where it is not
+    said. Raises UsageError for what is no size."""
+    found = 0
+    for word in words:
+        name, _, size = word.partition("=")
+        if name == DIRECT_MEMORY:
+            match = _FLAG_SIZE.fullmatch(size)
+            if match is None:
+                raise UsageError(f"{where}: {word!r} cannot be counted; write a size, as 2g")
+            found = int(match[1]) << 10 * " kmgt".index(match[2].lower() or " ")
+    return found
+
+
+def flags(text: str, *, where: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    awaits_value = False
+    for number, body, end in lines(text):
+        flag = body.strip()
+        if not flag or flag.startswith("#"):
+            pieces.append(Piece(body + end))
+            continue
+        if not awaits_value and not flag.startswith("-"):
+            raise fault(where, number, "is no JVM flag; flags begin -")
+        if re.match(r"-(X(?!X)|XX:[+-])\S*\s", flag):
+            raise fault(where, number, "has a blank in it; write one flag a line")
+        head = body[: body.index(flag)]
+        key = "" if awaits_value else flag_kind(flag)
+        awaits_value = not awaits_value and _TAKES_VALUE.fullmatch(flag) is not None
+        if awaits_value:
+            key = ""  # it may stand several times, each with another value
+        pieces.append(Piece(body + end, key=key, value=flag, head=head, tail=end))
+    return pieces

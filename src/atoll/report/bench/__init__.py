@@ -1,0 +1,1 @@
+"""Benchmark results: in the terminal, as HTML, Markdown, CSV and charts."""

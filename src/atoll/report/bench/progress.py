@@ -1,0 +1,75 @@
+"""What the bench is doing, on stderr: a changing line on a terminal, a line each in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.status import Status
+
+from atoll.bench.runner import Tick
+from atoll.engines.api import Progress
+from atoll.report.words import duration
+
+
+class BenchProgress:
+    """Takes the bench's ticks, and what a deployment says of its start."""
+
+    def __init__(self, console: Console, status: Status | None, entrants: int, blocks: int | None):
+        self._console = console
+        self._status = status
+        self._entrants = entrants
+        self._blocks = f"/{blocks}" if blocks else ""
+        self._where = ""
+        self._began_s = 0.0
+
+    def tick(self, tick: Tick) -> None:
+        now_s = self._console.get_time()
+        self._where = (
+            f"block {tick.block + 1}{self._blocks}, {tick.position + 1}/{self._entrants} "
+            f"{tick.label}"
+        )
+        if tick.doing == "starting":
+            self._began_s = now_s
+            if self._status is None:
+                self.note(f"{self._where}: starting")
+        if tick.doing == "done":
+            self._console.print(
+                f"{self._where}: done in {duration(max(now_s - self._began_s, 1e-3))}", markup=False
+            )
+        elif tick.doing.startswith("failed"):
+            self._console.print(f"{self._where}: {tick.doing}", markup=False, style="red")
+        else:
+            self.say(tick.doing)
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+    def say(self, doing: str) -> None:
+        """What changes quickly: only on a terminal, too much for a log."""
+        if self._status is not None:
+            self._status.update(f"{self._where}: {doing}")
+
+
+@contextmanager
+def preparation() -> Iterator[Progress]:
+    """While data is made and answers are looked up: a changing line, on a terminal only."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield lambda doing, share: None
+        return
+    with console.status("") as status:
+        yield lambda doing, share: status.update(
+            doing if share is None else f"{doing} ({share:.0%})"
+        )
+
+
+@contextmanager
+def bench_progress(entrants: int, blocks: int | None) -> Iterator[BenchProgress]:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        yield BenchProgress(console, None, entrants, blocks)
+        return
+    with console.status("") as status:
+        yield BenchProgress(console, status, entrants, blocks)

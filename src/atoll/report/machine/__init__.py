@@ -1,0 +1,1 @@
+"""A machine as a picture: in the terminal and as SVG."""

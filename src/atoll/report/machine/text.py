@@ -1,0 +1,367 @@
+"""The machine's picture for a terminal: islands of cores, a 256-core machine on one screen.
+
+Pure: lines of styled spans, which the command line prints with or without colour. It draws
+with as much detail as fits the screen: boxes with CPU numbers and L3 sizes, then small boxes,
+then one line per row of chiplets, then small packages side by side. Not by rich, whose import
+alone is a fifth of the 300 ms that `atoll topo` may take.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from atoll.report.machine.islands import (
+    Block,
+    Cell,
+    Chart,
+    Island,
+    chart,
+    chiplet_words,
+    counted,
+    distance_words,
+    node_words,
+)
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.machine import Machine
+from atoll.schema.size import gib
+
+
+class Style(Enum):
+    PLAIN = "plain"
+    TITLE = "title"
+    LABEL = "label"
+    ISLAND = "island"  # the border of a chiplet
+    SHORE = "shore"  # the border of cores outside any chiplet
+    CORE = "core"
+    DIM = "dim"
+
+
+class Span(NamedTuple):
+    text: str
+    style: Style = Style.PLAIN
+
+
+Line = list[Span]
+
+
+class Glyphs(NamedTuple):
+    """What the picture is drawn with."""
+
+    island: str  # corners from the upper left clockwise, then the horizontal and vertical lines
+    shore: str
+    core: str
+    threads: str  # a core with several threads
+    partly: str  # a core with some of its threads allowed
+    barred: str
+    dot: str
+
+
+UNICODE = Glyphs("╭╮╯╰─│", "┌┐┘└╌┆", "■", "▣", "◧", "□", " · ")
+ASCII = Glyphs("..''-|", "++++-:", "o", "8", "c", "-", ", ")
+
+
+class _Detail(NamedTuple):
+    labels: bool  # CPU numbers and L3 size on the box
+    boxes: bool
+    gap: str  # between cores
+
+
+_DETAILS = (_Detail(True, True, " "), _Detail(False, True, ""), _Detail(False, False, ""))
+
+
+def machine_picture(
+    machine: Machine, *, width: int = 80, height: int = 48, ascii_only: bool = False
+) -> list[Line]:
+    """The picture, at most `width` columns, and at most `height` lines if that can be done."""
+    glyphs = ASCII if ascii_only else UNICODE
+    plan = chart(machine)
+    head, foot = _head(machine, glyphs), _foot(machine, plan, glyphs)
+    body: list[Line] = []
+    for detail in _DETAILS:
+        body = [line for block in plan.blocks for line in _block(block, glyphs, detail, width)]
+        if len(head) + len(body) + len(foot) <= height:
+            break
+    else:
+        if len(plan.blocks) > 1 and all(len(block.islands) == 1 for block in plan.blocks):
+            body = _side_by_side(plan.blocks, glyphs, width)
+    lines = [*head, *body, *foot]
+    return [piece for line in lines for piece in _wrap(line, width)]
+
+
+def plain_text(lines: Sequence[Line]) -> str:
+    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
+
+
+# ---- Around the islands -------------------------------------------------------------------
+
+
+def _head(machine: Machine, glyphs: Glyphs) -> list[Line]:
+    summary = machine.summary
+    names = [machine.title, machine.architecture]
+    threads = counted(summary.pus, "thread")
+    counts = [
+        counted(summary.packages, "package"),
+        counted(summary.numa_nodes, "NUMA node"),
+        chiplet_words(machine),
+        f"{summary.l3} L3",
+        counted(summary.cores, "core"),
+        *([threads] if machine.smt else []),
+        gib(machine.memory_bytes),
+    ]
+    return [
+        [Span(glyphs.dot.join(name for name in names if name), Style.TITLE)],
+        [Span(glyphs.dot.join(counts))],
+    ]
+
+
+def _foot(machine: Machine, plan: Chart, glyphs: Glyphs) -> list[Line]:
+    facts = [
+        ("memory only", "; ".join(node_words(node, glyphs.dot) for node in plan.memory_only)),
+        ("distances", distance_words(machine)),
+        (
+            "network",
+            ", ".join(
+                nic.name if nic.node is None else f"{nic.name} (node {nic.node})"
+                for nic in machine.nics
+            ),
+        ),
+        ("offline", machine.offline_cpus and f"CPUs {format_cpulist(machine.offline_cpus)}"),
+        ("allowed", _allowed_words(machine)),
+        ("legend", _legend(plan, glyphs)),
+    ]
+    return [[Span(f"{name:<12}", Style.LABEL), Span(text)] for name, text in facts if text]
+
+
+def _allowed_words(machine: Machine) -> str:
+    """What the mask and the cgroup keep from this process; '' where it has the whole machine."""
+    allowed = machine.allowed
+    words = []
+    if set(allowed.pus) != set(machine.pus):
+        words.append(f"CPUs {format_cpulist(allowed.pus) or 'none'}")
+    if set(allowed.nodes) != {node.os_index for node in machine.nodes}:
+        words.append(f"memory of nodes {format_cpulist(allowed.nodes) or 'none'}")
+    if allowed.memory_max_bytes is not None:
+        words.append(f"{gib(allowed.memory_max_bytes)} of memory (cgroup)")
+    return ", ".join(words)
+
+
+def _legend(plan: Chart, glyphs: Glyphs) -> str:
+    cells = {
+        _glyph(cell, glyphs)
+        for block in plan.blocks
+        for island in block.islands
+        for cell in island.cells
+    }
+    threads = max(
+        (
+            len(cell.pus)
+            for block in plan.blocks
+            for island in block.islands
+            for cell in island.cells
+        ),
+        default=1,
+    )
+    words = (
+        (glyphs.core, "core"),
+        (glyphs.threads, f"core with {threads} threads"),
+        (glyphs.partly, "core with some threads allowed"),
+        (glyphs.barred, "core not allowed"),
+    )
+    legend = [f"{glyph} {text}" for glyph, text in words if glyph in cells]
+    if any(island.chiplet is not None for block in plan.blocks for island in block.islands):
+        legend.append("a box with round corners is a chiplet, with its number")
+    return "  ".join(legend)
+
+
+# ---- Islands ------------------------------------------------------------------------------
+
+
+def _block(block: Block, glyphs: Glyphs, detail: _Detail, width: int) -> list[Line]:
+    """A package: a line that names it, then its nodes."""
+    name = "machine" if block.package is None else f"package {block.package.index}"
+    cores = counted(sum(len(island.cells) for island in block.islands), "core")
+    own = sorted({island.l3_bytes for island in block.islands})
+    facts = [cores]
+    if block.shared_l3_bytes:
+        facts.append(f"L3 {gib(block.shared_l3_bytes)} shared")
+    elif not detail.labels and own[-1]:
+        facts.append("L3 " + " or ".join(gib(size) for size in own if size) + " each")
+    lines: list[Line] = []
+    if len(block.shores) == 1:
+        words = [node_words(block.shores[0].node, glyphs.dot, block.package), *facts]
+        if not detail.labels:
+            words.append(f"CPUs {format_cpulist(pu for i in block.islands for pu in i.pus)}")
+        lines.append(_named(name, words, glyphs))
+        lines += _flow(block.islands, [""] * len(block.islands), glyphs, detail, width)
+    elif all(len(shore.islands) == 1 for shore in block.shores):
+        # The node is the island, or holds just one: its name goes onto the box.
+        lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
+        names = [node_words(shore.node, glyphs.dot, block.package) for shore in block.shores]
+        lines += _flow(block.islands, names, glyphs, detail, width)
+    else:
+        lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
+        for shore in block.shores:
+            lines.append(_named("", [node_words(shore.node, glyphs.dot, block.package)], glyphs))
+            lines += _flow(shore.islands, [""] * len(shore.islands), glyphs, detail, width)
+    return lines
+
+
+def _side_by_side(blocks: Sequence[Block], glyphs: Glyphs, width: int) -> list[Line]:
+    """Many small packages, each with its number only: servers of 64 sockets exist."""
+    islands = [block.islands[0] for block in blocks]
+    cores = " or ".join(str(count) for count in sorted({len(i.cells) for i in islands}))
+    sizes = sorted({island.l3_bytes for island in islands} - {0})
+    facts = [f"{cores} {'core' if cores == '1' else 'cores'} each"]
+    if sizes:
+        facts.append("L3 " + " or ".join(map(gib, sizes)) + " each")
+    names = ["-" if block.package is None else str(block.package.index) for block in blocks]
+    heading = _named("packages, by number", facts, glyphs)
+    return [heading, *_flow(islands, names, glyphs, _DETAILS[-1], width)]
+
+
+def _named(name: str, words: Sequence[str], glyphs: Glyphs) -> Line:
+    text = glyphs.dot.join(word for word in words if word)
+    return [Span(name + glyphs.dot if name else "", Style.LABEL), Span(text)]
+
+
+class _Box(NamedTuple):
+    title: str
+    size: str
+    rows: list[list[Cell]]
+    footer: str
+    chiplet: bool
+
+
+def _flow(
+    islands: Sequence[Island],
+    names: Sequence[str],
+    glyphs: Glyphs,
+    detail: _Detail,
+    width: int,
+) -> list[Line]:
+    """Islands side by side, as many as fit a line, in rows of equal length."""
+    boxes = [
+        _box(island, name, glyphs, detail, width)
+        for island, name in zip(islands, names, strict=True)
+    ]
+    inner = min(width - 2, max(_inner_width(box, detail) for box in boxes))
+    gap = 1
+    fit = max(1, (width + gap) // (inner + 2 + gap))
+    rows = -(-len(boxes) // fit)
+    across = -(-len(boxes) // rows)
+    draw = _draw_box if detail.boxes else _draw_inline
+    lines: list[Line] = []
+    for start in range(0, len(boxes), across):
+        shown = boxes[start : start + across]
+        tall = max(len(box.rows) for box in shown)
+        columns = [draw(box, inner, tall, glyphs, detail) for box in shown]
+        for parts in zip(*columns, strict=True):
+            line: Line = []
+            for part in parts:
+                line += [Span(" " * gap), *part] if line else part
+            lines.append(line)
+    return lines
+
+
+def _box(island: Island, name: str, glyphs: Glyphs, detail: _Detail, width: int) -> _Box:
+    title = "" if island.chiplet is None else str(island.chiplet)
+    if detail.labels:
+        title = glyphs.dot.join(word for word in (title, name) if word) or "cores"
+    else:
+        title = title or name.partition(glyphs.dot)[0]
+    count = len(island.cells)
+    step = 1 + len(detail.gap)
+    per_row = count if count <= 16 else min(32, (width - 4) // step)
+    return _Box(
+        title=title,
+        size=f"L3 {gib(island.l3_bytes)}" if detail.labels and island.l3_bytes else "",
+        rows=[list(island.cells[at : at + per_row]) for at in range(0, count, per_row)],
+        footer=f"CPU {format_cpulist(island.pus)}" if detail.labels else "",
+        chiplet=island.chiplet is not None,
+    )
+
+
+def _inner_width(box: _Box, detail: _Detail) -> int:
+    step = 1 + len(detail.gap)
+    cells = max(len(row) for row in box.rows) * step - len(detail.gap)
+    if not detail.boxes:
+        return len(box.title) + 1 + cells
+    top = len(box.title) + len(box.size) + (6 if box.size else 3)
+    return max(cells + 2 * len(detail.gap), top, len(box.footer) + 3 if box.footer else 0)
+
+
+def _draw_box(box: _Box, inner: int, tall: int, glyphs: Glyphs, detail: _Detail) -> list[Line]:
+    a, b, c, d, flat, upright = tuple(glyphs.island if box.chiplet else glyphs.shore)
+    style = Style.ISLAND if box.chiplet else Style.SHORE
+    title = f"{flat} {box.title} " if box.title else flat
+    size = f" {box.size} " if box.size else ""
+    footer = f"{flat} {_cut(box.footer, inner - 3)} " if box.footer else flat
+    title = title[:inner]
+    fill = flat * max(0, inner - len(title) - len(size))
+    lines: list[Line] = [[Span(a + (title + fill + size)[:inner] + b, style)]]
+    for number in range(tall):
+        row = box.rows[number] if number < len(box.rows) else []
+        spans = _cells(row, glyphs, detail)
+        used = sum(len(span.text) for span in spans) + len(detail.gap)
+        lines.append(
+            [
+                Span(upright + detail.gap, style),
+                *spans,
+                Span(" " * max(0, inner - used)),
+                Span(upright, style),
+            ]
+        )
+    lines.append([Span(d + footer + flat * (inner - len(footer)) + c, style)])
+    return lines
+
+
+def _draw_inline(box: _Box, inner: int, tall: int, glyphs: Glyphs, detail: _Detail) -> list[Line]:
+    lines: list[Line] = []
+    for number in range(tall):
+        row = box.rows[number] if number < len(box.rows) else []
+        label = f"{box.title if number == 0 else '':>{len(box.title)}} "
+        spans = _cells(row, glyphs, detail)
+        used = len(label) + sum(len(span.text) for span in spans)
+        lines.append([Span(label, Style.LABEL), *spans, Span(" " * max(0, inner + 2 - used))])
+    return lines
+
+
+def _cells(row: Sequence[Cell], glyphs: Glyphs, detail: _Detail) -> Line:
+    """A row of cores, runs of one style in one span."""
+    spans: Line = []
+    for number, cell in enumerate(row):
+        text = (detail.gap if number else "") + _glyph(cell, glyphs)
+        style = Style.DIM if cell.allowed == "none" else Style.CORE
+        if spans and spans[-1].style is style:
+            spans[-1] = Span(spans[-1].text + text, style)
+        else:
+            spans.append(Span(text, style))
+    return spans
+
+
+def _glyph(cell: Cell, glyphs: Glyphs) -> str:
+    match cell.allowed:
+        case "none":
+            return glyphs.barred
+        case "some":
+            return glyphs.partly
+        case "all":
+            return glyphs.core if len(cell.pus) == 1 else glyphs.threads
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 2)] + ".."
+
+
+def _wrap(line: Line, width: int) -> list[Line]:
+    """A line of words that is too long goes on below, indented."""
+    *front, last = line
+    room = width - sum(len(span.text) for span in front)
+    if len(last.text.rstrip()) <= room or room < 20:
+        return [line]
+    first, *more = textwrap.wrap(last.text, room, break_on_hyphens=False)
+    indent = Span(" " * (width - room))
+    return [[*front, Span(first, last.style)], *([indent, Span(text)] for text in more)]

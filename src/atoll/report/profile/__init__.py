@@ -1,0 +1,1 @@
+"""A measured profile: in the terminal, as a page and as heat maps."""

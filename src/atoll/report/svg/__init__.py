@@ -1,0 +1,1 @@
+"""What all SVG pictures are made of."""

@@ -1,0 +1,25 @@
+"""What a bench that is put together tells of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.bench.job import configured
+from atoll.bench.results import resumable
+from atoll.engines.api import Base, Installation
+from atoll.errors import UsageError
+from tests.parts.bench import FINGERPRINT, WIM, header, lines, results
+
+
+def version(**texts: str) -> str:
+    base = Base("/etc/spark", {f"{name}.conf": text for name, text in texts.items()})
+    return configured(Installation("4.3.0", "/x"), base).version
+
+
+def test_a_run_goes_on_with_the_same_configuration_only() -> None:
+    assert configured(Installation("4.3.0", "/x"), None).version == "4.3.0"
+    assert version(a="1", b="2") == version(b="2", a="1") != version(a="1", b="3")
+    changed = FINGERPRINT.model_copy(update={"engine_versions": {"spark": version(a="1")}})
+    found = results(lines((WIM,), 1)[:-1], header(WIM))
+    with pytest.raises(UsageError, match="its engine versions differs"):
+        resumable(found, header(WIM, fingerprint=changed), where="r")

@@ -1,0 +1,72 @@
+"""When a bench measures whom: order, streams, a time box, a quiet machine."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.bench.idle import idle_between, settled_idle_share
+from atoll.bench.schedule import another_block_fits, schedule, stream_orders
+from atoll.host.cpu_times import CpuTimes
+from atoll.host.fake import FakeHost
+from tests.parts.bench import IDLE
+
+
+def test_schedule_reverses_from_block_to_block() -> None:
+    assert schedule(["a", "b", "c"], 2) == [
+        (0, 0, "a"),
+        (0, 1, "b"),
+        (0, 2, "c"),
+        (1, 0, "c"),
+        (1, 1, "b"),
+        (1, 2, "a"),
+    ]
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=6, unique=True), st.integers(1, 5))
+def test_schedule_is_balanced(labels: list[str], pairs: int) -> None:
+    """Over an even number of blocks everybody has the same mean position, once a block."""
+    turns = schedule(labels, 2 * pairs)
+    for label in labels:
+        positions = [position for _, position, name in turns if name == label]
+        assert sum(positions) / len(positions) == pytest.approx((len(labels) - 1) / 2)
+    for block in range(2 * pairs):
+        assert sorted(name for b, _, name in turns if b == block) == sorted(labels)
+    # A resumed bench goes on with the order that an uninterrupted one would have had.
+    assert schedule(labels, 2 * pairs - 1, first=1) == turns[len(labels) :]
+
+
+@given(st.integers(1, 22), st.integers(1, 9))
+def test_every_stream_asks_everything_once(queries: int, streams: int) -> None:
+    names = [f"q{number}" for number in range(1, queries + 1)]
+    orders = stream_orders(names, streams)
+    assert len(orders) == streams
+    assert all(sorted(order) == sorted(names) for order in orders)
+    if streams <= queries:
+        assert len({order[0] for order in orders}) == streams
+
+
+def test_a_time_box_is_kept() -> None:
+    assert another_block_fits([], 0.0)  # at least one
+    assert another_block_fits([10.0, 30.0], 30.0)
+    assert not another_block_fits([10.0, 30.0], 29.9)
+    assert another_block_fits([40.0, 10.0, 30.0], 30.0)  # the first had cold caches
+
+
+def test_idle_share() -> None:
+    assert idle_between(CpuTimes(100, 0, 200), CpuTimes(180, 0, 300)) == pytest.approx(0.8)
+    assert idle_between(CpuTimes(100, 0, 200), CpuTimes(100, 0, 200)) == 1.0
+    busy = FakeHost(IDLE)
+    calls = 0
+    read = busy.read_text
+
+    def reading(path: str) -> str:
+        nonlocal calls
+        calls += 1
+        return read(path).replace("cpu  100", f"cpu  {100 + calls * 50}")
+
+    busy.read_text = reading  # type: ignore[method-assign]
+    assert settled_idle_share(busy) == pytest.approx(0.0)
+    assert 5.0 <= busy.now_s <= 6.0  # it waited for quiet, but not for ever
+    assert settled_idle_share(FakeHost({})) == 1.0

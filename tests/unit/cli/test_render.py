@@ -1,0 +1,217 @@
+"""`atoll render` as it is typed: what it writes, byte for byte, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import run
+from atoll.engines.api import Installation
+from atoll.engines.trino.engine import TrinoEngine
+from tests.parts.paths import GOLDEN
+from tests.parts.render import state_of
+
+MACHINE = str(GOLDEN / "machines" / "unequal.xml")
+Capture = pytest.CaptureFixture[str]
+
+HOME = ("--home", "/opt/engine", "--java", "/opt/java")
+WIDE = ("--synthetic", "NUMANode:1(memory=32TB) Core:1600 PU:1", "-n", "1600")
+# Where a rendering is for another machine, nothing of this one is in it.
+ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
+RENDERINGS = {
+    "trino-systemd": ("trino", "--to", "systemd"),
+    "postgresql-native": ("postgresql", "--policy", "win"),
+    "singlestore": ("singlestore",),
+    "greenplum": ("greenplum", "--policy", "win"),
+}
+
+
+def tree_text(folder: Path) -> str:
+    """All files of a folder in one text; secrets are fresh in each, and checksums with them."""
+    parts = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_symlink():
+            parts.append(f"==== {name} -> {os.readlink(path)}\n")
+        elif path.is_file() and name.name not in ("plan.json", ".atoll-render.json"):
+            parts.append(f"==== {name} {path.stat().st_mode & 0o777:o}\n{path.read_text()}")
+    return re.sub(r"\b[0-9a-f]{32,}\b", "SECRET", "".join(parts))
+
+
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_a_rendering_is_as_it_was_looked_at(name: str, tmp_path: Path) -> None:
+    assert run(["render", *RENDERINGS[name], *ELSEWHERE, "-o", str(tmp_path / "out")]) == 0
+    golden = GOLDEN / "render" / f"{name}.txt"
+    found = tree_text(tmp_path / "out")
+    if os.environ.get("ATOLL_RENDER_ANEW"):
+        golden.write_text(found)
+    assert found == golden.read_text(), "looked at, ATOLL_RENDER_ANEW=1 writes it anew"
+
+
+def test_what_nobody_has_run_says_so(tmp_path: Path) -> None:
+    for engine in ("singlestore", "greenplum"):
+        folder = tmp_path / engine
+        assert run(["render", engine, *ELSEWHERE, "-o", str(folder)]) == 0
+        for path in folder.rglob("*"):
+            if path.suffix in (".sh", ".md") or path.name == "gpinitsystem_config":
+                assert "rendered, not run" in path.read_text().lower(), path
+
+
+def test_a_users_configuration_is_read_and_never_written(tmp_path: Path, capsys: Capture) -> None:
+    base = tmp_path / "etc"
+    (base / "catalog").mkdir(parents=True)
+    (base / "config.properties").write_text(
+        "coordinator=true\nhttp-server.http.port=80\nmy.password=hunter2\n"
+    )
+    (base / "jvm.config").write_text("-server\n-Xmx400G\n")
+    (base / "catalog" / "hive.properties").write_text("connector.name=hive\n")
+    (base / "keystore.jks").write_bytes(b"\xfe\xed\0")
+    for path in (*base.rglob("*"), base):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = state_of(base)
+    out = tmp_path / "out"
+    arguments = ["render", "trino", *ELSEWHERE, "--base", str(base), "--diff", "-o", str(out)]
+    assert run(arguments) == 0
+    assert state_of(base) == before
+    said = capsys.readouterr()
+    assert "\n--Xmx400G\n" in said.out
+    assert "hunter2" not in said.out + said.err
+    assert "my.password=hunter2\n" in (out / "worker-0/etc/config.properties").read_text()
+    assert (out / "worker-0/etc/keystore.jks").read_bytes() == b"\xfe\xed\0"
+    assert "hunter2" not in "".join(path.read_text() for path in out.glob("bin/*"))
+    (tmp_path / "link").symlink_to(base)
+    for inside in (base / "out", tmp_path / "link" / "out"):
+        assert run([*arguments[:-1], str(inside)]) == 2
+        assert "lies in --base, which stays as it is" in capsys.readouterr().err
+    for path in (base, *base.rglob("*")):
+        path.chmod(0o700)
+
+
+def test_an_engine_in_a_cache_that_its_user_cannot_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = str(tmp_path / "atoll/engines/trino-server-476")
+    monkeypatch.setattr(TrinoEngine, "locate", lambda self, host: Installation("476", home, "/j"))
+    assert run(["render", "trino", "-o", str(tmp_path / "a"), "--user", "somebody-else"]) == 0
+    assert f"atoll: {home} is in your own cache, which the user 'somebody-else'" in (
+        capsys.readouterr().err
+    )
+    # Whoever asks, and has no name: a container's user.
+    monkeypatch.delenv("LOGNAME", raising=False)
+    monkeypatch.delenv("USER", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987654)
+    assert run(["render", "trino", "-o", str(tmp_path / "c"), "--user", "daemon"]) == 0
+    assert "which the user 'daemon' may not" in capsys.readouterr().err
+    monkeypatch.setattr("os.getuid", lambda: pwd.getpwnam("daemon").pw_uid)
+    assert run(["render", "trino", "-o", str(tmp_path / "d"), "--user", "daemon"]) == 0
+    assert "your own cache" not in capsys.readouterr().err
+    elsewhere = ("--user", "somebody-else", "--home", "/opt/trino")
+    assert run(["render", "trino", "-o", str(tmp_path / "b"), *elsewhere]) == 0
+    assert "your own cache" not in capsys.readouterr().err
+
+
+def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
+    text = "Package:2 NUMANode:1(memory=256GB) Core:48 PU:1"
+    assert run(["render", "trino", "--synthetic", text, "--policy", "win", "--explain"]) == 0
+    said = capsys.readouterr().out
+    heap = re.search(
+        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      a worker's by its share", said, re.S
+    )
+    assert heap is not None
+    assert 100 << 10 < int(heap[1]) < 256 << 10
+    assert "-XX:ActiveProcessorCount=48\n" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["trino"], "say where to with -o DIR"),
+        (["trino", "--diff"], "name it with --base"),
+        (["trino", "-o", "x", "--user", "root"], "no engine needs root"),
+        (["duckdb", "--base", "/etc", "--diff"], "cannot be started with a configuration"),
+        (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
+        (["greenplum", "--explain"], "only written whole"),
+        (["greenplum", "-o", "x", "--explain"], "only written whole"),
+        (["greenplum", "-o", "x", "--policy", "win", "--to", "systemd"], "leave out --to"),
+        (["singlestore", "-o", "x", "--home", "/opt/s"], "leave out --to, --home and --java"),
+        (["oracle", "-o", "x"], "'oracle' is not known"),
+        (["plan.json", "-o", "x", "-n", "2"], "leave out --policy and -n"),
+        (["trino", "-o", "x", "--name", "a/b"], "a/b"),
+        (["trino", "-o", "x", "--user", "0"], "cannot be an account"),
+        (["trino", "-o", "x", "--user", "x\nExecStartPre=/bin/sh"], "cannot be an account"),
+        (["trino", "-o", "x", "--at", "/srv/a\nb"], "no unit or script can name it"),
+        (["trino", "-o", "x", "--to", "systemd", "--name", "a--b", *HOME], "no slice of systemd"),
+        (["trino", "-o", ".", *HOME], "is where you are"),
+        (["trino", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
+        (["greenplum", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
+        (["singlestore", "-o", "x", "--port-base", "64000", *WIDE], "some are above 65535"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    arguments: list[str],
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["render", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert what in said
+    assert said.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("engine", ["singlestore", "greenplum", "postgresql"])
+def test_a_plan_whose_heaps_were_raised_by_hand_is_refused(
+    engine: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(["render", engine, *ELSEWHERE, "--policy", "win", "-o", str(tmp_path / "in")]) == 0
+    given = json.loads((tmp_path / "in" / "plan.json").read_text())
+    given["slots"][0]["heap_bytes"] = 900 << 30
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(given))
+    assert run(["render", str(path), "-o", str(tmp_path / "out")]) == 2
+    assert "900 GiB of heap" in capsys.readouterr().err
+
+
+def test_a_name_that_no_folder_can_have_is_told(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["render", "trino", *ELSEWHERE, "-o", str(tmp_path / ("x" * 300))]) == 4
+    assert "cannot be written (File name too long)" in capsys.readouterr().err
+
+
+def test_an_account_may_be_a_number(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(["render", "mariadb", *ELSEWHERE, "--user", "1001", "-o", str(out)]) == 0
+    said = (out / "README.md").read_text()
+    assert "\nchown -R 1001 /srv/there\n" in said
+    assert "\nsudo -u '#1001' env " in said
+
+
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(["render", "trino", *ELSEWHERE, "-o", "x"]) == 2
+    assert "atoll: the folder that you are in is gone; cd to another\n" in capsys.readouterr().err
+
+
+def test_a_bench_takes_a_configuration_where_the_engine_can(capsys: Capture) -> None:
+    assert run(["bench", "duckdb", "--base", "/etc"]) == 2
+    assert "duckdb cannot be started with a configuration" in capsys.readouterr().err
+
+
+def test_a_syntax_error_of_the_user_is_told_by_its_line(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "config.properties").write_text("coordinator=true\n]][[garbage\n")
+    assert run(["render", "trino", "--base", str(tmp_path), "--diff"]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/config.properties:2: " in said

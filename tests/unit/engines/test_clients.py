@@ -1,0 +1,116 @@
+"""The limit around a query: what it ends, and that nothing that comes after it is an answer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from atoll.engines.sql.connections import OverTime, TimeLimit
+
+Line = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def wait(ours: socket.socket, fault: BaseException) -> None:
+    assert ours.recv(1) == b""
+    raise fault
+
+
+def test_a_wait_for_a_server_that_answers_nothing_ends(line: Line) -> None:
+    ours, _ = line
+    cancelled: list[bool] = []
+    with (
+        pytest.raises(OverTime, match=r"^no answer within 0\.05 s$"),
+        TimeLimit(ours.fileno(), 0.05, lambda: cancelled.append(True)),
+    ):
+        wait(ours, ConnectionError("it hung up"))
+    assert cancelled == [True]
+    ours.getpeername()  # still open: to be closed is its owner's
+
+
+def test_what_a_cancelled_query_still_answers_is_no_answer(line: Line) -> None:
+    ours, theirs = line
+    with (
+        pytest.raises(OverTime),
+        TimeLimit(ours.fileno(), 0.05, lambda: theirs.sendall(b"half")),
+    ):
+        answer = ours.recv(4)
+    assert answer == b"half"
+
+
+def test_a_query_that_cannot_be_cancelled_is_hung_up_on_all_the_same(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = line
+    told = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: told.set())
+
+    def cancel() -> None:
+        raise RuntimeError("no thread for it")
+
+    with pytest.raises(OverTime), TimeLimit(ours.fileno(), 0.05, cancel):
+        wait(ours, ConnectionError("it hung up"))
+    assert theirs.recv(1) == b""
+    assert told.wait(60)
+
+
+def test_who_has_the_descriptor_of_a_closed_connection_keeps_its_line(line: Line) -> None:
+    """Closed by another thread while the query is being cancelled, and its number given anew."""
+    ours, theirs = line
+    others = socket.socketpair()
+
+    def cancel() -> None:
+        os.dup2(others[0].fileno(), ours.fileno())
+
+    with others[0], others[1]:
+        # By the end of that limit the wait has begun, on the line that was there before.
+        with pytest.raises(OverTime), TimeLimit(ours.fileno(), 1, cancel):
+            answer = ours.recv(1)
+        assert answer == b""
+        others[1].sendall(b"x")
+        assert others[0].recv(1) == b"x"
+        assert theirs.recv(1) == b""
+
+
+def test_an_answer_after_the_limit_is_none_though_its_thread_did_not_run_yet(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    ours, _ = line
+    cancelled: list[bool] = []
+    with (
+        pytest.raises(OverTime, match="no answer within 3600 s"),
+        TimeLimit(ours.fileno(), 3600, lambda: cancelled.append(True)),
+    ):
+        now += 3600
+    assert cancelled == []
+
+
+def test_within_its_limit_nothing_happens(line: Line) -> None:
+    ours, theirs = line
+    limit = TimeLimit(ours.fileno(), 3600, lambda: theirs.sendall(b"cancelled"))
+    with limit:
+        theirs.sendall(b"x")
+        assert ours.recv(9) == b"x"
+    with pytest.raises(ValueError, match="a fault of the query"), TimeLimit(0, 3600, theirs.close):
+        raise ValueError("a fault of the query")
+    theirs.sendall(b"y")
+    assert ours.recv(9) == b"y"
+
+
+def test_an_interruption_goes_through(line: Line) -> None:
+    ours, _ = line
+    with pytest.raises(KeyboardInterrupt), TimeLimit(ours.fileno(), 0.05, lambda: None):
+        wait(ours, KeyboardInterrupt())

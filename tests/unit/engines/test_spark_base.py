@@ -1,0 +1,193 @@
+"""A user's own Spark configuration: what stays, what placement changes, what is refused."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from atoll.engines.api import Base, Installation, Layout
+from atoll.engines.spark.engine import SparkEngine
+from atoll.engines.userconfig.changes import changes, count_changes
+from atoll.engines.userconfig.merge import read_properties
+from atoll.errors import UsageError
+from atoll.plan import make_plan
+from atoll.schema.machine import Machine
+from tests.parts.machines import milan
+
+DEFAULTS = """\
+# ours since 2019
+spark.master                     yarn
+spark.executor.memory            8g
+spark.executor.cores             4
+spark.serializer                 org.apache.spark.serializer.KryoSerializer
+spark.sql.session.timeZone       Europe/Berlin
+spark.executor.extraJavaOptions  -XX:+UseZGC -Dlabel="two words"
+spark.driver.extraJavaOptions    -XX:+UseG1GC
+spark.ssl.keyPassword            hunter2
+"""
+THERE = Installation("4.3.0", "/opt/spark", "/opt/jdk/bin/java", "17.0.1")
+
+
+def layout(
+    texts: dict[str, str] | None,
+    others: tuple[str, ...] = (),
+    *,
+    machine: Machine | None = None,
+    scratch: str = "/var/x",
+) -> Layout:
+    engine = SparkEngine()
+    if texts is not None:
+        engine = engine.on(Base("/etc/spark", texts, others))
+    plan = make_plan(machine or milan(1, 2, 4), engine.traits, "wicp")
+    ports = range(1, 1 + engine.ports(plan))
+    return engine.layout(plan, THERE, run_dir="/run/x", ports=ports, scratch_dir=scratch)
+
+
+def test_only_what_placement_needs_is_changed() -> None:
+    found = layout({"spark-defaults.conf": DEFAULTS, "hive-site.xml": "<x/>"}, ("keystore.jks",))
+    text = found.files["conf/spark-defaults.conf"]
+    assert text.startswith(
+        "# ours since 2019\nspark.master                     spark://127.0.0.1:1\n"
+    )
+    read = read_properties(text, where="f")
+    assert read["spark.serializer"] == "org.apache.spark.serializer.KryoSerializer"
+    assert read["spark.sql.session.timeZone"] == "Europe/Berlin"
+    assert read["spark.executor.memory"].endswith("m")
+    assert "spark.executor.cores" not in read, "executors have their slots' sizes"
+    assert read["spark.port.maxRetries"] == "0"
+    assert found.files["conf/hive-site.xml"] == "<x/>"
+    assert found.copies == {"conf/keystore.jks": "/etc/spark/keystore.jks"}
+    assert "rootLogger" in found.files["conf/log4j2.properties"]
+
+
+def test_jvm_options_for_a_whole_machine_do_not_undo_the_plan() -> None:
+    options = (
+        "-Xms8g -XX:ActiveProcessorCount=96 -XX:ParallelGCThreads=48 -Xloggc:/var/log/gc "
+        "-Dcom.sun.management.jmxremote.port=9010"
+    )
+    text = f"spark.executor.extraJavaOptions {options} -Da=b\n"
+    found = layout({"spark-defaults.conf": text}).files["conf/spark-defaults.conf"]
+    executor = read_properties(found, where="f")["spark.executor.extraJavaOptions"].split()
+    assert "-Da=b" in executor
+    assert not set(options.split()) & set(executor)
+
+
+def test_jvm_options_of_the_user_stay_and_a_jvm_has_one_collector() -> None:
+    read = read_properties(
+        layout({"spark-defaults.conf": DEFAULTS}).files["conf/spark-defaults.conf"], where="f"
+    )
+    executor = shlex.split(read["spark.executor.extraJavaOptions"])
+    assert "-XX:+UseZGC" in executor and "-Dlabel=two words" in executor
+    assert "-Djava.io.tmpdir=/var/x" in executor
+    driver = shlex.split(read["spark.driver.extraJavaOptions"])
+    assert "-XX:+UseG1GC" in driver
+    assert "-XX:+UseSerialGC" not in driver
+
+
+def test_what_would_undo_the_plan_is_taken_out_and_shown() -> None:
+    taken = (
+        "spark.shuffle.service.enabled true",
+        "spark.worker.ui.port 8081",
+        "spark.deploy.recoveryMode ZOOKEEPER",
+        "spark.executorEnv._JAVA_OPTIONS -Xmx900g",
+    )
+    options = "-XX:MaxHeapSize=900g -XX:-AlwaysPreTouch -Da=b"
+    text = "".join(f"{line}\n" for line in taken)
+    text += f"spark.executor.defaultJavaOptions {options}\n"
+    found = layout({"spark-defaults.conf": text})
+    read = read_properties(found.files["conf/spark-defaults.conf"], where="f")
+    assert not {line.split()[0] for line in taken} & read.keys()
+    # On one node the plan does not decide whether heaps are touched.
+    assert read["spark.executor.defaultJavaOptions"] == "-XX:-AlwaysPreTouch -Da=b"
+    several = read_properties(
+        layout({"spark-defaults.conf": text}, machine=milan(2)).files["conf/spark-defaults.conf"],
+        where="f",
+    )
+    assert several["spark.executor.defaultJavaOptions"] == "-Da=b"
+    shown = changes(Base("/etc/spark", {"spark-defaults.conf": text}), found.files)
+    assert all(f"\n-{line}\n" in shown for line in taken)
+
+
+def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None:
+    decided = (
+        "export SPARK_EXECUTOR_CORES=4",
+        "SPARK_WORKER_MEMORY=900g",
+        "SPARK_DAEMON_MEMORY=2g",
+        "SPARK_LOG_DIR=/var/log/spark",
+        "export JAVA_HOME=/opt/jdk8",
+    )
+    script = "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n" + "\n".join(decided) + "\n"
+    texts = {"spark-env.sh": script, "spark-defaults.conf": ""}
+    found = layout(texts)
+    assert found.files["conf/spark-env.sh"] == "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n"
+    shown = changes(Base("/etc/spark", texts), found.files)
+    assert all(f"\n-{line}\n" in shown for line in decided)
+    for spec in found.processes:
+        assert spec.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
+        assert spec.env["JAVA_HOME"] == "/opt/jdk"
+        assert not {"SPARK_EXECUTOR_CORES", "SPARK_DAEMON_MEMORY"} & spec.env.keys()
+        assert spec.env["SPARK_ENV_LOADED"] == "1", "no shell runs it again"
+
+
+def test_folders_with_blanks_stay_one_option() -> None:
+    for base in (None, {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da=b\n"}):
+        found = layout(base, scratch='/var/a b/"c"\\d').files["conf/spark-defaults.conf"]
+        read = read_properties(found, where="f")
+        for role in ("driver", "executor"):
+            words = shlex.split(read[f"spark.{role}.extraJavaOptions"])
+            assert '-Djava.io.tmpdir=/var/a b/"c"\\d' in words
+        assert read["spark.eventLog.dir"] == "file:///var/a%20b/%22c%22%5Cd/events"
+
+
+def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
+    script = (
+        "#!/usr/bin/env bash\n\nexport HADOOP_CONF_DIR=/etc/hadoop  # why\nA='b c'\n"
+        "export SPARK_LOCAL_DIRS=/data\nB=\n"
+    )
+    master, *_ = layout({"spark-env.sh": script, "spark-defaults.conf": ""}).processes
+    assert master.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
+    assert (master.env["A"], master.env["B"]) == ("b c", "")
+    assert master.env["SPARK_LOCAL_DIRS"] == "/var/x/local"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("export A=$(hadoop classpath)", "is not run as a script"),
+        ("if true; then", "is not run as a script"),
+        ("A=`date`", "is not run as a script"),
+        ("A=~/x", "is not run as a script"),
+        ('A="$HOME/x"', "is not run as a script"),
+        ("export A=b c", "has a blank"),
+        ('A="b', "No closing quotation"),
+        ("_JAVA_OPTIONS=-Xmx900g", "_JAVA_OPTIONS is read by every JVM"),
+        ("SPARK_DAEMON_JAVA_OPTS=-Dx=y", "SPARK_DAEMON_JAVA_OPTS is read by Spark's scripts"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_its_line(line: str, what: str) -> None:
+    with pytest.raises(UsageError, match=rf"/etc/spark/spark-env\.sh:2: .*{what}"):
+        SparkEngine().on(Base("/etc/spark", {"spark-env.sh": f"# x\n{line}\n"}))
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [
+        ({"config.properties": "a=1\n"}, "has no spark-defaults.conf"),
+        ({"spark-defaults.conf": "spark.master\n"}, r"spark-defaults\.conf:1: .*no value"),
+        (
+            {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da='b\n"},
+            "extraJavaOptions: No closing quotation",
+        ),
+    ],
+)
+def test_a_tree_that_cannot_be_read_is_refused(texts: dict[str, str], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        SparkEngine().on(Base("/etc/spark", texts))
+
+
+def test_changes_are_counted_against_the_users_file() -> None:
+    texts = {"spark-defaults.conf": DEFAULTS, "metrics.properties": "a=1\n"}
+    settings, files = count_changes(Base("/etc/spark", texts), layout(texts).files)
+    assert files == 1
+    assert settings > 4

@@ -1,0 +1,339 @@
+"""The SQL host and its client: values travel whole, faults are a line, lost clients end queries."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.engines.api import Column, CountingClient, HostedClient, ScheduledClient
+from atoll.engines.sql import client as sqlclient
+from atoll.engines.sql.backend import Backend
+from atoll.engines.sql.client import SocketClient, connect_all
+from atoll.engines.sql.host import Server
+from atoll.engines.sql.protocol import (
+    decode,
+    decode_result,
+    decode_scheduler,
+    decode_work,
+    encode_error,
+    encode_result,
+    encode_values,
+)
+from atoll.engines.sql.types import Kind, kind_of, scale_of
+from atoll.errors import EngineFailed, EngineGone
+from atoll.schema.results import EngineWork, SchedulerState
+from tests.parts.bench import scheduler_state
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "bigint": st.integers(-(2**63), 2**63 - 1),
+    "hugeint": st.integers(-(2**127), 2**127),
+    "decimal(38,4)": st.decimals(allow_nan=False, allow_infinity=False, places=4),
+    "double": st.floats(),
+    "date": st.dates(),
+    "varchar": st.text(),
+    "boolean": st.booleans(),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
+    types = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5))
+    row = st.tuples(*(st.none() | VALUES[type_] for type_ in types))
+    return [Column(f"c{i}", type_) for i, type_ in enumerate(types)], draw(st.lists(row))
+
+
+@given(tables())
+def test_a_result_travels_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
+    columns, rows = table
+    told = encode_result(columns, len(rows), 0.25, "atoll-0-1")
+    values = encode_values(columns, rows)
+    assert (told.count(b"\n"), values.count(b"\n")) == (1, 1)
+    result = decode_result(decode(told), decode(values))
+    assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
+    assert result.ticket == "atoll-0-1"
+    for got, sent in zip(result.rows, rows, strict=True):
+        for left, right in zip(got, sent, strict=True):
+            assert type(left) is type(right)
+            assert left == right or (math.isnan(left) and math.isnan(right))
+
+
+@given(st.text(max_size=2000))
+def test_an_error_is_one_line(text: str) -> None:
+    with pytest.raises(EngineFailed) as caught:
+        decode(encode_error(ValueError(text)))
+    assert "\n" not in str(caught.value)
+    assert 0 < len(str(caught.value)) <= 500
+
+
+@given(st.binary())
+def test_what_is_no_answer_is_an_engine_failure(line: bytes) -> None:
+    with pytest.raises(EngineFailed):
+        decode_result(decode(line), decode(line))
+
+
+def test_a_result_that_lacks_rows_is_an_engine_failure() -> None:
+    columns = [Column("n", "bigint")]
+    told = decode(encode_result(columns, 2, 0.25, "t"))
+    with pytest.raises(EngineFailed, match="1 of 2 rows"):
+        decode_result(told, decode(encode_values(columns, [(7,)])))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scale"),
+    [
+        ("INTEGER", Kind.WHOLE, None),
+        ("hugeint", Kind.WHOLE, None),
+        ("uint", Kind.WHOLE, None),
+        ("interval", Kind.TEXT, None),
+        ("decimal(15,2)", Kind.DECIMAL, 2),
+        ("DECIMAL(38, 0)", Kind.DECIMAL, 0),
+        ("double", Kind.FLOAT, None),
+        ("date", Kind.DATE, None),
+        ("boolean", Kind.TRUTH, None),
+        ("array<int>", Kind.TEXT, None),
+        ("numeric[]", Kind.TEXT, None),
+        ("int[]", Kind.TEXT, None),
+    ],
+)
+def test_kinds_of_types(name: str, kind: Kind, scale: int | None) -> None:
+    assert (kind_of(name), scale_of(name)) == (kind, scale)
+
+
+WORK = EngineWork(tasks=4, run_s=2, gc_s=0.5, shuffle_bytes=7, spilled_bytes=0, peak_bytes=9)
+
+
+class SlowBackend:
+    """Answers by what the SQL says: a number, a fault, or nothing until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+        self.started = threading.Event()
+        self.ended = threading.Event()
+        self.lost = False
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        if sql == "wait":
+            self.started.set()
+            while ticket not in self.cancelled:
+                time.sleep(0.01)
+            self.ended.set()
+            raise RuntimeError("cancelled")
+        if sql == "fail":
+            raise RuntimeError("no such table\nat line 1")
+        return [Column("n", "bigint"), Column("d", "date")], [(7, datetime.date(1995, 3, 15))]
+
+    def cancel(self, ticket: str) -> None:
+        self.cancelled.append(ticket)
+
+    def check(self) -> None:
+        if self.lost:
+            raise EngineFailed("1 of 2 executors were lost")
+
+    def instances(self) -> int:
+        return 3
+
+    def close(self) -> None: ...
+
+
+class ScheduledBackend(SlowBackend):
+    def scheduler(self) -> SchedulerState:
+        return scheduler_state((0.0, 1), (2.5, 2))
+
+
+class CountingBackend(SlowBackend):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ran: list[str] = []
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        self.ran.append(ticket)
+        return super().run(sql, ticket)
+
+    def work(self) -> dict[str, EngineWork]:
+        return dict.fromkeys(self.ran, WORK)
+
+
+@pytest.fixture
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Backend], str]]:
+    servers: list[Server] = []
+    folder = tmp_path_factory.mktemp("s")
+
+    def start(backend: Backend) -> str:
+        path = str(folder / f"{len(servers)}.sock")
+        servers.append(Server(backend, path))
+        servers[-1].start()
+        return path
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    path = serve(backend)
+    (client,) = connect_all([path], timeout_s=60)
+    assert client.instances(timeout_s=60) == 3
+    result = client.execute("select", timeout_s=60)
+    assert result.rows == [(7, datetime.date(1995, 3, 15))]
+    assert result.engine_seconds >= 0
+    with pytest.raises(EngineFailed, match=r"^no such table at line 1$"):
+        client.execute("fail", timeout_s=60)
+    assert client.execute("select", timeout_s=60).rows, (
+        "a refused query must not end the connection"
+    )
+    backend.lost = True
+    with pytest.raises(EngineFailed, match="executors were lost"):
+        client.execute("select", timeout_s=60)
+    client.close()
+
+
+def test_values_come_when_they_are_asked_for(serve: Callable[[Backend], str]) -> None:
+    path = serve(SlowBackend())
+    client = SocketClient(path, timeout_s=60)
+    assert isinstance(client, HostedClient)
+    fetch = client.ask("select", timeout_s=60)
+    assert fetch().rows == [(7, datetime.date(1995, 3, 15))]
+    with pytest.raises(EngineFailed, match="no result is here"):
+        fetch()
+    left = client.ask("select", timeout_s=60)
+    with pytest.raises(EngineFailed, match="no such table"):
+        client.execute("fail", timeout_s=60)
+    with pytest.raises(EngineFailed, match="no result is here"):
+        left()
+    other = SocketClient(path, timeout_s=60)
+    mine, theirs = client.ask("select", timeout_s=60), other.ask("select", timeout_s=60)
+    assert mine().ticket != theirs().ticket, "each connection has its own"
+    client.close()
+    other.close()
+
+
+def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:
+    client = SocketClient(serve(ScheduledBackend()), timeout_s=60)
+    assert isinstance(client, ScheduledClient)
+    assert client.scheduler(timeout_s=60) == scheduler_state((0.0, 1), (2.5, 2))
+    plain = SocketClient(serve(SlowBackend()), timeout_s=60)
+    with pytest.raises(EngineFailed, match="its own to schedule"):
+        plain.scheduler(timeout_s=60)
+    assert plain.execute("select", timeout_s=60).rows
+
+
+def test_what_queries_took_is_told_by_their_tickets(serve: Callable[[Backend], str]) -> None:
+    path = serve(CountingBackend())
+    clients = [SocketClient(path, timeout_s=60) for _ in range(2)]
+    tickets = [client.execute("select", timeout_s=60).ticket for client in clients * 2]
+    assert len(set(tickets)) == 4, "no two queries of a server have one"
+    assert clients[1].work(timeout_s=60) == dict.fromkeys(tickets, WORK)
+    silent = SocketClient(serve(SlowBackend()), timeout_s=60)
+    assert isinstance(silent, CountingClient)
+    assert silent.work(timeout_s=60) == {}, "an engine that does not count is no fault"
+
+
+@pytest.mark.parametrize("message", [{"ok": True}, {"work": 3}, {"work": {"a": {"tasks": 0}}}])
+def test_what_is_no_account_of_queries_is_an_engine_failure(message: dict[str, Any]) -> None:
+    with pytest.raises(EngineFailed, match="no account of queries") as caught:
+        decode_work(message)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("message", [{"ok": True}, {"scheduler": 3}, {"scheduler": {"policy": 1}}])
+def test_what_is_no_state_of_a_scheduler_is_an_engine_failure(message: dict[str, Any]) -> None:
+    with pytest.raises(EngineFailed, match="no state of a scheduler") as caught:
+        decode_scheduler(message)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+def test_the_socket_is_its_owners_alone(serve: Callable[[Backend], str]) -> None:
+    assert stat.S_IMODE(os.stat(serve(SlowBackend())).st_mode) == 0o600
+
+
+def test_a_query_past_its_limit_is_cancelled(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    client = SocketClient(serve(backend), timeout_s=60)
+    with pytest.raises(EngineFailed, match="cancelled"):
+        client.execute("wait", timeout_s=0.2)
+    assert backend.ended.wait(30), "the query goes on although its client gave up"
+    with pytest.raises(EngineFailed, match="was closed"):
+        client.execute("select", timeout_s=60)
+
+
+def test_closing_ends_what_another_thread_asks(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    client = SocketClient(serve(backend), timeout_s=60)
+    faults: list[EngineFailed] = []
+
+    def ask() -> None:
+        try:
+            client.execute("wait", timeout_s=600)
+        except EngineFailed as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    assert backend.started.wait(30)
+    client.close()
+    thread.join(30)
+    assert backend.ended.wait(30), "the query goes on although its client was closed"
+    assert "was closed" in str(faults[0]) and not isinstance(faults[0], EngineGone)
+
+
+def test_an_answer_that_is_too_long_is_no_lost_host(
+    serve: Callable[[Backend], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlclient, "MAX_LINE_BYTES", 10)
+    client = SocketClient(serve(SlowBackend()), timeout_s=60)
+    with pytest.raises(EngineFailed, match="ask for fewer rows") as caught:
+        client.execute("select", timeout_s=60)
+    assert not isinstance(caught.value, EngineGone)
+
+
+def test_a_client_that_hangs_up_has_its_query_cancelled(serve: Callable[[Backend], str]) -> None:
+    backend = SlowBackend()
+    path = serve(backend)
+    raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    raw.connect(path)
+    raw.sendall(b'{"do": "execute", "sql": "wait"}\n')
+    assert backend.started.wait(30)
+    other = SocketClient(path, timeout_s=60)
+    assert other.execute("select", timeout_s=60).rows, "one client must not keep another waiting"
+    assert not backend.ended.is_set()
+    raw.close()
+    assert backend.ended.wait(30)
+    other.close()
+
+
+@pytest.mark.parametrize("line", [b"x\n", b"[]\n", b'{"do": "frob"}\n', b'{"do": "execute"}\n'])
+def test_what_is_no_request_is_answered_with_an_error(
+    serve: Callable[[Backend], str], line: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as raw:
+        raw.connect(serve(SlowBackend()))
+        raw.sendall(line)
+        with pytest.raises(EngineFailed, match="request"):
+            decode(raw.makefile("rb").readline())
+
+
+def test_a_host_that_is_gone_is_an_engine_failure(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.sock")
+    with pytest.raises(EngineFailed, match="no SQL host answers"):
+        SocketClient(path, timeout_s=1)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen()
+        client = SocketClient(path, timeout_s=60)
+        accepted, _ = listener.accept()
+        accepted.close()
+        with pytest.raises(EngineGone, match="is gone"):
+            client.execute("select 1", timeout_s=60)

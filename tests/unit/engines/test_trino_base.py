@@ -1,0 +1,317 @@
+"""A user's tree of Trino or Presto: what is kept, what placement changes, what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from atoll.engines import registry
+from atoll.engines.api import Base, BasedEngine, Engine, StandingEngine
+from atoll.engines.userconfig.merge import read_properties
+from atoll.errors import UsageError
+from atoll.render.native import render_native
+from tests.parts.render import standing
+from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
+
+
+def on(name: str, base: Base) -> Engine:
+    engine = registry.get(name)
+    assert isinstance(engine, BasedEngine)
+    return engine.on(base)
+
+
+def test_a_users_tree_is_kept_but_for_placement() -> None:
+    base = a_base(
+        config_properties=(
+            "# ours\ncoordinator=true\nhttp-server.http.port=8080\nquery.max-run-time=1h\n"
+            "http-server.https.enabled=true\nhttp-server.https.port=8443\n"
+            "http-server.https.keystore.path=etc/keystore.jks\n"
+            "http-server.authentication.type=PASSWORD\n"
+        ),
+        node_properties="node.environment=production\nnode.id=abc\n",
+        jvm_config="-server\n-Xmx54G\n-XX:G1HeapRegionSize=32M\n",
+        catalog__hive_properties="connector.name=hive\n",
+    )
+    plan = a_plan()
+    layout = lay_out("trino", plan, base)
+    coordinator, worker = config(layout, "coordinator"), config(layout, "worker-0")
+    assert layout.files["coordinator/etc/config.properties"].startswith("# ours\n")
+    assert coordinator["query.max-run-time"] == worker["query.max-run-time"] == "1h"
+    assert coordinator["http-server.https.keystore.path"] == "etc/keystore.jks"
+    assert coordinator["http-server.https.port"] == str(7000 + 1 + len(plan.slots))
+    assert coordinator["http-server.authentication.type"] == "PASSWORD"
+    assert not any(key.startswith("http-server.https") for key in worker)
+    assert layout.copies["worker-0/etc/keystore.jks"] == "/etc/trino/keystore.jks"
+    assert layout.files["worker-1/etc/catalog/hive.properties"] == "connector.name=hive\n"
+    assert "-XX:G1HeapRegionSize=32M" in flags(layout, "worker-0")
+    assert "-Xmx54G" not in flags(layout, "worker-0")
+    node = read_properties(layout.files["worker-0/etc/node.properties"], where="")
+    assert (node["node.environment"], node["node.id"]) == ("production", "worker-0")
+    assert coordinator["plugin.dir"] == "/opt/engine/plugin", "its catalogs may want any"
+    assert "access-control.properties" not in str(layout.files)
+
+
+@BOTH
+def test_what_goes_before_config_properties_does_not_outdo_the_plan(name: str) -> None:
+    """node.properties become the JVM's own properties, which do."""
+    nodes = "node.environment=p\nhttp-server.http.port=9999\ndiscovery.uri=http://real:8080\n"
+    nodes += "http-server.https.enabled=true\nhttp-server.https.port=8443\nlog.level=x\n"
+    layout = lay_out(name, a_plan(name), a_base(node_properties=nodes))
+    https = str(layout.processes[-1].ready_port or 0)
+    for spec in layout.processes:
+        given = layout.files[f"{spec.name}/java.args"].splitlines()
+        assert not [flag for flag in given if "http.port" in flag or "discovery.uri" in flag]
+        assert '"-Dlog.level=x"' in given, "what the plan does not decide stays"
+        assert ('"-Dhttp-server.https.enabled=true"' in given) == (spec.name == "coordinator")
+    assert int(config(layout, "coordinator")["http-server.https.port"]) == int(https) + 1
+
+
+@pytest.mark.parametrize(("name", "taken"), [("trino", True), ("presto", False)])
+def test_secrets_come_from_the_providers_of_the_tree(name: str, taken: bool) -> None:
+    """As bin/launcher does: it names etc/secrets.toml, and links the plugins beside etc."""
+    layout = lay_out(name, a_plan(name), a_base(secrets_toml="[keystore]\n"))
+    for spec in layout.processes:
+        assert ("-DsecretsConfig=etc/secrets.toml" in spec.argv) == taken
+        link = {f"{spec.name}/secrets-plugin": "/opt/engine/secrets-plugin"}
+        assert (link.items() <= layout.links.items()) == taken
+    assert lay_out(name, a_plan(name), a_base()).links == {}
+
+
+COORDINATORS_OWN = """\
+catalog.store=file
+cluster.required-workers-active=20
+discovery-server.enabled=true
+event.max-output-stage-size=1MB
+failure-detector.enabled=false
+oauth2-jwk.http-client.connect-timeout=1s
+password-authenticator.config-files=/a,/b
+scheduler.http-client.idle-timeout=1m
+transaction.idle-timeout=1h
+web-ui.enabled=true
+"""
+
+
+@BOTH
+def test_a_worker_is_not_told_what_it_takes_for_an_error(name: str) -> None:
+    kept = "event-listener.config-files=/l.properties\nquery.max-run-time=1h\n"
+    layout = lay_out(name, a_plan(name), a_base(config_properties=COORDINATORS_OWN + kept))
+    worker, coordinator = config(layout, "worker-0"), config(layout, "coordinator")
+    theirs = read_properties(COORDINATORS_OWN, where="")
+    assert not set(theirs) & set(worker)
+    assert set(theirs) - set(coordinator) == {"cluster.required-workers-active"}
+    assert set(read_properties(kept, where="")) <= set(worker)
+
+
+@BOTH
+def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
+    base = a_base(
+        config_properties=(
+            "jmx.rmiregistry.port=9080\njmx.rmiserver.port=9081\nlog.path=/var/log/s.log\n"
+            "log.enable-console=false\nquery-manager.required-workers=20\n"
+            "spiller-spill-path=/a,/b\n"
+        )
+    )
+    layout = lay_out(name, a_plan(name), base)
+    folders = set()
+    for spec in layout.processes:
+        found = config(layout, spec.name)
+        assert not [key for key in found if key.startswith(("jmx.", "log.", "query-manager."))]
+        folders |= set(found["spiller-spill-path"].split(","))
+    assert "/var/x/worker-0/spill-config-1" in folders
+    assert len(folders) == 2 * len(layout.processes)
+
+
+@BOTH
+def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: str) -> None:
+    engine, plan = on(name, a_base()), a_plan(name)
+    assert isinstance(engine, StandingEngine)
+    for each, has_it in ((engine, True), (engine.standing(), False)):
+        ports = list(range(7000, 7000 + engine.ports(plan)))
+        files = each.layout(plan, INSTALLED, run_dir="/run/x", ports=ports).files
+        assert ("worker-0/etc/catalog/atoll.properties" in files) is has_it
+
+
+@pytest.mark.parametrize(("name", "told"), [("trino", True), ("presto", False)])
+def test_only_trino_must_be_told_to_answer_over_http(name: str, told: bool) -> None:
+    base = a_base(config_properties="http-server.authentication.type=PASSWORD\n")
+    key = "http-server.authentication.allow-insecure-over-http"
+    assert (key in config(lay_out(name, a_plan(name), base), "coordinator")) is told
+
+
+BROKEN = {
+    "config.properties:2": {"config_properties": "coordinator=true\nquery.max-memory\n"},
+    "node.properties:1": {"node_properties": "=production\n"},
+    "jvm.config:2": {"jvm_config": "-server\nXmx4G\n"},
+    "jvm.config:1": {"jvm_config": "-Xmx 4G\n"},
+    "more.args:1": {"jvm_config": "@etc/more.args\n", "more_args": "-Da='b\n"},
+    "catalog/h.properties:2": {"catalog__h_properties": "a=1\n=2\n"},
+    "groups.json:3": {
+        "resource-groups_properties": "resource-groups.config-file=etc/groups.json\n",
+        "groups_json": '{\n "rootGroups": [],\n "selectors" []\n}\n',
+    },
+    "rules.json:1": {
+        "access-control_properties": "security.config-file=/etc/trino/rules.json\n",
+        "rules_json": "",
+    },
+}
+
+
+@pytest.mark.parametrize(("said", "texts"), BROKEN.items())
+@BOTH
+def test_a_syntax_error_is_told_with_its_line(name: str, texts: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=rf"^/etc/trino/{said}: .*") as caught:
+        on(name, a_base(**texts))
+    assert "\n" not in str(caught.value)
+
+
+@BOTH
+def test_what_is_nested_too_deeply_is_told(name: str) -> None:
+    rules = {
+        "access-control_properties": "security.config-file=/etc/trino/rules.json\n",
+        "rules_json": "[" * 100_000,
+    }
+    with pytest.raises(UsageError, match=r"^/etc/trino/rules\.json: is nested too deeply"):
+        on(name, a_base(**rules))
+
+
+LOST = {
+    # Not in the tree.
+    "resource-groups.properties:1: etc/groups.json": {
+        "resource-groups_properties": "resource-groups.config-file=etc/groups.json\n"
+    },
+    "password-authenticator.properties:2: etc/.password.db is not in /etc/trino; files that": {
+        "password-authenticator_properties": (
+            "password-authenticator.name=file\nfile.password-file=etc/.password.db\n"
+        )
+    },
+    "jvm.config:1: etc/jaas.conf": {
+        "jvm_config": "-Djava.security.auth.login.config=etc/jaas.conf\n"
+    },
+    "jvm.config:2: '/opt/x.args'": {"jvm_config": "-server\n@/opt/x.args\n"},
+    # Not where the server would look.
+    "catalog/h.properties:1: 'core-site.xml' is looked for in the server's working folder": {
+        "catalog__h_properties": "hive.config.resources=core-site.xml\n"
+    },
+    "node.properties:1: catalog.config-dir: '/opt/catalogs'": {
+        "node_properties": "catalog.config-dir=/opt/catalogs\n"
+    },
+}
+
+
+@pytest.mark.parametrize(("said", "texts"), LOST.items())
+@BOTH
+def test_a_file_that_an_instance_would_not_find_is_told(
+    name: str, texts: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"/etc/trino/{said}")):
+        on(name, a_base(**texts))
+
+
+@BOTH
+def test_files_that_are_found_are_let_be(name: str) -> None:
+    base = a_base(
+        config_properties=(
+            "http-server.https.keystore.path=etc/keystore.jks\n"
+            "event-listener.config-files=etc/a.properties,/opt/b.properties\n"
+        ),
+        a_properties="event-listener.name=http\n",
+        log_properties="=WARN\n",
+        **{
+            "access-control_properties": "security.config-file=http://h/rules.json\n",
+            "catalog__h_properties": "hive.config.resources=${ENV:RESOURCES}\n",
+            "jvm_config": "-Djava.security.krb5.conf=etc/krb5.conf\n-Dx=etcetera\n",
+            "krb5_conf": "[libdefaults]\n",
+        },
+    )
+    layout = lay_out(name, a_plan(name), base)
+    assert layout.files["worker-1/etc/a.properties"] == "event-listener.name=http\n"
+    assert flags(layout, "worker-0")[0] == "-Djava.security.krb5.conf=etc/krb5.conf"
+
+
+@BOTH
+def test_variables_that_the_tree_names_are_passed_on(name: str) -> None:
+    base = a_base(
+        catalog__pg_properties="# ${ENV:NOT}\nconnection-password=x${ENV:PG_SECRET}\n",
+        node_properties="node.environment=${ENV:WHERE}\n",
+    )
+    environment = {"PG_SECRET": "hunter2", "WHERE": "here", "OTHER": "no"}
+    layout = lay_out(name, a_plan(name), replace(base, environment=environment))
+    for spec in layout.processes:
+        assert spec.env["PG_SECRET"] == "hunter2"
+        assert set(spec.env) == {"PG_SECRET", "WHERE", "JAVA_HOME"}
+        assert "hunter2" not in " ".join(spec.argv)
+    assert not [text for text in layout.files.values() if "hunter2" in text]
+    del environment["PG_SECRET"]
+    with pytest.raises(
+        UsageError, match=r"/etc/trino/catalog/pg.properties:2: .* PG_SECRET is not set"
+    ):
+        on(name, replace(base, environment=environment))
+    # To render it, nothing need be known of the environment where it will be started.
+    page = render_native(standing(on(name, base))).files["README.md"]
+    assert "takes PG_SECRET, WHERE from the environment" in page
+
+
+@pytest.mark.parametrize("said", ["etc/cats", "/etc/trino/cats", "etc/../etc/cats/"])
+@BOTH
+def test_catalogs_are_read_from_the_folder_that_the_user_named(name: str, said: str) -> None:
+    base = a_base(
+        node_properties=f"catalog.config-dir={said}\n", cats__hive_properties="connector.name=h\n"
+    )
+    layout = lay_out(name, a_plan(name), base)
+    for spec in layout.processes:
+        assert config(layout, spec.name)["catalog.config-dir"] == "etc/cats"
+        assert layout.files[f"{spec.name}/etc/cats/hive.properties"] == "connector.name=h\n"
+        assert f"{spec.name}/etc/cats/atoll.properties" in layout.files
+        assert "catalog.config-dir" not in layout.files[f"{spec.name}/etc/node.properties"]
+
+
+CACHES = """\
+fs.cache.enabled=true
+fs.cache.directories=/ssd1,/ssd2
+fs.cache.max-sizes=1GB,2GB
+cache.base-directory=file:///ssd
+"""
+
+
+@BOTH
+def test_each_instance_has_caches_of_its_own(name: str) -> None:
+    base = a_base(catalog__lake_properties=CACHES, catalog__other_properties=CACHES)
+    layout = lay_out(name, a_plan(name), base)
+    found = []
+    for spec in layout.processes:
+        for catalog in ("lake", "other"):
+            text = layout.files[f"{spec.name}/etc/catalog/{catalog}.properties"]
+            read = read_properties(text, where="")
+            assert read["cache.base-directory"].startswith(f"file:///var/x/{spec.name}/")
+            assert read["fs.cache.max-sizes"] == "1GB,2GB"
+            found += read["fs.cache.directories"].split(",")
+    assert len(set(found)) == len(found) == 4 * len(layout.processes)
+
+
+TLS = """\
+http-server.https.enabled=true
+http-server.https.port=8443
+http-server.authentication.type=PASSWORD
+"""
+
+
+@BOTH
+def test_a_cluster_that_outlives_atoll_keeps_its_port_and_its_passwords(name: str) -> None:
+    plan, engine = a_plan(name), on(name, a_base(config_properties=TLS))
+    assert isinstance(engine, StandingEngine)
+    its_own = engine.standing()
+    assert its_own.ports(plan) == engine.ports(plan) - 1
+    ports = list(range(9000, 9000 + its_own.ports(plan)))
+    layout = its_own.layout(plan, INSTALLED, run_dir="/run/x", ports=ports)
+    coordinator = config(layout, "coordinator")
+    assert coordinator["http-server.https.port"] == "8443"
+    assert "http-server.authentication.allow-insecure-over-http" not in coordinator
+    with pytest.raises(UsageError, match=r"8443 is one of .* give these another --port-base"):
+        its_own.layout(plan, INSTALLED, run_dir="/run/x", ports=[p - 559 for p in ports])
+
+
+def test_a_folder_that_is_no_tree_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"/x/config.properties is not there"):
+        lay_out("trino", a_plan(), Base(root="/x", texts={"a": ""}))

@@ -1,0 +1,238 @@
+"""The client of Trino and Presto before a coordinator of a few lines that answers as it is told."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from atoll.engines.trino import client as trino_client
+from atoll.engines.trino.address import parse_url
+from atoll.engines.trino.client import TrinoClient, connect_all, reach
+from atoll.errors import EngineFailed, EngineGone
+
+STATS = {"state": "RUNNING"}
+
+
+class Coordinator(ThreadingHTTPServer):
+    """Gives its answers one by one, and notes what it was asked. None: it says nothing more; a
+    function is called for the answer."""
+
+    daemon_threads = True
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = list(answers)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.over = threading.Event()
+        self.silent: tuple[str, ...] = ()  # to these commands it says nothing
+
+    def heard(self, count: int) -> list[str]:
+        """What it was asked, sorted, once it is so many: its threads note that as they come to
+        it."""
+        deadline = time.monotonic() + 30
+        while len(self.asked) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return sorted(command for command, _ in self.asked)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Coordinator
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        self.rfile.read(length)
+        self.server.asked.append((self.command, dict(self.headers)))
+        is_silent = self.command in self.server.silent or not self.server.answers
+        answer = None if is_silent else self.server.answers.pop(0)
+        if answer is None:
+            self.server.over.wait()
+            return
+        answer = answer() if callable(answer) else answer
+        status, answer = answer if isinstance(answer, tuple) else (200, answer)
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET  # noqa: N815 - names that http.server wants
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@contextmanager
+def coordinator(*answers: Any) -> Iterator[Coordinator]:
+    server = Coordinator(answers)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
+
+
+def page(server_url: str = "", **more: Any) -> dict[str, Any]:
+    following = {"nextUri": f"{server_url}/v1/statement/x/1"} if server_url else {}
+    return {"id": "q", "infoUri": "http://x", "stats": STATS, **following, **more}
+
+
+@pytest.mark.parametrize("header", ["Trino", "Presto"])
+def test_requests_carry_the_headers_of_the_engine(header: str) -> None:
+    answer = page(columns=[{"name": "n", "type": "decimal(3, 2)"}], data=[["1.50"]])
+    with coordinator(answer) as server:
+        client = TrinoClient(parse_url(f"{server.url}/cat/sch"), header=header)
+        result = client.execute("select 1.50", timeout_s=30)
+        client.close()
+        ((_, heard),) = server.asked
+    assert result.rows == [(Decimal("1.50"),)]
+    assert (heard[f"X-{header}-Catalog"], heard[f"X-{header}-Schema"]) == ("cat", "sch")
+    other = {"Trino": "Presto", "Presto": "Trino"}[header]
+    assert not [name for name in heard if name.startswith(f"X-{other}-")]
+
+
+COLUMNS = {
+    "k": "bigint",
+    "price": "decimal(3,2)",
+    "day": "date",
+    "f": "double",
+    "tags": "array(int)",
+}
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        ([], []),
+        (
+            [
+                [1, "1.50", "1998-09-02", 0.5, [1, 2]],
+                [2, "2.00", "1998-09-03", 1, None],
+                [None, None, None, None, "x"],
+            ],
+            [
+                (1, Decimal("1.50"), datetime.date(1998, 9, 2), 0.5, "[1, 2]"),
+                (2, Decimal("2.00"), datetime.date(1998, 9, 3), 1.0, None),
+                (None, None, None, None, "x"),
+            ],
+        ),
+        ([[1, None, None, "NaN", "x"]], [(1, None, None, "nan", "x")]),
+    ],
+)
+def test_values_become_ours(data: list[list[Any]], rows: list[tuple[Any, ...]]) -> None:
+    described = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
+    with coordinator(page(columns=described, data=data)) as server:
+        client = TrinoClient(parse_url(server.url))
+        found = client.execute("select 1", timeout_s=30).rows
+        client.close()
+    assert [tuple("nan" if value != value else value for value in row) for row in found] == rows
+
+
+def test_a_server_that_hangs_is_left_after_the_limit() -> None:
+    with coordinator() as server:
+        client = TrinoClient(parse_url(server.url))
+        answer = page(server.url)
+        server.answers.append(answer)
+        with pytest.raises(EngineFailed, match="no answer within 5 s; the query was cancelled"):
+            client.execute("select 1", timeout_s=5)
+        assert server.heard(3) == ["DELETE", "GET", "POST"]
+        with pytest.raises(EngineFailed, match="was closed"):
+            client.execute("select 1", timeout_s=5)
+
+
+def test_a_query_without_an_address_yet_is_cancelled_when_it_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`close` of another thread comes while the query is on its way to the server."""
+    monkeypatch.setattr(trino_client, "_CANCEL_LIMIT_S", 10.0)  # a slow machine's
+    is_out, is_closed = threading.Event(), threading.Event()
+    faults: list[EngineFailed] = []
+
+    def late() -> Any:
+        is_out.set()
+        assert is_closed.wait(120)  # `close` may take all of its limit
+        return page(server.url)
+
+    def ask() -> None:
+        try:
+            client.execute("select 1", timeout_s=600)
+        except EngineFailed as fault:
+            faults.append(fault)
+
+    with coordinator(late) as server:
+        client = TrinoClient(parse_url(server.url))
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        assert is_out.wait(120)
+        client.close()
+        is_closed.set()
+        thread.join(120)
+        assert server.heard(3) == ["DELETE", "GET", "POST"]
+    assert str(faults[0]).endswith("was closed") and not isinstance(faults[0], EngineGone)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>",
+        b"{}",
+        b"",
+        page(data=[["x"]], columns=[{}]),
+        page(data=[[1], [1, 2]], columns=[{"name": "n", "type": "integer"}]),
+        page(data=[["x"]], columns=[{"name": "d", "type": "date"}]),
+        page(data=[[10000]], columns=[{"name": "d", "type": "date"}]),
+    ],
+)
+def test_what_is_no_trino_is_told_in_one_line(answer: Any) -> None:
+    with coordinator(answer) as server:
+        with pytest.raises(EngineFailed, match=server.url) as caught:
+            reach(server.url, timeout_s=60)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_refused_login_is_told_in_the_servers_words() -> None:
+    with coordinator((401, b"Access Denied: it's wrong")) as server:
+        with pytest.raises(EngineFailed) as caught:
+            reach(server.url, timeout_s=60)
+        assert str(caught.value) == f"{server.url}: error 401: Access Denied: it's wrong"
+
+
+def test_a_refused_query_keeps_the_connection() -> None:
+    refusal = page(error={"message": "line 1:8: no\nmore", "errorType": "USER_ERROR"})
+    answer = page(columns=[{"name": "n", "type": "integer"}], data=[[1]])
+    with coordinator(refusal, answer) as server:
+        client = TrinoClient(parse_url(server.url))
+        with pytest.raises(EngineFailed, match=r"^line 1:8: no$"):
+            client.execute("select frob", timeout_s=30)
+        assert client.execute("select 1", timeout_s=30).rows == [(1,)]
+        client.close()
+
+
+def test_a_server_that_is_starting_is_not_asked() -> None:
+    with coordinator({"starting": True}) as server:
+        with pytest.raises(EngineFailed, match="still starting"):
+            connect_all([server.url], timeout_s=30)
+        assert [command for command, _ in server.asked] == ["GET"]
+
+
+def test_a_server_that_goes_after_its_greeting_is_gone() -> None:
+    """Also before it has answered a query: such are a bench's clients when it begins to warm up."""
+    with coordinator({"starting": False}) as server:
+        (client,) = connect_all([server.url], timeout_s=60)
+    with pytest.raises(EngineGone, match=f"{server.url} is gone"):
+        client.execute("select 1", timeout_s=60)

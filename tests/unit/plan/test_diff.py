@@ -1,0 +1,31 @@
+"""What `atoll plan --diff` says."""
+
+from __future__ import annotations
+
+from atoll.plan import make_plan
+from atoll.plan.diff import compare
+from tests.parts.machines import milan
+from tests.parts.plan import DISTRIBUTED
+
+MACHINE = milan(1, 2, 4)
+
+
+def test_a_plan_does_not_differ_from_itself() -> None:
+    plan = make_plan(MACHINE, DISTRIBUTED, "wicp")
+    assert compare(plan, plan) == []
+
+
+def test_slots_are_compared_one_by_one() -> None:
+    old = make_plan(MACHINE, DISTRIBUTED, "wicp")
+    new = make_plan(MACHINE, DISTRIBUTED, "wicp", count=3)
+    lines = [str(change) for change in compare(old, new)]
+    assert "~ slot 0 cpus: 0-3 -> 0-2" in lines
+    assert any(line.startswith("+ slot 2: CPUs ") for line in lines)
+    back = [str(change) for change in compare(new, old)]
+    assert any(line.startswith("- slot 2: CPUs ") for line in back)
+
+
+def test_a_mask_that_goes_is_a_change_of_the_slot_not_its_end() -> None:
+    old = make_plan(MACHINE, DISTRIBUTED, "win")
+    new = make_plan(MACHINE, DISTRIBUTED, "wim")
+    assert "~ slot 0 cpus: 0-7 -> no mask" in [str(change) for change in compare(old, new)]

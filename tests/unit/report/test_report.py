@@ -1,0 +1,250 @@
+"""Renderers and `atoll report`: escaping, completeness, formats; no engine."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from atoll.bench.analysis import summarise
+from atoll.bench.results import Results, ResultsWriter
+from atoll.cli.report import command
+from atoll.errors import UsageError
+from atoll.report import words
+from atoll.report.bench import charts, tables
+from atoll.report.bench.page import html
+from atoll.report.bench.render import render
+from atoll.report.bench.text import bench_text
+from atoll.report.svg.chart_parts import linear_ticks
+from atoll.schema.base import parse
+from atoll.schema.plan import Policy
+from atoll.schema.profile import Profile
+from atoll.schema.results import (
+    BlockFailed,
+    Entrant,
+    Line,
+    RunEnd,
+)
+from atoll.schema.summary import BenchSummary
+from tests.parts.bench import WIC, WIM, entrant, header, lines, plan, results, time
+from tests.parts.profiles import graviton, one_cpu
+
+EVIL = '<script>alert("x")</script>&|`*_=1+1'
+
+
+def page_of(found: Results) -> str:
+    return html(found.header, summarise(found))
+
+
+def test_the_page_is_self_contained() -> None:
+    page = page_of(results())
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
+    assert not re.search(r"url\((?!data:)", page)
+    assert "prefers-color-scheme: dark" in page
+    assert "Content-Security-Policy" in page
+
+
+def test_the_page_shows_the_machines_profile_where_it_has_one() -> None:
+    page = render(results(), "html", graviton(8))
+    assert "What the machine does" in page and "8 cores without chiplets" in page
+    assert "Distribution of core-to-core latency" in page and "<script" not in page
+    assert "What the machine does" not in page_of(results())
+    nothing = render(results(), "html", one_cpu())
+    assert "1 CPU measured" in nothing
+
+
+def test_only_a_profile_of_the_same_machine_is_shown(tmp_path: Path) -> None:
+    given = results()
+    file = tmp_path / "r.jsonl"
+    file.write_text("".join(f"{line.model_dump_json()}\n" for line in (given.header, *given.lines)))
+    path, page = tmp_path / "p.json", tmp_path / "report.html"
+    environment = {"hostname_hash": given.header.fingerprint.hostname_hash}
+    own = graviton(8)
+    own = own.model_copy(
+        update={
+            "machine_id": given.header.machine_id,
+            "environment": own.environment.model_copy(update=environment),
+        }
+    )
+
+    def made(profile: Profile, *more: str) -> BaseException | None:
+        path.write_text(profile.model_dump_json())
+        arguments = [str(file), "--profile", str(path), "-o", str(page), *more]
+        return CliRunner().invoke(command, arguments).exception
+
+    assert made(own) is None and "What the machine does" in page.read_text()
+    assert "of another machine" in str(made(graviton(8)))
+    assert "emulated" in str(made(own.model_copy(update={"emulated": True})))
+    assert "goes into html" in str(made(own, "--format", "md"))
+
+
+def test_the_page_shows_everything() -> None:
+    page = page_of(results())
+    assert page.count('class="bar"') == 4  # two queries, two entrants
+    for wanted in (
+        'data-label="spark/wic"',
+        'data-query="geomean"',
+        'class="point"',
+        'class="whisker"',
+        "Measured".lower(),
+        "spark/wic is faster than spark/wim: 2.00× as fast over 2 queries",
+        "atoll bench spark --policies wim,wic",
+        "Test &lt;CPU&gt; &amp; Co",
+        "Transparent huge pages",
+        "ab" * 32,
+    ):
+        assert wanted in page
+    assert page.count('class="panel picture') == 3  # the machine and two plans
+
+
+def test_every_picture_is_well_formed_and_named() -> None:
+    page = page_of(results())
+    pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(pictures) == 5
+    for picture in pictures:
+        ElementTree.fromstring(picture)
+        assert "<title>" in picture
+
+
+def test_text_from_a_file_is_escaped_everywhere() -> None:
+    evil = Entrant(label=EVIL, engine="<i>engine</i>", plan=plan(), baseline=None)
+    head = header(evil, command=EVIL, suite=EVIL, notes=(EVIL,), queries=("q1", "q6"))
+    given: list[Line] = [
+        *lines((evil,))[:-1],
+        BlockFailed(block=9, label=EVIL, error=EVIL),
+        RunEnd(ended_unix_s=1.0, status="stopped", reason=EVIL),
+    ]
+    found = results(given, head)
+    page = page_of(found)
+    assert "<script" not in page
+    assert "<i>engine" not in page
+    for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        ElementTree.fromstring(picture)
+    text = tables.markdown(summarise(found))
+    assert "<script" not in re.sub(r"`+ .*? `+", "", text)
+    assert all(line.count(" | ") <= 8 for line in text.splitlines() if line.startswith("| "))
+    rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
+    assert {row["label"] for row in rows} == {EVIL}
+
+
+def test_csv_has_every_measurement_and_no_formula() -> None:
+    given = [
+        *lines()[:-1],
+        time(0, "spark/wic", "q1", 9.0, "warm-up"),
+        BlockFailed(block=6, label="spark/wic", error="=cmd()"),
+    ]
+    rows = list(csv.DictReader(io.StringIO(render(results(given), "csv"))))
+    assert len(rows) == 6 * 2 * 2 + 2
+    assert sum(row["used"] == "yes" for row in rows) == 24
+    assert rows[-1]["phase"] == "failed"
+    assert rows[-1]["detail"] == "'=cmd()"
+    assert {row["policy"] for row in rows} == {"wim", "wic"}
+
+
+def test_markdown_has_tables_of_equal_width() -> None:
+    text = tables.markdown(summarise(results()))
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1
+    for heading in ("Verdict", "Speed-up over WIM", "Times", "Deployments", "Environment"):
+        assert f"## {heading}" in text
+
+
+def test_json_is_the_summary() -> None:
+    text = render(results(), "json")
+    assert parse(BenchSummary, text, where="x") == summarise(results())
+    assert json.loads(text)["format"] == "atoll/summary"
+
+
+@pytest.mark.parametrize("blocks", [0, 2, 6])
+def test_the_terminal_summary_fits_80_columns(blocks: int) -> None:
+    others = [entrant("spark", Policy.WICP_MIXED, 2), entrant("duckdb", Policy.WIM)]
+    everyone = [WIM, WIC, *others]
+    found = results(lines(everyone, blocks=blocks, idle=0.3), header(*everyone))
+    out = io.StringIO()
+    Console(file=out, width=80).print(bench_text(summarise(found)))
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    if blocks == 6:
+        assert "spark/wic is faster than spark/wim" in " ".join(text.split())
+
+
+@given(st.floats(1e-5, 1e5))
+def test_axis_of_times_holds_its_longest(longest: float) -> None:
+    ticks = linear_ticks(longest)
+    assert ticks[0] == 0
+    assert ticks[-1] >= longest * 0.999
+    assert 2 <= len(ticks) <= 7
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1.0, 50.0))
+def test_axis_of_ratios_holds_both_ends(low: float, more: float) -> None:
+    high = low * more
+    ticks = charts.ratio_ticks(low, high)
+    assert ticks == sorted(set(ticks))
+    assert 1.0 in ticks
+    assert ticks[0] <= min(low, 1.0)
+    assert ticks[-1] >= max(high, 1.0)
+    assert len(ticks) >= 2
+
+
+@given(st.floats(1e-6, 1e6))
+def test_durations_have_three_digits(seconds: float) -> None:
+    number, unit = words.duration(seconds).split()
+    assert unit in ("s", "ms")
+    assert float(number) * (1 if unit == "s" else 1e-3) == pytest.approx(
+        seconds, rel=0.006, abs=6e-6
+    )
+
+
+# ---- The command ---------------------------------------------------------------------------
+
+
+def written(path: Path, found: Results) -> Path:
+    with ResultsWriter.create(path, found.header) as writer:
+        for line in found.lines:
+            writer.append(line)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "begins"),
+    [
+        ("r.html", [], "<!doctype html>"),
+        ("r.md", [], "# Atoll bench"),
+        ("r.csv", [], "run_id,"),
+        ("r.json", [], "{"),
+        ("r.txt", ["--format", "md"], "# Atoll bench"),
+        ("r.out", [], "<!doctype html>"),
+    ],
+)
+def test_the_format_follows_the_ending(
+    tmp_path: Path, output: str, options: list[str], begins: str
+) -> None:
+    source = written(tmp_path / "in.jsonl", results())
+    target = tmp_path / output
+    done = CliRunner().invoke(command, [str(source), "-o", str(target), *options])
+    assert done.exit_code == 0, done.output
+    assert target.read_text().startswith(begins)
+    assert done.output.strip() == str(target)
+
+
+def test_a_bad_file_leaves_no_report(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"format": "atoll/results", "version": 99}\n')
+    target = tmp_path / "out.html"
+    done = CliRunner().invoke(command, [str(source), "-o", str(target)])
+    assert isinstance(done.exception, UsageError)
+    assert "version 99" in str(done.exception)
+    assert not target.exists()
