@@ -18,8 +18,8 @@ from atoll.bench.results import read_results
 from atoll.cli.planned import read_plan
 from atoll.engines import registry
 from atoll.engines.trino.client import reach
+from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.merge import read_flags, read_properties
-from atoll.engines.userconfig.tree import on_base
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -96,7 +96,7 @@ def record(ours: Ours) -> Iterator[Deployment]:
         for name, value in ours.variables.items():
             patch.setenv(name, value)
         host = LocalHost()
-        engine, _ = on_base(registry.get("trino"), str(ours.tree), host)
+        engine, _ = with_user_tree(registry.get("trino"), str(ours.tree), host)
         launch(
             read_plan(str(ours.plan)),
             engine,

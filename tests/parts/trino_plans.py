@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.api import Base, BasedEngine, Installation, Layout
+from atoll.engines.api import ConfigurableEngine, Installation, Layout
 from atoll.engines.userconfig.merge import read_flags, read_properties
+from atoll.engines.userconfig.tree import UserTree
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
 from tests.parts.machines import milan
@@ -22,16 +23,16 @@ def a_plan(name: str = "trino", policy: Any = "wicp") -> Plan:
     return make_plan(milan(2), registry.get(name).traits, policy)
 
 
-def a_base(**texts: str) -> Base:
+def a_base(**texts: str) -> UserTree:
     given = {name.replace("__", "/").replace("_", "."): text for name, text in texts.items()}
     given.setdefault("config.properties", "coordinator=true\n")
-    return Base(root="/etc/trino", texts=given, others=("keystore.jks",))
+    return UserTree(root="/etc/trino", texts=given, others=("keystore.jks",))
 
 
-def lay_out(name: str, plan: Plan, base: Base | None = None) -> Layout:
+def lay_out(name: str, plan: Plan, base: UserTree | None = None) -> Layout:
     engine = registry.get(name)
     if base:
-        assert isinstance(engine, BasedEngine)
+        assert isinstance(engine, ConfigurableEngine)
         engine = engine.on(base)
     ports = range(7000, 7000 + engine.ports(plan))
     return engine.layout(plan, INSTALLED, run_dir="/run/x", ports=list(ports), scratch_dir="/var/x")

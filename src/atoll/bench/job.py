@@ -24,7 +24,6 @@ from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.api import (
-    Base,
     Engine,
     Installation,
     LoadingEngine,
@@ -33,7 +32,8 @@ from atoll.engines.api import (
     ScheduledEngine,
 )
 from atoll.engines.calls import located, under
-from atoll.engines.userconfig.tree import on_base
+from atoll.engines.userconfig.apply import with_user_tree
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
@@ -147,7 +147,7 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
     names = [target for target in wish.targets if not is_path(target)]
     plans = [read_plan(target) for target in wish.targets if is_path(target)]
     based = {
-        name: on_base(registry.get(name), wish.base, host)
+        name: with_user_tree(registry.get(name), wish.base, host)
         for name in (*names, *(plan.engine for plan in plans))
     }
     engines = {name: engine for name, (engine, _) in based.items()}
@@ -227,7 +227,7 @@ def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Schedule
     return tuple(one for one in known if one in asked)
 
 
-def configured(found: Installation, base: Base | None) -> Installation:
+def configured(found: Installation, base: UserTree | None) -> Installation:
     """With what tells one configuration of the user's from another: a run goes on with the same."""
     if base is None:
         return found

@@ -12,7 +12,7 @@ import click
 from atoll.cli.machine import machine_for, profile_option
 from atoll.cli.planned import base_option, read_plan, say_warnings
 from atoll.engines import registry
-from atoll.engines.userconfig.tree import on_base
+from atoll.engines.userconfig.apply import with_user_tree
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
@@ -101,7 +101,7 @@ def command(
     """
     before = read_plan(old) if old is not None else None
     machine = machine_for(source, chiplets=chiplets, profile=profile)
-    adapter, _ = on_base(registry.get(engine), base, LocalHost(), starts=False)
+    adapter, _ = with_user_tree(registry.get(engine), base, LocalHost(), starts=False)
     plan = make_plan(
         machine,
         adapter.traits,

@@ -20,11 +20,12 @@ from atoll.cli.planned import (
     say_warnings,
 )
 from atoll.engines import registry
-from atoll.engines.api import Base, Engine, Installation
+from atoll.engines.api import Engine, Installation
 from atoll.engines.calls import located
 from atoll.engines.reasons import ExplainedEngine
+from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import changes
-from atoll.engines.userconfig.tree import on_base
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.local import LocalHost
 from atoll.install.parts import engines_dir
@@ -131,7 +132,7 @@ def command(
     engine, users = (
         (None, None)
         if name_of_engine in unseen.ENGINES
-        else on_base(registry.get(name_of_engine), base, host, starts=False)
+        else with_user_tree(registry.get(name_of_engine), base, host, starts=False)
     )
     plan = written or _planned(engine, engine_or_plan, policy, count, source, synthetic)
     if written:
@@ -252,7 +253,7 @@ def _absolute(path: str) -> str:
     return os.path.normpath(os.path.join(os.getcwd(), path))
 
 
-def _explained(standing: Standing, engine: Engine, users: Base | None) -> str:
+def _explained(standing: Standing, engine: Engine, users: UserTree | None) -> str:
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     reasons = engine.reasons if isinstance(engine, ExplainedEngine) else {}
     return "\n".join(

@@ -20,10 +20,11 @@ from atoll.cli.planned import (
     say_warnings,
 )
 from atoll.engines import registry
-from atoll.engines.api import Base, Engine
+from atoll.engines.api import Engine
 from atoll.engines.calls import located
+from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import count_changes
-from atoll.engines.userconfig.tree import on_base
+from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -81,22 +82,22 @@ def command(
 
 def _planned(
     engine_or_plan: str, policy: str | None, count: int | None, base: str | None, host: Host
-) -> tuple[Plan, Machine, Engine, Base | None]:
+) -> tuple[Plan, Machine, Engine, UserTree | None]:
     """The user's configuration comes first: what it takes beside a heap is planned with."""
     if is_plan_file(engine_or_plan):
         refuse_choices(policy, count)
         plan = read_plan(engine_or_plan)
-        engine, users = on_base(registry.get(plan.engine), base, host)
+        engine, users = with_user_tree(registry.get(plan.engine), base, host)
         check_room(plan, engine.traits)
         # A plan says itself where the chiplets are.
         return plan, read_machine(), engine, users
-    engine, users = on_base(registry.get(engine_or_plan), base, host)
+    engine, users = with_user_tree(registry.get(engine_or_plan), base, host)
     machine = machine_for()
     plan = make_plan(machine, engine.traits, policy or "auto", count=count)
     return plan, machine, engine, users
 
 
-def _say_changes(engine: Engine, plan: Plan, base: Base, host: Host) -> None:
+def _say_changes(engine: Engine, plan: Plan, base: UserTree, host: Host) -> None:
     layout = preview(engine, plan, located(engine, host))
     settings, files = count_changes(base, layout.files)
     print(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
@@ -67,18 +68,6 @@ class Data:
     name: str  # 'tpch-sf0.1'; may be part of a file's name
     checksum: str  # the same data has the same one anywhere
     tables: tuple[Table, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A user's own configuration tree, read once. Nothing is ever written into it."""
-
-    root: str  # an absolute path
-    texts: Mapping[str, str]  # path below the root -> content
-    others: tuple[str, ...] = ()  # paths below the root of what is no text: keystores
-    closed: tuple[str, ...] = ()  # and of what this user cannot read
-    # Of who starts it; None: not known, as where it is only written down (`atoll render`).
-    environment: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +206,14 @@ class LoadingEngine(Engine, Protocol):
 
 
 @runtime_checkable
-class BasedEngine(Engine, Protocol):
+class ConfigurableEngine(Engine, Protocol):
     """An engine that can be started with the user's own configuration."""
 
-    def on(self, base: Base) -> Engine:
+    def on(self, tree: UserTree) -> Engine:
         """The engine with that configuration, changed only where placement needs it.
 
-        Its `layout` lays a file of the base at ANY/FOLDERS/ and its path below the root: so the
-        difference finds it again (`atoll.engines.userconfig.changes`).
+        `layout` puts a file of the tree at ANY/FOLDERS/ and its path below the root, where
+        `atoll.engines.userconfig.changes` finds it.
 
         Raises UsageError naming the file and the line that cannot be read.
         """

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from atoll.engines import registry
 from atoll.engines.api import (
-    Base,
-    BasedEngine,
     Client,
+    ConfigurableEngine,
     Data,
     Engine,
     Installation,
@@ -26,6 +25,7 @@ from atoll.engines.api import (
     StandingEngine,
     Table,
 )
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import AtollError, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
@@ -86,10 +86,10 @@ def located(engine: Engine, host: Host) -> Installation:
     return found
 
 
-def based(engine: BasedEngine, base: Base) -> Engine:
-    """`engine.on(base)`, and raises as that does."""
+def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:
+    """`engine.on(tree)`, and raises as that does."""
     with foreign_faults():
-        found = engine.on(base)
+        found = engine.on(tree)
     return _engine(engine, "on", found)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from atoll.engines.api import Base
 from atoll.engines.reasons import Reasons, Why
 from atoll.engines.userconfig.changes import setting_name
 from atoll.engines.userconfig.java import ARGUMENTS, read_arguments
 from atoll.engines.userconfig.masking import masked_lines, without_secrets
+from atoll.engines.userconfig.tree import UserTree
 from atoll.schema.deployment import ProcessSpec
 
 # Files whose lines are no settings, or those of another file again.
@@ -30,7 +30,7 @@ def explain(
     processes: Sequence[ProcessSpec],
     reasons: Reasons,
     *,
-    base: Base | None,
+    base: UserTree | None,
     width: int = 100,
 ) -> str:
     """Line by line; what is the user's own is counted, not told."""
@@ -109,7 +109,7 @@ def _without_instance(path: str) -> str:
     return f"{stem}{slash}{rest}" if slash else "".join(c for c in path if not c.isdigit())
 
 
-def _lines_of(base: Base | None, path: str) -> set[str]:
+def _lines_of(base: UserTree | None, path: str) -> set[str]:
     name = _origin(base, path)
     if base is None or not name:
         return set()
@@ -121,7 +121,7 @@ def _lines_of(base: Base | None, path: str) -> set[str]:
     return found
 
 
-def _origin(base: Base | None, path: str) -> str:
+def _origin(base: UserTree | None, path: str) -> str:
     """The file of the user's that the path ends with."""
     names = base.texts if base else ()
     return max((name for name in names if f"/{path}".endswith(f"/{name}")), key=len, default="")

@@ -6,13 +6,14 @@ import pytest
 
 from atoll.bench.job import configured
 from atoll.bench.results import resumable
-from atoll.engines.api import Base, Installation
+from atoll.engines.api import Installation
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from tests.parts.bench import FINGERPRINT, WIM, header, lines, results
 
 
 def version(**texts: str) -> str:
-    base = Base("/etc/spark", {f"{name}.conf": text for name, text in texts.items()})
+    base = UserTree("/etc/spark", {f"{name}.conf": text for name, text in texts.items()})
     return configured(Installation("4.3.0", "/x"), base).version
 
 

@@ -134,7 +134,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["trino"], "say where to with -o DIR"),
         (["trino", "--diff"], "name it with --base"),
         (["trino", "-o", "x", "--user", "root"], "no engine needs root"),
-        (["duckdb", "--base", "/etc", "--diff"], "cannot be started with a configuration"),
+        (["duckdb", "--base", "/etc", "--diff"], "cannot be started with your own configuration"),
         (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
         (["greenplum", "--explain"], "only written whole"),
         (["greenplum", "-o", "x", "--explain"], "only written whole"),
@@ -207,7 +207,7 @@ def test_a_folder_that_is_gone_is_told(
 
 def test_a_bench_takes_a_configuration_where_the_engine_can(capsys: Capture) -> None:
     assert run(["bench", "duckdb", "--base", "/etc"]) == 2
-    assert "duckdb cannot be started with a configuration" in capsys.readouterr().err
+    assert "duckdb cannot be started with your own configuration" in capsys.readouterr().err
 
 
 def test_a_syntax_error_of_the_user_is_told_by_its_line(tmp_path: Path, capsys: Capture) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from atoll.cli import run
 from atoll.engines import registry
-from atoll.engines.api import Base, BasedEngine
+from atoll.engines.api import ConfigurableEngine
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room, room_bytes
@@ -30,8 +31,8 @@ def spark(text: str) -> EngineTraits:
 
 def on(name: str, texts: dict[str, str]) -> EngineTraits:
     engine = registry.get(name)
-    assert isinstance(engine, BasedEngine)
-    return engine.on(Base("/etc/x", texts)).traits
+    assert isinstance(engine, ConfigurableEngine)
+    return engine.on(UserTree("/etc/x", texts)).traits
 
 
 def taken(plan: Plan, beside: int, coordinator: int) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.userconfig.tree import MOST_FILES, MOST_TEXT_BYTES, on_base, read_base
+from atoll.engines.userconfig.apply import with_user_tree
+from atoll.engines.userconfig.tree import MOST_FILES, MOST_TEXT_BYTES, read_tree
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
@@ -37,7 +38,7 @@ def test_texts_are_read_and_all_else_is_named(tmp_path: Path) -> None:
             ".jvm.config.swp": "x",
         },
     )
-    base = read_base(str(tmp_path), HOST)
+    base = read_tree(str(tmp_path), HOST)
     assert base.root == str(tmp_path)
     assert base.texts == {
         "config.properties": "a=1\n",
@@ -54,22 +55,22 @@ def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:
     (tree / "catalog").symlink_to("..data/catalog")
     write(tmp_path, {"key.pem": "KEY"})
     (tree / "key.pem").symlink_to("../key.pem")
-    texts = read_base(str(tree), HOST).texts
+    texts = read_tree(str(tree), HOST).texts
     assert sorted(texts) == ["catalog/x.properties", "config.properties", "key.pem"]
 
 
 def test_what_is_no_configuration_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not there"):
-        read_base(str(tmp_path / "none"), HOST)
+    with pytest.raises(UsageError, match="does not exist"):
+        read_tree(str(tmp_path / "none"), HOST)
     write(tmp_path, {"file": "a"})
     with pytest.raises(UsageError, match="is a file"):
-        read_base(str(tmp_path / "file"), HOST)
+        read_tree(str(tmp_path / "file"), HOST)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no configuration file"):
-        read_base(str(tmp_path / "empty"), HOST)
+        read_tree(str(tmp_path / "empty"), HOST)
     many = _ManyFiles({f"/etc/x/{number}": "a" for number in range(MOST_FILES + 1)})
     with pytest.raises(UsageError, match=f"more than {MOST_FILES} files"):
-        read_base("/etc/x", many)
+        read_tree("/etc/x", many)
 
 
 class _ManyFiles(FakeHost):
@@ -86,25 +87,25 @@ def test_a_circle_a_pipe_and_a_broken_link_end_at_once(tmp_path: Path) -> None:
     for name, make, said in (
         ("circle", lambda path: path.symlink_to("."), "circle"),
         ("pipe", os.mkfifo, "not a regular file"),
-        ("broken", lambda path: path.symlink_to("nowhere"), "leads nowhere"),
+        ("broken", lambda path: path.symlink_to("nowhere"), "broken link"),
     ):
         tree = tmp_path / f"tree-{name}"
         write(tree, {"config.properties": "a=1\n"})
         make(tree / name)
         with pytest.raises(UsageError, match=said):
-            read_base(str(tree), HOST)
+            read_tree(str(tree), HOST)
 
 
 def test_a_text_file_that_is_no_utf8_is_told_by_its_line(tmp_path: Path) -> None:
     write(tmp_path, {"config.properties": b"a=1\nb=\xe9\n"})
     with pytest.raises(UsageError, match=r"config\.properties:2: is not UTF-8"):
-        read_base(str(tmp_path), HOST)
+        read_tree(str(tmp_path), HOST)
 
 
 def test_a_byte_order_mark_is_told_where_it_would_be_a_part_of_a_name(tmp_path: Path) -> None:
     write(tmp_path, {"config.properties": codecs.BOM_UTF8 + b"a=1\n"})
     with pytest.raises(UsageError, match=r"config\.properties:1: begins with a byte order mark"):
-        read_base(str(tmp_path), HOST)
+        read_tree(str(tmp_path), HOST)
 
 
 class _Closed(FakeHost):
@@ -114,7 +115,7 @@ class _Closed(FakeHost):
 
 def test_a_closed_folder_is_not_permitted() -> None:
     with pytest.raises(NotPermitted, match=r"/etc/trino: cannot be read \(Permission denied\)"):
-        read_base("/etc/trino", _Closed())
+        read_tree("/etc/trino", _Closed())
 
 
 class _OneClosed(_ManyFiles):
@@ -138,10 +139,10 @@ def test_a_file_of_another_account_matters_where_it_is_taken(
 ) -> None:
     host = _OneClosed({f"/etc/x/{name}": "", f"/etc/x/{closed}": "x"})
     if refused:
-        with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read; make it"):
-            on_base(registry.get(engine), "/etc/x", host)
+        with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read"):
+            with_user_tree(registry.get(engine), "/etc/x", host)
     else:
-        _, base = on_base(registry.get(engine), "/etc/x", host)
+        _, base = with_user_tree(registry.get(engine), "/etc/x", host)
         assert base is not None
         assert base.closed == (closed,)
 
@@ -151,5 +152,5 @@ def test_reading_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
     os.chmod(tmp_path / "config.properties", 0o400)
     os.chmod(tmp_path / "catalog", 0o500)
     before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
-    read_base(str(tmp_path), HOST)
+    read_tree(str(tmp_path), HOST)
     assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from atoll.engines.api import Base
 from atoll.engines.userconfig.changes import changes, count_changes
+from atoll.engines.userconfig.tree import UserTree
 
-TREE = Base(
+TREE = UserTree(
     "/etc/trino",
     {
         "config.properties": "a=1\nb=2\nkeystore.password=hunter2\nc=3\n",
@@ -58,7 +58,7 @@ def test_copies_that_are_as_they_were_are_not_compared(monkeypatch: pytest.Monke
 
 def test_a_line_is_hidden_where_it_is_a_secret_and_there_alone() -> None:
     text = "hunter2=1\nx=1\nsecret=\\\nhunter2=1\n"
-    shown = changes(Base("/etc", {"a.properties": text}), {"w/a.properties": text + "c=3\n"})
+    shown = changes(UserTree("/etc", {"a.properties": text}), {"w/a.properties": text + "c=3\n"})
     assert shown == (
         "--- /etc/a.properties\n+++ w/a.properties\n@@ -2,3 +2,4 @@\n"
         " x=1\n secret=***\n ***\n+c=3\n"
@@ -66,7 +66,7 @@ def test_a_line_is_hidden_where_it_is_a_secret_and_there_alone() -> None:
 
 
 def test_what_is_ours_alone_begins_at_nothing() -> None:
-    shown = changes(Base("/etc", {}), {"w/b.conf": "a=1\nb=2\n"})
+    shown = changes(UserTree("/etc", {}), {"w/b.conf": "a=1\nb=2\n"})
     assert shown == "--- /dev/null\n+++ w/b.conf\n@@ -0,0 +1,2 @@\n+a=1\n+b=2\n"
 
 

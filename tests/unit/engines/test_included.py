@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.engines.api import Base
 from atoll.engines.mariadb.settings import INCLUDING as MARIADB
 from atoll.engines.mariadb.settings import config_of
 from atoll.engines.postgresql.settings import INCLUDING as POSTGRESQL
 from atoll.engines.postgresql.settings import check_base as check_postgresql
 from atoll.engines.userconfig.included import Included, included
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
 
 
 def postgresql(text: str, *others: str) -> Included:
     texts = {"a.conf": text, **dict.fromkeys(others, "")}
-    return included(Base("/etc/x", texts), "a.conf", POSTGRESQL)
+    return included(UserTree("/etc/x", texts), "a.conf", POSTGRESQL)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_an_empty_folder_that_is_included_is_there() -> None:
 
 def test_what_is_included_may_include_and_a_circle_ends() -> None:
     texts = {"a.conf": "include 'd/b.conf'\n", "d/b.conf": "include '../a.conf'\ninclude 'c'\n"}
-    found = included(Base("/etc/x", texts | {"d/c": ""}), "a.conf", POSTGRESQL)
+    found = included(UserTree("/etc/x", texts | {"d/c": ""}), "a.conf", POSTGRESQL)
     assert set(found.texts) == {"a.conf", "d/b.conf", "d/c"}
 
 
@@ -58,7 +58,7 @@ def test_mariadb_looks_beside_the_first_file() -> None:
         "own.ini": "",
         "sub dir/c.ini": "",
     }
-    found = included(Base("/etc/x", texts), "my.cnf", MARIADB)
+    found = included(UserTree("/etc/x", texts), "my.cnf", MARIADB)
     assert set(found.texts) == {"my.cnf", "sub dir/a.cnf", "sub dir/b.txt", "own.ini"}
 
 
@@ -68,7 +68,7 @@ def test_an_absolute_path_is_read_where_it_is() -> None:
         "d/a.conf": "",
         "d/b.conf": "",
     }
-    found = included(Base("/etc/x", texts), "a.conf", POSTGRESQL)
+    found = included(UserTree("/etc/x", texts), "a.conf", POSTGRESQL)
     assert set(found.texts) == {"a.conf", "d/a.conf"}
     assert set(found.in_place) == {"d/a.conf", "d/b.conf"}
     assert not found.elsewhere
@@ -93,14 +93,14 @@ def test_what_is_not_there_is_told_by_file_and_line(line: str, said: str) -> Non
     "line", ["include 'd/b.conf'", "include_dir 'd'", "include_if_exists '/etc/x/d/b.conf'"]
 )
 def test_what_is_included_and_closed_is_told(line: str) -> None:
-    base = Base("/etc/x", {"a.conf": f"{line}\n"}, closed=("d/b.conf", "pg_hba.conf"))
-    with pytest.raises(NotPermitted, match=r"/etc/x/d/b\.conf: cannot be read; make it readable"):
+    base = UserTree("/etc/x", {"a.conf": f"{line}\n"}, closed=("d/b.conf", "pg_hba.conf"))
+    with pytest.raises(NotPermitted, match=r"/etc/x/d/b\.conf: cannot be read"):
         included(base, "a.conf", POSTGRESQL)
 
 
 def test_a_first_file_that_is_closed_is_told() -> None:
     for closed, check in (("postgresql.conf", check_postgresql), ("my.cnf", config_of)):
-        base = Base("/etc/x", {"other.conf": ""}, closed=(closed,))
+        base = UserTree("/etc/x", {"other.conf": ""}, closed=(closed,))
         with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read"):
             check(base)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.api import Base, Column, Data, Installation, Layout, Table
+from atoll.engines.api import Column, Data, Installation, Layout, Table
 from atoll.engines.mariadb import engine as mariadb
 from atoll.engines.mariadb.engine import MariaDBEngine, find_mariadb
 from atoll.engines.mariadb.settings import programs
 from atoll.engines.userconfig.merge import read_sections
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
@@ -139,7 +140,7 @@ def test_an_unpacked_package_is_given_its_libraries() -> None:
 # ---- a configuration of the user's
 
 
-THEIRS = Base(
+THEIRS = UserTree(
     "/etc/mysql",
     {
         "my.cnf": "[mysqld]\nport = 3306\nwsrep_on = ON\n!includedir conf.d/\n",
@@ -176,7 +177,7 @@ def test_of_the_users_configuration_only_what_placement_needs_is_changed() -> No
 
 
 def test_what_not_every_build_knows_is_set_only_where_the_user_has_it() -> None:
-    base = Base("/etc/mysql", {"my.cnf": "[mysqld]\nmax_connections = 20\n"})
+    base = UserTree("/etc/mysql", {"my.cnf": "[mysqld]\nmax_connections = 20\n"})
     plan = make_plan(milan(1), ENGINE.traits, "wim")
     made = ENGINE.on(base).layout(plan, INSTALLED, run_dir="/run/x", ports=())
     text = made.files["server-0/my.cnf"]
@@ -200,10 +201,10 @@ def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
     texts: dict[str, str], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        ENGINE.on(Base("/etc/mysql", texts))
+        ENGINE.on(UserTree("/etc/mysql", texts))
 
 
-def based(base: Base) -> str:
+def based(base: UserTree) -> str:
     plan = make_plan(milan(1), ENGINE.traits, "wim")
     return (
         ENGINE.on(base).layout(plan, INSTALLED, run_dir="/run/x", ports=()).files["server-0/my.cnf"]
@@ -212,13 +213,13 @@ def based(base: Base) -> str:
 
 def test_tls_is_off_behind_all_else() -> None:
     """Any option of TLS switches it on, and the key is another account's."""
-    text = based(Base("/etc/x", {"my.cnf": "[mysqld]\nssl = on\nssl_key = /nix/key\n"}))
+    text = based(UserTree("/etc/x", {"my.cnf": "[mysqld]\nssl = on\nssl_key = /nix/key\n"}))
     told = [line for line in text.splitlines() if "ssl" in line]
     assert told == ["ssl = on", "ssl_key = /nix/key", "skip_ssl"]
 
 
 def test_the_users_binary_log_is_off_behind_all_else() -> None:
-    text = based(Base("/etc/x", {"my.cnf": "[mysqld]\nskip-log-bin\nlog_bin = /nix/bin\n"}))
+    text = based(UserTree("/etc/x", {"my.cnf": "[mysqld]\nskip-log-bin\nlog_bin = /nix/bin\n"}))
     told = [line for line in text.splitlines() if "log_bin" in line]
     assert told.index("skip_log_bin") > told.index("log_bin = /nix/bin")
 
@@ -229,7 +230,7 @@ def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: 
     text = "[mysqld]\ninnodb_buffer_pool_size = 1G\n"
     text += "[mariadb-10.11]\ninnodb_buffer_pool_size = 999G\n"
     plan = make_plan(milan(1), ENGINE.traits, "wim")
-    made = ENGINE.on(Base("/etc/x", {"my.cnf": text})).layout(
+    made = ENGINE.on(UserTree("/etc/x", {"my.cnf": text})).layout(
         plan, replace(INSTALLED, version=version), run_dir="/run/x", ports=()
     )
     groups = {"mysqld", "mariadb-10.11", "mariadbd"}
@@ -246,7 +247,7 @@ def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: 
     ],
 )
 def test_no_server_joins_the_users_cluster(texts: dict[str, str]) -> None:
-    assert "\nloose_wsrep_on = OFF\n" in based(Base("/etc/x", texts))
+    assert "\nloose_wsrep_on = OFF\n" in based(UserTree("/etc/x", texts))
 
 
 # ---- where it is looked for

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from atoll.engines.api import Base, Column, Data, Installation, Layout, Table
+from atoll.engines.api import Column, Data, Installation, Layout, Table
 from atoll.engines.postgresql import engine as postgresql
 from atoll.engines.postgresql.engine import PostgreSQLEngine, find_postgresql
 from atoll.engines.userconfig.merge import read_postgresql
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
@@ -170,7 +171,7 @@ def test_an_unpacked_package_is_given_its_libraries() -> None:
 
 
 # Open to everybody, as a user's may be: the tests show that Atoll's own takes its place.
-THEIRS = Base(
+THEIRS = UserTree(
     "/etc/pg",
     {
         "postgresql.conf": (
@@ -223,7 +224,7 @@ def test_a_configuration_that_cannot_be_read_is_told_by_file_and_line(
     texts: dict[str, str], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        ENGINE.on(Base("/etc/pg", texts))
+        ENGINE.on(UserTree("/etc/pg", texts))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_the_users_processes_are_as_many_as_parallel_queries_need_or_more(
     texts["own"] = "max_worker_processes = 48\n"  # read where it is included only
     machine = build([[NodeShape(rest=8, memory_gib=64)]])
     plan = make_plan(machine, ENGINE.traits, "wim")
-    made = ENGINE.on(Base("/etc/pg", texts)).layout(plan, INSTALLED, run_dir="/run/x", ports=())
+    made = ENGINE.on(UserTree("/etc/pg", texts)).layout(plan, INSTALLED, run_dir="/run/x", ports=())
     found = read_postgresql(made.files["server-0/postgresql.conf"], where="x")
     assert int(found["max_worker_processes"]) == expected
     assert int(found["max_parallel_workers"]) == 8

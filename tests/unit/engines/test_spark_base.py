@@ -6,10 +6,11 @@ import shlex
 
 import pytest
 
-from atoll.engines.api import Base, Installation, Layout
+from atoll.engines.api import Installation, Layout
 from atoll.engines.spark.engine import SparkEngine
 from atoll.engines.userconfig.changes import changes, count_changes
 from atoll.engines.userconfig.merge import read_properties
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.schema.machine import Machine
@@ -38,7 +39,7 @@ def layout(
 ) -> Layout:
     engine = SparkEngine()
     if texts is not None:
-        engine = engine.on(Base("/etc/spark", texts, others))
+        engine = engine.on(UserTree("/etc/spark", texts, others))
     plan = make_plan(machine or milan(1, 2, 4), engine.traits, "wicp")
     ports = range(1, 1 + engine.ports(plan))
     return engine.layout(plan, THERE, run_dir="/run/x", ports=ports, scratch_dir=scratch)
@@ -105,7 +106,7 @@ def test_what_would_undo_the_plan_is_taken_out_and_shown() -> None:
         where="f",
     )
     assert several["spark.executor.defaultJavaOptions"] == "-Da=b"
-    shown = changes(Base("/etc/spark", {"spark-defaults.conf": text}), found.files)
+    shown = changes(UserTree("/etc/spark", {"spark-defaults.conf": text}), found.files)
     assert all(f"\n-{line}\n" in shown for line in taken)
 
 
@@ -121,7 +122,7 @@ def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None
     texts = {"spark-env.sh": script, "spark-defaults.conf": ""}
     found = layout(texts)
     assert found.files["conf/spark-env.sh"] == "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n"
-    shown = changes(Base("/etc/spark", texts), found.files)
+    shown = changes(UserTree("/etc/spark", texts), found.files)
     assert all(f"\n-{line}\n" in shown for line in decided)
     for spec in found.processes:
         assert spec.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
@@ -167,7 +168,7 @@ def test_literal_exports_of_the_script_are_honoured_below_ours() -> None:
 )
 def test_what_cannot_be_honoured_is_refused_by_its_line(line: str, what: str) -> None:
     with pytest.raises(UsageError, match=rf"/etc/spark/spark-env\.sh:2: .*{what}"):
-        SparkEngine().on(Base("/etc/spark", {"spark-env.sh": f"# x\n{line}\n"}))
+        SparkEngine().on(UserTree("/etc/spark", {"spark-env.sh": f"# x\n{line}\n"}))
 
 
 @pytest.mark.parametrize(
@@ -183,11 +184,11 @@ def test_what_cannot_be_honoured_is_refused_by_its_line(line: str, what: str) ->
 )
 def test_a_tree_that_cannot_be_read_is_refused(texts: dict[str, str], what: str) -> None:
     with pytest.raises(UsageError, match=what):
-        SparkEngine().on(Base("/etc/spark", texts))
+        SparkEngine().on(UserTree("/etc/spark", texts))
 
 
 def test_changes_are_counted_against_the_users_file() -> None:
     texts = {"spark-defaults.conf": DEFAULTS, "metrics.properties": "a=1\n"}
-    settings, files = count_changes(Base("/etc/spark", texts), layout(texts).files)
+    settings, files = count_changes(UserTree("/etc/spark", texts), layout(texts).files)
     assert files == 1
     assert settings > 4

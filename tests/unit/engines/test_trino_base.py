@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.api import Base, BasedEngine, Engine, StandingEngine
+from atoll.engines.api import ConfigurableEngine, Engine, StandingEngine
 from atoll.engines.userconfig.merge import read_properties
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.render.native import render_native
 from tests.parts.render import standing
 from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
 
 
-def on(name: str, base: Base) -> Engine:
+def on(name: str, base: UserTree) -> Engine:
     engine = registry.get(name)
-    assert isinstance(engine, BasedEngine)
+    assert isinstance(engine, ConfigurableEngine)
     return engine.on(base)
 
 
@@ -314,4 +315,4 @@ def test_a_cluster_that_outlives_atoll_keeps_its_port_and_its_passwords(name: st
 
 def test_a_folder_that_is_no_tree_is_refused() -> None:
     with pytest.raises(UsageError, match=r"/x/config.properties is not there"):
-        lay_out("trino", a_plan(), Base(root="/x", texts={"a": ""}))
+        lay_out("trino", a_plan(), UserTree(root="/x", texts={"a": ""}))

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.api import Base, BasedEngine, Installation
+from atoll.engines.api import ConfigurableEngine, Installation
 from atoll.engines.reasons import ExplainedEngine
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
 from atoll.plan import make_plan
 from atoll.render.deployment import Rendering, Target, numactl_argv, stand
@@ -65,21 +66,21 @@ def test_no_secret_is_in_a_script_a_unit_or_the_page(engine: str) -> None:
 def test_secrets_of_a_user_go_into_closed_files() -> None:
     texts = {"config.properties": "a=1\n", "jvm.config": '-server\n-Dx.password=hun"ter 2\n-Da=b\n'}
     trino = registry.get("trino")
-    assert isinstance(trino, BasedEngine)
-    files = render_systemd(standing(trino.on(Base("/etc/x", texts)))).files
+    assert isinstance(trino, ConfigurableEngine)
+    files = render_systemd(standing(trino.on(UserTree("/etc/x", texts)))).files
     unit = files["systemd/t-worker-0.service"]
     assert "ter 2" not in unit
     assert "/bin/java @/srv/t/worker-0/java.args -Dconfig=etc/config.properties " in unit
     assert '"-server"\n"-Dx.password=hun\\"ter 2"\n"-Da=b"\n' in files["worker-0/java.args"]
     spark = registry.get("spark")
-    assert isinstance(spark, BasedEngine)
+    assert isinstance(spark, ConfigurableEngine)
     script = "AWS_SECRET_ACCESS_KEY='a$b'\nHADOOP_CONF_DIR=/etc/hadoop\n"
-    files = render_systemd(standing(spark.on(Base("/etc/x", {"spark-env.sh": script})))).files
+    files = render_systemd(standing(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))).files
     unit = files["systemd/t-worker-0.service"]
     assert "a$b" not in unit
     assert "EnvironmentFile=/srv/t/secret/worker-0.env\n" in unit
     assert "Environment=HADOOP_CONF_DIR=/etc/hadoop\n" in unit
-    native = render_native(standing(spark.on(Base("/etc/x", {"spark-env.sh": script})))).scripts
+    native = render_native(standing(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))).scripts
     assert "a$b" not in native["bin/worker-0.sh"]
     assert ". /srv/t/secret/worker-0.env;" in native["bin/worker-0.sh"]
     assert files["secret/worker-0.env"] == 'AWS_SECRET_ACCESS_KEY="a\\$b"\n'
@@ -231,8 +232,8 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
 ) -> None:
     adapter = registry.get(engine)
     assert isinstance(adapter, ExplainedEngine)
-    assert isinstance(adapter, BasedEngine)
-    base = Base("/etc/x", {name: text})
+    assert isinstance(adapter, ConfigurableEngine)
+    base = UserTree("/etc/x", {name: text})
     made = standing(adapter.on(base))
     told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
     assert "yours, unchanged: " in told
@@ -249,8 +250,8 @@ def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
     }
     adapter = registry.get("trino")
     assert isinstance(adapter, ExplainedEngine)
-    assert isinstance(adapter, BasedEngine)
-    base = Base("/etc/x", texts)
+    assert isinstance(adapter, ConfigurableEngine)
+    base = UserTree("/etc/x", texts)
     made = standing(adapter.on(base))
     told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
     assert "-XX:HeapDumpPath=/srv/t/data\n" in told
@@ -262,8 +263,8 @@ def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
 
 def test_files_that_only_spark_reads_need_not_please_us() -> None:
     adapter = registry.get("spark")
-    assert isinstance(adapter, BasedEngine)
-    base = Base("/etc/x", {"spark-defaults.conf": "x 1\n", "log4j2.properties": "status\n"})
+    assert isinstance(adapter, ConfigurableEngine)
+    base = UserTree("/etc/x", {"spark-defaults.conf": "x 1\n", "log4j2.properties": "status\n"})
     made = render_native(standing(adapter.on(base)))
     assert made.files["conf/log4j2.properties"] == "status\n"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from atoll.engines.api import Base, Client, Data, Installation, Layout, Progress
+from atoll.engines.api import Client, Data, Installation, Layout, Progress
 from atoll.engines.mariadb.reasons import REASONS
 from atoll.engines.mariadb.settings import (
     check_base,
@@ -41,6 +41,7 @@ from atoll.engines.server.per_slot import (
     template_path,
 )
 from atoll.engines.sql.connections import connect_each, require_client
+from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.deployment import ProcessSpec, Role
@@ -62,7 +63,7 @@ _SOUGHT = Sought(
 
 @dataclass(frozen=True, slots=True)
 class MariaDBEngine(ServerPerSlot):
-    """See `atoll.engines.api.LoadingEngine`, `BasedEngine` and `RemoteEngine`."""
+    """See `atoll.engines.api.LoadingEngine`, `ConfigurableEngine` and `RemoteEngine`."""
 
     title: ClassVar[str] = "MariaDB"
     reasons: ClassVar[Reasons] = REASONS
@@ -150,10 +151,10 @@ class MariaDBEngine(ServerPerSlot):
 
         load(data, installation, template_path(installation), progress=progress)
 
-    def takes(self, base: Base) -> dict[str, int]:
+    def takes(self, base: UserTree) -> dict[str, int]:
         return taken(base)
 
-    def on(self, base: Base) -> MariaDBEngine:
+    def on(self, base: UserTree) -> MariaDBEngine:
         check_base(base)
         return replace(self, base=base)
 

@@ -11,11 +11,11 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping
 
-from atoll.engines.api import Base
 from atoll.engines.server import asks as servers_asks
 from atoll.engines.userconfig.included import Included, Including, included, refuse_closed
 from atoll.engines.userconfig.merge import merge_sections, read_sections
 from atoll.engines.userconfig.servers import sections
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
 
@@ -132,12 +132,12 @@ def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
     }
 
 
-def check_base(base: Base) -> None:
+def check_base(base: UserTree) -> None:
     """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
     _asked(base, included(base, config_of(base), INCLUDING), ())
 
 
-def config_of(base: Base) -> str:
+def config_of(base: UserTree) -> str:
     """The option file that the others are included from."""
     refuse_closed(base, _CONFIGS)
     found = next((name for name in _CONFIGS if name in base.texts), None)
@@ -149,7 +149,9 @@ def config_of(base: Base) -> str:
     return found
 
 
-def on_base(base: Base, ours: Mapping[str, str], *, folder: str, version: str) -> dict[str, str]:
+def on_base(
+    base: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+) -> dict[str, str]:
     """The user's files below `folder`, with our settings in the one that the others are included
     from."""
     config = config_of(base)
@@ -172,7 +174,7 @@ def on_base(base: Base, ours: Mapping[str, str], *, folder: str, version: str) -
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def taken(base: Base) -> dict[str, int]:
+def taken(base: UserTree) -> dict[str, int]:
     """What the user's options have each server take, of any release; see `servers_asks`."""
     files = included(base, config_of(base), INCLUDING)
     all_groups = _release_groups(base, files)
@@ -182,7 +184,7 @@ def taken(base: Base) -> dict[str, int]:
     return servers_asks.mariadb(found)
 
 
-def _release_groups(base: Base, files: Included) -> set[str]:
+def _release_groups(base: UserTree, files: Included) -> set[str]:
     """The groups that the user has of a server of any release."""
     return {
         piece.section
@@ -192,7 +194,7 @@ def _release_groups(base: Base, files: Included) -> set[str]:
     }
 
 
-def _asked(base: Base, files: Included, groups: Collection[str]) -> set[str]:
+def _asked(base: UserTree, files: Included, groups: Collection[str]) -> set[str]:
     """The options that the user has in those groups. Raises UsageError for what is none."""
     asked: set[str] = set()
     for path, text in {**files.in_place, **files.texts}.items():

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from atoll.engines.api import Base, Client, Data, Installation, Layout, Progress
+from atoll.engines.api import Client, Data, Installation, Layout, Progress
 from atoll.engines.postgresql.reasons import REASONS
 from atoll.engines.postgresql.settings import (
     CONFIG,
@@ -40,6 +40,7 @@ from atoll.engines.server.per_slot import (
     template_path,
 )
 from atoll.engines.sql.connections import connect_each, require_client
+from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.deployment import ProcessSpec, Role
@@ -62,7 +63,7 @@ _SOUGHT = Sought(
 
 @dataclass(frozen=True, slots=True)
 class PostgreSQLEngine(ServerPerSlot):
-    """See `atoll.engines.api.LoadingEngine`, `BasedEngine` and `RemoteEngine`."""
+    """See `atoll.engines.api.LoadingEngine`, `ConfigurableEngine` and `RemoteEngine`."""
 
     title: ClassVar[str] = "PostgreSQL"
     reasons: ClassVar[Reasons] = REASONS
@@ -151,10 +152,10 @@ class PostgreSQLEngine(ServerPerSlot):
 
         load(data, installation, template_path(installation), progress=progress)
 
-    def takes(self, base: Base) -> dict[str, int]:
+    def takes(self, base: UserTree) -> dict[str, int]:
         return taken(base)
 
-    def on(self, base: Base) -> PostgreSQLEngine:
+    def on(self, base: UserTree) -> PostgreSQLEngine:
         check_base(base)
         return replace(self, base=base)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from atoll.engines.api import Base
 from atoll.engines.server import asks as servers_asks
 from atoll.engines.userconfig.included import Included, Including, included, refuse_closed
 from atoll.engines.userconfig.merge import merge_postgresql, read_postgresql
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
 
@@ -109,7 +109,7 @@ _APART = {
 }
 
 
-def check_base(base: Base) -> None:
+def check_base(base: UserTree) -> None:
     """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
     refuse_closed(base, (CONFIG,))
     if CONFIG not in base.texts:
@@ -120,7 +120,7 @@ def check_base(base: Base) -> None:
     _read(base, included(base, CONFIG, INCLUDING))
 
 
-def on_base(base: Base, ours: Mapping[str, str], *, folder: str) -> dict[str, str]:
+def on_base(base: UserTree, ours: Mapping[str, str], *, folder: str) -> dict[str, str]:
     """The user's files below `folder`, with our settings in the one that the others are included
     from. Who may connect stays ours: the user's roles are not in the deployment's databases."""
     files = included(base, CONFIG, INCLUDING)
@@ -134,12 +134,12 @@ def on_base(base: Base, ours: Mapping[str, str], *, folder: str) -> dict[str, st
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def taken(base: Base) -> dict[str, int]:
+def taken(base: UserTree) -> dict[str, int]:
     """What the user's settings have each server take; see `servers_asks`."""
     return servers_asks.postgresql(_read(base, included(base, CONFIG, INCLUDING)))
 
 
-def _read(base: Base, files: Included) -> list[dict[str, str]]:
+def _read(base: UserTree, files: Included) -> list[dict[str, str]]:
     """The settings of each file. Raises UsageError for what is none."""
     texts = {**files.in_place, **files.texts}
     return [read_postgresql(text, where=f"{base.root}/{path}") for path, text in texts.items()]

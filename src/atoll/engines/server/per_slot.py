@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from atoll.engines.api import Base, Data, Installation, Table
+from atoll.engines.api import Data, Installation, Table
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.templates import loaded_path
 from atoll.engines.server import asks as servers_asks
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.clean import clean_environment
@@ -33,7 +34,7 @@ class ServerPerSlot(ABC):
     """An engine of such servers but for its layout, its clients and its way to load."""
 
     data: Data | None = None
-    base: Base | None = None
+    base: UserTree | None = None
     durable: bool = False
 
     title: ClassVar[str]
@@ -47,7 +48,7 @@ class ServerPerSlot(ABC):
         return servers_asks.counted(self.own_traits, self.takes(self.base), where=where)
 
     @abstractmethod
-    def takes(self, base: Base) -> dict[str, int]:
+    def takes(self, base: UserTree) -> dict[str, int]:
         """Setting -> bytes that it has each server take beside the buffer pool."""
 
     def ports(self, plan: Plan) -> int:

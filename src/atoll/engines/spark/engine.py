@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from atoll.engines.api import Base, Client, Installation, Layout, Table
+from atoll.engines.api import Client, Installation, Layout, Table
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.spark import settings
@@ -25,6 +25,7 @@ from atoll.engines.spark.reasons import REASONS
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
 from atoll.engines.userconfig.java import flag_kind
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
@@ -61,9 +62,9 @@ _TRAITS = EngineTraits(
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """See `atoll.engines.api.BasedEngine` and `StandingEngine`."""
+    """See `atoll.engines.api.ConfigurableEngine` and `StandingEngine`."""
 
-    base: Base | None = None
+    base: UserTree | None = None
     stands: bool = False  # the driver will be the user's
 
     reasons: ClassVar[Reasons] = REASONS
@@ -185,7 +186,7 @@ class SparkEngine:
             texts |= spark_base.files(self.base, defaults, decided)
         return {f"conf/{name}": text for name, text in texts.items()}
 
-    def on(self, base: Base) -> SparkEngine:
+    def on(self, base: UserTree) -> SparkEngine:
         spark_base.check(base)
         spark_base.traits(_TRAITS, base)  # refuses a size that is none
         return replace(self, base=base)

@@ -14,13 +14,13 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 
-from atoll.engines.api import Base
 from atoll.engines.spark.asks import DEFAULT_OPTIONS, EXTRA_OPTIONS, counted, options_of
 from atoll.engines.spark.settings import options
 from atoll.engines.userconfig.included import refuse_closed
 from atoll.engines.userconfig.java import MACHINE_WIDE, flag_kind
 from atoll.engines.userconfig.merge import merge_flags, merge_properties, read_properties
 from atoll.engines.userconfig.pieces import lines
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import EngineTraits
 
@@ -67,7 +67,7 @@ _DECIDED = re.compile(
 _EXPORT = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|[^'`$*?;&|<>()~]*)")
 
 
-def check(base: Base) -> None:
+def check(base: UserTree) -> None:
     """Raises UsageError where the tree is none of Spark's, or cannot be read."""
     refuse_closed(base, base.closed)
     if not any(name in base.texts for name in _KNOWN):
@@ -81,14 +81,14 @@ def check(base: Base) -> None:
     environment(base)
 
 
-def traits(ours: EngineTraits, base: Base) -> EngineTraits:
+def traits(ours: EngineTraits, base: UserTree) -> EngineTraits:
     """With what this configuration takes. Raises UsageError for a size that is none."""
     where = f"{base.root}/{_DEFAULTS}"
     theirs = read_properties(base.texts.get(_DEFAULTS, ""), where=where)
     return counted(ours, theirs, where=where)
 
 
-def files(base: Base, ours: Mapping[str, str], placement: Collection[str]) -> dict[str, str]:
+def files(base: UserTree, ours: Mapping[str, str], placement: Collection[str]) -> dict[str, str]:
     """Path below conf -> text. `ours`: spark-defaults.conf as it would be without the user's;
     `placement`: the kinds of JVM flags that the plan decides."""
     where = f"{base.root}/{_DEFAULTS}"
@@ -119,14 +119,14 @@ def files(base: Base, ours: Mapping[str, str], placement: Collection[str]) -> di
     return texts | {_DEFAULTS: merge_properties(text, settings, where=where, separator=" ")}
 
 
-def environment(base: Base) -> dict[str, str]:
+def environment(base: UserTree) -> dict[str, str]:
     """What spark-env.sh exports, less what the deployment decides."""
     return {
         name: value for _, name, value in _exports(base) if name and not _DECIDED.fullmatch(name)
     }
 
 
-def _exports(base: Base) -> Iterator[tuple[str, str, str]]:
+def _exports(base: UserTree) -> Iterator[tuple[str, str, str]]:
     """(line, name, value); of a comment or a blank line both are empty."""
     for number, body, end in lines(base.texts.get(_ENVIRONMENT, "")):
         stripped = body.strip()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from atoll.engines.api import Base, Client, Installation, Layout, Table
+from atoll.engines.api import Client, Installation, Layout, Table
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.sql.connections import require_client
@@ -21,6 +21,7 @@ from atoll.engines.trino.parts import attach, find_home
 from atoll.engines.trino.reasons import REASONS
 from atoll.engines.trino.settings import HEADROOM
 from atoll.engines.trino.user_tree import check, counted
+from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.plan import EngineTraits, Plan
@@ -32,7 +33,7 @@ _MIB = 1 << 20
 class ClusterEngine:
     """See `atoll.engines.api.Engine`."""
 
-    base: Base | None = None
+    base: UserTree | None = None
     stands: bool = False  # it outlives Atoll, which brings no suites to it
 
     family: ClassVar[Family]
@@ -105,7 +106,7 @@ class ClusterEngine:
     def attach(self, table: Table) -> list[str]:
         return attach(table, scheme=self.family.file_scheme)
 
-    def on(self, base: Base) -> Self:
+    def on(self, base: UserTree) -> Self:
         check(base)
         counted(self.traits, base)  # refuses a size that is none
         return replace(self, base=base)

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from atoll.engines.api import Base, Installation, Layout
+from atoll.engines.api import Installation, Layout
 from atoll.engines.trino.family import CATALOGS, Family
 from atoll.engines.trino.settings import (
     HTTPS_PORT,
@@ -36,6 +36,7 @@ from atoll.engines.trino.user_tree import (
 )
 from atoll.engines.userconfig.java import ARGUMENTS, write_arguments
 from atoll.engines.userconfig.merge import merge_properties, read_flags, read_properties
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import ProcessSpec, Role
@@ -56,18 +57,18 @@ Bootstrap=WARN
 """
 
 
-def ports(plan: Plan, base: Base | None, *, stands: bool) -> int:
+def ports(plan: Plan, base: UserTree | None, *, stands: bool) -> int:
     """Clients of a cluster that outlives Atoll know its port of TLS, which stays; else a free one
     is taken."""
     return 1 + len(plan.slots) + (1 if serves_tls(_config(base)) and not stands else 0)
 
 
-def _config(base: Base | None) -> dict[str, str]:
+def _config(base: UserTree | None) -> dict[str, str]:
     """What the user's configuration says by itself."""
     return properties_of_server(base) if base else {}
 
 
-def _refuse_taken(port: str, ports: Sequence[int], base: Base | None) -> None:
+def _refuse_taken(port: str, ports: Sequence[int], base: UserTree | None) -> None:
     if base and port in map(str, ports):
         raise UsageError(
             f"{base.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "
@@ -80,7 +81,7 @@ def lay_out(
     plan: Plan,
     installation: Installation,
     *,
-    base: Base | None,
+    base: UserTree | None,
     run_dir: str,
     scratch: str,
     ports: Sequence[int],

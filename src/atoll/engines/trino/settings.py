@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from atoll.engines.api import Base, Installation
+from atoll.engines.api import Installation
 from atoll.engines.trino.environment import holds_settings
 from atoll.engines.trino.family import Family
 from atoll.engines.trino.user_tree import CATALOG_FOLDER, CONFIG, JVM, NODE
@@ -24,6 +24,7 @@ from atoll.engines.userconfig.merge import (
     read_flags,
     read_properties,
 )
+from atoll.engines.userconfig.tree import UserTree
 from atoll.schema.plan import Plan, Slot
 
 _MIB = 1 << 20
@@ -73,7 +74,7 @@ class Instance:
 
 def merged(
     texts: Mapping[str, str],
-    base: Base | None,
+    base: UserTree | None,
     instance: Instance,
     settings: Settings,
     scratch: str,
@@ -148,7 +149,7 @@ def shared_settings(
     coordinator_port: int,
     installation: Installation,
     run_dir: str,
-    base: Base | None,
+    base: UserTree | None,
     *,
     catalogs: str,
 ) -> dict[str, str | None]:
@@ -172,7 +173,7 @@ def shared_settings(
 def own_settings(
     family: Family,
     instance: Instance,
-    base: Base | None,
+    base: UserTree | None,
     config: Mapping[str, str],
     ports: Sequence[int],
     scratch: str,

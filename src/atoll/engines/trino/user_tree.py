@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from atoll.engines.api import Base
 from atoll.engines.trino.environment import holds_settings, numbered_properties, variables
 from atoll.engines.userconfig.included import refuse_closed
 from atoll.engines.userconfig.java import DIRECT_MEMORY, direct_memory_bytes, read_arguments
 from atoll.engines.userconfig.merge import read_flags, read_properties
 from atoll.engines.userconfig.pieces import fault, lines
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits
@@ -34,7 +34,7 @@ _FILES = re.compile(
 _FILE_IN_FLAG = re.compile(r"-(?:D[^=]+=|javaagent:)(etc/[^=]+)")
 
 
-def check(base: Base) -> None:
+def check(base: UserTree) -> None:
     """Raises UsageError 'FILE:LINE: ...' where the tree is none, or one of its files cannot be
     read, or names one that will not be there."""
     refuse_closed(base, base.closed)
@@ -56,7 +56,7 @@ def check(base: Base) -> None:
     taken_from_environment(base)
 
 
-def _check_file(base: Base, path: str, name: str, number: int) -> None:
+def _check_file(base: UserTree, path: str, name: str, number: int) -> None:
     """`path`, named there, will be found, as far as that can be known; as JSON it can be read."""
     where = f"{base.root}/{name}"
     if not path or "://" in path or "${" in path:
@@ -82,7 +82,7 @@ def _check_file(base: Base, path: str, name: str, number: int) -> None:
             raise UsageError(f"{base.root}/{inside}: is nested too deeply to be read") from None
 
 
-def _require(base: Base, inside: str, where: str) -> None:
+def _require(base: UserTree, inside: str, where: str) -> None:
     files = (*base.texts, *base.others)
     if any(file == inside or file.startswith(f"{inside}/") for file in files):
         return
@@ -90,7 +90,7 @@ def _require(base: Base, inside: str, where: str) -> None:
     raise UsageError(f"{where}: etc/{inside} is not in {base.root}{hidden}")
 
 
-def _inside(base: Base, path: str) -> str | None:
+def _inside(base: UserTree, path: str) -> str | None:
     """The path below the tree's root, '' for the root itself; None where it leads elsewhere."""
     below = os.path.normpath(path)
     root = base.root if os.path.isabs(below) else "etc"
@@ -99,7 +99,7 @@ def _inside(base: Base, path: str) -> str | None:
     return below.removeprefix(f"{root}/") if below.startswith(f"{root}/") else None
 
 
-def _check_flags(base: Base) -> None:
+def _check_flags(base: UserTree) -> None:
     where = f"{base.root}/{JVM}"
     read_flags(flags(base), where=where)
     for number, body, _ in lines(base.texts.get(JVM, "")):
@@ -109,7 +109,7 @@ def _check_flags(base: Base) -> None:
                 _require(base, inside, f"{where}:{number}")
 
 
-def flags(base: Base) -> str:
+def flags(base: UserTree) -> str:
     """jvm.config with what its files of arguments (@FILE) say in their place: they may speak of the
     heap, and java reads none that another one names, as Atoll's would."""
     numbered = lines(base.texts.get(JVM, ""))
@@ -124,7 +124,7 @@ def flags(base: Base) -> str:
     )
 
 
-def _written_out(base: Base, path: str, number: int) -> Iterator[str]:
+def _written_out(base: UserTree, path: str, number: int) -> Iterator[str]:
     where = f"{base.root}/{JVM}"
     inside = _inside(base, path)
     if inside is None or inside not in base.texts:
@@ -137,7 +137,7 @@ def _written_out(base: Base, path: str, number: int) -> Iterator[str]:
         yield f"{word}\n"
 
 
-def properties_of_server(base: Base) -> dict[str, str]:
+def properties_of_server(base: UserTree) -> dict[str, str]:
     """The JVM's own properties go before config.properties, and node.properties become such."""
     config, node = (
         read_properties(base.texts.get(name, ""), where=f"{base.root}/{name}")
@@ -149,7 +149,7 @@ def properties_of_server(base: Base) -> dict[str, str]:
 
 
 def secrets_links(
-    base: Base, home: str, plugins: str, processes: Sequence[ProcessSpec]
+    base: UserTree, home: str, plugins: str, processes: Sequence[ProcessSpec]
 ) -> dict[str, str]:
     """What reads the secrets that a tree names (${keystore:NAME}), `plugins` below `home`: looked
     for in the working folder, where bin/launcher links it."""
@@ -158,7 +158,7 @@ def secrets_links(
     return {f"{spec.name}/{plugins}": f"{home}/{plugins}" for spec in processes}
 
 
-def catalog_folder(base: Base) -> str:
+def catalog_folder(base: UserTree) -> str:
     """Where the catalogs are, below the root. Raises UsageError where that is outside."""
     # As the server has it: node.properties become the JVM's own, which go first.
     for name in (NODE, CONFIG):
@@ -178,7 +178,7 @@ def catalog_folder(base: Base) -> str:
     return "catalog"
 
 
-def taken_from_environment(base: Base) -> dict[str, str]:
+def taken_from_environment(base: UserTree) -> dict[str, str]:
     """The variables that the tree names (${ENV:NAME}) with their values; none where the environment
     is not known. Raises UsageError for one that is not set."""
     if base.environment is None:
@@ -190,7 +190,7 @@ def taken_from_environment(base: Base) -> dict[str, str]:
     return {name: base.environment[name] for name in named}
 
 
-def counted(ours: EngineTraits, base: Base | None) -> EngineTraits:
+def counted(ours: EngineTraits, base: UserTree | None) -> EngineTraits:
     """`ours` with what the user's JVM flags ask for beside the heap, in every process alike."""
     if base is None:
         return ours

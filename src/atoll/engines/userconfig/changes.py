@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from atoll.engines.api import Base
 from atoll.engines.userconfig.java import ARGUMENTS, flag_kind
 from atoll.engines.userconfig.masking import masked_lines
 from atoll.engines.userconfig.pieces import bodies
+from atoll.engines.userconfig.tree import UserTree
 
 _KEY = re.compile(r"[^\s=:]+")
 
@@ -26,12 +26,12 @@ class _Pair(NamedTuple):
     after: str
 
 
-def changes(before: Base, files: Mapping[str, str]) -> str:
+def changes(before: UserTree, files: Mapping[str, str]) -> str:
     """The difference of `Layout.files` to the user's, empty where there is none."""
     return "".join(line for pair in _pairs(before, files) for line in _diff(before.root, pair))
 
 
-def count_changes(before: Base, files: Mapping[str, str]) -> tuple[int, int]:
+def count_changes(before: UserTree, files: Mapping[str, str]) -> tuple[int, int]:
     """(settings, files) of the user's that are changed; the same setting of two instances is one.
     A setting that is added counts, a file of ours beside the user's does not."""
     settings = {
@@ -43,7 +43,7 @@ def count_changes(before: Base, files: Mapping[str, str]) -> tuple[int, int]:
     return len(settings), len({origin for origin, _ in settings})
 
 
-def _pairs(before: Base, files: Mapping[str, str]) -> Iterator[_Pair]:
+def _pairs(before: UserTree, files: Mapping[str, str]) -> Iterator[_Pair]:
     """Those that differ: every instance has a copy of all, and of large rules (0.5 MB) a comparison
     line by line takes seconds."""
     for path, after in sorted(files.items()):

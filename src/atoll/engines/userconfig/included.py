@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from atoll.engines.api import Base
 from atoll.engines.userconfig.pieces import lines
-from atoll.errors import NotPermitted, UsageError
+from atoll.engines.userconfig.tree import UserTree, unreadable
+from atoll.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Included:
     elsewhere: bool  # whether something else is included that this tree does not have
 
 
-def refuse_closed(base: Base, paths: Iterable[str]) -> None:
+def refuse_closed(base: UserTree, paths: Iterable[str]) -> None:
     """Raises NotPermitted if one of them is a file that this user cannot read."""
     for path in paths:
         if path in base.closed:
-            raise NotPermitted(f"{base.root}/{path}: cannot be read; make it readable for you")
+            raise unreadable(f"{base.root}/{path}", "Permission denied")
 
 
-def included(base: Base, first: str, how: Including) -> Included:
+def included(base: UserTree, first: str, how: Including) -> Included:
     """Raises UsageError 'FILE:LINE: what is wrong' for what is included and not there, NotPermitted
     for what cannot be read."""
     texts: dict[str, str] = {}
@@ -84,7 +84,7 @@ def included(base: Base, first: str, how: Including) -> Included:
     return Included(texts, in_place, elsewhere)
 
 
-def _in_folder(base: Base, folder: str, ending: str) -> Iterator[str]:
+def _in_folder(base: UserTree, folder: str, ending: str) -> Iterator[str]:
     for path in (*base.texts, *base.closed):
         if posixpath.dirname(path) == folder and path.endswith(ending):
             yield path
