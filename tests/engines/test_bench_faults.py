@@ -25,7 +25,7 @@ from atoll.bench.job import NAME
 from atoll.bench.results import ResultsWriter, read_results
 from atoll.bench.runner import Bench, Tick
 from atoll.engines.api import Client, Data, QueryResult
-from atoll.errors import DownloadFailed, EngineFailed, EngineGone
+from atoll.errors import DownloadFailed, EngineFailed, ServerGone
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import MARK, environment, process_table
 from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
@@ -199,7 +199,7 @@ def test_a_worker_killed_while_another_pass_is_kept(tmp_path: Path) -> None:
 class CutOffClient(ToyClient):
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
         if sql == "cut off":
-            raise EngineGone("toy: it hung up")
+            raise ServerGone("toy: it hung up")
         return super().execute(sql, timeout_s=timeout_s)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from atoll.bench.results import read_results
 from atoll.engines.api import Column
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 from atoll.schema.results import QueryTime, VerifyResult
 from tests.parts.deployment import ROOT, left_over
 
@@ -154,7 +154,7 @@ def test_the_pages_client_says_that_its_server_is_gone(
     page_client: ModuleType, endpoint: str
 ) -> None:
     (client,) = page_client.connect([endpoint], timeout_s=60)
-    with pytest.raises(EngineGone, match=r"^the server at 127\.0\.0\.1:\d+ is gone "):
+    with pytest.raises(ServerGone, match=r"^the server at 127\.0\.0\.1:\d+ is gone "):
         client.execute("hang up", timeout_s=60)
 
 

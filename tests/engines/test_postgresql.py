@@ -143,13 +143,13 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
 CLOSED_WHILE_ASKING = """
 import sys, threading, time
 from atoll.engines.postgresql.client import PostgreSQLClient
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 
 def ask(client):
     try:
         client.execute("select pg_sleep(600)", timeout_s=600)
     except EngineFailed as fault:
-        told.append("was closed" in str(fault) and not isinstance(fault, EngineGone))
+        told.append("was closed" in str(fault) and not isinstance(fault, ServerGone))
 
 told = []
 for number in range(40):

@@ -22,7 +22,7 @@ from atoll.engines.mariadb.settings import install_db, programs
 from atoll.engines.postgresql.engine import find_postgresql
 from atoll.engines.postgresql.settings import initdb
 from atoll.engines.server.per_slot import environment
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 from atoll.host.local import LocalHost
 from atoll.install import installed
 from atoll.schema.results import ClusterLook
@@ -186,7 +186,7 @@ def test_a_running_cluster_is_asked_and_its_going_is_told(
         while True:
             client.execute("select 1", timeout_s=60)
 
-    with pytest.raises(EngineGone, match=r"at 127\.0\.0\.1:\d+ is gone"):
+    with pytest.raises(ServerGone, match=r"at 127\.0\.0\.1:\d+ is gone"):
         ask_until_gone()
 
 
@@ -211,7 +211,7 @@ def test_closing_ends_what_another_thread_asks(cluster: Cluster) -> None:
     until(lambda: run() == 0, lambda: "the query still runs")
     thread.join(30)
     assert [str(fault).endswith("was closed") for fault in faults] == [True]
-    assert not isinstance(faults[0], EngineGone)
+    assert not isinstance(faults[0], ServerGone)
     with pytest.raises(EngineFailed, match="was closed"):
         busy.execute("select 1", timeout_s=60)
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from atoll.bench.address import Address
-from atoll.errors import AtollError, NotPermitted
+from atoll.errors import AtollError, NotPermitted, ProcessGone
 from atoll.host.api import Host
-from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_process
+from atoll.inspect.inspection import glance_at_process, inspect_process
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import MARK, descendants, environment, process_table

@@ -15,7 +15,7 @@ from atoll.engines.api import (
     ScheduledClient,
 )
 from atoll.engines.calls import attaching, connected, holding, under
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
@@ -132,7 +132,7 @@ class Deployer:
                 yield LiveServer(running, entrant, streams)
             except EngineFailed as fault:
                 # A process that died says more than its client.
-                running.check(wait_s=_WHY_GONE_S if isinstance(fault, EngineGone) else _WHY_S)
+                running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
                 raise
             finally:
                 close_all(streams)

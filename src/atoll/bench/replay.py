@@ -22,11 +22,11 @@ from atoll.bench.address import Address, parse_address, without
 from atoll.bench.cluster import look_at_cluster
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import Results, ResultsWriter, read_results
-from atoll.bench.runner import Bench, ClusterGone, Tick
+from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
 from atoll.engines.sql.types import Kind, kind_of
-from atoll.errors import EngineFailed, UsageError
+from atoll.errors import ClusterGone, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
 from atoll.schema.machine import Machine

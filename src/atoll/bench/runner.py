@@ -23,7 +23,7 @@ from atoll.bench.idle import settled_idle_share
 from atoll.bench.passes import Answered, Pass, run_pass
 from atoll.bench.schedule import another_block_fits, schedule, stream_orders
 from atoll.engines.api import Client, QueryResult
-from atoll.errors import AtollError, CheckFailed, DownloadFailed, EngineFailed
+from atoll.errors import AtollError, CheckFailed, ClusterGone, DownloadFailed, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.base import Record
 from atoll.schema.results import (
@@ -113,10 +113,6 @@ class WrongAnswer(CheckFailed):
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
         self.detail = detail
-
-
-class ClusterGone(EngineFailed):
-    """A cluster that ran already does not answer any more: nothing can be measured there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import sys
 
 import click
 
-from atoll.errors import AtollError, CheckFailed, NotPermitted
+from atoll.errors import AtollError, CheckFailed, NotPermitted, ProcessGone
 from atoll.host.local import LocalHost
-from atoll.inspect.inspection import ProcessGone, inspect_process
+from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.spread import SpreadEye

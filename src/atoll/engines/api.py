@@ -80,7 +80,7 @@ class QueryResult:
 
 class Client(Protocol):
     """A connection to one logical server. Raises EngineFailed on a refused query or one past its
-    limit (the query is then cancelled by ending the connection), EngineGone on a lost server."""
+    limit (the query is then cancelled by ending the connection), ServerGone on a lost server."""
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult: ...
 

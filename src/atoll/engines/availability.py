@@ -9,8 +9,7 @@ from typing import Literal
 from atoll.engines import registry
 from atoll.engines.calls import located
 from atoll.engines.java import find_java
-from atoll.engines.sql.connections import ClientLacking
-from atoll.errors import EngineFailed, NotPermitted
+from atoll.errors import ClientMissing, EngineFailed, NotPermitted
 from atoll.host.api import Host
 from atoll.install.catalog import ENGINES, PARTS, Part
 from atoll.install.listing import damage
@@ -63,7 +62,7 @@ def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
                 raise EngineFailed("a damaged part of it would be used")
     except NotPermitted as fault:
         state, why = "not permitted", str(fault)
-    except ClientLacking as fault:
+    except ClientMissing as fault:
         state, why = "installed", str(fault)
     except EngineFailed as fault:
         there = bool(parts) and all(part.folder for part in parts)

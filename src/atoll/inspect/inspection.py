@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from atoll.errors import TopologyError, UsageError
+from atoll.errors import ProcessGone, TopologyError
 from atoll.host.api import Host
 from atoll.host.procfs import parse_stat, status_field
 from atoll.inspect.drift import Looks, find
@@ -46,10 +46,6 @@ _INTERVAL_S = 1.0  # of measuring bandwidth
 _NO_L3: tuple[L3Look, ...] = ()
 _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
-
-
-class ProcessGone(UsageError):
-    """There is no such process, or it ended while it was looked at."""
 
 
 def glance_at_process(

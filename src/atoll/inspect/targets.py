@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from atoll.errors import NotPermitted, UsageError
+from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import status_field
-from atoll.inspect.inspection import ProcessGone
 from atoll.inspect.processes import GONE, process_table
 
 

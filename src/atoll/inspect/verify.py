@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from atoll.errors import EngineFailed
+from atoll.errors import EngineFailed, ProcessGone
 from atoll.host.api import Host
 from atoll.host.procfs import Stat
 from atoll.inspect.expectation import planned
-from atoll.inspect.inspection import ProcessGone, glance_at_process, inspect_process
+from atoll.inspect.inspection import glance_at_process, inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor

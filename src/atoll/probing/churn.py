@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from atoll.errors import ProbeMissing
 from atoll.probing.allocators import Malloc, loadable_mallocs
-from atoll.probing.errors import ProbeMissing
 from atoll.probing.places import CpuGroup, core_cpus
 from atoll.probing.requests import Churn, ChurnAnswer
 from atoll.probing.run import Run

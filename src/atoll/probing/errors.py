@@ -1,16 +1,12 @@
 """What can go wrong between Atoll and atoll-probe; each is one line.
 
-A kind of figure survives all of them but the first: what was not measured goes into the
-profile's `left_out`, with the message as its reason.
+A kind of figure survives all of them: what was not measured goes into the profile's `left_out`,
+with the message as its reason. (A missing probe is `atoll.errors.ProbeMissing`.)
 """
 
 from __future__ import annotations
 
 from atoll.errors import AtollError, EngineFailed
-
-
-class ProbeMissing(EngineFailed):
-    """atoll-probe is not installed, cannot be started, or speaks another version."""
 
 
 class ProbeFault(AtollError):

@@ -15,9 +15,10 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from atoll.errors import ProbeMissing
 from atoll.host.api import Host
 from atoll.host.programs import find_program
-from atoll.probing.errors import ProbeDied, ProbeHung, ProbeMissing, ProbeRefused
+from atoll.probing.errors import ProbeDied, ProbeHung, ProbeRefused
 from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
 
 PROTOCOL_VERSION = 1

@@ -26,10 +26,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from atoll.errors import ProbeMissing
 from atoll.host.api import Host
 from atoll.host.environment import emulated
 from atoll.probing.budget import Budget
-from atoll.probing.errors import ProbeFault, ProbeMissing
+from atoll.probing.errors import ProbeFault
 from atoll.probing.memory import free_bytes, node_free_bytes
 from atoll.probing.probe import HELLO_TIMEOUT_S, Probe
 from atoll.probing.requests import A_co, Answer, HelloAnswer, Request, Sampling, Spin

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from atoll.probing.errors import ProbeFault, ProbeMissing
+from atoll.errors import ProbeMissing
+from atoll.probing.errors import ProbeFault
 from atoll.probing.places import CpuGroup, chiplet_groups, core_cpus, node_groups
 from atoll.probing.probe import Probe
 from atoll.probing.requests import Move, MoveAnswer

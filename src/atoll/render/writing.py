@@ -5,23 +5,22 @@ A note in the folder has the checksum of every file, so that what was edited sin
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.errors import UsageError
 from atoll.render.deployment import Rendering
-from atoll.store.files import sha256, sync_folder
+from atoll.store.files import refusal, sha256, sync_folder
 
 NOTE = ".atoll-render.json"
 
 
 def write_rendering(rendering: Rendering, folder: Path) -> None:
     """Make `folder`, 0700 with files of 0600. Raises UsageError where it is not ours to replace,
-    NotPermitted, and DownloadFailed on a full disk; what was there is untouched then."""
+    NotPermitted or DiskFull otherwise; what was there is untouched then."""
     folder = folder.absolute()
     unfinished = ""
     try:
@@ -47,9 +46,9 @@ def write_rendering(rendering: Rendering, folder: Path) -> None:
             Path(unfinished).rename(folder)
         sync_folder(folder.parent)
     except OSError as fault:
-        full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
-        kind = DownloadFailed if full else NotPermitted
-        raise kind(f"{fault.filename or folder}: cannot be written ({fault.strerror})") from None
+        raise refusal(fault)(
+            f"{fault.filename or folder}: cannot be written ({fault.strerror})"
+        ) from None
     finally:
         if unfinished:
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -9,15 +9,15 @@ import os
 import tempfile
 from pathlib import Path
 
-from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.errors import DiskFull, NotPermitted, UsageError
 
 
 def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write, fsync, rename: the file is the old one or the new one, also after a power cut.
 
     A link stays one, and the file that it points to is replaced; a device or a pipe is written
-    to. Raises UsageError if it is a folder or its folder does not exist, NotPermitted or, on a full
-    disk, DownloadFailed; the old file is untouched then.
+    to. Raises UsageError if it is a folder or its folder does not exist, else NotPermitted or
+    DiskFull; the old file is untouched then.
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
@@ -39,11 +39,9 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
         raise UsageError(f"{path}: its folder does not exist; make it first") from None
     except IsADirectoryError:
         raise UsageError(f"{path}: is a folder; name a file") from None
-    except PermissionError as fault:
-        raise NotPermitted(f"{path}: cannot be written ({fault.strerror})") from None
     except OSError as fault:
-        raise DownloadFailed(
-            f"{path}: cannot be written ({fault.strerror}); it is as it was"
+        raise refusal(fault)(
+            f"{path}: cannot be written ({fault.strerror}); the old file is unchanged"
         ) from None
     finally:
         with contextlib.suppress(OSError):
@@ -55,7 +53,7 @@ def write_new(path: str | Path, content: str | bytes, *, mode: int) -> None:
     """Write a file that is not there yet, in a folder that nobody reads after a power cut: without
     waiting for the disk, which costs a deployment of 30 files half a second.
 
-    Raises NotPermitted or, on a full disk, DownloadFailed."""
+    Raises NotPermitted or DiskFull."""
     data = content.encode() if isinstance(content, str) else content
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
@@ -64,10 +62,10 @@ def write_new(path: str | Path, content: str | bytes, *, mode: int) -> None:
         raise refusal(fault)(f"{path}: cannot be written ({fault.strerror})") from None
 
 
-def refusal(fault: OSError) -> type[NotPermitted | DownloadFailed]:
-    """What a refused write is: the disk is full, or this user may not."""
+def refusal(fault: OSError) -> type[NotPermitted | DiskFull]:
+    """The error class for a write that failed: DiskFull, else NotPermitted."""
     is_full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
-    return DownloadFailed if is_full else NotPermitted
+    return DiskFull if is_full else NotPermitted
 
 
 def sync_folder(folder: Path) -> None:

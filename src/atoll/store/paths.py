@@ -1,6 +1,6 @@
 """Atoll's folders, as the XDG base directory specification places them. Made on demand, 0700.
 
-These raise NotPermitted where a folder cannot be made, DownloadFailed where the disk is full.
+These functions raise NotPermitted if a folder cannot be made, DiskFull if the disk is full.
 
 - cache: data sets, unpacked packages; may be deleted at any time.
 - state: deployments that are up, logs, results that were not given a name.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from atoll.engines.api import Client, Engine
 from atoll.engines.calls import connected, laid_out, located, wanted_ports
-from atoll.errors import EngineFailed
+from atoll.errors import EngineFailed, PortTaken
 from atoll.host.api import Host
 from atoll.host.clean import clean_environment
 from atoll.host.programs import find_program
@@ -62,10 +62,6 @@ _QUERY_TIMEOUT_S = 60.0
 _WAS_ENDED = "was ended from outside"
 
 Progress = Callable[[str], None]
-
-
-class _PortTaken(EngineFailed):
-    """Somebody bound one of our ports between the choice and the engine's bind."""
 
 
 class Running:
@@ -303,7 +299,7 @@ def launch(
                 grace_s=grace_s,
             )
             return _start(request, engine, host, progress)
-        except _PortTaken:
+        except PortTaken:
             if last_try:
                 raise
             progress("a port was taken in between; once more with others")
@@ -326,7 +322,7 @@ def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> 
         taken = _port_was_taken(request.name)
         running.stop()
         if taken:
-            raise _PortTaken(str(fault)) from None
+            raise PortTaken(str(fault)) from None
         raise
     except BaseException:
         running.stop()

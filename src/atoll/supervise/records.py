@@ -95,7 +95,7 @@ def remove_folders(deployment: Deployment) -> None:
 def try_lock(name: str) -> int | None:
     """The lock's descriptor, or None if a keeper or supervisor of that name is alive.
 
-    Raises NotPermitted, or DownloadFailed on a full disk.
+    Raises NotPermitted or DiskFull.
     """
     path = folder(name) / "lock"
     try:

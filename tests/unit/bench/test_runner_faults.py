@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from atoll.bench.runner import ClusterGone, WrongAnswer
-from atoll.errors import EngineFailed
+from atoll.bench.runner import WrongAnswer
+from atoll.errors import ClusterGone, EngineFailed
 from atoll.schema.plan import Policy
 from atoll.schema.results import (
     BlockFailed,

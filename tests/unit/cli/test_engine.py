@@ -14,8 +14,7 @@ from atoll.cli import run
 from atoll.engines import availability, registry
 from atoll.engines.api import Installation
 from atoll.engines.availability import look, wanted_parts
-from atoll.engines.sql.connections import ClientLacking
-from atoll.errors import EngineFailed, NotPermitted, UsageError
+from atoll.errors import ClientMissing, EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished, Host
 from atoll.host.fake import FakeHost
 from atoll.install import catalog, installing, listing
@@ -141,7 +140,7 @@ def test_what_the_environment_lacks_is_said_and_not_installed(toy: Engine, capsy
 def test_a_server_of_the_machines_own_is_not_fetched_again_for_want_of_a_client(
     toy: Engine, capsys: Capture
 ) -> None:
-    toy.raises = ClientLacking("toyclient cannot be used; pip install 'atoll[toy]'")
+    toy.raises = ClientMissing("toyclient cannot be used; pip install 'atoll[toy]'")
     assert run(["engine", "install", "toy"]) == 5
     said = capsys.readouterr()
     assert said.out == "toy is installed\n"

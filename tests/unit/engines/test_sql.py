@@ -32,7 +32,7 @@ from atoll.engines.sql.protocol import (
     encode_values,
 )
 from atoll.engines.sql.types import Kind, kind_of, scale_of
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 from atoll.schema.results import EngineWork, SchedulerState
 from tests.parts.bench import scheduler_state
 
@@ -286,7 +286,7 @@ def test_closing_ends_what_another_thread_asks(serve: Callable[[Backend], str]) 
     client.close()
     thread.join(30)
     assert backend.ended.wait(30), "the query goes on although its client was closed"
-    assert "was closed" in str(faults[0]) and not isinstance(faults[0], EngineGone)
+    assert "was closed" in str(faults[0]) and not isinstance(faults[0], ServerGone)
 
 
 def test_an_answer_that_is_too_long_is_no_lost_host(
@@ -296,7 +296,7 @@ def test_an_answer_that_is_too_long_is_no_lost_host(
     client = SocketClient(serve(SlowBackend()), timeout_s=60)
     with pytest.raises(EngineFailed, match="ask for fewer rows") as caught:
         client.execute("select", timeout_s=60)
-    assert not isinstance(caught.value, EngineGone)
+    assert not isinstance(caught.value, ServerGone)
 
 
 def test_a_client_that_hangs_up_has_its_query_cancelled(serve: Callable[[Backend], str]) -> None:
@@ -335,5 +335,5 @@ def test_a_host_that_is_gone_is_an_engine_failure(tmp_path: Path) -> None:
         client = SocketClient(path, timeout_s=60)
         accepted, _ = listener.accept()
         accepted.close()
-        with pytest.raises(EngineGone, match="is gone"):
+        with pytest.raises(ServerGone, match="is gone"):
             client.execute("select 1", timeout_s=60)

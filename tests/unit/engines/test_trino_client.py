@@ -17,7 +17,7 @@ import pytest
 from atoll.engines.trino import client as trino_client
 from atoll.engines.trino.address import parse_url
 from atoll.engines.trino.client import TrinoClient, connect_all, reach
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 
 STATS = {"state": "RUNNING"}
 
@@ -183,7 +183,7 @@ def test_a_query_without_an_address_yet_is_cancelled_when_it_has_one(
         is_closed.set()
         thread.join(120)
         assert server.heard(3) == ["DELETE", "GET", "POST"]
-    assert str(faults[0]).endswith("was closed") and not isinstance(faults[0], EngineGone)
+    assert str(faults[0]).endswith("was closed") and not isinstance(faults[0], ServerGone)
 
 
 @pytest.mark.parametrize(
@@ -234,5 +234,5 @@ def test_a_server_that_goes_after_its_greeting_is_gone() -> None:
     """Also before it has answered a query: such are a bench's clients when it begins to warm up."""
     with coordinator({"starting": False}) as server:
         (client,) = connect_all([server.url], timeout_s=60)
-    with pytest.raises(EngineGone, match=f"{server.url} is gone"):
+    with pytest.raises(ServerGone, match=f"{server.url} is gone"):
         client.execute("select 1", timeout_s=60)

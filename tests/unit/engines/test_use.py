@@ -24,7 +24,7 @@ from atoll.engines.calls import (
     located,
     wanted_ports,
 )
-from atoll.errors import EngineFailed, EngineGone, UsageError
+from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.supervise.patience import within
@@ -35,7 +35,7 @@ FOUND = Installation("1", "/opt/odd")
 
 MODULE = r"""
 from atoll.schema.plan import EngineTraits
-from atoll.errors import EngineGone
+from atoll.errors import ServerGone
 
 class Engine:
     traits = EngineTraits(
@@ -53,7 +53,7 @@ class Based(Engine):
     def on(self, base): raise TypeError("no\nbase")
 
 class Honest(Engine):
-    def connect(self, endpoints, *, timeout_s): raise EngineGone("the server at a is gone")
+    def connect(self, endpoints, *, timeout_s): raise ServerGone("the server at a is gone")
 
 class Forgetful(Based):
     def on(self, base): pass
@@ -167,7 +167,7 @@ def test_a_fault_that_it_tells_itself_stays_as_it_is(brings: Callable[..., Modul
     """A bench waits longer for the reason where a server is gone."""
     brings(odd="Honest")
     odd = registry.get("odd")
-    with pytest.raises(EngineGone, match=r"^the server at a is gone$"):
+    with pytest.raises(ServerGone, match=r"^the server at a is gone$"):
         within(5, "connecting", lambda: odd.connect(["a"], timeout_s=1))
 
 

@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from atoll.errors import NotPermitted, UsageError
+from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.fake import FakeHost, FakeProcess
-from atoll.inspect.inspection import ProcessGone, cpu_seconds_by_node, inspect_process
+from atoll.inspect.inspection import cpu_seconds_by_node, inspect_process
 from atoll.inspect.policy import Policy, parse_policy, plain, process_policy
 from atoll.inspect.surroundings import NO_CLUES, parse_free, read_clues, read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign

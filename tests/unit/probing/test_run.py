@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atoll.errors import ProbeMissing
 from atoll.host.local import LocalHost
 from atoll.probing.budget import GRACE_S, TOTAL_S, budget
-from atoll.probing.errors import ProbeDied, ProbeFault, ProbeHung, ProbeMissing, ProbeRefused
+from atoll.probing.errors import ProbeDied, ProbeFault, ProbeHung, ProbeRefused
 from atoll.probing.probe import Probe
 from atoll.probing.requests import Chase, Churn, Move, Sampling
 from atoll.probing.settle import figure, median_ranks

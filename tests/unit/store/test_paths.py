@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.errors import AtollError, DownloadFailed, NotPermitted
+from atoll.errors import AtollError, DiskFull, NotPermitted
 from atoll.store.paths import cache_dir, state_dir
 
 
@@ -30,8 +30,8 @@ def test_a_relative_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
-        (errno.ENOSPC, DownloadFailed),
-        (errno.EDQUOT, DownloadFailed),
+        (errno.ENOSPC, DiskFull),
+        (errno.EDQUOT, DiskFull),
         (errno.EROFS, NotPermitted),
         (errno.EACCES, NotPermitted),
         (errno.ENOTDIR, NotPermitted),

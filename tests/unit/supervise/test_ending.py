@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.errors import AtollError, DownloadFailed, NotPermitted, UsageError
+from atoll.errors import AtollError, DiskFull, DownloadFailed, NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.schema.deployment import Deployment, ProcessId, State
@@ -228,7 +228,7 @@ def test_what_ends_while_it_is_listed_is_not_listed_as_killed(
 
 @pytest.mark.parametrize(
     ("number", "kind"),
-    [(errno.ENOSPC, DownloadFailed), (errno.EDQUOT, DownloadFailed), (errno.EACCES, NotPermitted)],
+    [(errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EACCES, NotPermitted)],
 )
 def test_a_lock_that_cannot_be_made_is_one_line(
     number: int, kind: type[AtollError], monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,7 @@ from atoll.engines.api import Column, QueryResult
 from atoll.engines.mariadb.settings import COLLATION, DATABASE, USER
 from atoll.engines.mariadb.url import read_url
 from atoll.engines.sql.connections import OverTime, TimeLimit, plain_rows
-from atoll.errors import EngineFailed, EngineGone, UsageError
+from atoll.errors import EngineFailed, ServerGone, UsageError
 
 _KILL_S = 5.0
 _LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
@@ -117,7 +117,7 @@ class MariaDBClient:
                 raise self._closed() from None
             if fault.args and fault.args[0] in _LOST:
                 self.close()
-                raise EngineGone(
+                raise ServerGone(
                     f"the MariaDB at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
             raise EngineFailed(words(fault)) from None

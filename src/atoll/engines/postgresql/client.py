@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from atoll.engines.api import Column, QueryResult
 from atoll.engines.postgresql.settings import SUPERUSER
 from atoll.engines.sql.connections import OverTime, TimeLimit, hang_up, plain_rows
-from atoll.errors import EngineFailed, EngineGone, UsageError
+from atoll.errors import EngineFailed, ServerGone, UsageError
 
 _SOCKET_NAME = ".s.PGSQL."
 _SCHEMES = ("postgresql://", "postgres://")
@@ -131,7 +131,7 @@ class PostgreSQLClient:
                 raise self._closed() from None
             if connection.broken:
                 self.close()
-                raise EngineGone(
+                raise ServerGone(
                     f"the PostgreSQL at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
             raise EngineFailed(words(fault)) from None

@@ -21,7 +21,7 @@ from atoll.engines.sql.protocol import (
     decode_work,
     encode,
 )
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 from atoll.schema.results import EngineWork, SchedulerState
 
 
@@ -84,7 +84,7 @@ class SocketClient:
             if self._socket is None:
                 raise self._was_closed() from None
             self.close()
-            raise EngineGone(
+            raise ServerGone(
                 f"the SQL host at {self._path} is gone ({fault.strerror or fault}); see its log"
             ) from None
         except BaseException:

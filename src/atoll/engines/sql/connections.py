@@ -15,20 +15,16 @@ from typing import Any
 
 from atoll.engines.api import Client, Column
 from atoll.engines.sql.types import Kind, kind_of
-from atoll.errors import EngineFailed
-
-
-class ClientLacking(EngineFailed):
-    """The engine itself is there; the Python package that asks it is not."""
+from atoll.errors import ClientMissing, EngineFailed
 
 
 def require_client(package: str, module: str, *, engine: str) -> None:
-    """Raises ClientLacking where `module`, an extra of Atoll's, cannot be imported. To be asked
+    """Raises ClientMissing where `module`, an extra of Atoll's, cannot be imported. To be asked
     after the engine was found, so that nobody who has the engine fetches another one."""
     try:
         importlib.import_module(module)
     except ImportError as fault:
-        raise ClientLacking(
+        raise ClientMissing(
             f"{package} cannot be used in this Python ({str(fault).splitlines()[0]}); "
             f"install it with: pip install 'atoll[{engine}]'"
         ) from None

@@ -26,7 +26,7 @@ from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
 from atoll.engines.trino.address import Address, parse_endpoint, parse_url
 from atoll.engines.trino.wire import Wire
-from atoll.errors import EngineFailed, EngineGone
+from atoll.errors import EngineFailed, ServerGone
 
 _CANCEL_LIMIT_S = 1.0
 _DETECTOR_LIMIT_S = 1.0  # of both its answers; a count does without them
@@ -152,7 +152,7 @@ class TrinoClient:
     def _unreached(self, why: str) -> EngineFailed:
         place = self._address.place
         if self._answered:
-            return EngineGone(f"the server at {place} is gone ({why}); see its log")
+            return ServerGone(f"the server at {place} is gone ({why}); see its log")
         if "CERTIFICATE_VERIFY_FAILED" in why:
             why += f"; name a file with the certificates that you trust by {_TRUSTED}"
             return EngineFailed(f"{place}: {why}")
