@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.engines.mariadb.settings import INCLUDING as MARIADB
+from atoll.engines.mariadb.option_file import INCLUDING as MARIADB
 from atoll.engines.mariadb.settings import config_of
-from atoll.engines.postgresql.settings import INCLUDING as POSTGRESQL
+from atoll.engines.postgresql.config_file import INCLUDING as POSTGRESQL
 from atoll.engines.postgresql.settings import check_base as check_postgresql
 from atoll.engines.userconfig.included import Included, included
 from atoll.engines.userconfig.tree import UserTree

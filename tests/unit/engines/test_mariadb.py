@@ -12,9 +12,9 @@ import pytest
 
 from atoll.engines.api import Column, Data, Installation, Layout, Table
 from atoll.engines.mariadb import engine as mariadb
+from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.engine import MariaDBEngine, find_mariadb
 from atoll.engines.mariadb.settings import programs
-from atoll.engines.userconfig.merge import read_sections
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
@@ -32,7 +32,7 @@ def layout(plan: Plan, installed: Installation = INSTALLED) -> Layout:
 
 
 def settings(made: Layout, index: int) -> dict[str, str]:
-    return read_sections(made.files[f"mariadb-{index}.cnf"], {"mariadbd"}, where="x")
+    return option_file.read(made.files[f"mariadb-{index}.cnf"], {"mariadbd"}, where="x")
 
 
 # ---- the layout
@@ -163,7 +163,7 @@ def test_of_the_users_configuration_only_what_placement_needs_is_changed() -> No
         assert spec.cwd == folder
         assert spec.argv[-1] == f"--defaults-file=/run/x/{folder}/my.cnf"
         text = made.files[f"{folder}/my.cnf"]
-        found = read_sections(text, {"mysqld", "mariadbd"}, where="x")
+        found = option_file.read(text, {"mysqld", "mariadbd"}, where="x")
         assert int(found["innodb_buffer_pool_size"]) == slot.heap_bytes
         assert found["datadir"] == found["innodb_log_group_home_dir"] == f"/var/x/data-{slot.index}"
         assert found["wsrep_on"] == "OFF"
@@ -234,7 +234,7 @@ def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: 
         plan, replace(INSTALLED, version=version), run_dir="/run/x", ports=()
     )
     groups = {"mysqld", "mariadb-10.11", "mariadbd"}
-    found = read_sections(made.files["server-0/my.cnf"], groups, where="x")
+    found = option_file.read(made.files["server-0/my.cnf"], groups, where="x")
     assert int(found["innodb_buffer_pool_size"]) == plan.slots[0].heap_bytes
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from atoll.engines.api import Column, Data, Installation, Layout, Table
+from atoll.engines.postgresql import config_file
 from atoll.engines.postgresql import engine as postgresql
 from atoll.engines.postgresql.engine import PostgreSQLEngine, find_postgresql
-from atoll.engines.userconfig.merge import read_postgresql
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
@@ -192,7 +192,7 @@ def test_of_the_users_configuration_only_what_placement_needs_is_changed() -> No
     )
     for slot, spec in zip(plan.slots, made.processes, strict=True):
         assert spec.argv[-1] == f"config_file=/run/x/server-{slot.index}/postgresql.conf"
-        found = read_postgresql(made.files[f"server-{slot.index}/postgresql.conf"], where="x")
+        found = config_file.read(made.files[f"server-{slot.index}/postgresql.conf"], where="x")
         assert found["listen_addresses"] == ""
         assert found["port"] == str(5432 + slot.index)
         assert size_bytes(found["shared_buffers"]) == slot.heap_bytes
@@ -240,7 +240,7 @@ def test_the_users_processes_are_as_many_as_parallel_queries_need_or_more(
     machine = build([[NodeShape(rest=8, memory_gib=64)]])
     plan = make_plan(machine, ENGINE.traits, "wim")
     made = ENGINE.on(UserTree("/etc/pg", texts)).layout(plan, INSTALLED, run_dir="/run/x", ports=())
-    found = read_postgresql(made.files["server-0/postgresql.conf"], where="x")
+    found = config_file.read(made.files["server-0/postgresql.conf"], where="x")
     assert int(found["max_worker_processes"]) == expected
     assert int(found["max_parallel_workers"]) == 8
 

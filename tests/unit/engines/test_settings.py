@@ -9,17 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.engines.mariadb import option_file
+from atoll.engines.postgresql import config_file
 from atoll.engines.userconfig.java import read_arguments, write_arguments
 from atoll.engines.userconfig.merge import (
     MARK,
     merge_flags,
-    merge_postgresql,
     merge_properties,
-    merge_sections,
     read_flags,
-    read_postgresql,
     read_properties,
-    read_sections,
 )
 from atoll.errors import UsageError
 
@@ -40,19 +38,19 @@ def read_java(text: str) -> dict[str, str]:
 
 
 def merge_server(text: str, settings: dict[str, str | None]) -> str:
-    return merge_postgresql(text, settings, where="f")
+    return config_file.merge(text, settings, where="f")
 
 
 def read_server(text: str) -> dict[str, str]:
-    return read_postgresql(text, where="f")
+    return config_file.read(text, where="f")
 
 
 def merge_group(text: str, settings: dict[str, str | None]) -> str:
-    return merge_sections(text, "mysqld", settings, where="f", also=("server",))
+    return option_file.merge(text, "mysqld", settings, where="f", also=("server",))
 
 
 def read_group(text: str) -> dict[str, str]:
-    return read_sections(text, ("mysqld", "server"), where="f")
+    return option_file.read(text, ("mysqld", "server"), where="f")
 
 
 names = st.sampled_from(["a", "b.c", "task.concurrency", "key", "d_e"])
@@ -286,9 +284,9 @@ def test_what_java_reads_otherwise_than_it_is_meant_is_refused(text: str, said: 
         (lambda: merge_server("a = 'open\n", {}), r"f:1: "),
         (lambda: merge_server("work_mem = 10/20\n", {}), r"f:1: cannot be read"),
         (lambda: merge_server("nothing\n", {}), r"f:1: cannot be read"),
-        (lambda: merge_group("port=1\n", {}), r"f:1: stands before any"),
-        (lambda: merge_group("[mysqld\nport=1\n", {}), r"f:1: is no group"),
-        (lambda: merge_group("[mysqld]\nport 1\n", {}), r"f:2: is no option"),
+        (lambda: merge_group("port=1\n", {}), r"f:1: .*before the first"),
+        (lambda: merge_group("[mysqld\nport=1\n", {}), r"f:1: not a group"),
+        (lambda: merge_group("[mysqld]\nport 1\n", {}), r"f:2: not an option"),
     ],
 )
 def test_a_syntax_error_names_file_and_line(fault: Callable[[], str], what: str) -> None:

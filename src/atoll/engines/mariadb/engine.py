@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Layout, Progress
+from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.reasons import REASONS
 from atoll.engines.mariadb.settings import (
     check_base,
@@ -29,7 +30,6 @@ from atoll.engines.mariadb.settings import (
     programs,
     socket_path,
     taken,
-    text_of,
 )
 from atoll.engines.reasons import Reasons
 from atoll.engines.server.per_slot import (
@@ -111,7 +111,9 @@ class MariaDBEngine(ServerPerSlot):
             folder = ""
             if self.base is None:
                 config = f"mariadb-{slot.index}.cnf"
-                files[config] = text_of(ours | choices(slot, durable=self.durable))
+                files[config] = option_file.write(
+                    "mariadbd", ours | choices(slot, durable=self.durable)
+                )
             else:
                 folder = f"server-{slot.index}"
                 config = f"{folder}/{config_of(self.base)}"

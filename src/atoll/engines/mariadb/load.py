@@ -27,7 +27,8 @@ from atoll.engines.loading.templates import (
     parquet_bytes,
 )
 from atoll.engines.mariadb import client as mariadb_client
-from atoll.engines.mariadb.settings import COLLATION, init_sql, install_db, programs, text_of
+from atoll.engines.mariadb import option_file
+from atoll.engines.mariadb.settings import COLLATION, init_sql, install_db, programs
 from atoll.engines.server.per_slot import environment
 from atoll.errors import EngineFailed
 from atoll.store.files import write_atomic
@@ -108,7 +109,7 @@ def _server(
             "init_file": str(run / "init.sql"),
         }
         write_atomic(run / "init.sql", init_sql(), mode=0o600)
-        write_atomic(run / "load.cnf", text_of(config), mode=0o600)
+        write_atomic(run / "load.cnf", option_file.write("mariadbd", config), mode=0o600)
         with started(
             "MariaDB",
             (programs(installation.home)[0], f"--defaults-file={run}/load.cnf"),

@@ -11,10 +11,10 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping
 
-from atoll.engines.server import asks as servers_asks
-from atoll.engines.userconfig.included import Included, Including, included, refuse_closed
-from atoll.engines.userconfig.merge import merge_sections, read_sections
-from atoll.engines.userconfig.servers import sections
+from atoll.engines.mariadb import option_file
+from atoll.engines.mariadb.option_file import INCLUDING
+from atoll.engines.server import sizes
+from atoll.engines.userconfig.included import Included, included, refuse_closed
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
@@ -63,11 +63,13 @@ _APART = {
     "feedback": "OFF",
     "innodb_data_file_path": "ibdata1:12M:autoextend",  # as the template has it
 }
-INCLUDING = Including(
-    re.compile(r"\s*!include(?P<folder>dir)?\s+(?P<path>\S.*?)\s*$"),
-    ending=".cnf",
-    beside_first=True,  # the working folder is its
-)
+# Sizes that are part of what an empty server was measured to weigh: MariaDB's defaults.
+_DEFAULT_BUFFERS_BYTES = {
+    "key_buffer_size": 128 * _MIB,
+    "aria_pagecache_buffer_size": 128 * _MIB,
+    "innodb_log_buffer_size": 16 * _MIB,
+    "query_cache_size": 1 * _MIB,
+}
 
 
 def socket_path(slot: Slot, run_dir: str) -> str:
@@ -166,7 +168,7 @@ def on_base(
     settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
     settings |= dict.fromkeys(_FOLDERS, data)
     settings |= {key: f"{data}/{key}" for key in _LOGS}
-    merged = merge_sections(
+    merged = option_file.merge(
         files.texts[config], "mariadbd", settings, where=f"{base.root}/{config}", also=groups
     )
     apart = "".join(f"loose_{key} = {value}\n" for key, value in _APART.items() if key in asked)
@@ -175,13 +177,18 @@ def on_base(
 
 
 def taken(base: UserTree) -> dict[str, int]:
-    """What the user's options have each server take, of any release; see `servers_asks`."""
+    """Option -> bytes beyond its default that each server uses in addition to its buffer pool.
+    Groups of any release count. Source: MariaDB 10.11, "Server System Variables"."""
     files = included(base, config_of(base), INCLUDING)
     all_groups = _release_groups(base, files)
     found = []
     for path, text in {**files.in_place, **files.texts}.items():
-        found.append(read_sections(text, all_groups, where=f"{base.root}/{path}"))
-    return servers_asks.mariadb(found)
+        found.append(option_file.read(text, all_groups, where=f"{base.root}/{path}"))
+    theirs = sizes.largest(found, unit_bytes=dict.fromkeys(_DEFAULT_BUFFERS_BYTES, 1))
+    return {
+        name: max(0, theirs.get(name, 0) - default)
+        for name, default in _DEFAULT_BUFFERS_BYTES.items()
+    }
 
 
 def _release_groups(base: UserTree, files: Included) -> set[str]:
@@ -189,7 +196,7 @@ def _release_groups(base: UserTree, files: Included) -> set[str]:
     return {
         piece.section
         for path, text in {**files.in_place, **files.texts}.items()
-        for piece in sections(text, where=f"{base.root}/{path}")
+        for piece in option_file.pieces(text, where=f"{base.root}/{path}")
         if _GROUP.fullmatch(piece.section)
     }
 
@@ -198,18 +205,12 @@ def _asked(base: UserTree, files: Included, groups: Collection[str]) -> set[str]
     """The options that the user has in those groups. Raises UsageError for what is none."""
     asked: set[str] = set()
     for path, text in {**files.in_place, **files.texts}.items():
-        asked |= read_sections(text, groups, where=f"{base.root}/{path}").keys()
+        asked |= option_file.read(text, groups, where=f"{base.root}/{path}").keys()
     return asked
 
 
 def init_sql() -> str:
     return f"create database if not exists {DATABASE} collate {COLLATION};\n"
-
-
-def text_of(settings: Mapping[str, str]) -> str:
-    """A section [mariadbd]. In quotes a backslash is still special, a quote is not."""
-    quoted = ((key, value.replace("\\", "\\\\")) for key, value in settings.items())
-    return "[mariadbd]\n" + "".join(f'{key} = "{value}"\n' for key, value in quoted)
 
 
 def programs(home: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Layout, Progress
+from atoll.engines.postgresql import config_file
 from atoll.engines.postgresql.reasons import REASONS
 from atoll.engines.postgresql.settings import (
     CONFIG,
@@ -28,7 +29,6 @@ from atoll.engines.postgresql.settings import (
     placement,
     programs,
     taken,
-    text_of,
 )
 from atoll.engines.reasons import Reasons
 from atoll.engines.server.per_slot import (
@@ -114,7 +114,7 @@ class PostgreSQLEngine(ServerPerSlot):
             ours = placement(slot, data=data, run_dir=run_dir)
             if self.base is None:
                 config = f"postgresql-{slot.index}.conf"
-                files[config] = text_of(ours | choices(slot, durable=self.durable))
+                files[config] = config_file.write(ours | choices(slot, durable=self.durable))
             else:
                 config = f"server-{slot.index}/{CONFIG}"
                 files |= on_base(self.base, ours, folder=f"server-{slot.index}")

@@ -31,7 +31,8 @@ from atoll.engines.loading.templates import (
     parquet_bytes,
 )
 from atoll.engines.postgresql import client as postgresql_client
-from atoll.engines.postgresql.settings import FIRST_PORT, initdb, programs, text_of
+from atoll.engines.postgresql import config_file
+from atoll.engines.postgresql.settings import FIRST_PORT, initdb, programs
 from atoll.engines.server.per_slot import environment
 from atoll.errors import EngineFailed
 from atoll.store.files import write_atomic
@@ -112,7 +113,7 @@ def _server(installation: Installation, folder: Path) -> Iterator[tuple[Server, 
             "max_parallel_workers": workers,
             "max_parallel_maintenance_workers": workers,
         }
-        write_atomic(run / "load.conf", text_of(config), mode=0o600)
+        write_atomic(run / "load.conf", config_file.write(config), mode=0o600)
         path = str(run / f".s.PGSQL.{FIRST_PORT}")
         # By SIGQUIT it ends at once too, and takes its shared memory along.
         with started(

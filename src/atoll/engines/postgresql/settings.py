@@ -8,12 +8,12 @@ deployment decides keeps PostgreSQL's default.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from atoll.engines.server import asks as servers_asks
-from atoll.engines.userconfig.included import Included, Including, included, refuse_closed
-from atoll.engines.userconfig.merge import merge_postgresql, read_postgresql
+from atoll.engines.postgresql import config_file
+from atoll.engines.postgresql.config_file import INCLUDING
+from atoll.engines.server import sizes
+from atoll.engines.userconfig.included import Included, included, refuse_closed
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
@@ -30,15 +30,9 @@ _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 _OPERATIONS = 4
 # PostgreSQL's own default; beside it a stream of queries for each thread.
 _DEFAULT_CONNECTIONS = 100
-INCLUDING = Including(
-    re.compile(
-        r"\s*include(?P<folder>_dir)?(?P<maybe>_if_exists)?(?:\s*=\s*|\s+|(?='))"
-        r"(?P<quote>'?)(?P<path>[^'\n]+?)(?P=quote)\s*(?:#.*)?$",
-        re.IGNORECASE,
-    ),
-    ending=".conf",
-    beside_first=False,
-)
+_PAGE_BYTES = 8192  # in which wal_buffers counts where it has no unit
+_VACUUM_WORKERS = 3  # PostgreSQL's default of autovacuum_max_workers
+_MOST_VACUUM_BYTES = 1 << 30  # a vacuum uses no more, whatever it is allowed
 
 
 def placement(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
@@ -130,19 +124,28 @@ def on_base(base: UserTree, ours: Mapping[str, str], *, folder: str) -> dict[str
     most = max(int(value) for value in (ours[_PROCESSES], *given) if value.isdecimal())
     settings[_PROCESSES] = str(most)
     texts = dict(files.texts)
-    texts[CONFIG] = merge_postgresql(texts[CONFIG], settings, where=f"{base.root}/{CONFIG}")
+    texts[CONFIG] = config_file.merge(texts[CONFIG], settings, where=f"{base.root}/{CONFIG}")
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
 def taken(base: UserTree) -> dict[str, int]:
-    """What the user's settings have each server take; see `servers_asks`."""
-    return servers_asks.postgresql(_read(base, included(base, CONFIG, INCLUDING)))
+    """Setting -> bytes that each server uses in addition to its buffer pool. Sources: PostgreSQL
+    15, "Resource Consumption" and "Automatic Vacuuming"."""
+    theirs = sizes.largest(
+        _read(base, included(base, CONFIG, INCLUDING)),
+        unit_bytes={"wal_buffers": _PAGE_BYTES, "autovacuum_max_workers": 1},
+    )
+    # The default of autovacuum_work_mem, -1, stands for maintenance_work_mem.
+    vacuum = "autovacuum_work_mem" if theirs.get("autovacuum_work_mem") else "maintenance_work_mem"
+    each = min(theirs.get(vacuum, 0), _MOST_VACUUM_BYTES)
+    workers = theirs.get("autovacuum_max_workers", _VACUUM_WORKERS)
+    return {"wal_buffers": theirs.get("wal_buffers", 0), vacuum: each * workers}
 
 
 def _read(base: UserTree, files: Included) -> list[dict[str, str]]:
     """The settings of each file. Raises UsageError for what is none."""
     texts = {**files.in_place, **files.texts}
-    return [read_postgresql(text, where=f"{base.root}/{path}") for path, text in texts.items()]
+    return [config_file.read(text, where=f"{base.root}/{path}") for path, text in texts.items()]
 
 
 def programs(home: str) -> tuple[str, str]:
@@ -162,10 +165,3 @@ def initdb(home: str) -> tuple[str, ...]:
         "--auth-host=reject",
         "--pgdata={}",
     )
-
-
-def text_of(settings: Mapping[str, str]) -> str:
-    quoted = (
-        (key, value.replace("\\", "\\\\").replace("'", "''")) for key, value in settings.items()
-    )
-    return "".join(f"{key} = '{value}'\n" for key, value in quoted)

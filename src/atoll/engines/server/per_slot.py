@@ -18,7 +18,6 @@ from typing import ClassVar, Self
 from atoll.engines.api import Data, Installation, Table
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.templates import loaded_path
-from atoll.engines.server import asks as servers_asks
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
@@ -44,8 +43,12 @@ class ServerPerSlot(ABC):
     def traits(self) -> EngineTraits:
         if self.base is None:
             return self.own_traits
-        where = self.base.root
-        return servers_asks.counted(self.own_traits, self.takes(self.base), where=where)
+        taken = {name: size for name, size in self.takes(self.base).items() if size}
+        if not taken:
+            return self.own_traits
+        source = f"{self.base.root} ({', '.join(taken)})"
+        counted = {"asked_bytes": sum(taken.values()), "asked_source": source}
+        return self.own_traits.model_copy(update=counted)
 
     @abstractmethod
     def takes(self, base: UserTree) -> dict[str, int]:

@@ -11,9 +11,9 @@ Pure. Every function raises UsageError 'FILE:LINE: what is wrong'; `where` is th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from atoll.engines.userconfig import java, servers
+from atoll.engines.userconfig import java
 from atoll.engines.userconfig.pieces import Piece
 
 MARK = "# set by atoll: placement"
@@ -23,7 +23,7 @@ Settings = Mapping[str, str | None]
 
 def merge_properties(text: str, settings: Settings, *, where: str, separator: str = "=") -> str:
     """Java properties. `separator=" "` writes new lines as spark-defaults.conf has them."""
-    return _merged(
+    return merge_pieces(
         java.properties(text, where=where),
         settings,
         write=java.write_property,
@@ -35,7 +35,7 @@ def merge_properties(text: str, settings: Settings, *, where: str, separator: st
 
 def read_properties(text: str, *, where: str) -> dict[str, str]:
     """Key to value; of a key that stands several times the last, as Java has it."""
-    return _read(java.properties(text, where=where))
+    return read_pieces(java.properties(text, where=where))
 
 
 def merge_flags(
@@ -47,7 +47,7 @@ def merge_flags(
     taken_out: dict[str, str | None] = {
         piece.key: None for piece in pieces if without and piece.key and without.match(piece.value)
     }
-    return _merged(
+    return merge_pieces(
         pieces,
         taken_out | {java.flag_kind(flag): flag for flag in flags},
         write=lambda flag: flag,
@@ -60,59 +60,12 @@ def read_flags(text: str, *, where: str) -> list[str]:
     return [piece.value for piece in java.flags(text, where=where) if piece.value]
 
 
-def merge_postgresql(text: str, settings: Settings, *, where: str) -> str:
-    """postgresql.conf. Names of settings in lower case."""
-    return _merged(
-        servers.postgresql(text, where=where),
-        settings,
-        write=servers.write_postgresql,
-        line=lambda key, value: f"{key} = {servers.write_postgresql(value)}\n",
-    )
-
-
-def read_postgresql(text: str, *, where: str) -> dict[str, str]:
-    """Name to value, of this file alone: not of what it includes."""
-    return _read(servers.postgresql(text, where=where))
-
-
-def merge_sections(
-    text: str,
-    section: str,
-    settings: Settings,
-    *,
-    where: str,
-    also: Collection[str] = (),
-) -> str:
-    """An option file (my.cnf). `also`: other groups that the same program reads; what they set is
-    replaced there, too. New settings go into `section`, at the end of the file."""
-    pieces = servers.sections(text, where=where)
-    read = {section, *also}
-    # To the merge, a key of a group that the program does not read is no key.
-    ours = [
-        piece if piece.section in read else Piece(piece.raw, piece.section, includes=piece.includes)
-        for piece in pieces
-    ]
-    last = pieces[-1].section if pieces else ""
-    return _merged(
-        ours,
-        {servers.option_key(key): value for key, value in settings.items()},
-        write=servers.write_option,
-        line=lambda key, value: f"{key} = {servers.write_option(value)}\n",
-        header="" if last == section else f"[{section}]\n",
-    )
-
-
-def read_sections(text: str, sections: Collection[str], *, where: str) -> dict[str, str]:
-    """Option (with underscores) to value, of those groups together; '' for one without a value."""
-    pieces = servers.sections(text, where=where)
-    return _read(piece for piece in pieces if piece.section in sections)
-
-
-def _read(pieces: Iterable[Piece]) -> dict[str, str]:
+def read_pieces(pieces: Iterable[Piece]) -> dict[str, str]:
+    """Key to value; the last value where a key stands several times."""
     return {piece.key: piece.value for piece in pieces if piece.key}
 
 
-def _merged(
+def merge_pieces(
     pieces: Sequence[Piece],
     settings: Settings,
     *,
