@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tools import house, lock_subset, schemas
+from tools import commit_subject, house, lock_subset, schemas
 
 LOCK = """#
 # made by pip-compile
@@ -103,3 +103,9 @@ def test_the_page_has_no_link_that_leads_nowhere() -> None:
     assert targets
     for target in targets:
         assert f"{{ #{target} }}" in page
+
+
+def test_a_commit_subject_has_a_limit() -> None:
+    assert commit_subject.fault("Share one layout\n\nA body of any length.") == ""
+    assert "73 characters" in commit_subject.fault("x" * 73)
+    assert commit_subject.fault("") and commit_subject.fault("Share one layout.")
