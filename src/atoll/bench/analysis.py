@@ -19,6 +19,7 @@ from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
 from atoll.schema.machine import Machine
 from atoll.schema.results import BlockFailed, ClusterLook, Entrant, PassDone, QueryTime
+from atoll.schema.size import gib
 from atoll.schema.summary import (
     BenchSummary,
     Decomposition,
@@ -26,6 +27,7 @@ from atoll.schema.summary import (
     Measured,
     Speedup,
 )
+from atoll.schema.text import plural
 from atoll.stats import paired
 from atoll.stats.outliers import outliers
 
@@ -92,9 +94,8 @@ def machine_line(machine: Machine) -> str:
         (summary.cores, "core"),
         (summary.pus, "PU"),
     )
-    words = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts]
-    model = machine.title
-    return ", ".join([model, *words, f"{machine.memory_bytes / 2**30:.0f} GiB"])
+    words = [plural(count, word) for count, word in counts]
+    return ", ".join([machine.title, *words, gib(machine.memory_bytes)])
 
 
 def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary:

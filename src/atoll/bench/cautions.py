@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from atoll.bench.entrants import same_deployment
 from atoll.bench.results import Results
 from atoll.schema.results import BlockFailed, ClusterLook, DeploymentUp, QueryTime, VerifyResult
+from atoll.schema.size import MIB
 from atoll.schema.summary import Caution, EntrantSummary
+from atoll.schema.text import plural
 from atoll.stats.paired import MIN_BLOCKS
 
 # Below this share of idle CPU time before a pass, somebody else is using the machine.
@@ -66,7 +68,7 @@ def _changed(results: Results) -> Iterator[tuple[str, str]]:
         yield (
             "answer-changed",
             f"{label}: the answer to {query} is another than the first in this bench, "
-            f"{times} time{'' if times == 1 else 's'}, first in block {line.block + 1} "
+            f"{plural(times, 'time')}, first in block {line.block + 1} "
             f"({line.phase}): {line.detail}; its times are of different work if the data changed",
         )
 
@@ -169,7 +171,7 @@ def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]
     if few < MIN_BLOCKS:
         yield (
             "few-blocks",
-            f"an entrant has {few} block{'' if few == 1 else 's'} done: no interval below "
+            f"an entrant has {plural(few, 'block')} done: no interval below "
             f"{MIN_BLOCKS}; measure {MIN_BLOCKS} or more",
         )
 
@@ -212,4 +214,5 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
 def _amount(value: int | None) -> str:
     if value is None:
         return "unknown"
-    return f"{value / 2**20:.0f} MiB" if value >= 2**20 else str(value)
+    # Not rounded to one digit: two heaps that differ must not look alike.
+    return f"{value / MIB:.0f} MiB" if value >= MIB else str(value)

@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from atoll import __version__
-from atoll.cli.terminal import one_line
 from atoll.errors import (
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
@@ -23,6 +22,7 @@ from atoll.errors import (
     DownloadFailed,
     UsageError,
 )
+from atoll.schema.text import one_line
 
 # Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
 COMMANDS = {

@@ -8,7 +8,7 @@ import json
 import click
 from rich.console import Console
 
-from atoll.cli.terminal import one_line, show
+from atoll.cli.terminal import show
 from atoll.engines import registry
 from atoll.engines.availability import EngineState, look, wanted_parts
 from atoll.errors import EngineFailed
@@ -18,6 +18,7 @@ from atoll.install import installing
 from atoll.install.catalog import parts_of
 from atoll.report.terminal.install import announcement, engine_table, install_progress
 from atoll.schema.deployment import State
+from atoll.schema.text import one_line
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.stop import listing
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import click
 
-from atoll.cli.terminal import one_line
 from atoll.errors import UsageError
 from atoll.host.topology import read_machine
 from atoll.schema.machine import ChipletSource, Machine
+from atoll.schema.text import one_line
 
 profile_option = click.option(
     "--profile",

@@ -34,12 +34,6 @@ def width(least: int = 40) -> int:
     return max(least, min(shutil.get_terminal_size((80, 50)).columns, 120))
 
 
-def one_line(text: str) -> str:
-    """Names in it come from files: nothing of them may end the line or steer the terminal."""
-    words = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in words)
-
-
 def show(found: RenderableType) -> None:
     from rich.console import Console
 

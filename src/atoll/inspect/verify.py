@@ -23,6 +23,7 @@ from atoll.inspect.surroundings import read_machine
 from atoll.schema.base import Record
 from atoll.schema.deployment import Deployment, ProcessRecord
 from atoll.schema.inspection import Finding, Inspection, Severity
+from atoll.schema.text import printable
 
 
 class Verification(Record):
@@ -137,11 +138,6 @@ def brief(finding: Finding) -> str:
     mapping = f" {finding.mapping}" if finding.mapping else ""
     where = f"{finding.process} pid {finding.pid}{thread}{mapping}"
     return printable(f"{where}: {finding.code}: {finding.found} instead of {finding.expected}")
-
-
-def printable(text: str) -> str:
-    """Names come from foreign processes: nothing of them may end a line or steer a terminal."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def attribute(

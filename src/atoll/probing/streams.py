@@ -25,6 +25,7 @@ from atoll.probing.run import Run
 from atoll.probing.working_set import Reach, reaches, sits_in
 from atoll.schema.profile import CacheCurve, Figure, Mode, StreamKernel, StreamRun
 from atoll.schema.size import gib, percent
+from atoll.schema.text import plural
 
 Per = Literal["machine", "node", "chiplet", "core", "n"]
 
@@ -103,7 +104,7 @@ class Division:
     @property
     def title(self) -> str:
         by = "" if self.per == "n" else f" (one per {self.per})"
-        return f"{len(self.processes)} process{'es' * (len(self.processes) > 1)}{by}"
+        return f"{plural(len(self.processes), 'process')}{by}"
 
 
 def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamRun, ...]:

@@ -13,7 +13,6 @@ import jinja2
 from markupsafe import Markup
 
 from atoll.bench.spreads import Course
-from atoll.inspect.verify import printable
 from atoll.report import words
 from atoll.report.bench import charts, tables
 from atoll.report.bench.spread_chart import spread_chart
@@ -21,6 +20,7 @@ from atoll.report.machine.svg import machine_svg, plan_svg
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.schema.summary import BenchSummary, EntrantSummary
+from atoll.schema.text import printable
 
 
 def html(

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from atoll.infer.compare import Compared, Comparison
 from atoll.infer.relations import relations
-from atoll.inspect.verify import printable
 from atoll.report.profile.charts import cdf_picture
 from atoll.report.profile.heat import pair_picture
 from atoll.report.profile.page import page
@@ -26,6 +25,7 @@ from atoll.report.svg import scale as scales
 from atoll.report.svg.picture import WIDTH, Picture, document, escaped, heading, line, text
 from atoll.report.words import plural
 from atoll.schema.profile import Figure, PairMatrix, Profile
+from atoll.schema.text import printable
 
 COLUMNS = ("what", "A", "B", "B / A", "interval", "difference")
 _ROW, _LEFT, _RIGHT, _TOP = 20.0, 330.0, 130.0, 92.0

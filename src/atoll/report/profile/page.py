@@ -12,11 +12,11 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
-from atoll.inspect.verify import printable
 from atoll.report.profile import words
 from atoll.report.profile.pictures import chapters
 from atoll.report.svg.picture import document
 from atoll.schema.profile import Profile
+from atoll.schema.text import printable
 
 
 def profile_html(profile: Profile) -> str:

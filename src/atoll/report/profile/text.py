@@ -19,12 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.infer.relations import Relation, arrange, ordered, relations
-from atoll.inspect.verify import printable
 from atoll.report.profile import words
 from atoll.report.profile.heat import is_flat
 from atoll.report.svg import scale as scales
 from atoll.report.svg.scale import Array, Unit
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix, Profile
+from atoll.schema.text import printable
 
 _WIDE_CELLS = 32  # of a map, each way: so many may have two characters
 _MOST_CELLS = 64  # half a character each, which needs colours

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from atoll.inspect.verify import printable
+from atoll.schema.text import printable
 
 WIDTH = 760
 _SPACE = 18

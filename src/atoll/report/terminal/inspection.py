@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from atoll.inspect.verify import Verification, printable
+from atoll.inspect.verify import Verification
 from atoll.report.words import plural
 from atoll.schema.cpulist import brief_cpulist, parse_cpulist
 from atoll.schema.inspection import (
@@ -32,6 +32,7 @@ from atoll.schema.inspection import (
     ThreadLook,
 )
 from atoll.schema.size import gib
+from atoll.schema.text import printable
 
 MOST_MASKS = 8
 MOST_SINGLE = 3
