@@ -281,7 +281,7 @@ def test_a_url_in_the_environment_makes_no_replay_of_another_bench(tmp_path: Pat
         (["--url", "http://u:hush@h/x", "--suite", "{folder}", "--sf", "1"], "--sf says nothing"),
         (["--url", "http://h", "--suite", "{folder}", "--decompose"], "--decompose says nothing"),
         (["--url", "http://h", "--suite", "{folder}/none"], "cannot be read"),
-        (["--url", "http://h", "--suite", "{folder}", "--queries", "q3"], "there is no 'q3'"),
+        (["--url", "http://h", "--suite", "{folder}", "--queries", "q3"], "no query 'q3'"),
         (["duckdb", "--url", "http://h", "--suite", "{folder}"], "name one engine"),
     ],
 )
@@ -311,11 +311,11 @@ def test_a_process_of_a_deployment_is_held_against_its_plan(deep: bool) -> None:
         name="toy-look",
     ) as running:
         port = running.deployment.processes[0].spec.ready_port
-        here = parse_address(f"http://127.0.0.1:{port}")
+        here = parse_address(f"http://127.0.0.1:{port}", {})
         seen, unknown = look_at_cluster(host, [here], deep=deep)
         assert [one.process for one in seen] == ["coordinator"], unknown
         assert bool(seen[0].bytes_by_node) == deep
-        elsewhere = parse_address("http://192.0.2.1:8080")
+        elsewhere = parse_address("http://192.0.2.1:8080", {})
         both, unknown = look_at_cluster(host, [here, elsewhere], deep=deep)
         assert len(both) == 1
         assert "1 of its 2 addresses are not on this machine" in unknown

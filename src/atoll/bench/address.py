@@ -7,15 +7,12 @@ options stay out of results, reports and messages, whatever they are called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from atoll.errors import UsageError
 
-# Where servers listen if the URL does not say it.
-_PORTS = {"postgresql": 5432, "postgres": 5432, "mariadb": 3306, "mysql": 3306,
-          "http": 8080, "https": 443}  # fmt: skip
 _SECRET = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)  # names of options
 _TOLD = ("host", "port", "unix_socket")  # options that say where it is, and nothing else
 
@@ -30,8 +27,9 @@ class Address:
     secrets: tuple[str, ...]
 
 
-def parse_address(url: str) -> Address:
-    """Raises UsageError, which does not repeat the URL."""
+def parse_address(url: str, ports: Mapping[str, int]) -> Address:
+    """`ports`: URL scheme -> the port of a URL that names none. Raises UsageError, which does not
+    repeat the URL."""
     form = "write it as SCHEME://[USER@]HOST[:PORT][/...]"
     try:
         if not url.isprintable():  # urlsplit drops line ends, and a secret would not be found again
@@ -55,7 +53,7 @@ def parse_address(url: str) -> Address:
     user = f"{quote(unquote(parts.username), safe='')}@" if parts.username else ""
     netloc = parts.netloc.rpartition("@")[2]
     if host or socket:  # else it is the client library's own choice
-        port = port or _PORTS.get(parts.scheme)
+        port = port or ports.get(parts.scheme)
     where = socket or host or "local"
     password = parts.password or ""
     secret = [value for key, value in options if _SECRET.search(key)]

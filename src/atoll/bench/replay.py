@@ -25,6 +25,7 @@ from atoll.bench.results import Results, ResultsWriter, read_results
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
+from atoll.engines.facts import facts_of
 from atoll.engines.sql.types import Kind, kind_of
 from atoll.errors import ClusterGone, EngineFailed, UsageError
 from atoll.host.api import Host
@@ -68,7 +69,7 @@ class Replayed:
     after a resume with the digest in the results file."""
 
     folder: Folder
-    engine: str
+    comments_and_quotes: str  # see `EngineFacts`
     first: dict[str, QueryResult] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     differing: Literal["changed"] = "changed"
@@ -95,7 +96,7 @@ class Replayed:
     def _order(self, query: str, result: QueryResult) -> tuple[tuple[int, ...], bool]:
         """Which columns order the result, and whether a LIMIT may have cut through rows that these
         do not tell apart: then the engine may choose among them."""
-        words = bare(self.folder.texts[query], self.engine)
+        words = bare(self.folder.texts[query], self.comments_and_quotes)
         order, limit = ordering_of(words, [column.name for column in result.columns])
         return order, limit is not None and len(result.rows) == limit
 
@@ -165,12 +166,13 @@ class Reacher:
     @contextmanager
     def __call__(self, entrant: Entrant) -> Iterator[ClusterServer]:
         url = self.urls[entrant.label]
-        address = parse_address(url)
+        ports = facts_of(self.engine).ports
+        address = parse_address(url, ports)
         streams: list[Client] = []
         try:
             while len(streams) < entrant.streams:
                 streams.append(reach(self.engine, url))
-            addresses = nodes_of(streams[0]) or [address]
+            addresses = nodes_of(streams[0], ports) or [address]
             yield ClusterServer(streams, addresses, self.instances[entrant.label], self.host)
         except EngineFailed as fault:
             told = without(address.secrets, str(fault))
@@ -204,17 +206,17 @@ def instances_of(client: Client) -> int:
     return within(_ASK_S, "asking for instances", lambda: client.instances(timeout_s=_ASK_S))
 
 
-def nodes_of(client: Client) -> list[Address]:
+def nodes_of(client: Client, ports: Mapping[str, int]) -> list[Address]:
     """Where the cluster says that its nodes are; none where it does not know."""
     if not isinstance(client, ClusterClient):
         return []
     urls = within(_ASK_S, "asking for nodes", lambda: client.nodes(timeout_s=_ASK_S))
-    return [_node(url) for url in urls]
+    return [_node(url, ports) for url in urls]
 
 
-def _node(url: str) -> Address:
+def _node(url: str, ports: Mapping[str, int]) -> Address:
     try:
-        return parse_address(url)
+        return parse_address(url, ports)
     except UsageError:  # not the user's URL: it is nobody's address here, which the look tells
         return Address(told=url, place=url, host=url, port=None, socket="", secrets=())
 
@@ -252,12 +254,13 @@ def make_replay(wish: ReplayWish, *, host: Host, machine: Machine) -> ReplayJob:
     engine = registry.get(wish.engine)
     if not isinstance(engine, RemoteEngine):
         raise UsageError(f"--url: {wish.engine} has no clusters that could be asked")
-    folder = read_folder(wish.suite, wish.engine)
+    facts = facts_of(engine)
+    folder = read_folder(wish.suite, facts.comments_and_quotes)
     queries = choose(wish.queries, tuple(folder.texts))
-    labels = _labels(wish.engine, [parse_address(url) for url in wish.urls])
+    addresses = [parse_address(url, facts.ports) for url in wish.urls]
+    labels = _labels(wish.engine, addresses)
     entrants, notes, versions, instances = [], [], [], {}
-    for label, url in zip(labels, wish.urls, strict=True):
-        address = parse_address(url)
+    for label, url, address in zip(labels, wish.urls, addresses, strict=True):
         try:
             client = reach(engine, url)
             try:
@@ -300,11 +303,11 @@ def make_replay(wish: ReplayWish, *, host: Host, machine: Machine) -> ReplayJob:
         command=shlex.join(_told(argument, wish.urls) for argument in wish.command),
     )
     reacher = Reacher(engine, dict(zip(labels, wish.urls, strict=True)), instances, host)
-    return ReplayJob(header, reacher, Replayed(folder, wish.engine))
+    return ReplayJob(header, reacher, Replayed(folder, facts.comments_and_quotes))
 
 
 def _labels(engine: str, addresses: Sequence[Address]) -> list[str]:
-    """'trino/host:8080', and with '-2' where another is there already."""
+    """'ENGINE/host:8080'; a second cluster of that name is 'ENGINE/host:8080-2'."""
     labels: list[str] = []
     for address in addresses:
         label, number = f"{engine}/{address.place}", 1
@@ -318,7 +321,7 @@ def _labels(engine: str, addresses: Sequence[Address]) -> list[str]:
 def _told(argument: str, urls: Sequence[str]) -> str:
     """An argument of the command line, with what may be told of every URL in it."""
     for url in urls:
-        argument = argument.replace(url, parse_address(url).told)
+        argument = argument.replace(url, parse_address(url, {}).told)
     return argument
 
 

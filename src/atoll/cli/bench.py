@@ -151,7 +151,7 @@ def command(
     if output is not None:
         require_output(output, resume=resume, scale_factor=None if urls else sf)
     for url in urls:
-        for secret in parse_address(url).secrets:
+        for secret in parse_address(url, {}).secrets:
             arguments.hide(secret)
     _refuse_idle(context, urls=bool(urls), decompose=decompose)
     host = LocalHost()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from atoll.bench.results import Results, read_results
 from atoll.bench.runner import WrongAnswer
 from atoll.cli.machine import machine_for
 from atoll.engines import registry
+from atoll.engines.facts import facts_of
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
@@ -34,8 +36,6 @@ TIME_BOX_S = 360.0
 SCALE_FACTOR = 0.1
 QUERIES = "1,6,18"
 RESULTS = "results.jsonl"
-# Spark is what is compared; DuckDB stands beside it as people start it.
-POLICIES = {"spark": ("wim", "wic"), "duckdb": ("wim",)}
 
 
 @click.command(epilog="Example: atoll demo -o demo, then open demo/report.html")
@@ -57,7 +57,8 @@ def command(output: Path | None) -> None:
         machine = machine_for()
         _show_machine(machine)
         _step(2, "Engines that can run here")
-        engines = _usable(host)
+        policies = {name: facts_of(registry.get(name)).demo for name in registry.names()}
+        engines = _usable(host, [name for name, chosen in policies.items() if chosen])
         _step(3, f"What Atoll would choose for {engines[0]}")
         plan = make_plan(machine, registry.get(engines[0]).traits, "auto")
         print(plan_text(plan, explain=False, colour=sys.stdout.isatty()), end="")
@@ -66,7 +67,7 @@ def command(output: Path | None) -> None:
             targets=engines,
             suite="tpch",
             scale_factor=SCALE_FACTOR,
-            policies=POLICIES.get,
+            policies=policies.get,
             queries=QUERIES,
             blocks=None,
             query_limit_s=300.0,
@@ -107,11 +108,11 @@ def _show_machine(machine: Machine) -> None:
         print(f"Warning: {warning.message}")
 
 
-def _usable(host: LocalHost) -> tuple[str, ...]:
+def _usable(host: LocalHost, names: Sequence[str]) -> tuple[str, ...]:
     """Engines that are installed; what is missing is said. Raises EngineFailed if none is."""
     usable: list[str] = []
     missing: list[str] = []
-    for name in POLICIES:
+    for name in names:
         try:
             found = registry.get(name).locate(host)
         except EngineFailed as fault:

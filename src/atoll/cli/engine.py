@@ -10,7 +10,7 @@ from rich.console import Console
 
 from atoll.cli.terminal import show
 from atoll.engines import registry
-from atoll.engines.availability import EngineState, look, wanted_parts
+from atoll.engines.availability import EngineState, catalog, look, wanted_parts
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -65,7 +65,7 @@ def install(engines: tuple[str, ...]) -> None:
     installed into the system or into a Python environment.
     """
     host = LocalHost()
-    parts_of(engines)  # an unknown name is told before anything is fetched
+    parts_of(engines, catalog())  # an unknown name is told before anything is fetched
     with terminate_is_interrupt(), install_progress() as tell:
         found = [look(name, host, checking=tell) for name in dict.fromkeys(engines)]
     wanted = (part for state in found for part in wanted_parts(state, host))
@@ -101,7 +101,7 @@ def remove(engines: tuple[str, ...]) -> None:
     What another installed engine needs stays, and so does an engine that a deployment uses.
     """
     with terminate_is_interrupt(), install_progress() as tell:
-        gone = installing.remove(engines, in_use=_in_use(LocalHost()), tell=tell)
+        gone = installing.remove(engines, catalog(), in_use=_in_use(LocalHost()), tell=tell)
     Console(highlight=False).print(
         f"removed: {', '.join(gone)}" if gone else "nothing of it was in the cache", markup=False
     )

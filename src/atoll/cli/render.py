@@ -22,6 +22,7 @@ from atoll.cli.planned import (
 from atoll.engines import registry
 from atoll.engines.api import Engine, Installation
 from atoll.engines.calls import located
+from atoll.engines.facts import facts_of
 from atoll.engines.reasons import ExplainedEngine
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import changes
@@ -44,15 +45,7 @@ from atoll.supervise.records import check_name
 _RENDERERS = {"native": render_native, "systemd": render_systemd}
 # By name, as shadow-utils and directories (user@domain) have them, or by number, but for root's.
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
-# The accounts that packages of these make; that of any other has the engine's name.
-_USERS = {
-    "postgresql": "postgres",
-    "mariadb": "mysql",
-    "singlestore": "memsql",
-    "greenplum": "gpadmin",
-}
-# Where packages put these; any other is looked for in /opt.
-_HOMES = {"postgresql": "/usr/lib/postgresql/15/bin", "mariadb": "/usr"}
+_USERS = {"singlestore": "memsql", "greenplum": "gpadmin"}
 
 
 @click.command(
@@ -142,7 +135,7 @@ def command(
     target = Target(
         name=name or plan.engine,
         folder=_absolute(folder),
-        user=user or _USERS.get(plan.engine, plan.engine),
+        user=user or _USERS.get(plan.engine) or facts_of(engine).account or plan.engine,
         port_base=port_base,
     )
     check_name(target.name)
@@ -220,7 +213,7 @@ def _installation(
             click.echo(f"atoll: written for the usual places, since here {fault}", err=True)
     if found is not None and java is None:
         return found
-    usual = _HOMES.get(engine.traits.name, f"/opt/{engine.traits.name}")
+    usual = facts_of(engine).home or f"/opt/{engine.traits.name}"
     return Installation(
         version=found.version if found else "",
         home=_absolute(home) if home else found.home if found else usual,

@@ -1,4 +1,4 @@
-"""Which engines can be started here, and which parts an engine still wants."""
+"""Which engines can start here, and which parts an engine lacks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Literal
 
 from atoll.engines import registry
 from atoll.engines.calls import located
+from atoll.engines.facts import facts_of
 from atoll.engines.java import find_java
 from atoll.errors import ClientMissing, EngineFailed, NotPermitted
 from atoll.host.api import Host
-from atoll.install.catalog import ENGINES, PARTS, Part
+from atoll.install.catalog import Catalog, Java, Part
 from atoll.install.listing import damage
 from atoll.install.parts import installed, kept_by, tree_bytes, version_in
 from atoll.install.progress import Tell
 
-# installed: it is there, and yet it cannot be started; `why` says what is missing.
-# damaged: so, because a part in the cache is not as it was put there.
-# not permitted: it is there, but not for this user (PostgreSQL refuses root).
+# installed: present, but unusable; `why` says what is missing.
+# damaged: unusable, because a fetched part in the cache has changed.
+# not permitted: this user may not run it (PostgreSQL refuses root).
 State = Literal["ready", "installed", "damaged", "missing", "not permitted"]
 
 
@@ -26,50 +27,66 @@ State = Literal["ready", "installed", "damaged", "missing", "not permitted"]
 class PartState:
     name: str
     version: str
-    folder: str  # '' if it is not there
-    size_bytes: int  # on disk, else what it comes to
-    damage: str  # '' for a whole one
+    folder: str  # empty: not installed
+    size_bytes: int  # on disk if it is installed, else what it will take
+    damage: str  # what has changed; empty: nothing
 
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
     name: str
     state: State
-    version: str  # '' where that is not known
+    version: str  # empty: unknown
     home: str
     why: str
     parts: tuple[PartState, ...]
-    kept_bytes: int  # what it keeps in Atoll's cache: tables
+    kept_bytes: int  # the engine's tables in Atoll's cache
 
     @property
     def size_bytes(self) -> int:
-        """What Atoll's cache holds of it."""
+        """What the engine takes in Atoll's cache."""
         return self.kept_bytes + sum(part.size_bytes for part in self.parts if part.folder)
 
 
-def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
-    """Looks for the engine as `atoll up` would. Raises UsageError if no engine is named so.
+def catalog() -> Catalog:
+    """The parts of every engine that Atoll can fetch. It leaves out engines that cannot be
+    loaded."""
+    parts = {name: _parts(name) for name in registry.names()}
+    return {name: known for name, known in parts.items() if known is not None}
 
-    `checking`: also read every file of its parts, and tell that."""
-    parts = tuple(_part_state(PARTS[part], checking) for part in ENGINES.get(name, ()))
-    kept_bytes = tree_bytes(kept_by(name)) if name in ENGINES else 0
+
+def _parts(name: str) -> tuple[Part, ...] | None:
+    try:
+        return facts_of(registry.get(name)).parts
+    except EngineFailed:
+        return None
+
+
+def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
+    """Looks for the engine as `atoll up` would. Raises UsageError if no engine has that name.
+
+    `checking`: also read every file of the parts, and report it.
+    """
+    known = _parts(name)
+    parts = tuple(_part_state(part, checking) for part in known or ())
+    kept_bytes = tree_bytes(kept_by(name)) if known is not None else 0
     broken = [part for part in parts if part.damage]
     state: State
     try:
         found = located(registry.get(name), host)
         for part in broken:
             if any(path.startswith(f"{part.folder}/") for path in (f"{found.home}/", found.java)):
-                raise EngineFailed("a damaged part of it would be used")
+                raise EngineFailed("it would use a damaged part")
     except NotPermitted as fault:
         state, why = "not permitted", str(fault)
     except ClientMissing as fault:
         state, why = "installed", str(fault)
     except EngineFailed as fault:
-        there = bool(parts) and all(part.folder for part in parts)
-        state, why = ("installed" if there else "missing"), str(fault)
+        complete = bool(parts) and all(part.folder for part in parts)
+        state, why = ("installed" if complete else "missing"), str(fault)
         if broken:
             state = "damaged"
-            why = f"{broken[0].damage}; fetch it anew with: atoll engine install {name}"
+            why = f"{broken[0].damage}; fetch it again with: atoll engine install {name}"
     else:
         return EngineState(name, "ready", found.version, found.home, "", parts, kept_bytes)
     first = next((part for part in parts if part.folder), None)
@@ -93,22 +110,23 @@ def _part_state(part: Part, checking: Tell | None) -> PartState:
 
 
 def wanted_parts(state: EngineState, host: Host) -> list[Part]:
-    """What is to be fetched so that the engine can be started. Of what the machine has itself only
-    Java is seen apart."""
-    lacks = state.state in ("missing", "damaged")
-    lacking = [
-        PARTS[part.name] for part in state.parts if part.damage or (lacks and not part.folder)
+    """The parts to fetch so that the engine can start. Of the parts that the machine may have
+    itself, only Java is looked for."""
+    incomplete = state.state in ("missing", "damaged")
+    return [
+        part
+        for part, found in zip(_parts(state.name) or (), state.parts, strict=True)
+        if (found.damage or (incomplete and not found.folder))
+        and (part.java is None or not _has_java(part.java, state.name, host))
     ]
-    return [part for part in lacking if part.java is None or not _has_java(part, state.name, host)]
 
 
-def _has_java(part: Part, engine: str, host: Host) -> bool:
-    assert part.java is not None
+def _has_java(java: Java, engine: str, host: Host) -> bool:
     try:
         find_java(
             host,
-            major=part.java.major,
-            or_later=part.java.or_later,
+            major=java.major,
+            or_later=java.or_later,
             wanted_by=engine,
             engine=engine,
             part="",

@@ -25,6 +25,7 @@ from atoll.engines.api import (
     StandingEngine,
     Table,
 )
+from atoll.engines.facts import EngineFacts
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import AtollError, EngineFailed
 from atoll.host.api import Host
@@ -157,6 +158,14 @@ def attaching(engine: Engine, table: Table) -> list[str]:
     if not isinstance(statements, list):
         raise _wrong(engine, "attach", statements, "a list of statements")
     return statements
+
+
+def engine_notes(facts: EngineFacts, files: Mapping[str, str]) -> Sequence[str]:
+    """The remarks of `EngineFacts.notes` about a layout's files."""
+    if facts.notes is None:
+        return ()
+    with foreign_faults():
+        return facts.notes(files)
 
 
 def holding(engine: Engine, data: Data) -> Engine:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.install import client, debian, maven, wheel
-from atoll.install.catalog import ENGINES, PARTS, Artifact, Packages, Part, Wheel, parts_of
+from atoll.install.catalog import Artifact, Catalog, Packages, Part, Wheel, parts_of
 from atoll.install.client import Run
 from atoll.install.listing import damage, write_list
 from atoll.install.parts import engines_dir, installed, kept_by, tree_bytes
@@ -149,14 +149,16 @@ def _fetched(part: Part, source: Artifact | Wheel, keep: Path, tell: Tell, run: 
     return path
 
 
-def remove(engines: Sequence[str], *, in_use: Mapping[str, str], tell: Tell) -> list[str]:
+def remove(
+    engines: Sequence[str], catalog: Catalog, *, in_use: Mapping[str, str], tell: Tell
+) -> list[str]:
     """Remove the parts of these engines that no other installed engine needs, parts of theirs from
     another version of Atoll, and what they keep in the cache; tell what has gone.
 
     `in_use`: engine -> a deployment of it that is up. Raises UsageError for such a one, and for one
     whose data is being made; NotPermitted where something cannot be removed.
     """
-    parts = parts_of(engines)
+    parts = parts_of(engines, catalog)
     for engine in engines:
         if engine in in_use:
             raise UsageError(
@@ -167,10 +169,15 @@ def remove(engines: Sequence[str], *, in_use: Mapping[str, str], tell: Tell) -> 
     folder = engines_dir()
     gone = []
     with alone(folder, lambda: tell("waiting for another 'atoll engine' to end")):
-        others = (name for name in ENGINES if name not in engines and _is_there(name))
-        needed = {part for name in others for part in ENGINES[name]}
+        others = [known for name, known in catalog.items() if name not in engines]
+        needed = {
+            part.name
+            for known in others
+            if all(installed(part.name) for part in known)
+            for part in known
+        }
         ours = [part.name for part in parts if part.name not in needed]
-        for name in [*ours, *_outdated(folder, parts)]:
+        for name in [*ours, *_outdated(folder, parts, catalog)]:
             shutil.rmtree(folder / _FETCHED / name, ignore_errors=True)
             if installed(name):
                 tell(f"removing {name}")
@@ -193,12 +200,9 @@ def _refuse_busy(engine: str) -> None:
         )
 
 
-def _is_there(engine: str) -> bool:
-    return all(installed(PARTS[name].name) for name in ENGINES[engine])
-
-
-def _outdated(folder: Path, parts: Sequence[Part]) -> list[str]:
-    """Parts of another version of Atoll: 'trino-server-470' beside our 'trino-server-476'."""
+def _outdated(folder: Path, parts: Sequence[Part], catalog: Catalog) -> list[str]:
+    """Parts that another version of Atoll fetched: 'server-470' where ours is 'server-476'."""
     kinds = {part.name.rpartition("-")[0] for part in parts}
     names = {path.name for place in (folder, folder / _FETCHED) for path in place.glob("[!.]*")}
-    return sorted(name for name in names - set(PARTS) if name.rpartition("-")[0] in kinds)
+    ours = {part.name for known in catalog.values() for part in known}
+    return sorted(name for name in names - ours if name.rpartition("-")[0] in kinds)

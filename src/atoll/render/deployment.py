@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from atoll.engines.api import Engine, Installation, Layout
 from atoll.engines.calls import laid_out, standing, wanted_ports
+from atoll.engines.facts import EngineFacts, facts_of
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.userconfig.masking import without_secrets
 from atoll.errors import UsageError
@@ -71,6 +72,7 @@ class Standing:
     processes: tuple[ProcessSpec, ...]  # without drivers
     # Process -> the command that makes what it begins with, once.
     prepare: Mapping[str, tuple[str, ...]]
+    facts: EngineFacts
 
     def secret_environment(self, spec: ProcessSpec) -> list[str]:
         """Paths of what the process finds in its environment beside `spec.env`: NAME="value"."""
@@ -121,7 +123,7 @@ def stand(plan: Plan, engine: Engine, installation: Installation, target: Target
                 "bytes); give a shorter folder with --at"
             )
     layout = replace(layout, files={**layout.files, **secret})
-    return Standing(plan, target, layout, tuple(processes), prepare)
+    return Standing(plan, target, layout, tuple(processes), prepare, facts_of(engine))
 
 
 def _is_secret(key: str, value: str) -> bool:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from atoll.engines.trino.environment import variables
+from atoll.engines.calls import engine_notes
 from atoll.render.deployment import Rendering, Standing, folder_of, numactl_argv, place_of
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import MemoryPolicy
 from atoll.schema.size import gib
-
-# Whose properties may name ${ENV:NAME}. Of others' files not all are read as strictly.
-_TAKE_VARIABLES = ("trino", "presto")
 
 
 def render_native(standing: Standing) -> Rendering:
@@ -124,18 +121,7 @@ def _notes(standing: Standing) -> Iterable[str]:
             f"of this folder; what is said of `{standing.plan.engine}` in Atoll's docs holds for it"
             "."
         )
-    takes = standing.plan.engine in _TAKE_VARIABLES
-    if takes and (named := variables(standing.layout.files)):
-        yield (
-            f"- The configuration takes {', '.join(sorted(named))} from the environment: set them "
-            "where the processes are started, for systemd with `EnvironmentFile=` in a drop-in of "
-            "each unit."
-        )
-    if takes:
-        yield (
-            "- `etc/jvm.config` and `etc/node.properties` are what the engine's own `bin/launcher` "
-            "reads. What starts here has all of them as arguments: change both."
-        )
+    yield from (f"- {note}" for note in engine_notes(standing.facts, standing.layout.files))
     policies = {slot.memory_policy for slot in standing.plan.slots}
     if MemoryPolicy.WEIGHTED_INTERLEAVE in policies:
         yield "- `numactl -w` needs numactl 2.0.18 and Linux 6.9."

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shlex
 
+from atoll.engines.facts import EngineFacts
 from atoll.errors import UsageError
 from atoll.render.deployment import Rendering, Standing, folder_of
 from atoll.render.native import preparations, readme
@@ -29,8 +30,6 @@ _POLICY = {
 }
 
 
-# At SIGTERM PostgreSQL waits until its last client goes (its manual, Shutting Down the Server).
-_STOP_SIGNAL = {"postgresql": ("KillSignal=SIGINT",)}
 _STOP_S = 300  # a database brings to the disk what is in its memory
 
 
@@ -88,9 +87,9 @@ def _service(standing: Standing, spec: ProcessSpec) -> str:
         *(f"EnvironmentFile={_escaped(path)}" for path in standing.secret_environment(spec)),
         f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
         "SuccessExitStatus=143",  # how a JVM answers SIGTERM
-        # Whoever is asked to end asks its own first: a database's processes, Spark's executors.
+        # The first process ends its own children: a database's processes, a worker's executors.
         "KillMode=mixed",
-        *_STOP_SIGNAL.get(standing.plan.engine, ()),
+        *_stop_signal(standing.facts),
         f"TimeoutStopSec={_STOP_S}",
         "Restart=on-failure",
         "UMask=0077",
@@ -99,6 +98,10 @@ def _service(standing: Standing, spec: ProcessSpec) -> str:
         *_place(standing, spec),
     ]
     return _text([("Unit", unit), ("Service", service)])
+
+
+def _stop_signal(facts: EngineFacts) -> list[str]:
+    return [] if facts.stop_signal == "SIGTERM" else [f"KillSignal={facts.stop_signal}"]
 
 
 def _place(standing: Standing, spec: ProcessSpec) -> list[str]:

@@ -94,7 +94,7 @@ def variant(entrant: EntrantSummary) -> str:
 
 
 def scheduler(entrant: EntrantSummary) -> str:
-    return {"atoll": "Atoll's", "duckdb": "DuckDB's"}.get(entrant.scheduler or "", "its own")
+    return "Atoll's" if entrant.scheduler == "atoll" else "its own"
 
 
 def spreads(summary: BenchSummary) -> list[str]:

@@ -27,8 +27,9 @@ Block = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-# Who runs an engine's tasks: DuckDB itself, or Atoll's runtime inside its process (atoll.duckdb).
-Scheduler = Literal["duckdb", "atoll"]
+# Who runs an engine's tasks: 'atoll' is Atoll's runtime inside the engine's process; any other is a
+# scheduler of the engine's own, under the name that the engine gives it.
+Scheduler = Annotated[str, Field(min_length=1)]
 
 
 class Fingerprint(Environment):
@@ -42,11 +43,11 @@ class Fingerprint(Environment):
 class Entrant(Record):
     """One line-up of the bench: an engine under a policy and a scheduler, or a cluster."""
 
-    label: str = Field(min_length=1)  # 'spark/wic', 'duckdb/wim/atoll', 'trino/host:8080'
+    label: str = Field(min_length=1)  # 'ENGINE/wic', 'ENGINE/wim/atoll', 'ENGINE/host:8080'
     engine: str
     plan: Plan | None = None  # None: a cluster that ran already
     url: str = ""  # where that answers, without password and options
-    scheduler: Scheduler | None = None  # None: the engine has none but its own
+    scheduler: Scheduler | None = None  # None: the engine has only its own
     # Concurrent query streams, equal for all entrants of an engine: 1 for a distributed engine;
     # for single-server engines as many as the most servers that one of its entrants has, and for
     # engines that run a query on one thread as many as there are threads. Stream i goes to server

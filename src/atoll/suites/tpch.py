@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from atoll.engines import registry
 from atoll.engines.api import Progress
+from atoll.engines.facts import facts_of
 from atoll.errors import UsageError
 from atoll.suites import reference, tpch_data
 from atoll.suites.base import Answer, DataSet
@@ -34,7 +36,8 @@ class Tpch:
     query_names = QUERY_NAMES
 
     def queries(self, engine: str) -> Mapping[str, str]:
-        return in_dialect(reference.query_texts(), engine)
+        rewrites = facts_of(registry.get(engine)).rewrites.get(self.name, {})
+        return in_dialect(reference.query_texts(), engine, rewrites)
 
     def ensure_data(self, scale_factor: float, *, progress: Progress) -> DataSet:
         return tpch_data.ensure_data(scale_factor, progress=progress)

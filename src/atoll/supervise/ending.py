@@ -9,7 +9,8 @@ from collections.abc import Callable
 from atoll.host.api import Host
 from atoll.inspect.processes import descendants, marked, process_table
 from atoll.schema.deployment import Deployment, ProcessId
-from atoll.supervise import cgroup, records, segments
+from atoll.supervise import cgroup, records
+from atoll.supervise.leftovers import remove_leftovers
 
 _POLL_S = 0.02
 _POLL_MAX_S = 0.2
@@ -76,7 +77,7 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
             grace_s=grace_s,
         )
         cgroup.end(deployment.cgroup, deployment.id)
-        segments.remove(deployment)
+        remove_leftovers(deployment)
     records.remove_folders(deployment)
     return ended
 

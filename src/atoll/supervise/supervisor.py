@@ -20,9 +20,10 @@ from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
 from atoll.store.files import write_new
-from atoll.supervise import cgroup, lifecycle, records, segments
+from atoll.supervise import cgroup, lifecycle, records
 from atoll.supervise.ending import end_descendants, mark_of
 from atoll.supervise.lastwords import how_it_ended, last_words, oom_kills, was_killed
+from atoll.supervise.leftovers import log_summary, remove_leftovers
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import LOOPBACK
 from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
@@ -114,7 +115,7 @@ class Supervisor:
                 del self._running[name]
                 log = self._log(name)
                 self._note(name, exit_status=status)
-                words = last_words(log)
+                words = last_words(log, log_summary(self._request.plan.engine))
                 self._apply(lifecycle.Died(name, self._why(status, words), words))
         self._reap()
 
@@ -228,7 +229,7 @@ def lay_out(
 
 def close_record(record: Deployment) -> None:
     """The last act of a deployment: a failed one stays listed, another is forgotten."""
-    segments.remove(record)
+    remove_leftovers(record)
     records.remove_folders(record)
     if record.state is not State.FAILED:
         records.forget(record.name)

@@ -17,6 +17,8 @@ from atoll.host.fake import FakeHost
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from tests.parts.bench import FakeClient
 
+PORTS = {"postgresql": 5432, "mariadb": 3306, "https": 443}
+
 # ---- URLs ----------------------------------------------------------------------------------------
 
 
@@ -42,9 +44,9 @@ from tests.parts.bench import FakeClient
     ],
 )  # fmt: skip
 def test_what_may_be_told_of_a_url(url: str, told: str, place: str) -> None:
-    found = parse_address(url)
+    found = parse_address(url, PORTS)
     assert (found.told, found.place) == (told, place)
-    assert parse_address(found.told).secrets == ()
+    assert parse_address(found.told, PORTS).secrets == ()
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=6, max_size=20))
@@ -56,7 +58,7 @@ def test_a_password_is_never_told(password: str) -> None:
         f"postgresql://db/x?password={quoted}",
         f"https://h?SSLPassword={quoted}&access_token={quoted}",
     ):
-        found = parse_address(url)
+        found = parse_address(url, PORTS)
         assert secret not in found.told and quoted not in found.told
         message = f"no {secret} at {quoted} in {url}"
         assert secret not in without(found.secrets, message)
@@ -69,7 +71,7 @@ def test_a_password_is_never_told(password: str) -> None:
 )
 def test_what_is_no_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(UsageError, match="--url: ") as caught:
-        parse_address(url)
+        parse_address(url, PORTS)
     assert "hush" not in str(caught.value)
 
 
@@ -191,7 +193,7 @@ def test_a_cluster_is_looked_for_where_it_says_that_its_nodes_are() -> None:
         def nodes(self, *, timeout_s: float) -> list[str]:
             return ["http://10.0.0.1:8080", "http://[::1%", "no URL"]
 
-    found = nodes_of(Knowing(FakeHost()))
+    found = nodes_of(Knowing(FakeHost()), PORTS)
     assert [(one.host, one.port) for one in found] == [
         ("10.0.0.1", 8080),
         ("http://[::1%", None),
@@ -199,14 +201,14 @@ def test_a_cluster_is_looked_for_where_it_says_that_its_nodes_are() -> None:
     ]
     _, unknown = look_at_cluster(FakeHost(), found[1:], deep=False)
     assert unknown == "its processes are not on this machine, so nobody looked at them"
-    assert nodes_of(FakeClient(FakeHost())) == []
+    assert nodes_of(FakeClient(FakeHost()), PORTS) == []
 
 
 def test_what_cannot_be_seen_is_said() -> None:
     host = listening()
 
     def look(url: str) -> str:
-        seen, unknown = look_at_cluster(host, [parse_address(url)], deep=False)
+        seen, unknown = look_at_cluster(host, [parse_address(url, PORTS)], deep=False)
         assert seen == ()
         return unknown
 

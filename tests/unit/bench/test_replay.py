@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from atoll.bench.analysis import summarise
 from atoll.bench.replay import Replayed
 from atoll.bench.results import resumable
+from atoll.engines import registry
 from atoll.engines.api import Column, QueryResult
+from atoll.engines.facts import STANDARD_SQL, facts_of
 from atoll.errors import UsageError
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
@@ -22,6 +24,10 @@ from tests.parts.bench import header, lines, results
 from tests.parts.bench import time as query_time
 
 # ---- the folder ----------------------------------------------------------------------------------
+
+
+def sql_of(engine: str) -> str:
+    return facts_of(registry.get(engine)).comments_and_quotes
 
 
 def write(folder: Path, **texts: str | bytes) -> str:
@@ -36,7 +42,7 @@ def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
         tmp_path, q10="select 10", q2="select 2;", b="select 1 -- ;\n;", a="\ufeffselect 0"
     )
     (tmp_path / "README.md").write_text("no query")
-    found = read_folder(path, "postgresql")
+    found = read_folder(path, STANDARD_SQL)
     assert list(found.texts.items()) == [
         ("a", "select 0"),
         ("b", "select 1"),
@@ -46,35 +52,35 @@ def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
     assert found.name == tmp_path.name
     before = found.checksum
     write(tmp_path, q2="select 3")
-    assert read_folder(path, "postgresql").checksum != before
+    assert read_folder(path, STANDARD_SQL).checksum != before
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no statement"),
-        (" ;\n-- nothing\n/* at all */ ;", "holds no statement"),
-        ("select 1; select 2", "holds 2 statements"),
+        ("", "contains no statement"),
+        (" ;\n-- nothing\n/* at all */ ;", "contains no statement"),
+        ("select 1; select 2", "contains 2 statements"),
         (b"select 1\n, '\xff'", r"one.sql:2: is not UTF-8"),
     ],
 )
 def test_files_that_are_no_query_are_named(tmp_path: Path, text: str | bytes, words: str) -> None:
     path = write(tmp_path, one=text)
     with pytest.raises(UsageError, match=words) as caught:
-        read_folder(path, "trino")
+        read_folder(path, STANDARD_SQL)
     assert "one.sql" in str(caught.value)
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no \.sql file"):
-        read_folder(str(tmp_path), "trino")
+    with pytest.raises(UsageError, match=r"no \.sql file"):
+        read_folder(str(tmp_path), STANDARD_SQL)
     with pytest.raises(UsageError, match="cannot be read"):
-        read_folder(str(tmp_path / "none"), "trino")
+        read_folder(str(tmp_path / "none"), STANDARD_SQL)
     for name in ("pass", "a\nb", "\udce9"):
         folder = tmp_path / str(len(name))
         folder.mkdir(exist_ok=True)
         with pytest.raises(UsageError, match="a query cannot be called"):
-            read_folder(write(folder, **{name: "select 1"}), "trino")
+            read_folder(write(folder, **{name: "select 1"}), STANDARD_SQL)
         (folder / f"{name}.sql").unlink()
 
 
@@ -90,23 +96,23 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
     ],
 )
 def test_semicolons_that_end_no_statement(sql: str, engine: str) -> None:
-    assert ";" not in bare(sql, engine)
-    assert len(bare(sql, engine)) == len(sql)
+    assert ";" not in bare(sql, sql_of(engine))
+    assert len(bare(sql, sql_of(engine))) == len(sql)
 
 
 def test_two_dashes_may_be_a_sum(tmp_path: Path) -> None:
     path = write(tmp_path, one="select 5--1", two="select 5 -- 1")
-    assert list(read_folder(path, "mariadb").texts.values()) == ["select 5--1", "select 5"]
-    assert list(read_folder(path, "trino").texts.values()) == ["select 5", "select 5"]
+    assert list(read_folder(path, sql_of("mariadb")).texts.values()) == ["select 5--1", "select 5"]
+    assert list(read_folder(path, STANDARD_SQL).texts.values()) == ["select 5", "select 5"]
 
 
 def test_names_that_differ_in_zeros_have_one_order(tmp_path: Path) -> None:
     path = write(tmp_path, q1="select 1", q01="select 2")
-    assert list(read_folder(path, "trino").texts) == ["q01", "q1"]
+    assert list(read_folder(path, STANDARD_SQL).texts) == ["q01", "q1"]
 
 
 def test_a_literal_at_the_end_stays(tmp_path: Path) -> None:
-    found = read_folder(write(tmp_path, one="select 'a;b' ; -- the end"), "trino")
+    found = read_folder(write(tmp_path, one="select 'a;b' ; -- the end"), STANDARD_SQL)
     assert found.texts["one"] == "select 'a;b'"
 
 
@@ -119,9 +125,9 @@ def test_numbers_in_names_sort_by_value(numbers: list[int]) -> None:
 def test_choosing_queries() -> None:
     assert choose(None, ("a", "b")) == ("a", "b")
     assert choose("b, a", ("a", "b")) == ("a", "b")
-    with pytest.raises(UsageError, match="no 'c'; the folder has a, b"):
+    with pytest.raises(UsageError, match="no query 'c'; the folder has a, b"):
         choose("c", ("a", "b"))
-    with pytest.raises(UsageError, match="no ','"):
+    with pytest.raises(UsageError, match="no query ','"):
         choose(",", ("a", "b"))
 
 
@@ -133,7 +139,7 @@ def answer(*rows: tuple[Any, ...]) -> QueryResult:
 
 
 def work(sql: str) -> Replayed:
-    return Replayed(Folder("mine", {"q": sql}, "c"), "trino")
+    return Replayed(Folder("mine", {"q": sql}, "c"), STANDARD_SQL)
 
 
 def test_the_first_answer_is_what_others_are_held_against() -> None:

@@ -11,21 +11,22 @@ from types import SimpleNamespace
 import pytest
 
 from atoll.cli import run
-from atoll.engines import availability, registry
+from atoll.engines import registry
 from atoll.engines.api import Installation
 from atoll.engines.availability import look, wanted_parts
+from atoll.engines.facts import EngineFacts
 from atoll.errors import ClientMissing, EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Finished, Host
 from atoll.host.fake import FakeHost
-from atoll.install import catalog, installing, listing
+from atoll.install import installing, listing
 from atoll.install.catalog import Java, Packages, Part, Wheel
 from atoll.install.progress import Tell
 
 Capture = pytest.CaptureFixture[str]
 MB = 10**6
-PARTS = {
-    "toy-1": Part("toy-1", "1", Packages(("toy",), False), 1500 * MB, 2000 * MB, "MIT"),
-    "java-9": Part(
+PARTS = (
+    Part("toy-1", "1", Packages(("toy",), False), 1500 * MB, 2000 * MB, "MIT"),
+    Part(
         "java-9",
         "9",
         Wheel("java", "9", {"x86_64": ""}, "java"),
@@ -34,7 +35,7 @@ PARTS = {
         "GPL",
         Java(9),
     ),
-}
+)
 
 
 class Engine:
@@ -43,6 +44,7 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.raises: Exception | None = None
+        self.facts = EngineFacts(parts=PARTS)
 
     def locate(self, host: Host) -> Installation:
         if self.raises:
@@ -75,9 +77,6 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     monkeypatch.setattr(registry, "get", get)
     monkeypatch.setattr(registry, "names", lambda: ("toy",))
     monkeypatch.setattr(installing, "install", install)
-    for module in (catalog, installing, availability):
-        monkeypatch.setattr(module, "ENGINES", {"toy": ("toy-1", "java-9")})
-        monkeypatch.setattr(module, "PARTS", PARTS)
     return engine
 
 
@@ -163,11 +162,9 @@ def test_an_engine_that_is_not_ours(toy: Engine, verb: str, capsys: Capture) -> 
     )
 
 
-def test_an_engine_of_another_package_is_listed(
-    toy: Engine, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_an_engine_of_another_package_is_listed(toy: Engine, capsys: Capture) -> None:
     toy.raises = EngineFailed("engine 'toy' (their:Toy) cannot be loaded: boom; uninstall it")
-    monkeypatch.setattr(availability, "ENGINES", {})
+    toy.facts = EngineFacts()
     assert listed(capsys)[1].split() == ["toy", "–", "missing", "–", "–"]
 
 
@@ -179,7 +176,7 @@ def test_a_damaged_part_is_told_and_fetched_anew(toy: Engine, capsys: Capture) -
     _, row, *rest = listed(capsys)
     assert row.split()[:3] == ["toy", "1", "damaged"]
     assert "\n".join(rest).endswith(
-        f"toy: {toy.folder}/toy-1/file is gone; fetch it anew with: atoll engine install toy"
+        f"toy: {toy.folder}/toy-1/file is gone; fetch it again with: atoll engine install toy"
     )
     host = FakeHost({})
     assert [part.name for part in wanted_parts(look("toy", host), host)] == ["toy-1"]

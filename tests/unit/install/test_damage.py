@@ -13,7 +13,7 @@ import pytest
 
 from atoll.errors import DownloadFailed, NotPermitted
 from atoll.host.api import Finished
-from atoll.install import catalog, installed, installing
+from atoll.install import installed, installing
 from atoll.install.listing import LIST, damage
 from tests.parts.install import ENGINE, JAR, JAVA, Clients
 
@@ -132,17 +132,13 @@ def test_what_a_link_leads_to(tmp_path: Path) -> None:
 # ---- what is removed -----------------------------------------------------------------------------
 
 
-def test_what_an_older_atoll_left_goes_with_the_engine(
-    engines: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (catalog, installing):
-        monkeypatch.setattr(module, "ENGINES", {"toy": ("toy-1",), "other": ("java-9",)})
-        monkeypatch.setattr(module, "PARTS", {"toy-1": ENGINE, "java-9": JAVA})
+def test_what_an_older_atoll_left_goes_with_the_engine(engines: Path) -> None:
+    catalog = {"toy": (ENGINE,), "other": (JAVA,)}
     for name in ("toy-0.9", ".fetched/toy-0.8", "java-8"):
         (engines / name).mkdir()
     tables = engines.with_name("toy") / "0.9-tables"
     tables.mkdir(parents=True)
-    gone = installing.remove(["toy"], in_use={}, tell=told)
+    gone = installing.remove(["toy"], catalog, in_use={}, tell=told)
     assert gone == ["toy-1", "toy-0.9", "what was loaded into toy"]
     assert not tables.parent.exists()
     assert sorted(path.name for path in engines.iterdir()) == [
@@ -152,17 +148,13 @@ def test_what_an_older_atoll_left_goes_with_the_engine(
         "java-9",
     ]
     assert list((engines / ".fetched").iterdir()) == []
-    assert installing.remove(["toy"], in_use={}, tell=told) == []
+    assert installing.remove(["toy"], catalog, in_use={}, tell=told) == []
 
 
-def test_tables_behind_a_link_are_left_to_who_made_it(
-    engines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (catalog, installing):
-        monkeypatch.setattr(module, "ENGINES", {"toy": ()})
+def test_tables_behind_a_link_are_left_to_who_made_it(engines: Path, tmp_path: Path) -> None:
     (tmp_path / "large").mkdir()
     kept = engines.with_name("toy")
     kept.symlink_to(tmp_path / "large")
     with pytest.raises(NotPermitted, match=r"toy: is a link of yours to .*/large; remove what it"):
-        installing.remove(["toy"], in_use={}, tell=told)
+        installing.remove(["toy"], {"toy": ()}, in_use={}, tell=told)
     assert kept.is_dir()

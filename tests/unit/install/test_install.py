@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from atoll.engines import availability
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.host.api import Finished
-from atoll.install import catalog, client, installed, installing
-from atoll.install.catalog import ENGINES, PARTS, Artifact, Part, Wheel, parts_of
+from atoll.install import client, installed, installing
+from atoll.install.catalog import Artifact, Part, Wheel, parts_of
 from tests.parts.install import ARTIFACT, ENGINE, JAR, JAVA, TARBALL, WHEEL, Clients
 
 
@@ -273,21 +274,20 @@ def test_two_at_once_fetch_once() -> None:
 # ---- removing ------------------------------------------------------------------------------------
 
 
+A, B, SHARED = (Part(name, "1", ARTIFACT, 1, 1, "MIT") for name in ("a", "b", "java"))
+# Two engines that share a Java, and one without parts.
+CATALOG = {"alpha": (A, SHARED), "beta": (B, SHARED), "gamma": ()}
+
+
 @pytest.fixture
-def own_catalog(monkeypatch: pytest.MonkeyPatch, engines: Path) -> Path:
-    """Two engines that share a Java, and one of its own."""
-    named = {name: Part(name, "1", ARTIFACT, 1, 1, "MIT") for name in ("a", "b", "java")}
-    needs = {"alpha": ("a", "java"), "beta": ("b", "java"), "gamma": ()}
-    for module in (catalog, installing):
-        monkeypatch.setattr(module, "ENGINES", needs)
-        monkeypatch.setattr(module, "PARTS", named)
-    for name in named:
-        (engines / name / "bin").mkdir(parents=True)
+def own_catalog(engines: Path) -> Path:
+    for part in (A, B, SHARED):
+        (engines / part.name / "bin").mkdir(parents=True)
     return engines
 
 
 def remove(*engines: str, in_use: dict[str, str] | None = None) -> list[str]:
-    return installing.remove(engines, in_use=in_use or {}, tell=Told())
+    return installing.remove(engines, CATALOG, in_use=in_use or {}, tell=Told())
 
 
 def test_a_shared_part_goes_with_the_last_engine(own_catalog: Path) -> None:
@@ -332,8 +332,9 @@ def test_half_a_download_goes_with_the_engine(own_catalog: Path) -> None:
 
 
 def test_the_catalog_holds_together() -> None:
-    assert {part for parts in ENGINES.values() for part in parts} == set(PARTS)
-    for part in PARTS.values():
+    parts = [part for parts in availability.catalog().values() for part in parts]
+    assert len({part.name for part in parts}) == len(set(map(repr, parts)))
+    for part in parts:
         source = part.source
         hashes = [source.sha256] if isinstance(source, Artifact) else []
         hashes += source.sha256.values() if isinstance(source, Wheel) else []
@@ -343,8 +344,8 @@ def test_the_catalog_holds_together() -> None:
 
 
 def test_who_is_not_in_it() -> None:
-    with pytest.raises(UsageError, match="'oracle': Atoll fetches nothing for it, only for: spark"):
-        parts_of(["spark", "oracle"])
+    with pytest.raises(UsageError, match="'oracle': Atoll fetches nothing for it, only for: alpha"):
+        parts_of(["alpha", "oracle"], CATALOG)
 
 
 # ---- the real seam -------------------------------------------------------------------------------

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from atoll.engines import registry
+from atoll.engines.facts import facts_of
 from atoll.supervise.lastwords import telling_line
 
+ENGINES = ("postgresql", "mariadb")
 UNKNOWN = (
     'LOG:  unrecognized configuration parameter "x" in file "/run/x/postgresql.conf" line 2',
     "[ERROR] /usr/sbin/mariadbd: unknown variable 'x=1'",
@@ -16,7 +19,11 @@ SUMMARY = (
 )
 
 
-@pytest.mark.parametrize(("unknown", "summary"), list(zip(UNKNOWN, SUMMARY, strict=True)))
-def test_what_is_wrong_is_told_and_not_that_something_is(unknown: str, summary: str) -> None:
-    assert telling_line(f"Starting\n{unknown}\n{summary}\n") == unknown
-    assert telling_line(f"{summary}\n") == summary
+@pytest.mark.parametrize(
+    ("engine", "unknown", "summary"), list(zip(ENGINES, UNKNOWN, SUMMARY, strict=True))
+)
+def test_the_fault_is_shown_and_not_the_summary(engine: str, unknown: str, summary: str) -> None:
+    pattern = facts_of(registry.get(engine)).log_summary
+    assert telling_line(f"Starting\n{unknown}\n{summary}\n", pattern) == unknown
+    assert telling_line(f"{summary}\n", pattern) == summary
+    assert telling_line(f"Starting\n{unknown}\n{summary}\n") == summary

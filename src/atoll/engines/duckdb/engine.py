@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from atoll.engines.api import Client, Installation, Layout, Table
+from atoll.engines.facts import EngineFacts
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
 from atoll.errors import EngineFailed
@@ -33,6 +34,7 @@ class DuckDBEngine:
 
     scheduler: Scheduler = "duckdb"
 
+    facts: ClassVar[EngineFacts] = EngineFacts(parts=(), demo=("wim",))
     schedulers: ClassVar[tuple[Scheduler, ...]] = ("duckdb", "atoll")
     traits: ClassVar[EngineTraits] = EngineTraits(
         name="duckdb",

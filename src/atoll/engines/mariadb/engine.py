@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Layout, Progress
+from atoll.engines.facts import EngineFacts
 from atoll.engines.mariadb import option_file
+from atoll.engines.mariadb.facts import FACTS
 from atoll.engines.mariadb.reasons import REASONS
 from atoll.engines.mariadb.settings import (
     check_base,
@@ -66,6 +68,7 @@ class MariaDBEngine(ServerPerSlot):
     """See `atoll.engines.api.LoadingEngine`, `ConfigurableEngine` and `RemoteEngine`."""
 
     title: ClassVar[str] = "MariaDB"
+    facts: ClassVar[EngineFacts] = FACTS
     reasons: ClassVar[Reasons] = REASONS
     own_traits: ClassVar[EngineTraits] = EngineTraits(
         name="mariadb",

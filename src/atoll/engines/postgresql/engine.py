@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Layout, Progress
+from atoll.engines.facts import EngineFacts
 from atoll.engines.postgresql import config_file
+from atoll.engines.postgresql.facts import FACTS
 from atoll.engines.postgresql.reasons import REASONS
 from atoll.engines.postgresql.settings import (
     CONFIG,
@@ -66,6 +68,7 @@ class PostgreSQLEngine(ServerPerSlot):
     """See `atoll.engines.api.LoadingEngine`, `ConfigurableEngine` and `RemoteEngine`."""
 
     title: ClassVar[str] = "PostgreSQL"
+    facts: ClassVar[EngineFacts] = FACTS
     reasons: ClassVar[Reasons] = REASONS
     own_traits: ClassVar[EngineTraits] = EngineTraits(
         name="postgresql",

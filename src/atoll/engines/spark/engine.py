@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Installation, Layout, Table
+from atoll.engines.facts import EngineFacts
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.spark import settings
 from atoll.engines.spark import user_tree as spark_base
+from atoll.engines.spark.facts import FACTS
 from atoll.engines.spark.reasons import REASONS
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
@@ -67,6 +69,7 @@ class SparkEngine:
     base: UserTree | None = None
     stands: bool = False  # the driver will be the user's
 
+    facts: ClassVar[EngineFacts] = FACTS
     reasons: ClassVar[Reasons] = REASONS
 
     @property

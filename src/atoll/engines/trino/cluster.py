@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from atoll.engines.api import Client, Installation, Layout, Table
+from atoll.engines.facts import EngineFacts
 from atoll.engines.java import find_java
 from atoll.engines.reasons import Reasons
 from atoll.engines.sql.connections import require_client
@@ -36,6 +37,7 @@ class ClusterEngine:
     base: UserTree | None = None
     stands: bool = False  # it outlives Atoll, which brings no suites to it
 
+    facts: ClassVar[EngineFacts]
     family: ClassVar[Family]
     reasons: ClassVar[Reasons] = REASONS
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from atoll.engines.facts import EngineFacts
 from atoll.engines.trino.cluster import ClusterEngine
+from atoll.engines.trino.facts import TRINO_FACTS
 from atoll.engines.trino.family import Family
 
 TRINO = Family(
@@ -62,4 +64,5 @@ TRINO = Family(
 
 @dataclass(frozen=True, slots=True)
 class TrinoEngine(ClusterEngine):
+    facts: ClassVar[EngineFacts] = TRINO_FACTS
     family: ClassVar[Family] = TRINO

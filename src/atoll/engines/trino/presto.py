@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from atoll.engines.facts import EngineFacts
 from atoll.engines.trino.cluster import ClusterEngine
+from atoll.engines.trino.facts import PRESTO_FACTS
 from atoll.engines.trino.family import Family
 
 PRESTO = Family(
@@ -75,4 +77,5 @@ PRESTO = Family(
 
 @dataclass(frozen=True, slots=True)
 class PrestoEngine(ClusterEngine):
+    facts: ClassVar[EngineFacts] = PRESTO_FACTS
     family: ClassVar[Family] = PRESTO

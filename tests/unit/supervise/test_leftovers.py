@@ -11,9 +11,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from atoll.engines.postgresql.leftovers import named_by
+from atoll.host.shared_memory import Segment, unattached
 from atoll.schema.deployment import Deployment
-from atoll.supervise import segments
-from atoll.supervise.segments import Segment, left_over, named_by
+from atoll.supervise.leftovers import remove_leftovers
+from tests.parts.toy import toy_plan
 
 # As PostgreSQL 15 writes it; the last line is its state.
 LOCK_FILE = """\
@@ -62,13 +64,13 @@ def test_any_other_text_names_none_or_a_whole_one(text: str) -> None:
 )
 def test_only_the_named_one_of_this_user_and_unattached(line: str, found: list[int]) -> None:
     table = f"{HEAD}\n{row(1, 2, 3)}\n{line}\n"
-    assert left_over(table, named={NAMED}, uid=1000) == found
-    assert left_over(table, named=set(), uid=1000) == []
+    assert unattached(table, named={NAMED}, uid=1000) == found
+    assert unattached(table, named=set(), uid=1000) == []
 
 
 @pytest.mark.parametrize("table", ["", HEAD])
 def test_a_table_without_rows(table: str) -> None:
-    assert left_over(table, named={NAMED}, uid=1000) == []
+    assert unattached(table, named={NAMED}, uid=1000) == []
 
 
 @pytest.fixture
@@ -86,19 +88,21 @@ def test_of_two_real_ones_of_one_process_the_named_one_goes(
 ) -> None:
     (tmp_path / "run").mkdir()
     deployment = Deployment.model_construct(
-        run_dir=str(tmp_path / "run"), scratch_dir=str(tmp_path / "scratch")
+        plan=toy_plan().model_copy(update={"engine": "postgresql"}),
+        run_dir=str(tmp_path / "run"),
+        scratch_dir=str(tmp_path / "scratch"),
     )
 
     def there() -> set[int]:
         rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
         return {int(each.split()[1]) for each in rows} & set(made)
 
-    segments.remove(deployment)  # its data is gone: it cannot be told, so nothing is touched
+    remove_leftovers(deployment)  # its data is gone: it cannot be told, so nothing is touched
     assert there() == set(made)
     (tmp_path / "scratch/data-0").mkdir(parents=True)
     text = LOCK_FILE.replace("4242", str(os.getpid())).replace("10021230         4", "{}")
     (tmp_path / "scratch/data-0/postmaster.pid").write_text(
         text.format(f"{_IPC_PRIVATE} {made[0]}")
     )
-    segments.remove(deployment)
+    remove_leftovers(deployment)
     assert there() == {made[1]}

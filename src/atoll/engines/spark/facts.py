@@ -1,0 +1,21 @@
+"""What the rest of Atoll knows of Spark."""
+
+from __future__ import annotations
+
+from atoll.engines.facts import EngineFacts
+from atoll.install.catalog import MB, Java, Packages, Part
+
+FACTS = EngineFacts(
+    parts=(
+        Part(
+            "openjdk-17",
+            "17",
+            Packages(("openjdk-17-jre-headless",), with_depends=False),
+            44 * MB,
+            194 * MB,
+            "GPL-2.0 with the classpath exception",
+            Java(17),
+        ),
+    ),
+    demo=("wim", "wic"),
+)
