@@ -87,7 +87,7 @@ _USERS = {"singlestore": "memsql", "greenplum": "gpadmin"}
     help="The first of its ports; the others follow.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Say why each setting is as it is.")
-@click.option("--diff", is_flag=True, help="Show what is changed in --base; secrets as ***.")
+@click.option("--diff", is_flag=True, help="List what changes in --base; secrets as ***.")
 def command(
     engine_or_plan: str,
     output: Path | None,

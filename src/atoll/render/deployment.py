@@ -14,7 +14,7 @@ from atoll.engines.api import Engine, Installation, Layout
 from atoll.engines.calls import laid_out, standing, wanted_ports
 from atoll.engines.facts import EngineFacts, facts_of
 from atoll.engines.loading import instance as template_instance
-from atoll.engines.userconfig.masking import without_secrets
+from atoll.engines.userconfig.changes import masked
 from atoll.errors import UsageError
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan
@@ -127,8 +127,8 @@ def stand(plan: Plan, engine: Engine, installation: Installation, target: Target
 
 
 def _is_secret(key: str, value: str) -> bool:
-    said = f"{key}={value}"
-    return without_secrets(said) != said
+    line = f"{key}={value}"
+    return masked(line) != line
 
 
 def _assignments(environment: Mapping[str, str]) -> str:

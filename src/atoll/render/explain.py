@@ -6,12 +6,11 @@ Instances are alike but for their numbers, so of files with the same name the fi
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from atoll.engines.reasons import Reasons, Why
-from atoll.engines.userconfig.changes import setting_name
-from atoll.engines.userconfig.java import ARGUMENTS, read_arguments
-from atoll.engines.userconfig.masking import masked_lines, without_secrets
+from atoll.engines.userconfig.changes import masked, setting_lines, setting_name
+from atoll.engines.userconfig.java import ARGUMENTS
 from atoll.engines.userconfig.tree import UserTree
 from atoll.schema.deployment import ProcessSpec
 
@@ -38,11 +37,11 @@ def explain(
     for path, alike in _one_of_each(files):
         told, theirs = [], 0
         kept = _lines_of(base, path)
-        for line, shown in _settings(files[path], path=path):
+        for line in setting_lines(files[path]):
             if line in kept:
                 theirs += 1
             else:
-                told += _told(line, shown, reasons, width)
+                told += _told(line, reasons, width)
         if not told and not theirs:
             continue
         also = f" (and {alike} more like it)" if alike else ""
@@ -50,35 +49,31 @@ def explain(
         if theirs:
             lines.append(f"  yours, unchanged: {theirs}")
         lines.append("")
-    in_files = {line for path, text in files.items() for line, _ in _settings(text, path=path)}
+    in_files = {line for text in files.values() for line in setting_lines(text)}
     for spec, alike in _one_of_each_role(processes):
         told = [
             part
             for words in _flags(spec)
             if words not in in_files and words.removeprefix("-D") not in in_files
-            for part in _told(words, without_secrets(words), reasons, width)
+            for part in _told(words, reasons, width)
         ]
         if told:
             also = f" (and {alike} more like it)" if alike else ""
             lines += [f"command line of {spec.name}{also}", *told, ""]
         for name in _JVM_VARIABLES & spec.env.keys():
-            told = [
-                part
-                for flag in spec.env[name].split()
-                for part in _told(flag, without_secrets(flag), reasons, width)
-            ]
+            told = [part for flag in spec.env[name].split() for part in _told(flag, reasons, width)]
             also = f" (and {alike} more like it)" if alike else ""
             lines += [f"{name} in the environment of {spec.name}{also}", *told, ""]
     return "\n".join(lines)
 
 
-def _told(line: str, shown: str, reasons: Reasons, width: int) -> list[str]:
+def _told(line: str, reasons: Reasons, width: int) -> list[str]:
     why = reasons.get(setting_name(line), UNKNOWN)
     source = f" [{why.source}]" if why.source else ""
     said = textwrap.wrap(
         why.text + source, width, initial_indent=" " * 6, subsequent_indent=" " * 6
     )
-    return [f"  {shown}", *said]
+    return [f"  {masked(line)}", *said]
 
 
 def _one_of_each(files: Mapping[str, str]) -> Iterator[tuple[str, int]]:
@@ -113,26 +108,13 @@ def _lines_of(base: UserTree | None, path: str) -> set[str]:
     name = _origin(base, path)
     if base is None or not name:
         return set()
-    found = {line for line, _ in _settings(base.texts[name], path=name)}
-    for line in [line for line in found if line.startswith("@")]:
-        # A file of JVM flags, which are written in its place.
-        if named := _origin(base, line[1:]):
-            found |= set(read_arguments(base.texts[named], where=named))
-    return found
+    return set(setting_lines(base.texts[name]))
 
 
 def _origin(base: UserTree | None, path: str) -> str:
     """The file of the user's that the path ends with."""
     names = base.texts if base else ()
     return max((name for name in names if f"/{path}".endswith(f"/{name}")), key=len, default="")
-
-
-def _settings(text: str, *, path: str) -> Iterable[tuple[str, str]]:
-    """Each as it stands there, and as it may be shown."""
-    for line, shown in zip(text.splitlines(), masked_lines(text, path=path), strict=True):
-        setting = line.strip()
-        if setting and setting[0] not in "#!;[":
-            yield setting, shown.strip()
 
 
 def _flags(spec: ProcessSpec) -> Iterator[str]:

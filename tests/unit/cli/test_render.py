@@ -79,7 +79,7 @@ def test_a_users_configuration_is_read_and_never_written(tmp_path: Path, capsys:
     assert run(arguments) == 0
     assert state_of(base) == before
     said = capsys.readouterr()
-    assert "\n--Xmx400G\n" in said.out
+    assert "\n  -Xmx: -Xmx400G -> -Xmx" in said.out
     assert "hunter2" not in said.out + said.err
     assert "my.password=hunter2\n" in (out / "worker-0/etc/config.properties").read_text()
     assert (out / "worker-0/etc/keystore.jks").read_bytes() == b"\xfe\xed\0"
@@ -135,7 +135,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["trino", "--diff"], "name it with --base"),
         (["trino", "-o", "x", "--user", "root"], "no engine needs root"),
         (["duckdb", "--base", "/etc", "--diff"], "cannot be started with your own configuration"),
-        (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: is not there"),
+        (["trino", "--base", "/nowhere/etc", "--diff"], "/nowhere/etc: does not exist"),
         (["greenplum", "--explain"], "only written whole"),
         (["greenplum", "-o", "x", "--explain"], "only written whole"),
         (["greenplum", "-o", "x", "--policy", "win", "--to", "systemd"], "leave out --to"),

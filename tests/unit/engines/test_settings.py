@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atoll.engines.mariadb import option_file
 from atoll.engines.postgresql import config_file
-from atoll.engines.userconfig.java import read_arguments, write_arguments
+from atoll.engines.userconfig.java import write_arguments
 from atoll.engines.userconfig.merge import (
     MARK,
     merge_flags,
@@ -247,39 +247,15 @@ def test_what_other_programs_read_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("-Xmx1G -Xms1G\r\n# -server\n-Da=b # c\n", ["-Xmx1G", "-Xms1G", "-Da=b"]),
-        ('\'-Dname=two words\' "-Dx=\\\\t\\""', ["-Dname=two words", '-Dx=\\t"']),
-        ('-Da="one \\\n   two"', ["-Da=one two"]),
-        ("-Dwindows=c:\\temp", ["-Dwindows=c:\\temp"]),
-        ("", []),
-    ],
-)
-def test_files_of_arguments_are_read_as_java_reads_them(text: str, words: list[str]) -> None:
-    assert read_arguments(text, where="f") == words
-    assert read_arguments(write_arguments(words), where="f") == words
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("-a\n-b 'x\n'\n", "f:2: a quote is not closed"), ("-a\n-Db=c#d\n", "f:2: a word ends at a")],
-)
-def test_what_java_reads_otherwise_than_it_is_meant_is_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        read_arguments(text, where="f")
-
-
-@pytest.mark.parametrize(
     ("fault", "what"),
     [
         (lambda: merge_java("a=1\nb=\\u12\n", {}), r"f:2: .*four hexadecimal"),
         (lambda: merge_java("a=1\n=x\n", {}), r"f:2: .*no key"),
         (lambda: merge_java("# x\n\ngarbage\n", {}), r"f:3: .*no value"),
         (lambda: merge_java("a=1\\", {}), r"f:1: .*backslash"),
-        (lambda: merge_flags("-server\nXmx4G\n", [], where="f"), r"f:2: is no JVM flag"),
+        (lambda: merge_flags("-server\nXmx4G\n", [], where="f"), r"f:2: is not a JVM flag"),
         (lambda: merge_flags("-Xms1G -Xmx4G\n", [], where="f"), r"f:1: .*one flag a line"),
-        (lambda: merge_flags("@more\n", [], where="f"), r"f:1: is no JVM flag"),
+        (lambda: merge_flags("@more\n", [], where="f"), r"f:1: names a file of flags"),
         (lambda: merge_server("port = 1\nport = = 2\n", {}), r"f:2: cannot be read"),
         (lambda: merge_server("a = 'open\n", {}), r"f:1: "),
         (lambda: merge_server("work_mem = 10/20\n", {}), r"f:1: cannot be read"),
@@ -302,7 +278,6 @@ def test_a_syntax_error_names_file_and_line(fault: Callable[[], str], what: str)
         lambda: merge_java("=hunter2\n", {}),
         lambda: merge_flags("Dx.password=hunter2\n", [], where="f"),
         lambda: merge_flags("-Xfoo -Dx.password=hunter2\n", [], where="f"),
-        lambda: read_arguments("-Dx.password=hunter2#x", where="f"),
         lambda: merge_server("primary_conninfo = 'user=u password=hunter2\n", {}),
         lambda: merge_group("password=hunter2\n", {}),
         lambda: merge_group("[client]\npassword hunter2\n", {}),

@@ -107,7 +107,7 @@ def test_what_would_undo_the_plan_is_taken_out_and_shown() -> None:
     )
     assert several["spark.executor.defaultJavaOptions"] == "-Da=b"
     shown = changes(UserTree("/etc/spark", {"spark-defaults.conf": text}), found.files)
-    assert all(f"\n-{line}\n" in shown for line in taken)
+    assert all(f"\n  {line.replace(' ', ': ')} -> (not set)\n" in shown for line in taken)
 
 
 def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None:
@@ -123,7 +123,9 @@ def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None
     found = layout(texts)
     assert found.files["conf/spark-env.sh"] == "# ours\nexport HADOOP_CONF_DIR=/etc/hadoop\n"
     shown = changes(UserTree("/etc/spark", texts), found.files)
-    assert all(f"\n-{line}\n" in shown for line in decided)
+    for line in decided:
+        setting = line.removeprefix("export ").replace("=", ": ")
+        assert f"\n  {setting} -> (not set)\n" in shown
     for spec in found.processes:
         assert spec.env["HADOOP_CONF_DIR"] == "/etc/hadoop"
         assert spec.env["JAVA_HOME"] == "/opt/jdk"

@@ -146,7 +146,7 @@ BROKEN = {
     "node.properties:1": {"node_properties": "=production\n"},
     "jvm.config:2": {"jvm_config": "-server\nXmx4G\n"},
     "jvm.config:1": {"jvm_config": "-Xmx 4G\n"},
-    "more.args:1": {"jvm_config": "@etc/more.args\n", "more_args": "-Da='b\n"},
+    "jvm.config:3": {"jvm_config": "-server\n-Da=b\n@etc/more.args\n", "more_args": "-Dc=d\n"},
     "catalog/h.properties:2": {"catalog__h_properties": "a=1\n=2\n"},
     "groups.json:3": {
         "resource-groups_properties": "resource-groups.config-file=etc/groups.json\n",
@@ -190,7 +190,6 @@ LOST = {
     "jvm.config:1: etc/jaas.conf": {
         "jvm_config": "-Djava.security.auth.login.config=etc/jaas.conf\n"
     },
-    "jvm.config:2: '/opt/x.args'": {"jvm_config": "-server\n@/opt/x.args\n"},
     # Not where the server would look.
     "catalog/h.properties:1: 'core-site.xml' is looked for in the server's working folder": {
         "catalog__h_properties": "hive.config.resources=core-site.xml\n"

@@ -98,16 +98,3 @@ def test_a_users_flags_are_on_no_command_line(name: str) -> None:
         assert told[:3] == ['"-server"', '"-javaagent:/a.jar=licence:hunter2"', r'"-Dx=\"y\\z\""']
         assert {f'"-Dnode.id={spec.name}"', '"-Dx.y=hunter2"'} <= set(told)
         assert {f'"{flag}"' for flag in flags(layout, spec.name)[3:]} <= set(told)
-
-
-@BOTH
-def test_a_file_of_arguments_is_written_out_and_changed_like_the_flags(name: str) -> None:
-    base = a_base(
-        jvm_config="-server\n@etc/more.args\n-Dlast=1\n",
-        more_args="# ours\n-Xmx54G -XX:ParallelGCThreads=48\n'-Dname=two words' -Da=b\n",
-    )
-    layout = lay_out(name, a_plan(name), base)
-    given = flags(layout, "worker-0")
-    assert [given[0], *given[2:5]] == ["-server", "-Dname=two words", "-Da=b", "-Dlast=1"]
-    assert given[1].startswith("-Xmx") and given[1] != "-Xmx54G"
-    assert not [flag for flag in given if "ParallelGCThreads" in flag]

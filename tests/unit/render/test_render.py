@@ -244,8 +244,7 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
 def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
     texts = {
         "config.properties": "x=1\n",
-        "jvm.config": "-XX:+HeapDumpOnOutOfMemoryError\n-Dx.password=hunter2\n@etc/more.args\n",
-        "more.args": '-Dmine="a b"\n',
+        "jvm.config": "-XX:+HeapDumpOnOutOfMemoryError\n-Dx.password=hunter2\n-Dmine=a b\n",
         "none.conf": "# nothing is set\n",
     }
     adapter = registry.get("trino")

@@ -29,7 +29,6 @@ from atoll.engines.trino.user_tree import (
     NODE,
     SECRETS,
     catalog_folder,
-    flags,
     properties_of_server,
     secrets_links,
     taken_from_environment,
@@ -107,7 +106,7 @@ def lay_out(
     ]
     user = secrets.token_hex(16)
     catalogs = catalog_folder(base) if base else "catalog"
-    texts = {**base.texts, JVM: flags(base)} if base else _own_texts(family)
+    texts = {JVM: "", **base.texts} if base else _own_texts(family)
     texts |= family.files
     is_closed = family.answers_one and base is None
     if is_closed:

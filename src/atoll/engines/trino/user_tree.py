@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from atoll.engines.trino.environment import holds_settings, numbered_properties, variables
 from atoll.engines.userconfig.included import refuse_closed
-from atoll.engines.userconfig.java import DIRECT_MEMORY, direct_memory_bytes, read_arguments
+from atoll.engines.userconfig.java import DIRECT_MEMORY, direct_memory_bytes
 from atoll.engines.userconfig.merge import read_flags, read_properties
 from atoll.engines.userconfig.pieces import fault, lines
 from atoll.engines.userconfig.tree import UserTree
@@ -101,40 +101,12 @@ def _inside(base: UserTree, path: str) -> str | None:
 
 def _check_flags(base: UserTree) -> None:
     where = f"{base.root}/{JVM}"
-    read_flags(flags(base), where=where)
+    read_flags(base.texts.get(JVM, ""), where=where)
     for number, body, _ in lines(base.texts.get(JVM, "")):
         if match := _FILE_IN_FLAG.match(body.strip()):
             inside = _inside(base, match[1])
             if inside:
                 _require(base, inside, f"{where}:{number}")
-
-
-def flags(base: UserTree) -> str:
-    """jvm.config with what its files of arguments (@FILE) say in their place: they may speak of the
-    heap, and java reads none that another one names, as Atoll's would."""
-    numbered = lines(base.texts.get(JVM, ""))
-    return "".join(
-        text
-        for number, body, end in numbered
-        for text in (
-            _written_out(base, body.strip()[1:], number)
-            if body.strip().startswith("@")
-            else (body + end,)
-        )
-    )
-
-
-def _written_out(base: UserTree, path: str, number: int) -> Iterator[str]:
-    where = f"{base.root}/{JVM}"
-    inside = _inside(base, path)
-    if inside is None or inside not in base.texts:
-        raise fault(
-            where, number, f"{path!r} is no file of arguments in {base.root}; name its flags here"
-        )
-    for word in read_arguments(base.texts[inside], where=f"{base.root}/{inside}"):
-        if word.startswith("@") or "\n" in word or "\r" in word:
-            raise fault(where, number, f"{path!r} holds a word that cannot stand in a line")
-        yield f"{word}\n"
 
 
 def properties_of_server(base: UserTree) -> dict[str, str]:
@@ -143,7 +115,7 @@ def properties_of_server(base: UserTree) -> dict[str, str]:
         read_properties(base.texts.get(name, ""), where=f"{base.root}/{name}")
         for name in (CONFIG, NODE)
     )
-    given = read_flags(flags(base), where=f"{base.root}/{JVM}")
+    given = read_flags(base.texts.get(JVM, ""), where=f"{base.root}/{JVM}")
     own = (flag[2:].partition("=") for flag in given if flag.startswith("-D"))
     return config | {key: value for key, _, value in own} | node
 
@@ -195,7 +167,7 @@ def counted(ours: EngineTraits, base: UserTree | None) -> EngineTraits:
     if base is None:
         return ours
     where = f"{base.root}/{JVM}"
-    direct = direct_memory_bytes(read_flags(flags(base), where=where), where=where)
+    direct = direct_memory_bytes(read_flags(base.texts.get(JVM, ""), where=where), where=where)
     if not direct:
         return ours
     return ours.model_copy(

@@ -1,99 +1,119 @@
-"""What Atoll changes in a user's configuration: a unified diff, secrets as ***. Pure.
+"""Which settings Atoll changes in a user's configuration, with secrets as ***. Pure.
 
-A file of the layout belongs to the file of the user's whose path it ends with: 'worker-0/etc/
+A file of the layout belongs to the user's file whose path it ends with: 'worker-0/etc/
 catalog/hive.properties' to 'catalog/hive.properties'.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from atoll.engines.userconfig.java import ARGUMENTS, flag_kind
-from atoll.engines.userconfig.masking import masked_lines
-from atoll.engines.userconfig.pieces import bodies
 from atoll.engines.userconfig.tree import UserTree
 
-_KEY = re.compile(r"[^\s=:]+")
+HIDDEN = "***"
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*")
+_SETTING = re.compile(r"(?:export\s+)?([^\s=:]+)(\s*[=:]?\s*)(.*)")
+# The name of a secret. Searched from a word's first letter only: a value of 4 kB would otherwise
+# take 10 s.
+_SECRET = (
+    r"(?<![\w.$-])[\w.$-]*(?:passw(?:or)?d|passphrase|secret|token|credential"
+    r"|(?<![a-z0-9])sas(?![a-z0-9])"  # a shared access signature of Azure
+    r"|(?:private|shared|access|account|api)[-_.]?(?:access[-_.]?)?key"
+    r"|(?:key|pwd|pw|pass|auth|authorization|headers)(?![\w.$-]))[\w.$-]*"
+)
+_SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
+_ASSIGNED = re.compile(rf"({_SECRET}[\"']?\s*[=:]\s*)\S.*", re.IGNORECASE)
+# Up to the last '@', because a password may contain one. Oracle has 'thin:user/password@'.
+_IN_URL = re.compile(
+    r"(://[^/\s:@]{0,256}:|jdbc:oracle:\w{1,16}:[^/\s:@]{0,256}/)\S{0,2048}@", re.IGNORECASE
+)
 
 
-class _Pair(NamedTuple):
+class _Change(NamedTuple):
     path: str  # in the layout
-    origin: str  # in the user's tree; empty: a file that is ours alone
-    before: str
-    after: str
+    origin: str  # in the user's tree; empty for a file that only Atoll has
+    settings: dict[str, tuple[str, str]]  # name -> what it was and is, as it may be printed
 
 
 def changes(before: UserTree, files: Mapping[str, str]) -> str:
-    """The difference of `Layout.files` to the user's, empty where there is none."""
-    return "".join(line for pair in _pairs(before, files) for line in _diff(before.root, pair))
+    """The settings in which `Layout.files` differs from the user's files; empty if there are none.
+
+    A line per setting: 'name: old -> new'.
+    """
+    lines: list[str] = []
+    for path, origin, settings in _changes(before, files):
+        if not origin:
+            lines.append(f"{path}: added by Atoll")
+        elif settings:
+            lines.append(f"{before.root}/{origin} -> {path}")
+            lines += [f"  {name}: {old} -> {new}" for name, (old, new) in settings.items()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def count_changes(before: UserTree, files: Mapping[str, str]) -> tuple[int, int]:
-    """(settings, files) of the user's that are changed; the same setting of two instances is one.
-    A setting that is added counts, a file of ours beside the user's does not."""
+    """(settings, files) of the user's that differ. A setting counts once for all instances; a
+    setting that Atoll adds counts, a file that Atoll adds does not."""
     settings = {
-        (pair.origin, key)
-        for pair in _pairs(before, files)
-        if pair.origin
-        for key in _changed_keys(pair)
+        (change.origin, name)
+        for change in _changes(before, files)
+        if change.origin
+        for name in change.settings
     }
     return len(settings), len({origin for origin, _ in settings})
 
 
-def _pairs(before: UserTree, files: Mapping[str, str]) -> Iterator[_Pair]:
-    """Those that differ: every instance has a copy of all, and of large rules (0.5 MB) a comparison
-    line by line takes seconds."""
+def _changes(before: UserTree, files: Mapping[str, str]) -> Iterator[_Change]:
     for path, after in sorted(files.items()):
         if path.endswith(f"/{ARGUMENTS}"):
-            continue  # jvm.config again, as java reads it
+            continue  # the same flags as in jvm.config
         ends = [name for name in before.texts if f"/{path}".endswith(f"/{name}")]
         origin = max(ends, key=len, default="")
-        pair = _Pair(path, origin, before.texts.get(origin, ""), after)
-        if pair.before != pair.after:
-            yield pair
+        text = before.texts.get(origin, "")
+        # Every instance has a copy of every file, and large rules (0.5 MB) take a while to read.
+        if text == after:
+            continue
+        old, new = _values(text), _values(after)
+        differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        yield _Change(
+            path, origin, {name: (_shown(old, name), _shown(new, name)) for name in differing}
+        )
 
 
-def _diff(root: str, pair: _Pair) -> Iterator[str]:
-    """A unified diff. Written here, since a line may be shown in one place and not in another."""
-    before, after = bodies(pair.before), bodies(pair.after)
-    shown_before = masked_lines(pair.before, path=pair.origin)
-    shown_after = masked_lines(pair.after, path=pair.origin or pair.path)
-    groups = difflib.SequenceMatcher(None, before, after).get_grouped_opcodes(3)
-    for number, group in enumerate(groups):
-        if number == 0:
-            yield f"--- {f'{root}/{pair.origin}' if pair.origin else '/dev/null'}\n"
-            yield f"+++ {pair.path}\n"
-        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
-        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@\n"
-        for kind, i1, i2, j1, j2 in group:
-            if kind == "equal":
-                # As the one hides it, or the other.
-                for at, raw in enumerate(before[i1:i2]):
-                    mine, theirs = shown_before[i1 + at], shown_after[j1 + at]
-                    yield f" {mine if mine != raw else theirs}\n"
-            else:
-                yield from (f"-{line}\n" for line in shown_before[i1:i2])
-                yield from (f"+{line}\n" for line in shown_after[j1:j2])
+def _values(text: str) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for line in setting_lines(text):
+        name = setting_name(line)
+        match = _SETTING.match(line)
+        values.setdefault(name, []).append(match[3] if match and match[1] == name else line)
+    return values
 
 
-def _range(start: int, stop: int) -> str:
-    """As unified diffs count: from 1, and an empty range by the line before it."""
-    length = stop - start
-    return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"
+def _shown(values: Mapping[str, list[str]], name: str) -> str:
+    if name not in values:
+        return "(not set)"
+    return ", ".join(masked(f"{name}={value}").removeprefix(f"{name}=") for value in values[name])
 
 
-def _changed_keys(pair: _Pair) -> set[str]:
-    lines = difflib.unified_diff(bodies(pair.before), bodies(pair.after), lineterm="")
-    changed = [line[1:].strip() for line in lines if line[:1] in "+-"][2:]  # less the two names
-    return {setting_name(line) for line in changed if line and line[0] not in "#![;"}
+def setting_lines(text: str) -> list[str]:
+    """The lines that set something, each with the lines that continue it."""
+    lines = (line.strip() for line in _CONTINUED.sub(r"\1", text).splitlines())
+    return [line for line in lines if line and line[0] not in "#!;["]
 
 
 def setting_name(line: str) -> str:
-    """What a line of a configuration file sets: 'task.concurrency', '-Xmx'."""
+    """The name of what a line of a configuration file sets: 'task.concurrency', '-Xmx'."""
     if line.startswith("-") and not line.startswith("--"):
         return flag_kind(line)
-    match = _KEY.match(line)
-    return match[0] if match else line
+    match = _SETTING.match(line)
+    return match[1] if match else line
+
+
+def masked(line: str) -> str:
+    """The line with *** for a value whose name says that it is secret, and for a URL's password."""
+    match = _SETTING.match(line)
+    if match and match[3] and _SECRET_NAME.fullmatch(match[1]):
+        return line.removesuffix(match[3]) + HIDDEN
+    return _IN_URL.sub(rf"\1{HIDDEN}@", _ASSIGNED.sub(rf"\1{HIDDEN}", line))

@@ -116,36 +116,6 @@ def write_arguments(words: Sequence[str]) -> str:
     return "".join(f'"{word}"\n' for word in escaped)
 
 
-_PART = r"\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*'|[^\s\"'#]+"
-_PARTS = re.compile(_PART, re.DOTALL)
-_WORD = re.compile(rf"\s+|#[^\r\n]*|((?:{_PART})+)", re.DOTALL)
-_QUOTED = re.compile(r"\\(?:\r?\n[ \t\f]*|(.))", re.DOTALL)
-
-
-def read_arguments(text: str, *, where: str) -> list[str]:
-    """The words of a file of arguments. A backslash is one only within quotes, where it may also
-    end the line. Source: the java command's manual of JDK 25, java Command-Line Argument Files."""
-
-    def unquoted(part: str) -> str:
-        if part[0] not in "\"'":
-            return part
-        return _QUOTED.sub(lambda match: _CONTROLS.get(match[1], match[1] or ""), part[1:-1])
-
-    words: list[str] = []
-    at = 0
-    while at < len(text):
-        match = _WORD.match(text, at)
-        number = text.count("\n", 0, at) + 1
-        if match is None:
-            raise fault(where, number, "a quote is not closed on its line")
-        if match[1]:
-            if text[match.end() : match.end() + 1] == "#":  # java 17 loses the word (tried)
-                raise fault(where, number, "a word ends at a '#'; put it in quotes")
-            words.append("".join(map(unquoted, _PARTS.findall(match[1]))))
-        at = match.end()
-    return words
-
-
 # ---- JVM flags, one a line -----------------------------------------------------------------------
 
 # Flags whose value may be the next line, as it may be the next argument.
@@ -213,8 +183,10 @@ def flags(text: str, *, where: str) -> list[Piece]:
         if not flag or flag.startswith("#"):
             pieces.append(Piece(body + end))
             continue
+        if flag.startswith("@"):
+            raise fault(where, number, "names a file of flags; put the flags themselves here")
         if not awaits_value and not flag.startswith("-"):
-            raise fault(where, number, "is no JVM flag; flags begin -")
+            raise fault(where, number, "is not a JVM flag; flags begin with '-'")
         if re.match(r"-(X(?!X)|XX:[+-])\S*\s", flag):
             raise fault(where, number, "has a blank in it; write one flag a line")
         head = body[: body.index(flag)]

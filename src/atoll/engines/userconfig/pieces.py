@@ -36,10 +36,5 @@ def lines(text: str) -> Iterator[tuple[int, str, str]]:
         yield number, body, raw[len(body) :]
 
 
-def bodies(text: str) -> list[str]:
-    """The lines without their ends."""
-    return [body for _, body, _ in lines(text)]
-
-
 def fault(where: str, number: int, what: str) -> UsageError:
     return UsageError(f"{where}:{number}: {what}")
