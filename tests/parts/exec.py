@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 
 EXEC = os.environ.get("ATOLL_EXEC", str(Path(sys.executable).parent / "atoll-exec"))
@@ -98,7 +99,7 @@ def machine_file(folder: Path, chiplets: Sequence[Sequence[int]]) -> str:
             "allowed": {"pus": pus, "nodes": [0]},
         }
     )
-    Machine.model_validate_json(text)  # the contract that the launcher reads
+    parse(Machine, text, where="text")  # the contract that the launcher reads
     path = folder / "machine.json"
     path.write_text(text)
     return str(path)

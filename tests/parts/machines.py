@@ -168,9 +168,7 @@ def restrict(
         nodes=tuple(nodes) if nodes is not None else machine.allowed.nodes,
         memory_max_bytes=memory_max_bytes,
     )
-    # Built anew, so that nothing computed for the wider mask is carried over.
-    fields = {name: getattr(machine, name) for name in Machine.model_fields}
-    return Machine.model_validate({**fields, "allowed": allowed})
+    return machine.model_copy(update={"allowed": allowed})
 
 
 def _pus(cores: Sequence[Core]) -> tuple[int, ...]:

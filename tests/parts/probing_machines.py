@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from atoll.schema.machine import Cache, Machine
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -11,17 +13,8 @@ def with_caches(machine: Machine) -> Machine:
     """32 KiB and 512 KiB for each core, and the L3s that the machine has."""
 
     def cache(level: int, size: int, pus: tuple[int, ...]) -> Cache:
-        kind = "data" if level == 1 else "unified"
-        return Cache.model_validate(
-            {
-                "level": level,
-                "kind": kind,
-                "size_bytes": size,
-                "line_bytes": 64,
-                "ways": 8,
-                "pus": pus,
-            }
-        )
+        kind: Literal["data", "unified"] = "data" if level == 1 else "unified"
+        return Cache(level=level, kind=kind, size_bytes=size, line_bytes=64, ways=8, pus=pus)
 
     own = [
         cache(level, size, core.pus)

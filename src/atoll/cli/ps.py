@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from atoll.host.local import LocalHost
-from atoll.schema.deployment import Deployment
-from atoll.supervise.stop import listing
+from atoll.supervise import records
+
+if TYPE_CHECKING:
+    from atoll.schema.deployment import Deployment
 
 
 @click.command(epilog="Example: atoll ps --json | jq '.[].state'")
@@ -22,15 +22,23 @@ def command(as_json: bool) -> None:
 
     What a killed supervisor left behind is ended and cleared away first.
     """
-    deployments, notices = listing(LocalHost())
-    for notice in notices:
-        print(f"atoll: {notice}", file=sys.stderr)
+    deployments = _deployments() if records.names() else []
     if as_json:
         print(json.dumps([_as_json(deployment) for deployment in deployments], indent=1))
     elif not deployments:
         print("nothing is up")
     else:
         _print_table(deployments)
+
+
+def _deployments() -> list[Deployment]:
+    from atoll.host.local import LocalHost
+    from atoll.supervise.stop import listing
+
+    deployments, notices = listing(LocalHost())
+    for notice in notices:
+        print(f"atoll: {notice}", file=sys.stderr)
+    return deployments
 
 
 def _as_json(deployment: Deployment) -> dict[str, object]:
@@ -51,6 +59,9 @@ def _as_json(deployment: Deployment) -> dict[str, object]:
 
 
 def _print_table(deployments: list[Deployment]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("NAME", "ENGINE", "POLICY"):
         table.add_column(title, overflow="fold")

@@ -7,17 +7,13 @@ in this process but in a child of it, so no input can take Atoll down.
 
 from __future__ import annotations
 
+import json
 import os
-import tempfile
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from atoll import _native
 from atoll.errors import AtollError, TopologyError
-from atoll.host.unpack import unpack_capture
-from atoll.schema.base import parse
-from atoll.schema.machine import Machine
+from atoll.schema.machine import Machine, machine_of
 
 _TARBALLS = (b"BZh", b"\x1f\x8b", b"\xfd7zXZ")  # bzip2, gzip, xz
 _MOST_FILE_BYTES = 256 << 20
@@ -50,6 +46,7 @@ def read_machine(source: str | None = None, synthetic: str | None = None) -> Mac
 
 
 def _machine_file(path: str, content: bytes) -> Machine:
+    from atoll.schema.base import parse
     from atoll.schema.consistency import contradiction
 
     machine = parse(Machine, content, where=path, error=TopologyError)
@@ -71,8 +68,8 @@ def _discover(kind: str, where: str, content: bytes | None = None) -> Machine:
     except UnicodeError:
         raise TopologyError(f"{where!r}: the name is not valid UTF-8; rename it") from None
     try:
-        return Machine.model_validate_json(text)
-    except ValidationError as fault:
+        return machine_of(json.loads(text))
+    except (TypeError, ValueError, KeyError) as fault:
         raise AtollError(f"{where}: the native library and the schema disagree: {fault}") from None
 
 
@@ -88,6 +85,10 @@ def _read(path: str) -> bytes:
 
 
 def _read_tarball(path: str) -> Machine:
+    import tempfile
+
+    from atoll.host.unpack import unpack_capture
+
     with tempfile.TemporaryDirectory(prefix="atoll-capture-") as folder:
         unpack_capture(Path(path), Path(folder))
         machine = _discover("sysfs", folder)

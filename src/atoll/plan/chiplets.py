@@ -74,14 +74,13 @@ def assign_chiplets(
     warnings = tuple(note for note in machine.warnings if note.code != "core-outside-chiplets")
     allowed = frozenset(machine.allowed.pus)
     counted = sum(not allowed.isdisjoint(chiplet.pus) for chiplet in chiplets)
-    fields = {name: getattr(machine, name) for name in Machine.model_fields}
-    fields |= {
-        "chiplets": chiplets,
-        "warnings": warnings,
-        "summary": machine.summary.model_copy(update={"chiplets": counted}),
-    }
-    # Not model_copy, which would carry over what was computed from the old chiplets.
-    return Machine.model_construct(**fields)
+    return machine.model_copy(
+        update={
+            "chiplets": chiplets,
+            "warnings": warnings,
+            "summary": machine.summary.model_copy(update={"chiplets": counted}),
+        }
+    )
 
 
 def _of_size(size: int, machine: Machine) -> list[set[int]]:

@@ -12,17 +12,15 @@ CPU, or fails the checks of `plan.chiplets`, is not used, and the reason is said
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import TYPE_CHECKING, NamedTuple
 
 from atoll.errors import AtollError, UsageError
-from atoll.schema.base import parse
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.store.paths import state_dir, state_path
 
 if TYPE_CHECKING:
     from atoll.host.api import Host
+    from atoll.probing.islands import Islands
     from atoll.schema.profile import Profile
 
 # Below it a guess would decide where an engine runs; no chiplets is the safer answer.
@@ -30,49 +28,6 @@ LEAST_CONFIDENCE = 0.5
 _FOLDER = "profiles"
 _UNKNOWN = "unknown"  # where the host has no name
 _MOST_LOOKED_AT = 8
-
-
-class _Part(BaseModel):
-    """What is needed of a profile; the rest of the file is passed over without being built."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-
-class _Where(_Part):
-    hostname_hash: str
-    cpu_model: str
-
-
-class _Pairs(_Part):
-    pus: tuple[int, ...]
-
-
-class _Found(_Part):
-    chiplets: tuple[tuple[int, ...], ...]
-    confidence: float
-    source: Literal["latency", "bandwidth", "both", "none"]
-
-
-class Islands(_Part):
-    """A profile's word on the chiplets, and what it holds for. Fields as in schema.profile."""
-
-    format: Literal["atoll/profile"]
-    version: Literal[1]
-    created: str
-    machine_id: str
-    machine_title: str
-    environment: _Where
-    emulated: bool
-    core_latency_cas_ns: _Pairs | None = None
-    core_latency_store_ns: _Pairs | None = None
-    core_bandwidth_gbs: _Pairs | None = None
-    inference: _Found | None = None
-
-    @property
-    def pus(self) -> frozenset[int]:
-        """Those that were paired, and so could be told apart."""
-        matrices = (self.core_latency_cas_ns, self.core_latency_store_ns, self.core_bandwidth_gbs)
-        return frozenset(pu for matrix in matrices if matrix is not None for pu in matrix.pus)
 
 
 class Applied(NamedTuple):
@@ -93,6 +48,7 @@ def save(profile: Profile) -> Path:
 
 def read(path: str | Path) -> Profile:
     """Raises UsageError with one line."""
+    from atoll.schema.base import parse
     from atoll.schema.profile import Profile
 
     return parse(Profile, _bytes(path), where=str(path))
@@ -171,7 +127,7 @@ def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applie
 
     The profile must be of this machine. `where` names it in what is said. Never raises.
     """
-    islands = profile if isinstance(profile, Islands) else islands_of(profile)
+    islands = islands_of(profile)
     named = f"the profile {where} of {islands.created[:10]}"
     inference = islands.inference
     if machine.chiplets:
@@ -215,16 +171,25 @@ def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applie
     )
 
 
-def islands_of(profile: Profile) -> Islands:
+def islands_of(profile: Islands | Profile) -> Islands:
+    from atoll.probing.islands import Islands
+
+    if isinstance(profile, Islands):
+        return profile
     return Islands.model_validate(profile, from_attributes=True)
 
 
 def read_islands(path: str | Path) -> Islands:
     """Raises UsageError with one line."""
+    from pydantic import ValidationError
+
+    from atoll.probing.islands import Islands
+
     text = _bytes(path)
     try:
         return Islands.model_validate_json(text)
     except ValidationError as fault:
+        from atoll.schema.base import parse
         from atoll.schema.profile import Profile
 
         parse(Profile, text, where=str(path))  # reads all of it, and says what is wrong

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from atoll.errors import AtollError, UsageError
 
@@ -23,7 +23,7 @@ class Record(BaseModel):
     )
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R")
 
 
 def parse(
@@ -54,7 +54,7 @@ def parse(
             f"(it reads version {want_version}); make it anew with this atoll"
         )
     try:
-        return kind.model_validate(raw, strict=False)
+        return TypeAdapter(kind).validate_python(raw, strict=False)
     except ValidationError as fault:
         first = fault.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -27,6 +27,8 @@ def _contradictions(machine: Machine) -> Iterator[str]:
     nodes = [node.os_index for node in machine.nodes]
     if len(set(nodes)) < len(nodes):
         yield "nodes: an os_index is there twice"
+    if machine.memory_bytes < 0:
+        yield "memory_bytes: is negative"
     pus = set(machine.pus)
     if not pus:
         yield "cores: there is no PU"

@@ -12,15 +12,13 @@ holds one per PU.
 
 from __future__ import annotations
 
-import hashlib
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
-from atoll.schema.base import Record
+from atoll.schema.plain import Plain, tuples
 
 
 class ChipletSource(StrEnum):
@@ -35,7 +33,8 @@ class ChipletSource(StrEnum):
     CATALOG = "catalog"
 
 
-class Summary(Record):
+@dataclass(frozen=True, kw_only=True)
+class Summary(Plain):
     """Counts of hwloc objects that are allowed; CPU-less NUMA nodes included."""
 
     packages: int
@@ -46,7 +45,8 @@ class Summary(Record):
     pus: int
 
 
-class Chiplet(Record):
+@dataclass(frozen=True, kw_only=True)
+class Chiplet(Plain):
     """At least two cores, fewer than a package, sharing the fastest path to each other."""
 
     index: int
@@ -58,21 +58,24 @@ class Chiplet(Record):
     l3_bytes: int = 0  # size of the L3 that the chiplet owns; 0 where it owns none
 
 
-class Package(Record):
+@dataclass(frozen=True, kw_only=True)
+class Package(Plain):
     index: int
     os_index: int
     pus: tuple[int, ...]
     cpu_model: str = ""
 
 
-class Die(Record):
+@dataclass(frozen=True, kw_only=True)
+class Die(Plain):
     index: int
     os_index: int
     package: int | None
     pus: tuple[int, ...]
 
 
-class NumaNode(Record):
+@dataclass(frozen=True, kw_only=True)
+class NumaNode(Plain):
     """A memory node. `pus` is empty for a CPU-less node, `memory_bytes` 0 for a memory-less one."""
 
     index: int
@@ -83,7 +86,8 @@ class NumaNode(Record):
     subtype: str = ""  # hwloc's word where it gives one: DRAM, HBM, NVM, CXL-DRAM ...
 
 
-class Cache(Record):
+@dataclass(frozen=True, kw_only=True)
+class Cache(Plain):
     level: int
     kind: Literal["unified", "data", "instruction"]
     size_bytes: int
@@ -92,13 +96,15 @@ class Cache(Record):
     pus: tuple[int, ...]
 
 
-class L3Domain(Record):
+@dataclass(frozen=True, kw_only=True)
+class L3Domain(Plain):
     index: int
     size_bytes: int
     pus: tuple[int, ...]
 
 
-class Core(Record):
+@dataclass(frozen=True, kw_only=True)
+class Core(Plain):
     index: int
     os_index: int
     pus: tuple[int, ...]
@@ -108,20 +114,23 @@ class Core(Record):
     node: int | None
 
 
-class Distances(Record):
+@dataclass(frozen=True, kw_only=True)
+class Distances(Plain):
     """The kernel's NUMA distance matrix (SLIT), `values[i][j]` from `nodes[i]` to `nodes[j]`."""
 
     nodes: tuple[int, ...]  # OS indices
     values: tuple[tuple[int, ...], ...]
 
 
-class Nic(Record):
+@dataclass(frozen=True, kw_only=True)
+class Nic(Plain):
     name: str
     node: int | None
     pci: str = ""
 
 
-class Allowed(Record):
+@dataclass(frozen=True, kw_only=True)
+class Allowed(Plain):
     """What the affinity mask and the cgroup leave to this process."""
 
     pus: tuple[int, ...]
@@ -129,20 +138,23 @@ class Allowed(Record):
     memory_max_bytes: int | None = None  # the tightest memory.max up the cgroup tree; None: none
 
 
-class Origin(Record):
+@dataclass(frozen=True, kw_only=True)
+class Origin(Plain):
     kind: Literal["live", "xml", "synthetic", "sysfs"]
     where: str = ""  # path or synthetic string
     hwloc: str = ""  # API version of the library that read it
 
 
-class Notice(Record):
+@dataclass(frozen=True, kw_only=True)
+class Notice(Plain):
     """Something implausible. `code` is stable and documented in docs/topo.md."""
 
     code: str
     message: str
 
 
-class Machine(Record):
+@dataclass(frozen=True, kw_only=True)
+class Machine(Plain):
     FORMAT: ClassVar[str] = "atoll/machine"
     VERSION: ClassVar[int] = 1
 
@@ -153,7 +165,7 @@ class Machine(Record):
     origin: Origin
     architecture: str = ""
     cpu_model: str = ""
-    memory_bytes: int = Field(ge=0)
+    memory_bytes: int
     smt: bool
     packages: tuple[Package, ...]
     dies: tuple[Die, ...]
@@ -179,6 +191,8 @@ class Machine(Record):
         Memory sizes, limits and names are left out, because they change from boot to boot, and
         chiplets, because the user's word and a profile add them: CPU numbers mean the same after.
         """
+        import hashlib  # not above: `atoll topo` seldom needs it, and it loads OpenSSL
+
         layout = [
             [core.pus for core in self.cores],
             [(node.os_index, node.pus) for node in self.nodes],
@@ -209,3 +223,35 @@ class Machine(Record):
     @cached_property
     def node_by_os_index(self) -> dict[int, NumaNode]:
         return {node.os_index: node for node in self.nodes}
+
+
+_PARTS = {"summary": Summary, "origin": Origin, "allowed": Allowed}
+_LISTS = {
+    "packages": Package,
+    "dies": Die,
+    "nodes": NumaNode,
+    "l3": L3Domain,
+    "cores": Core,
+    "caches": Cache,
+    "nics": Nic,
+    "warnings": Notice,
+}
+
+
+def machine_of(document: dict[str, Any]) -> Machine:
+    """The machine in a document of the native library, whose types need no check.
+
+    Raises TypeError or ValueError where the library and these records have different fields.
+    """
+    fields = dict(document)
+    for name, kind in _PARTS.items():
+        fields[name] = kind(**tuples(fields[name]))
+    for name, kind in _LISTS.items():
+        fields[name] = tuple(kind(**tuples(item)) for item in fields.get(name, ()))
+    fields["chiplets"] = tuple(
+        Chiplet(**tuples(item) | {"source": ChipletSource(item["source"])})
+        for item in fields["chiplets"]
+    )
+    if fields.get("distances") is not None:
+        fields["distances"] = Distances(**tuples(fields["distances"]))
+    return Machine(**tuples(fields))

@@ -17,13 +17,15 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atoll.errors import NotPermitted, UsageError
-from atoll.host.api import Host
-from atoll.schema.base import parse
-from atoll.schema.deployment import Deployment
 from atoll.store.files import refusal, write_atomic
 from atoll.store.paths import state_dir, state_path
+
+if TYPE_CHECKING:
+    from atoll.host.api import Host
+    from atoll.schema.deployment import Deployment
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -59,6 +61,9 @@ def read(name: str) -> Deployment | None:
         return None
     except PermissionError:
         raise NotPermitted(f"{path}: not readable by this user") from None
+    from atoll.schema.base import parse  # not above: `atoll ps` starts without it if nothing is up
+    from atoll.schema.deployment import Deployment
+
     return parse(Deployment, text, where=str(path))
 
 

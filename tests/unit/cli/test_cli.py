@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -22,6 +23,24 @@ def test_help_has_an_example_and_fits_80_columns(name: str, capsys: Capture) -> 
     said = capsys.readouterr().out
     assert re.search(r"Examples?: atoll ", said)
     assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ps"], ["topo"]])
+def test_a_quick_command_loads_nothing_that_is_slow_to_import(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    script = (
+        "import sys; from atoll.cli import run; run(sys.argv[1:]); "
+        "print({'pydantic', 'rich', 'numpy', 'asyncio'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == "set()"
 
 
 def test_without_a_command_the_help_is_shown(capsys: Capture) -> None:

@@ -36,6 +36,7 @@ Edit = Callable[[Any], object]
         ("cores.0: there is no node 77", lambda m: m["cores"][0].update(node=77)),
         ("cores.1: its PUs", lambda m: m["cores"][1].update(pus=[])),
         ("a PU is in two cores", lambda m: m["cores"][1].update(pus=m["cores"][0]["pus"])),
+        ("memory_bytes: is negative", lambda m: m.update(memory_bytes=-1)),
         ("there is no PU", lambda m: m.update(cores=[])),
         ("an os_index is there twice", lambda m: m["nodes"][0].update(os_index=1)),
         ("nodes.1: memory_bytes", lambda m: m["nodes"][1].update(memory_bytes=-1)),
