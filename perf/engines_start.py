@@ -24,7 +24,7 @@ from atoll.engines import registry
 from atoll.engines.api import Client, Engine, Installation, Layout
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
-from atoll.host.clean import clean_environment
+from atoll.host.caller import clean_environment
 from atoll.host.local import LocalHost
 from atoll.host.programs import find_program
 from atoll.host.reaper import become_subreaper, reap

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from atoll.host.api import Finished
+from atoll.host.processes import Finished
 from atoll.install.catalog import Artifact, Packages, Part, Wheel
 
 JAR = b"a jar" * 100

@@ -26,7 +26,7 @@ from tests.vm.qemu import GuestDied, Qemu
 from tests.vm.topology import Topology, TopologyRefused
 
 if TYPE_CHECKING:
-    from atoll.host.api import Finished
+    from atoll.host.processes import Finished
 
 __all__ = ["BootFailed", "Guest", "GuestDied"]
 
@@ -109,7 +109,7 @@ class Guest:
         for a signal; where the guest ran out of memory meanwhile, stderr ends with that. Raises
         subprocess.TimeoutExpired after the command's process group was killed, and GuestDied.
         """
-        from atoll.host.api import Finished  # `python -m tests.vm` does without numpy
+        from atoll.host.processes import Finished  # `python -m tests.vm` does without numpy
 
         killed = len(self.out_of_memory())
         number = self.start(argv, env=env, cwd=cwd)

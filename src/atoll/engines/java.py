@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 
 from atoll.errors import EngineFailed
@@ -54,7 +53,7 @@ def _fits(found: int, major: int, or_later: bool) -> bool:
 
 
 def _candidates(host: Host, major: int, or_later: bool, part: str) -> Iterator[str]:
-    home = os.environ.get("JAVA_HOME")
+    home = host.variable("JAVA_HOME")
     if home:
         yield f"{home}/bin/java"
     on_path = shutil.which("java")
@@ -85,7 +84,7 @@ def _below(root: str, host: Host, major: int, or_later: bool) -> Iterator[str]:
 def _version(host: Host, java: str) -> tuple[str, int] | None:
     try:
         done = host.run([java, "-XX:-UsePerfData", "-version"], timeout_s=20)
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
     match = _VERSION.search(done.stderr + done.stdout)
     return (match[1], int(match[2])) if match else None

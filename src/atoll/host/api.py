@@ -7,24 +7,16 @@ Paths are absolute. Reading raises the usual OSError; what that means is the cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from atoll.host.processes import Finished
 from atoll.schema.deployment import ProcessId
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A command that has ended."""
-
-    returncode: int  # negative: the signal
-    stdout: str
-    stderr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +60,25 @@ class Conversation(Protocol):
     def close(self) -> int:
         """End it if it runs: at the end of its stdin, else by SIGKILL. How it ended (negative:
         the signal). May be called again."""
+        ...
+
+
+class Child(Protocol):
+    """A process that `Host.spawn` has started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """How it ended (negative: the signal); None while it runs."""
+        ...
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for its end, and return how it ended. Raises TimeoutError."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
         ...
 
 
@@ -122,28 +133,51 @@ class Host(Protocol):
         """The CPUs that the thread `pid` may run on (sched_getaffinity); 0 is the caller."""
         ...
 
+    def variable(self, name: str) -> str:
+        """An environment variable of the process that runs Atoll; empty if it is not set."""
+        ...
+
+    def user_id(self) -> int:
+        """The effective user of the process that runs Atoll."""
+        ...
+
     def run(
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float,
+        timeout_s: float | None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        tied: bool = False,
+        tick: Callable[[], None] | None = None,
     ) -> Finished:
-        """Run to the end, output captured. Raises FileNotFoundError, subprocess.TimeoutExpired."""
+        """Run to the end, output captured.
+
+        `tied`: the process is killed when this one ends, however it ends. `tick` is called four
+        times a second; if it raises, the process is ended first. Raises FileNotFoundError,
+        TimeoutError.
+        """
         ...
 
-    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
-        """Start a child in a session of its own, output appended to `log`; returns its pid."""
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: str,
+        cwd: str | None = None,
+        tied_by: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Child:
+        """Start a child in a session of its own, output appended to `log`.
+
+        `tied_by`: the signal that the child gets when this process ends, however it ends.
+        `pass_fds`: descriptors that it inherits. Raises OSError.
+        """
         ...
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
         """Start a child to talk to, in a session of its own. Raises OSError."""
-        ...
-
-    def exit_status(self, pid: int) -> int | None:
-        """How a child that `spawn` started has ended (negative: the signal); None if it runs,
-        or is no child of ours."""
         ...
 
     def signal(self, process: ProcessId, number: int) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import itertools
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from atoll.host.api import Conversation, FileId, FilePages, Finished
+from atoll.host.api import Conversation, FileId, FilePages
+from atoll.host.processes import Finished
 from atoll.schema.deployment import ProcessId
 
 
@@ -22,6 +24,23 @@ class FakeProcess:
     exit_status: int | None = None
     signals: list[int] = field(default_factory=list)
 
+    @property
+    def pid(self) -> int:
+        return self.id.pid
+
+    def poll(self) -> int | None:
+        return self.exit_status
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        if self.exit_status is None:
+            raise TimeoutError("still runs")
+        return self.exit_status
+
+    def signal(self, number: int) -> None:
+        self.signals.append(number)
+        if number == signal.SIGKILL:
+            self.exit_status = -number
+
 
 class FakeHost:
     """See `atoll.host.api.Host`. Time passes only in `sleep`; a SIGKILL ends at once."""
@@ -31,6 +50,8 @@ class FakeHost:
         files: Mapping[str, str] | None = None,
         *,
         affinity: frozenset[int] = frozenset({0}),
+        variables: Mapping[str, str] | None = None,
+        user_id: int = 1000,
         on_run: Callable[[Sequence[str]], Finished] | None = None,
         on_converse: Callable[[Sequence[str], Mapping[str, str]], Conversation] | None = None,
     ) -> None:
@@ -43,6 +64,8 @@ class FakeHost:
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
         self._affinity = affinity
+        self._variables = dict(variables or {})
+        self._user_id = user_id
         self._on_run = on_run
         self._on_converse = on_converse
         self._pids = itertools.count(1000)
@@ -105,32 +128,45 @@ class FakeHost:
     def affinity(self, pid: int) -> frozenset[int]:
         return self._affinity
 
+    def variable(self, name: str) -> str:
+        return self._variables.get(name, "")
+
+    def user_id(self) -> int:
+        return self._user_id
+
     def run(
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float,
+        timeout_s: float | None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        tied: bool = False,
+        tick: Callable[[], None] | None = None,
     ) -> Finished:
         if self._on_run is None:
             raise FileNotFoundError(2, "no such program", argv[0])
         return self._on_run(argv)
 
-    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: str,
+        cwd: str | None = None,
+        tied_by: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> FakeProcess:
         pid = next(self._pids)
         identity = ProcessId(pid=pid, start_ticks=pid * 10)
-        self.processes[pid] = FakeProcess(identity, tuple(argv), dict(env))
-        return pid
+        process = self.processes[pid] = FakeProcess(identity, tuple(argv), dict(env))
+        return process
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
         if self._on_converse is None:
             raise FileNotFoundError(2, "no such program", argv[0])
         return self._on_converse(argv, env)
-
-    def exit_status(self, pid: int) -> int | None:
-        process = self.processes.get(pid)
-        return None if process is None else process.exit_status
 
     def end(self, pid: int, status: int) -> None:
         """Let a process die."""
@@ -139,9 +175,7 @@ class FakeHost:
     def signal(self, process: ProcessId, number: int) -> bool:
         if self.identify(process.pid) != process:
             return False
-        self.processes[process.pid].signals.append(number)
-        if number == 9:
-            self.end(process.pid, -9)
+        self.processes[process.pid].signal(number)
         return True
 
     def identify(self, pid: int) -> ProcessId | None:

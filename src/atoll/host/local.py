@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from atoll.host import pages
-from atoll.host.api import Conversation, FileId, FilePages, Finished
+from atoll.host import caller, pages, processes
+from atoll.host.api import Child, Conversation, FileId, FilePages
 from atoll.host.conversation import LocalConversation
+from atoll.host.processes import Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
 
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 class LocalHost:
-    """See `atoll.host.api.Host`. Holds nothing but the children that it has started."""
-
-    def __init__(self) -> None:
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+    """See `atoll.host.api.Host`."""
 
     def read_text(self, path: str) -> str:
         # newline="": a carriage return in a thread's name begins no new line.
@@ -85,47 +82,38 @@ class LocalHost:
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))
 
+    def variable(self, name: str) -> str:
+        return caller.variable(name)
+
+    def user_id(self) -> int:
+        return caller.user_id()
+
     def run(
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float,
+        timeout_s: float | None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        tied: bool = False,
+        tick: Callable[[], None] | None = None,
     ) -> Finished:
-        done = subprocess.run(
-            list(argv),
-            timeout=timeout_s,
-            env=None if env is None else dict(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        return processes.run(argv, timeout_s=timeout_s, env=env, cwd=cwd, tied=tied, tick=tick)
 
-    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
-        with open(log, "ab") as output:
-            child = subprocess.Popen(
-                list(argv),
-                env=dict(env),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._children[child.pid] = child
-        return child.pid
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: str,
+        cwd: str | None = None,
+        tied_by: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Child:
+        return processes.start(argv, env=env, log=log, cwd=cwd, tied_by=tied_by, pass_fds=pass_fds)
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
         return LocalConversation(argv, env)
-
-    def exit_status(self, pid: int) -> int | None:
-        child = self._children.get(pid)
-        return None if child is None else child.poll()
 
     def signal(self, process: ProcessId, number: int) -> bool:
         try:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from atoll.errors import NotPermitted
-from atoll.host import pages
-from atoll.host.api import FileId, FilePages, Finished
+from atoll.host import caller, pages
+from atoll.host.api import FileId, FilePages
+from atoll.host.processes import Finished
 from atoll.host.procfs import parse_stat, status_field
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import ProcessId
@@ -74,24 +75,38 @@ class SnapshotHost:
         allowed = status_field(self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list")
         return frozenset(parse_cpulist(allowed))
 
+    def variable(self, name: str) -> str:
+        return ""
+
+    def user_id(self) -> int:
+        return caller.user_id()
+
     def run(
         self,
         argv: Sequence[str],
         *,
-        timeout_s: float,
+        timeout_s: float | None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        tied: bool = False,
+        tick: Callable[[], None] | None = None,
     ) -> Finished:
         self._refuse(f"run {argv[0]}")
 
-    def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: str) -> int:
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: str,
+        cwd: str | None = None,
+        tied_by: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> NoReturn:
         self._refuse(f"start {argv[0]}")
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:
         self._refuse(f"start {argv[0]}")
-
-    def exit_status(self, pid: int) -> int | None:
-        return None
 
     def signal(self, process: ProcessId, number: int) -> bool:
         self._refuse(f"signal process {process.pid}")

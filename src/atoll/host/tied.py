@@ -14,7 +14,7 @@ import sys
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def tied_argv(program: str, *, by: signal.Signals = signal.SIGKILL) -> tuple[str, ...]:
+def tied_argv(program: str, *, by: int = signal.SIGKILL) -> tuple[str, ...]:
     """What to start instead of `program`. It is found on PATH as execvp does.
 
     `by`: the signal that it then gets. A step of its own, because code between fork and exec is

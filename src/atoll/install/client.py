@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from atoll.host.api import Finished
+from atoll.host.processes import Finished
 from atoll.host.tied import tied_argv
 
 _TICK_S = 0.25

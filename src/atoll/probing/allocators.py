@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 
 from atoll.host.api import Host
@@ -26,7 +25,7 @@ def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
     program = launcher or _launcher()
     try:
         done = host.run([program, "--list-mallocs"], timeout_s=_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         raise OSError(f"{program} did not answer within {_TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         raise OSError(f"{program} failed: {' '.join(done.stderr.split())}")

@@ -71,7 +71,7 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
             host,
             lambda: [
                 process
-                for process in marked(host, mark, uid=os.getuid(), folders=folders)
+                for process in marked(host, mark, uid=host.user_id(), folders=folders)
                 if process.pid != os.getpid()
             ],
             grace_s=grace_s,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 from atoll.errors import UsageError
-from atoll.host.api import Host
+from atoll.host.api import Child, Host
+from atoll.host.caller import environment
 from atoll.store.files import write_atomic
 from atoll.store.paths import make_folder
 from atoll.supervise import records
@@ -22,7 +22,7 @@ from atoll.supervise.request import SUPERVISOR_LOG, Request
 from atoll.supervise.supervisor import first_record
 
 
-def hand_over(request: Request, host: Host) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def hand_over(request: Request, host: Host) -> tuple[socket.socket, Child]:
     """The owner's end of the control socket, and the keeper.
 
     Raises UsageError (the name is in use), NotPermitted and DownloadFailed; nothing is left then.
@@ -42,9 +42,7 @@ def hand_over(request: Request, host: Host) -> tuple[socket.socket, subprocess.P
         os.close(lock)
 
 
-def _start_keeper(
-    request: Request, host: Host, lock: int
-) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _start_keeper(request: Request, host: Host, lock: int) -> tuple[socket.socket, Child]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     record = first_record(request, boot_id=records.boot_id(host), cgroup="")
     try:
@@ -55,18 +53,15 @@ def _start_keeper(
             log.unlink()
         path = os.path.join(request.run_dir, "request.json")
         write_atomic(path, request.model_dump_json(), mode=0o600)
-        with open(os.path.join(request.log_dir, SUPERVISOR_LOG), "ab") as log_file:
-            keeper = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "atoll.supervise.keeper"),
-                    *(path, str(theirs.fileno()), str(lock)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log_file,
-                stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(), lock),
-                start_new_session=True,  # a Ctrl-C at the terminal is the owner's to handle
-            )
+        keeper = host.spawn(
+            [
+                *(sys.executable, "-m", "atoll.supervise.keeper"),
+                *(path, str(theirs.fileno()), str(lock)),
+            ],
+            env=environment(),
+            log=os.path.join(request.log_dir, SUPERVISOR_LOG),
+            pass_fds=(theirs.fileno(), lock),
+        )
     except BaseException:
         ours.close()
         records.remove_folders(record)

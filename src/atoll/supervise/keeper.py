@@ -68,7 +68,7 @@ def _supervise(
         cgroup.enter(record.cgroup)
         record = record.model_copy(update={"supervisor": host.identify(os.getpid())})
         records.write(record)
-        Supervisor(request, record, control=control, keeper_pipe=keeper_pipe).run()
+        Supervisor(request, record, host=host, control=control, keeper_pipe=keeper_pipe).run()
         status = 0
     except BaseException:
         traceback.print_exc()

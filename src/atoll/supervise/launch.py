@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING
 from atoll.engines.api import Client, Engine
 from atoll.engines.calls import connected, laid_out, located, wanted_ports
 from atoll.errors import EngineFailed, PortTaken
-from atoll.host.api import Host
-from atoll.host.clean import clean_environment
+from atoll.host.api import Child, Host
+from atoll.host.caller import clean_environment
 from atoll.host.programs import find_program
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
@@ -72,7 +71,7 @@ class Running:
         request: Request,
         *,
         control: socket.socket,
-        keeper: subprocess.Popen[bytes],
+        keeper: Child,
         host: Host,
         progress: Progress,
     ) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from atoll.host.local import LocalHost
+from atoll.host.api import Child, Host
 from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
@@ -35,16 +35,22 @@ _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 class Supervisor:
     def __init__(
-        self, request: Request, record: Deployment, *, control: socket.socket, keeper_pipe: int
+        self,
+        request: Request,
+        record: Deployment,
+        *,
+        host: Host,
+        control: socket.socket,
+        keeper_pipe: int,
     ) -> None:
         self._request = request
         self._record = record
         self._control = control
         self._keeper_pipe = keeper_pipe
-        self._host = LocalHost()
+        self._host = host
         self._life = lifecycle.lifecycle(request.processes)
         self._specs = {spec.name: spec for spec in request.processes}
-        self._running: dict[str, int] = {}  # name -> pid
+        self._running: dict[str, Child] = {}
         self._deadline = self._host.monotonic() + request.start_timeout_s
         self._keeper_lives = True
         self._oom_kills = oom_kills(self._host)
@@ -109,8 +115,8 @@ class Supervisor:
 
     def _bury(self) -> None:
         """Take note of our own dead; reap the orphans that we were given."""
-        for name, pid in list(self._running.items()):
-            status = self._host.exit_status(pid)
+        for name, child in list(self._running.items()):
+            status = child.poll()
             if status is not None:
                 del self._running[name]
                 log = self._log(name)
@@ -126,7 +132,8 @@ class Supervisor:
         return f"{ended}; since the start the kernel killed {kills} for want of memory, see dmesg"
 
     def _reap(self) -> None:
-        reap(lambda pid: self._host.exit_status(pid) is not None)
+        children = {child.pid: child for child in self._running.values()}
+        reap(lambda pid: pid in children and children[pid].poll() is not None)
 
     def _probe(self) -> None:
         for name in sorted(self._life.waiting):
@@ -153,14 +160,14 @@ class Supervisor:
         self._tell("starts", spec.name)
         request = self._request
         marks = {MARK: mark_of(request.name, request.id), PROCESS_MARK: spec.name}
-        pid = self._host.spawn(
+        child = self._host.spawn(
             placed_argv(request.launcher, request.plan, spec),
             env={**request.environment, **spec.env, **marks},
             cwd=os.path.join(request.run_dir, spec.cwd),
             log=self._log(spec.name),
         )
-        self._running[spec.name] = pid
-        self._note(spec.name, pid=pid)
+        self._running[spec.name] = child
+        self._note(spec.name, pid=child.pid)
 
     def _log(self, name: str) -> str:
         return os.path.join(self._request.log_dir, f"{name}.log")

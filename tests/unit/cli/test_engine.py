@@ -16,8 +16,9 @@ from atoll.engines.api import Installation
 from atoll.engines.availability import look, wanted_parts
 from atoll.engines.facts import EngineFacts
 from atoll.errors import ClientMissing, EngineFailed, NotPermitted, UsageError
-from atoll.host.api import Finished, Host
+from atoll.host.api import Host
 from atoll.host.fake import FakeHost
+from atoll.host.processes import Finished
 from atoll.install import installing, listing
 from atoll.install.catalog import Java, Packages, Part, Wheel
 from atoll.install.progress import Tell

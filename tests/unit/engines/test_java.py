@@ -8,22 +8,22 @@ import pytest
 
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
-from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
+from atoll.host.processes import Finished
 
 PART = "/cache/engines/openjdk-17"
 
 
-def java_host(versions: dict[str, str]) -> FakeHost:
+def java_host(versions: dict[str, str], *, java_home: str = "") -> FakeHost:
     def run(argv: Sequence[str]) -> Finished:
         return Finished(0, "", f'openjdk version "{versions[argv[0]]}" 2026-01-01\n')
 
-    return FakeHost(dict.fromkeys(versions, ""), on_run=run)
+    variables = {"JAVA_HOME": java_home}
+    return FakeHost(dict.fromkeys(versions, ""), on_run=run, variables=variables)
 
 
 @pytest.fixture(autouse=True)
 def _no_java_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
 
 
@@ -37,10 +37,10 @@ def find_later(host: FakeHost) -> tuple[str, str]:
     )
 
 
-def test_a_java_of_another_version_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/jdk-25")
+def test_a_java_of_another_version_does_not_end_the_search() -> None:
     debian = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
-    host = java_host({"/opt/jdk-25/bin/java": "25.0.1", debian: "17.0.21"})
+    versions = {"/opt/jdk-25/bin/java": "25.0.1", debian: "17.0.21"}
+    host = java_host(versions, java_home="/opt/jdk-25")
     assert find(host) == (debian, "17.0.21")
 
 
@@ -50,12 +50,9 @@ def test_the_unpacked_package_is_found_last() -> None:
 
 
 @pytest.mark.parametrize("version", ["25.0.1", "11.0.13", "1.8.0_392"])
-def test_the_wrong_java_is_named_with_what_to_install(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
+def test_the_wrong_java_is_named_with_what_to_install(version: str) -> None:
     with pytest.raises(EngineFailed) as caught:
-        find(java_host({"/opt/jdk/bin/java": version}))
+        find(java_host({"/opt/jdk/bin/java": version}, java_home="/opt/jdk"))
     assert f"/opt/jdk/bin/java is {version}" in str(caught.value)
     assert "needs Java 17; " in str(caught.value)
     assert "install it with: atoll engine install spark," in str(caught.value)
@@ -85,12 +82,11 @@ def test_where_a_later_one_will_do_the_newest_of_the_machine_is_taken() -> None:
     assert find_later(host) == (f"{root}/java-25-openjdk-amd64/bin/java", "25")
 
 
-def test_an_older_one_will_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/opt/jdk")
+def test_an_older_one_will_not_do() -> None:
     with pytest.raises(
         EngineFailed, match=r"needs Java 24 or later; /opt/jdk/bin/java is 17\.0\.1"
     ):
-        find_later(java_host({"/opt/jdk/bin/java": "17.0.1"}))
+        find_later(java_host({"/opt/jdk/bin/java": "17.0.1"}, java_home="/opt/jdk"))
 
 
 def test_an_engine_that_atoll_fetches_nothing_for_is_not_told_to() -> None:

@@ -17,8 +17,8 @@ from atoll.engines.mariadb.engine import MariaDBEngine, find_mariadb
 from atoll.engines.mariadb.settings import programs
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
-from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
+from atoll.host.processes import Finished
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
 from tests.parts.machines import GIB, NodeShape, build, milan

@@ -14,8 +14,8 @@ from atoll.engines.postgresql import engine as postgresql
 from atoll.engines.postgresql.engine import PostgreSQLEngine, find_postgresql
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
-from atoll.host.api import Finished
 from atoll.host.fake import FakeHost
+from atoll.host.processes import Finished
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
 from tests.parts.machines import GIB, MIB, NodeShape, build, milan

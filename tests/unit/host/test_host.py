@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -71,11 +70,9 @@ def test_cpulist_refuses(text: str) -> None:
 def test_a_signal_reaches_only_the_process_that_was_meant(tmp_path: Path) -> None:
     host = LocalHost()
     log = str(tmp_path / "log")
-    pid = host.spawn([sys.executable, "-c", "input()"], env={}, cwd="/", log=log)
+    child = host.spawn([sys.executable, "-c", "input()"], env={}, cwd="/", log=log)
     # stdin is empty, so input() ends it with a traceback in the log.
-    while (status := host.exit_status(pid)) is None:
-        time.sleep(0.01)
-    assert status == 1
+    assert child.wait(60) == 1
     assert "EOFError" in Path(log).read_text()
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
@@ -102,9 +99,8 @@ def test_a_spawned_child_has_its_own_session_and_none_of_our_descriptors(tmp_pat
         "sorted(os.readlink(f'/proc/self/fd/{i}') for i in range(3)), "
         f"os.path.exists('/proc/self/fd/{held}'), sorted(os.environ))"
     )
-    pid = host.spawn([sys.executable, "-c", program], env={"LC_ALL": "C"}, cwd="/", log=str(log))
-    while host.exit_status(pid) is None:
-        time.sleep(0.01)
+    argv = [sys.executable, "-c", program]
+    host.spawn(argv, env={"LC_ALL": "C"}, cwd="/", log=str(log)).wait(60)
     os.close(held)
     assert log.read_text().strip() == f"True {['/dev/null', str(log), str(log)]} False ['LC_ALL']"
 

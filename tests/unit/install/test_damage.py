@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from atoll.errors import DownloadFailed, NotPermitted
-from atoll.host.api import Finished
+from atoll.host.processes import Finished
 from atoll.install import installed, installing
 from atoll.install.listing import LIST, damage
 from tests.parts.install import ENGINE, JAR, JAVA, Clients

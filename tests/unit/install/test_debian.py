@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from atoll.errors import DownloadFailed
-from atoll.host.api import Finished
+from atoll.host.processes import Finished
 from atoll.install import client, debian, debian_sources
 from atoll.install.debian_sources import parse_deb822, parse_list
 from tools import fetch_deb

@@ -15,7 +15,7 @@ import pytest
 
 from atoll.engines import availability
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
-from atoll.host.api import Finished
+from atoll.host.processes import Finished
 from atoll.install import client, installed, installing
 from atoll.install.catalog import Artifact, Part, Wheel, parts_of
 from tests.parts.install import ARTIFACT, ENGINE, JAR, JAVA, TARBALL, WHEEL, Clients

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from atoll.errors import AtollError, DiskFull, DownloadFailed, NotPermitted, UsageError
-from atoll.host.fake import FakeHost
+from atoll.host.fake import FakeHost, FakeProcess
 from atoll.host.local import LocalHost
 from atoll.schema.deployment import Deployment, ProcessId, State
 from atoll.supervise import keeper, records
@@ -90,7 +90,7 @@ def test_a_taken_port_is_recognised(line: str, taken: bool) -> None:
 def test_sigterm_first_then_sigkill_and_children_born_in_between_too() -> None:
     host = FakeHost()
     first, second = (host.spawn(["x"], env={}, cwd="/", log="/l") for _ in range(2))
-    late: list[int] = []
+    late: list[FakeProcess] = []
 
     def find() -> list[ProcessId]:
         if host.now_s > 0.5 and not late:
@@ -98,9 +98,9 @@ def test_sigterm_first_then_sigkill_and_children_born_in_between_too() -> None:
         return [p.id for p in host.processes.values() if p.exit_status is None]
 
     assert end_all(host, find, grace_s=1.0) == 3
-    assert host.processes[first].signals == [signal.SIGTERM, signal.SIGKILL]
-    assert host.processes[second].exit_status == -9
-    assert host.processes[late[0]].signals == [signal.SIGTERM, signal.SIGKILL]
+    assert first.signals == [signal.SIGTERM, signal.SIGKILL]
+    assert second.exit_status == -9
+    assert late[0].signals == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_a_subreaper_finds_an_orphan_that_left_its_session() -> None:

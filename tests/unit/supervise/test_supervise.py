@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.errors import NotPermitted, UsageError
-from atoll.host.clean import clean_environment
+from atoll.host.caller import clean_environment
 from atoll.host.fake import FakeHost
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id

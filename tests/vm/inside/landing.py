@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from atoll.errors import UsageError
-from atoll.host.clean import clean_environment
+from atoll.host.api import Child
+from atoll.host.caller import clean_environment
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
 from atoll.schema.deployment import ProcessSpec, Role
@@ -82,13 +83,13 @@ def land(machine: Machine, case: Case, subject: str, pages: int) -> dict[str, An
                 arguments = (str(THREADS_PER_CPU * slot.threads), str(pages))
                 argv = placed_argv(launcher, started, _process(slot, subject, *arguments))
                 log = Path(folder, str(slot.index))
-                pid = host.spawn(argv, env=clean_environment(), cwd=folder, log=str(log))
-                slots.append({"argv": argv, "log": log, "pid": pid})
-            _await_reports(host, slots)
+                child = host.spawn(argv, env=clean_environment(), cwd=folder, log=str(log))
+                slots.append({"argv": argv, "log": log, "child": child})
+            _await_reports(slots)
             seen = [_look(slot) for slot in slots]
             if case["witnesses"]:
                 for slot in {plan.slots[0], plan.slots[-1]}:  # each costs a second of the guest's
-                    entry, pid = seen[slot.index], slots[slot.index]["pid"]
+                    entry, pid = seen[slot.index], slots[slot.index]["child"].pid
                     entry["numastat"] = _said(["numastat", "-p", str(pid)])
                     entry["numactl"] = _said(
                         placed_argv(launcher, plan, _process(slot, "numactl", "--show"))
@@ -97,7 +98,7 @@ def land(machine: Machine, case: Case, subject: str, pages: int) -> dict[str, An
                         placed_argv(launcher, plan, _process(slot, "hwloc-bind", "--get"))
                     )
         finally:
-            _end(host, [slot["pid"] for slot in slots])
+            _end([slot["child"] for slot in slots])
     return {"case": case, "plan": plan.model_dump(mode="json"), "slots": seen}
 
 
@@ -106,12 +107,12 @@ def report(argv: Sequence[str]) -> tuple[int | None, str]:
     host = LocalHost()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
-        pid = host.spawn(argv, env=clean_environment(), cwd=folder, log=str(log))
+        child = host.spawn(argv, env=clean_environment(), cwd=folder, log=str(log))
         try:
-            _await_reports(host, [{"log": log, "pid": pid}])
-            status = host.exit_status(pid)
+            _await_reports([{"log": log, "child": child}])
+            status = child.poll()
         finally:
-            _end(host, [pid])
+            _end([child])
         return status, log.read_text()
 
 
@@ -124,12 +125,12 @@ def _said(argv: Sequence[str]) -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
-def _await_reports(host: LocalHost, slots: Sequence[dict[str, Any]]) -> None:
+def _await_reports(slots: Sequence[dict[str, Any]]) -> None:
     """Until every subject has written its line, or has ended."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if all(
-            slot["log"].read_text().endswith("\n") or host.exit_status(slot["pid"]) is not None
+            slot["log"].read_text().endswith("\n") or slot["child"].poll() is not None
             for slot in slots
         ):
             return
@@ -138,7 +139,7 @@ def _await_reports(host: LocalHost, slots: Sequence[dict[str, Any]]) -> None:
 
 def _look(slot: dict[str, Any]) -> dict[str, Any]:
     """What the subject wrote, and what the kernel shows of it to others."""
-    proc = Path("/proc", str(slot["pid"]))
+    proc = Path("/proc", str(slot["child"].pid))
     tasks: list[dict[str, Any]] = []
     numa_maps = ""
     try:
@@ -156,13 +157,11 @@ def _look(slot: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _end(host: LocalHost, pids: Sequence[int]) -> None:
-    for pid in pids:
-        process = host.identify(pid)
-        if process is not None:
-            host.signal(process, signal.SIGTERM)
-    while any(host.exit_status(pid) is None for pid in pids):
-        time.sleep(POLL_S)
+def _end(children: Sequence[Child]) -> None:
+    for child in children:
+        child.signal(signal.SIGTERM)
+    for child in children:
+        child.wait()
 
 
 # ---- Wrong on purpose: what is started is not what was planned, and the judge has to object ---

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atoll.errors import EngineFailed
-from atoll.host.clean import clean_environment
+from atoll.host.caller import clean_environment
 from atoll.host.tied import tied_argv
 from atoll.store.paths import run_dir
 

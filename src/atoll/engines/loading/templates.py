@@ -22,7 +22,7 @@ from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.parquet_text import rows_of
 from atoll.engines.loading.server import FULL, Server
 from atoll.errors import AtollError, DownloadFailed, EngineFailed
-from atoll.host.clean import clean_environment
+from atoll.host.caller import clean_environment
 from atoll.host.tied import tied_argv
 from atoll.store.files import sync_folder
 

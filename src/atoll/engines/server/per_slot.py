@@ -8,7 +8,6 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from atoll.engines.loading.templates import loaded_path
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
-from atoll.host.clean import clean_environment
+from atoll.host.caller import clean_environment
 from atoll.schema.plan import EngineTraits, Plan
 
 # What Atoll unpacks keeps the folders of the system's own package.
@@ -150,6 +149,6 @@ def _told(
 ) -> re.Match[str] | None:
     try:
         done = host.run(argv, timeout_s=20, env={**clean_environment(), **env})
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
     return pattern.search(done.stdout)
