@@ -22,11 +22,10 @@ import pytest
 from atoll.bench.job import NAME
 from atoll.bench.results import Results, read_results
 from atoll.engines.postgresql.client import PostgreSQLClient
-from atoll.engines.postgresql.engine import FETCHED, find_postgresql
+from atoll.engines.postgresql.engine import PostgreSQLEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import process_table
-from atoll.install import installed
 from atoll.schema.results import BlockFailed, PassDone
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
@@ -59,7 +58,7 @@ def engine(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if name == "postgresql":
         try:
-            find_postgresql(HOST, cache=installed(FETCHED))
+            PostgreSQLEngine().find(HOST)
         except EngineFailed as fault:
             pytest.skip(str(fault))  # it is not installed, or refuses this account
     return name

@@ -210,7 +210,7 @@ def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path, folder: Path) -
         assert not any(isinstance(line, BlockFailed) for line in found.lines)
 
         gone = atoll(*arguments, "--resume")
-        assert gone.returncode == 5 and "no PostgreSQL lets us in" in gone.stderr
+        assert gone.returncode == 5 and "cannot log in to PostgreSQL" in gone.stderr
 
         mine.start()
         changed = mine.sql("insert into numbers values (1001); select setval('turn', 4)")

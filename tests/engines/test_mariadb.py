@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from atoll.engines.mariadb.client import MariaDBClient, at
-from atoll.engines.mariadb.engine import FETCHED, MariaDBEngine, find_mariadb
+from atoll.engines.mariadb.engine import MariaDBEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.install import installed
 from atoll.schema.deployment import State
 from tests.parts.deployment import until, until_gone
 from tests.parts.loading import check_answers, check_loading_survives, check_values
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.installed
 @pytest.fixture(scope="module", autouse=True)
 def _is_there() -> None:
     try:
-        find_mariadb(LocalHost(), unpacked=installed(FETCHED))
+        MariaDBEngine().find(LocalHost())
     except EngineFailed as fault:
         pytest.skip(str(fault))
 

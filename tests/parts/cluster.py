@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.postgresql.engine import FETCHED, find_postgresql
+from atoll.engines.postgresql.engine import PostgreSQLEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.install import installed
 from atoll.supervise.ports import free_ports
 from tests.parts.postgresql import ORDINARY_USER
 
@@ -95,7 +94,7 @@ def cluster(
     """Up with a table of 1,000 rows, at a free port unless one is given; the test is skipped where
     there is no PostgreSQL."""
     try:
-        _, home = find_postgresql(LocalHost(), cache=installed(FETCHED))
+        _, home = PostgreSQLEngine().find(LocalHost())
     except EngineFailed as fault:
         pytest.skip(str(fault))  # it is not installed, or refuses this account
     folder.mkdir(parents=True)

@@ -19,12 +19,11 @@ from typing import Any
 from atoll.engines.api import Installation
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.postgresql.client import PostgreSQLClient
-from atoll.engines.postgresql.engine import FETCHED, PostgreSQLEngine, find_postgresql
-from atoll.engines.postgresql.settings import initdb
+from atoll.engines.postgresql.engine import PostgreSQLEngine
+from atoll.engines.postgresql.settings import make_empty
 from atoll.engines.server.per_slot import template_path
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.install import installed
 from atoll.schema.deployment import Deployment
 from atoll.store.paths import cache_dir
 from tests.parts.deployment import until
@@ -50,10 +49,10 @@ NUMBERS = """
 def empty_template() -> str:
     """An empty data directory in this machine's cache, for the guest: initdb takes minutes there,
     and it sees the cache."""
-    version, home = find_postgresql(LocalHost(), cache=installed(FETCHED))
+    version, home = PostgreSQLEngine().find(LocalHost())
     template = template_path(Installation(version, home, cache=str(cache_dir("postgresql"))))
     code = f"from {template_instance.__name__} import *; ensure_template(sys.argv[1], sys.argv[2:])"
-    argv = [sys.executable, "-c", f"import sys; {code}", template, *initdb(home)]
+    argv = [sys.executable, "-c", f"import sys; {code}", template, *make_empty(home)]
     subprocess.run([*ORDINARY_USER, *argv], check=True)
     return template
 

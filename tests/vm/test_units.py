@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from atoll.engines.postgresql.engine import FETCHED, find_postgresql
+from atoll.engines.postgresql.engine import PostgreSQLEngine
 from atoll.host.local import LocalHost
-from atoll.install import installed
 from atoll.schema.cpulist import parse_cpulist
 from tests.parts.postgresql import empty_template
 from tests.vm.guest import Guest
@@ -33,7 +32,7 @@ PATIENCE_S = 600.0
 )
 @pytest.mark.parametrize("guest", ["smt:units"], indirect=True)
 def test_rendered_units_hold_their_servers(guest: Guest) -> None:
-    _, home = find_postgresql(LocalHost(), cache=installed(FETCHED))
+    _, home = PostgreSQLEngine().find(LocalHost())
     answer = guest.share / "units.json"
     argv = [sys.executable, "-m", "tests.vm.inside.units", str(answer), home, empty_template()]
     done = guest.run(argv, timeout_s=PATIENCE_S, env=dict(os.environ), cwd=ROOT)

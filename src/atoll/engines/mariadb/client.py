@@ -217,8 +217,8 @@ def reach(url: str, *, timeout_s: float) -> MariaDBClient:
         ) from None
     except (pymysql.Error, OSError) as fault:
         raise EngineFailed(
-            f"no MariaDB lets us in at {where} ({words(fault)}); see whether it runs, and give a "
-            "password by MYSQL_PWD or ~/.my.cnf"
+            f"cannot log in to MariaDB at {where} ({words(fault)}); check that it is running, and "
+            "put the password in MYSQL_PWD or ~/.my.cnf"
         ) from None
 
 

@@ -1,135 +1,54 @@
-"""Loads a suite into MariaDB, once: a template data directory that instances copy.
+"""How MariaDB loads tables.
 
-Rows come in the order of the primary key, as Parquet has them, into a table that was empty: InnoDB
-then builds it in bulk (MariaDB's documentation, How to Quickly Insert Data Into MariaDB). Other
-indexes follow in one ALTER TABLE, then ANALYZE TABLE with histograms of a sample. Tables are loaded
-side by side, as many as there are CPUs.
+Rows come in the order of the primary key, as in the Parquet file, into an empty table, so that
+InnoDB builds it in bulk (MariaDB's documentation, How to Quickly Insert Data Into MariaDB). One
+ALTER TABLE adds the other indexes. Then ANALYZE TABLE makes histograms of a sample.
 """
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import signal
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 
-from atoll.engines.api import Column, Data, Installation, Progress, Table
+from atoll.engines.api import Column, Table
 from atoll.engines.loading.parquet_text import lines_of, longest_texts
-from atoll.engines.loading.server import Server, run_folder, started
-from atoll.engines.loading.templates import (
-    Meter,
-    load_all,
-    loaded_path,
-    make_empty,
-    make_once,
-    parquet_bytes,
-)
+from atoll.engines.loading.templates import Meter
 from atoll.engines.mariadb import client as mariadb_client
-from atoll.engines.mariadb import option_file
-from atoll.engines.mariadb.settings import COLLATION, init_sql, install_db, programs
-from atoll.engines.server.per_slot import environment
-from atoll.errors import EngineFailed
-from atoll.store.files import write_atomic
+from atoll.engines.mariadb.settings import ALIKE
+from atoll.engines.server.loader import CONNECT_S, Loader
+from atoll.engines.server.per_slot import ServerPerSlot
 
-_CONNECT_S = 60.0
-_PATIENCE_S = 24 * 3600.0  # of one statement; a large table takes its time
-# The empty template, its copy and the log; then tables and indexes over Parquet: measured 6.6.
-_EMPTY_BYTES = 384 << 20
-_TIMES_PARQUET = 7
-_COPYING = 0.6  # of a table's time; the rest goes into its indexes
-_LONGEST_VARCHAR = 16383  # 65,535 bytes of 4 a character
-_LOG = "atoll-load.log"
-
-_SETTINGS = {
-    "skip_networking": "ON",
-    "skip_grant_tables": "ON",
-    "skip_log_bin": "ON",
-    "skip_log_error": "ON",
-    "character_set_server": "utf8mb4",
-    "collation_server": COLLATION,
-    "local_infile": "ON",
-    "innodb_buffer_pool_size": "512M",
-    "innodb_sort_buffer_size": "16M",
-    # What is loaded is brought to the disk as a whole in the end.
-    "innodb_flush_log_at_trx_commit": "0",
-    "innodb_doublewrite": "OFF",
-    "innodb_log_file_size": "256M",
-    "innodb_fast_shutdown": "0",  # everything merged and written: instances begin clean
-    # Of a large table some 100,000 rows give as good a histogram, and of indexes all is read in any
-    # case. With all rows ANALYZE took as long as LOAD DATA.
-    "analyze_sample_percentage": "0",
-    "innodb_buffer_pool_dump_at_shutdown": "OFF",
-    "innodb_buffer_pool_load_at_startup": "OFF",
-    "loose_feedback": "OFF",
-}
+_STATEMENT_S = 24 * 3600.0
+_COPYING = 0.6  # of a table's time; its indexes take the rest
+_LONGEST_VARCHAR = 16383  # 65,535 bytes at 4 a character
 
 
-def load(data: Data, installation: Installation, empty: str, *, progress: Progress) -> None:
-    """Make the template of `data` beside the `empty` one, unless it is there."""
-
-    def make(folder: Path) -> None:
-        home = installation.home
-        make_empty(empty, install_db(home), environment(home))
-        shutil.copytree(empty, folder)
-        with _server(installation, folder, _SETTINGS) as (server, path):
-            load_all(data, partial(_load_table, path), server=server, progress=progress)
-            server.end(signal.SIGTERM)
-        # Once more, so that the log is small: every instance copies it.
-        with _server(installation, folder, _SETTINGS | {"innodb_log_file_size": "4M"}) as (
-            server,
-            _,
-        ):
-            server.end(signal.SIGTERM)
-        (folder / _LOG).unlink()
-
-    make_once(
-        Path(loaded_path(empty, data)),
-        data,
-        needed_bytes=_EMPTY_BYTES + _TIMES_PARQUET * parquet_bytes(data),
-        progress=progress,
-        make=make,
+def loader(engine: ServerPerSlot) -> Loader:
+    return Loader(
+        engine=engine,
+        settings={
+            **ALIKE,
+            "local_infile": "ON",
+            "innodb_buffer_pool_size": "512M",
+            "innodb_sort_buffer_size": "16M",
+            # Atoll syncs the whole data directory at the end.
+            "innodb_flush_log_at_trx_commit": "0",
+            "innodb_doublewrite": "OFF",
+            "innodb_log_file_size": "256M",
+            "innodb_fast_shutdown": "0",  # merges and writes everything: instances start clean
+            # For a large table some 100,000 rows make as good a histogram, and of indexes MariaDB
+            # reads all rows in any case. With all rows ANALYZE took as long as LOAD DATA.
+            "analyze_sample_percentage": "0",
+        },
+        settings_after={"innodb_log_file_size": "4M"},  # every instance copies the log
+        load_table=_load_table,
+        stop=signal.SIGTERM,
+        empty_bytes=384 << 20,
+        bytes_per_parquet_byte=7,  # measured: 6.6
     )
 
 
-@contextlib.contextmanager
-def _server(
-    installation: Installation, folder: Path, settings: dict[str, str]
-) -> Iterator[tuple[Server, str]]:
-    """A server on that data directory, and the path of its socket."""
-    with run_folder(folder) as run:
-        path = str(run / "mariadb.sock")
-        config = settings | {
-            "basedir": installation.home,
-            "datadir": str(folder),
-            "tmpdir": str(folder),
-            "socket": path,
-            "pid_file": str(run / "mariadb.pid"),
-            "init_file": str(run / "init.sql"),
-        }
-        write_atomic(run / "init.sql", init_sql(), mode=0o600)
-        write_atomic(run / "load.cnf", option_file.write("mariadbd", config), mode=0o600)
-        with started(
-            "MariaDB",
-            (programs(installation.home)[0], f"--defaults-file={run}/load.cnf"),
-            env=environment(installation.home),
-            log=folder / _LOG,
-        ) as server:
-            server.await_answer(lambda: _answers(path))
-            yield server, path
-
-
-def _answers(path: str) -> bool:
-    try:
-        mariadb_client.at(path, timeout_s=_CONNECT_S).close()
-    except EngineFailed:
-        return False
-    return True
-
-
 def _load_table(path: str, table: Table, meter: Meter) -> None:
-    client = mariadb_client.at(path, timeout_s=_CONNECT_S, local_infile=True, autocommit=False)
+    client = mariadb_client.at(path, timeout_s=CONNECT_S, local_infile=True, autocommit=False)
     try:
         _do(client, "set unique_checks = 0, foreign_key_checks = 0")
         _do(client, f"create table {_name(table.name)} ({_definition(table)}) engine = innodb")
@@ -153,7 +72,7 @@ def _load_table(path: str, table: Table, meter: Meter) -> None:
 
 
 def _do(client: mariadb_client.MariaDBClient, sql: str) -> None:
-    client.execute(sql, timeout_s=_PATIENCE_S)
+    client.execute(sql, timeout_s=_STATEMENT_S)
 
 
 def _definition(table: Table) -> str:
@@ -165,7 +84,7 @@ def _definition(table: Table) -> str:
 
 
 def _type(column: Column, longest: dict[str, int]) -> str:
-    """A text is as long as the longest is: temporary tables give each its full length."""
+    """A text column is as long as its longest text: temporary tables allocate the full length."""
     if column.type != "varchar":
         return column.type
     length = max(longest[column.name], 1)

@@ -79,8 +79,8 @@ def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
         connection = psycopg.connect(make_conninfo("", **given), autocommit=True)
     except psycopg.Error as fault:
         raise EngineFailed(
-            f"no PostgreSQL lets us in at {where} ({words(fault)}); see whether it runs, and give "
-            "a password by PGPASSWORD or ~/.pgpass"
+            f"cannot log in to PostgreSQL at {where} ({words(fault)}); check that it is running, "
+            "and put the password in PGPASSWORD or ~/.pgpass"
         ) from None
     return PostgreSQLClient(where, connection)
 

@@ -1,138 +1,63 @@
-"""Loads a suite into PostgreSQL, once: a template data directory that instances copy.
+"""How PostgreSQL loads tables.
 
-The order is the manual's (Populating a Database): COPY into a table that was made in the same
-transaction, so that nothing is logged and rows are frozen as they come; then primary keys and
-indexes; then VACUUM and ANALYZE. Tables are loaded side by side, as many as there are CPUs.
+The order is the manual's (Populating a Database). First COPY into a table that the same transaction
+created, so that nothing is logged and rows are frozen at once. Then primary keys and indexes. Then
+VACUUM and ANALYZE.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from atoll.engines.api import Column, Data, Installation, Progress, Table
+from atoll.engines.api import Column, Table
 from atoll.engines.loading.parquet_text import lines_of
-from atoll.engines.loading.server import Server, run_folder, started
-from atoll.engines.loading.templates import (
-    Meter,
-    load_all,
-    loaded_path,
-    make_empty,
-    make_once,
-    parquet_bytes,
-)
+from atoll.engines.loading.templates import Meter
 from atoll.engines.postgresql import client as postgresql_client
-from atoll.engines.postgresql import config_file
-from atoll.engines.postgresql.settings import FIRST_PORT, initdb, programs
-from atoll.engines.server.per_slot import environment
+from atoll.engines.server.loader import CONNECT_S, Loader
+from atoll.engines.server.per_slot import ServerPerSlot
 from atoll.errors import EngineFailed
-from atoll.store.files import write_atomic
 
-_CONNECT_S = 60.0
 _BLOCK_BYTES = 1 << 18
-# The empty template, its copy and the log; then tables and indexes over Parquet: measured 5.
-_EMPTY_BYTES = 128 << 20
-_TIMES_PARQUET = 6
-_COPYING = 0.6  # of a table's time; the rest goes into its indexes
-_LOG = "atoll-load.log"
-
-_SETTINGS = {
-    "listen_addresses": "",
-    "port": str(FIRST_PORT),
-    "unix_socket_permissions": "0700",
-    "shared_buffers": "256MB",
-    "maintenance_work_mem": "256MB",
-    "dynamic_shared_memory_type": "mmap",
-    "autovacuum": "off",
-    # Nothing is logged of tables that are made in the same transaction; what is loaded is brought
-    # to the disk as a whole in the end.
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "max_logical_replication_workers": "0",
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    # Segments of the log are kept for later use, and would be copied with every instance.
-    "min_wal_size": "32MB",
-    "max_wal_size": "1GB",
-    "restart_after_crash": "off",
-    "log_destination": "stderr",
-    "logging_collector": "off",
-}
+_COPYING = 0.6  # of a table's time; its indexes take the rest
 
 
-def load(data: Data, installation: Installation, empty: str, *, progress: Progress) -> None:
-    """Make the template of `data` beside the `empty` one, unless it is there."""
-
-    def make(folder: Path) -> None:
-        home = installation.home
-        make_empty(empty, initdb(home), environment(home))
-        shutil.copytree(empty, folder)
-        with _server(installation, folder) as (server, path):
-            load_all(
-                data,
-                partial(_load_table, path),
-                server=server,
-                progress=progress,
-                finish=partial(_finish, path),
-            )
-            server.end(signal.SIGINT)
-        (folder / _LOG).unlink()
-
-    make_once(
-        Path(loaded_path(empty, data)),
-        data,
-        needed_bytes=_EMPTY_BYTES + _TIMES_PARQUET * parquet_bytes(data),
-        progress=progress,
-        make=make,
-    )
-
-
-@contextlib.contextmanager
-def _server(installation: Installation, folder: Path) -> Iterator[tuple[Server, str]]:
-    """A server on that data directory, and the path of its socket."""
-    with run_folder(folder) as run:
-        workers = str(len(os.sched_getaffinity(0)))
-        write_atomic(run / "pg_hba.conf", "local all all trust\n", mode=0o600)
-        write_atomic(run / "pg_ident.conf", "", mode=0o600)
-        config = _SETTINGS | {
-            "data_directory": str(folder),
-            "hba_file": f"{run}/pg_hba.conf",
-            "ident_file": f"{run}/pg_ident.conf",
-            "unix_socket_directories": str(run),
+def loader(engine: ServerPerSlot) -> Loader:
+    workers = str(len(os.sched_getaffinity(0)))
+    return Loader(
+        engine=engine,
+        settings={
+            "shared_buffers": "256MB",
+            "maintenance_work_mem": "256MB",
+            "autovacuum": "off",
+            # PostgreSQL logs nothing of tables that the same transaction created. Atoll syncs the
+            # whole data directory at the end.
+            "wal_level": "minimal",
+            "max_wal_senders": "0",
+            "max_logical_replication_workers": "0",
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+            # PostgreSQL keeps segments of the log for later, and every instance would copy them.
+            "min_wal_size": "32MB",
+            "max_wal_size": "1GB",
             "max_worker_processes": workers,
             "max_parallel_workers": workers,
             "max_parallel_maintenance_workers": workers,
-        }
-        write_atomic(run / "load.conf", config_file.write(config), mode=0o600)
-        path = str(run / f".s.PGSQL.{FIRST_PORT}")
-        # By SIGQUIT it ends at once too, and takes its shared memory along.
-        with started(
-            "PostgreSQL",
-            (programs(installation.home)[0], "-c", f"config_file={run}/load.conf"),
-            env=environment(installation.home),
-            log=folder / _LOG,
-            abort=signal.SIGQUIT,
-        ) as server:
-            server.await_answer(lambda: _answers(path))
-            yield server, path
-
-
-def _answers(path: str) -> bool:
-    try:
-        postgresql_client.connect(path, timeout_s=_CONNECT_S).close()
-    except psycopg.OperationalError:
-        return False
-    return True
+        },
+        load_table=_load_table,
+        finish=_finish,
+        stop=signal.SIGINT,
+        abort=signal.SIGQUIT,  # ends at once too, and removes its shared memory
+        empty_bytes=128 << 20,
+        bytes_per_parquet_byte=6,  # measured: 5
+    )
 
 
 def _load_table(path: str, table: Table, meter: Meter) -> None:
@@ -176,9 +101,9 @@ def _names(columns: tuple[str, ...]) -> sql.Composed:
 
 @contextlib.contextmanager
 def _session(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Raises EngineFailed for whatever PostgreSQL refuses."""
+    """Raises EngineFailed if PostgreSQL refuses a statement."""
     try:
-        with postgresql_client.connect(path, timeout_s=_CONNECT_S) as session:
+        with postgresql_client.connect(path, timeout_s=CONNECT_S) as session:
             yield session
     except psycopg.Error as fault:
         raise EngineFailed(postgresql_client.words(fault)) from None

@@ -1,9 +1,10 @@
-"""What a PostgreSQL server is told, from the slot that it sits on. Pure.
+"""The settings of a PostgreSQL server, from the slot that it runs on. Pure.
 
 Sizes follow PostgreSQL's manual, Server Configuration, Resource Consumption (shared_buffers,
-work_mem, min_dynamic_shared_memory) and Query Planning (effective_cache_size); that nothing is
-made durable follows its chapter Non-Durable Settings. What neither the plan nor the end of a
-deployment decides keeps PostgreSQL's default.
+work_mem, min_dynamic_shared_memory) and Query Planning (effective_cache_size). That nothing is
+durable follows its chapter Non-Durable Settings. All other settings keep PostgreSQL's default.
+
+The functions are documented in `atoll.engines.server.per_slot.ServerSettings`.
 """
 
 from __future__ import annotations
@@ -21,70 +22,100 @@ from atoll.schema.plan import Slot
 _KIB = 1 << 10
 _MIB = 1 << 20
 SUPERUSER = "atoll"
-CONFIG = "postgresql.conf"
-FIRST_PORT = 5432  # only part of a socket's name
+_CONFIG = "postgresql.conf"
+_FIRST_PORT = 5432  # only part of a socket's name
 _PROCESSES = "max_worker_processes"
 _DEFAULT_WORK_MEM_BYTES = 4 * _MIB
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
-# Sorts and hash tables that one process of a query is given room for at the same time.
-_OPERATIONS = 4
-# PostgreSQL's own default; beside it a stream of queries for each thread.
-_DEFAULT_CONNECTIONS = 100
-_PAGE_BYTES = 8192  # in which wal_buffers counts where it has no unit
+_OPERATIONS = 4  # sorts and hash tables that one process of a query may have at the same time
+_DEFAULT_CONNECTIONS = 100  # PostgreSQL's default; we add one per thread, for a stream of queries
+_PAGE_BYTES = 8192  # the unit of wal_buffers
 _VACUUM_WORKERS = 3  # PostgreSQL's default of autovacuum_max_workers
 _MOST_VACUUM_BYTES = 1 << 30  # a vacuum uses no more, whatever it is allowed
 
 
-def placement(slot: Slot, *, data: str, run_dir: str) -> dict[str, str]:
-    """What the slot decides, and what makes it a server that only this deployment has."""
-    buffers = slot.heap_bytes
-    workers = min(slot.threads, _MOST_PARALLEL)
+def programs(home: str) -> tuple[str, str]:
+    return f"{home}/postgres", f"{home}/initdb"
+
+
+def make_empty(home: str) -> tuple[str, ...]:
+    return (
+        programs(home)[1],
+        f"--username={SUPERUSER}",  # not the account's name, which a container may not know
+        # Bytewise order and plain ASCII case, as in the other engines.
+        "--encoding=UTF8",
+        "--no-locale",
+        "--auth-local=trust",  # the deployment's own hba_file decides who may connect
+        "--auth-host=reject",
+        "--pgdata={}",
+    )
+
+
+def arguments(config: str) -> tuple[str, ...]:
+    return "-c", f"config_file={config}"
+
+
+def socket_path(run_dir: str, index: int) -> str:
+    return f"{run_dir}/.s.PGSQL.{_FIRST_PORT + index}"
+
+
+def shared_files() -> dict[str, str]:
+    return {"pg_hba.conf": "local all all trust\n", "pg_ident.conf": ""}
+
+
+def location(index: int, *, data: str, run_dir: str, **_: str) -> dict[str, str]:
     return {
         "data_directory": data,
         "hba_file": f"{run_dir}/pg_hba.conf",
         "ident_file": f"{run_dir}/pg_ident.conf",
         "listen_addresses": "",
-        "port": str(FIRST_PORT + slot.index),
+        "port": str(_FIRST_PORT + index),
         "unix_socket_directories": run_dir,
         "unix_socket_permissions": "0700",
+        # By default parallel queries share memory through a file in /dev/shm, which a killed
+        # server would leave there.
+        "dynamic_shared_memory_type": "mmap",
+        # A restart would hide a lost process, and a time with a loss in it is no measurement.
+        "restart_after_crash": "off",
+        "log_destination": "stderr",
+        "logging_collector": "off",
+    }
+
+
+def placement(slot: Slot) -> dict[str, str]:
+    buffers = slot.heap_bytes
+    workers = min(slot.threads, _MOST_PARALLEL)
+    return {
         "shared_buffers": kib(buffers),
-        # The manual: shared_buffers and the page cache that is the database's. That is the
-        # slot's memory, less the work.
+        # The manual: shared_buffers and the database's part of the page cache. That is the slot's
+        # memory without the memory for work.
         "effective_cache_size": kib(max(slot.memory_bytes - buffers, buffers)),
         # The session's own process runs its share of a query too.
         "max_parallel_workers_per_gather": str(workers - 1),
         "max_parallel_maintenance_workers": str(workers - 1),
         "max_parallel_workers": str(workers),
         _PROCESSES: str(workers),
-        # Parallel queries share memory that is a file in /dev/shm by default, which stays there
-        # if the server is killed. So it is made at the start, within the main region, and large
-        # enough for one hash join at its largest (hash_mem_multiplier is 2); what is beyond
-        # that lies in a file of the data directory.
+        # Allocated at the start, within the main region, and large enough for one hash join at its
+        # largest (hash_mem_multiplier is 2). More than that lies in a file of the data directory.
         "min_dynamic_shared_memory": f"{max(buffers // 2 // _MIB, 1)}MB",
-        "dynamic_shared_memory_type": "mmap",
-        # A lost process would be hidden by a restart, and a time over a loss is no measurement.
-        "restart_after_crash": "off",
-        # Who hangs up has the query cancelled.
+        # The server cancels the query of a client that hangs up.
         "client_connection_check_interval": "500ms",
-        "log_destination": "stderr",
-        "logging_collector": "off",
     }
 
 
-# The manual's Non-Durable Settings, where the data does not outlive the deployment.
+# The manual's Non-Durable Settings, for data that is deleted with the deployment.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
-def choices(slot: Slot, *, durable: bool = False) -> dict[str, str]:
-    """What a user's own configuration may decide otherwise."""
-    # As much as shared_buffers again for the work of all processes of a query. Linear in what
-    # plans hold equal (heap and threads), so that it is equal between policies too.
+def choices(slot: Slot, *, durable: bool) -> dict[str, str]:
+    # All processes of a query together may use as much memory for work as shared_buffers. This is
+    # linear in heap and threads, which plans keep equal, so that policies get equal work_mem too.
     work_mem = max(slot.heap_bytes // (slot.threads * _OPERATIONS), _DEFAULT_WORK_MEM_BYTES)
     return {
         "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
         "work_mem": kib(work_mem),
         "huge_pages": "try",
-        "max_logical_replication_workers": "0",  # it would keep a process of its own
+        "max_logical_replication_workers": "0",  # its launcher is a process of its own
         **({} if durable else _NOT_DURABLE),
     }
 
@@ -93,46 +124,49 @@ def kib(size_bytes: int) -> str:
     return f"{size_bytes // _KIB}kB"
 
 
-# With a configuration of the user: what would reach beyond the deployment.
+write = config_file.write
+
+# With a user's configuration: settings that would reach beyond the deployment.
 _APART = {
-    "ssl": "off",  # nobody comes over the network, and the key may be another account's
+    "ssl": "off",  # nobody connects over the network, and the key may belong to another account
     "archive_mode": "off",
     "external_pid_file": "",
-    "synchronous_standby_names": "",  # a commit would wait for the user's standbys
-    "unix_socket_group": "",  # one that we may not be in
+    "synchronous_standby_names": "",  # a commit would wait for the user's standby servers
+    "unix_socket_group": "",  # this user may not be a member
 }
 
 
 def check_base(base: UserTree) -> None:
-    """Raises UsageError for a tree that has no configuration, or one that cannot be read."""
-    refuse_closed(base, (CONFIG,))
-    if CONFIG not in base.texts:
+    _read(base, included(base, config_of(base), INCLUDING))
+
+
+def config_of(base: UserTree) -> str:
+    refuse_closed(base, (_CONFIG,))
+    if _CONFIG not in base.texts:
         raise UsageError(
-            f"{base.root}: has no {CONFIG}; give the folder that it lies in "
-            "('show config_file' tells)"
+            f"{base.root}: no {_CONFIG} found; give the folder that contains it "
+            "('show config_file' prints its path)"
         )
-    _read(base, included(base, CONFIG, INCLUDING))
+    return _CONFIG
 
 
-def on_base(base: UserTree, ours: Mapping[str, str], *, folder: str) -> dict[str, str]:
-    """The user's files below `folder`, with our settings in the one that the others are included
-    from. Who may connect stays ours: the user's roles are not in the deployment's databases."""
-    files = included(base, CONFIG, INCLUDING)
+def on_base(base: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -> dict[str, str]:
+    """Atoll decides who may connect: the user's roles do not exist in the deployment."""
+    files = included(base, _CONFIG, INCLUDING)
     settings = {**ours, **_APART}
-    # Their extensions may have processes of their own, which would take the place of ours.
+    # The user's extensions may have processes of their own, which must not displace ours.
     given = [each.get(_PROCESSES, "") for each in _read(base, files)]
     most = max(int(value) for value in (ours[_PROCESSES], *given) if value.isdecimal())
     settings[_PROCESSES] = str(most)
     texts = dict(files.texts)
-    texts[CONFIG] = config_file.merge(texts[CONFIG], settings, where=f"{base.root}/{CONFIG}")
+    texts[_CONFIG] = config_file.merge(texts[_CONFIG], settings, where=f"{base.root}/{_CONFIG}")
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
 def taken(base: UserTree) -> dict[str, int]:
-    """Setting -> bytes that each server uses in addition to its buffer pool. Sources: PostgreSQL
-    15, "Resource Consumption" and "Automatic Vacuuming"."""
+    """Sources: PostgreSQL 15, "Resource Consumption" and "Automatic Vacuuming"."""
     theirs = sizes.largest(
-        _read(base, included(base, CONFIG, INCLUDING)),
+        _read(base, included(base, _CONFIG, INCLUDING)),
         unit_bytes={"wal_buffers": _PAGE_BYTES, "autovacuum_max_workers": 1},
     )
     # The default of autovacuum_work_mem, -1, stands for maintenance_work_mem.
@@ -143,25 +177,6 @@ def taken(base: UserTree) -> dict[str, int]:
 
 
 def _read(base: UserTree, files: Included) -> list[dict[str, str]]:
-    """The settings of each file. Raises UsageError for what is none."""
+    """The settings of each file."""
     texts = {**files.in_place, **files.texts}
     return [config_file.read(text, where=f"{base.root}/{path}") for path, text in texts.items()]
-
-
-def programs(home: str) -> tuple[str, str]:
-    """The server, and what makes its data directory."""
-    return f"{home}/postgres", f"{home}/initdb"
-
-
-def initdb(home: str) -> tuple[str, ...]:
-    """The command that makes an empty data directory, {}."""
-    return (
-        programs(home)[1],
-        f"--username={SUPERUSER}",  # not the account's name, which a container may not know
-        # Bytewise order and plain ASCII case, as the other engines compare.
-        "--encoding=UTF8",
-        "--no-locale",
-        "--auth-local=trust",  # who may connect is said by the deployment's own hba_file
-        "--auth-host=reject",
-        "--pgdata={}",
-    )

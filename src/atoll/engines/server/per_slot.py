@@ -1,5 +1,8 @@
-"""What PostgreSQL and MariaDB have in common: a whole server per slot, with a data directory of its
-own that begins as a copy of a template, the empty one or one with tables in it.
+"""What PostgreSQL and MariaDB share: every slot is a whole server. Its data directory begins as a
+copy of a template, which is empty or contains the tables of a suite.
+
+A server listens only on a UNIX socket in a folder that is closed to others. Only the same user and
+root can open the socket. Both could read the data anyway, so the server asks for no password.
 """
 
 from __future__ import annotations
@@ -10,51 +13,230 @@ import platform
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
-from atoll.engines.api import Data, Installation, Table
+from atoll.engines.api import Client, Data, Installation, Layout, Table
+from atoll.engines.facts import EngineFacts
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.templates import loaded_path
+from atoll.engines.sql.connections import connect_each, require_client
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.caller import clean_environment
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.install import installed
+from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.store.paths import cache_dir
 
-# What Atoll unpacks keeps the folders of the system's own package.
-_UNPACKED = re.compile(r"(?P<root>.+)/usr(?:/lib/postgresql/\d+/bin)?")
+# The packages that Atoll unpacks keep the folders of the system's package.
+_UNPACKED = re.compile(r"(?P<root>.+)/usr(?:/lib/\w+/\d+/bin)?")
+
+
+class ServerSettings(Protocol):
+    """The module `settings` of such an engine. Pure."""
+
+    def programs(self, home: str) -> tuple[str, str]:
+        """The server, and the program that makes its data directory."""
+        ...
+
+    def make_empty(self, home: str) -> tuple[str, ...]:
+        """The command that makes an empty data directory, {}."""
+        ...
+
+    def arguments(self, config: str) -> tuple[str, ...]:
+        """The arguments that have the server read the file `config`."""
+        ...
+
+    def socket_path(self, run_dir: str, index: int) -> str: ...
+
+    def shared_files(self) -> dict[str, str]:
+        """Files in the run folder that all servers read."""
+        ...
+
+    def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, str]:
+        """Settings that keep a server within its data directory and the run folder."""
+        ...
+
+    def placement(self, slot: Slot) -> dict[str, str]:
+        """Settings that follow from the slot, and that a user's configuration cannot change."""
+        ...
+
+    def choices(self, slot: Slot, *, durable: bool) -> dict[str, str]:
+        """Settings that a user's own configuration replaces."""
+        ...
+
+    def write(self, settings: Mapping[str, str]) -> str:
+        """A new configuration file."""
+        ...
+
+    def check_base(self, base: UserTree) -> None:
+        """Raises UsageError for a folder without a configuration or with one that cannot be
+        read."""
+        ...
+
+    def config_of(self, base: UserTree) -> str:
+        """The path of the file that includes the others."""
+        ...
+
+    def on_base(
+        self, base: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+    ) -> dict[str, str]:
+        """The user's files below `folder`, with `ours` in the one that includes the others."""
+        ...
+
+    def taken(self, base: UserTree) -> dict[str, int]:
+        """Setting -> bytes that each server uses in addition to its buffer pool."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPerSlot(ABC):
-    """An engine of such servers but for its layout, its clients and its way to load."""
+    """A `LoadingEngine`, `ConfigurableEngine`, `RemoteEngine` and `StandingEngine` of
+    `atoll.engines.api`. An engine adds where its programs are, its clients, and its loading."""
 
     data: Data | None = None
     base: UserTree | None = None
     durable: bool = False
 
     title: ClassVar[str]
-    own_traits: ClassVar[EngineTraits]  # with a configuration of Atoll's
+    own_traits: ClassVar[EngineTraits]  # without a user's configuration
+    facts: ClassVar[EngineFacts]
+    settings: ClassVar[ServerSettings]
+    config_name: ClassVar[str]  # 'NAME-{}.conf': the configuration of a slot's server
+    oldest: ClassVar[tuple[int, ...]]  # the oldest version that Atoll can start
+    version_arguments: ClassVar[tuple[str, ...]]  # with which the server prints its version
+    # The version and, in further groups, the numbers that are compared with `oldest`.
+    version_pattern: ClassVar[re.Pattern[str]]
+    python_client: ClassVar[tuple[str, str]]  # the Python package and its module
+
+    @abstractmethod
+    def homes(self, host: Host, unpacked: str) -> Iterator[str]:
+        """Folders in which the programs may be, the preferred one first. `unpacked`: the root of
+        the package that `atoll engine install` unpacked; '' if there is none."""
+
+    @abstractmethod
+    def client(self, path: str, *, timeout_s: float) -> Client:
+        """A client of the server at that socket. Raises EngineFailed."""
+
+    @abstractmethod
+    def reach(self, url: str, *, timeout_s: float) -> Client:
+        """See `atoll.engines.api.RemoteEngine`."""
 
     @property
     def traits(self) -> EngineTraits:
         if self.base is None:
             return self.own_traits
-        taken = {name: size for name, size in self.takes(self.base).items() if size}
+        taken = {name: size for name, size in self.settings.taken(self.base).items() if size}
         if not taken:
             return self.own_traits
         source = f"{self.base.root} ({', '.join(taken)})"
         counted = {"asked_bytes": sum(taken.values()), "asked_source": source}
         return self.own_traits.model_copy(update=counted)
 
-    @abstractmethod
-    def takes(self, base: UserTree) -> dict[str, int]:
-        """Setting -> bytes that it has each server take beside the buffer pool."""
+    def locate(self, host: Host) -> Installation:
+        name = self.own_traits.name
+        version, home = self.find(host)
+        require_client(*self.python_client, engine=name)
+        if os.geteuid() == 0:
+            raise NotPermitted(
+                f"{self.title} refuses to run as root; run atoll as an ordinary user: "
+                f"sudo -u NAME atoll up {name}"
+            )
+        return Installation(version, home, cache=str(cache_dir(name)))
+
+    def find(self, host: Host) -> tuple[str, str]:
+        """(version, home) of the first server that runs and is new enough.
+
+        Raises EngineFailed naming those that do not fit."""
+        unfit: dict[str, str] = {}
+        (part,) = self.facts.parts or ()
+        for home in self.homes(host, installed(part.name)):
+            server, maker = self.settings.programs(home)
+            if home in unfit or not host.exists(maker):
+                continue
+            version = self._version(host, server, home)
+            if version is not None and tuple(map(int, version.groups()[1:])) >= self.oldest:
+                return version[1], home
+            unfit[home] = f"is {version[1]}" if version else "does not run"
+        found = ", ".join(f"the one in {home} {why}" for home, why in unfit.items())
+        program = os.path.basename(self.settings.programs("")[0])
+        raise EngineFailed(
+            f"{self.title} {'.'.join(map(str, self.oldest))} or later is needed; "
+            f"{found or 'none was found'}; install it with: atoll engine install "
+            f"{self.own_traits.name}, or put its '{program}' on the PATH"
+        )
+
+    def _version(self, host: Host, server: str, home: str) -> re.Match[str] | None:
+        argv = (server, *self.version_arguments)
+        try:
+            done = host.run(argv, timeout_s=20, env={**clean_environment(), **environment(home)})
+        except OSError:
+            return None
+        return self.version_pattern.search(done.stdout)
 
     def ports(self, plan: Plan) -> int:
         return 0
+
+    def layout(
+        self,
+        plan: Plan,
+        installation: Installation,
+        *,
+        run_dir: str,
+        ports: Sequence[int],
+        scratch_dir: str | None = None,
+    ) -> Layout:
+        settings, home = self.settings, installation.home
+        processes: list[ProcessSpec] = []
+        files = settings.shared_files()
+        for slot in plan.slots:
+            data = f"{scratch_dir or run_dir}/data-{slot.index}"
+            ours = settings.location(slot.index, data=data, run_dir=run_dir, home=home)
+            ours |= settings.placement(slot)
+            folder = ""
+            if self.base is None:
+                config = self.config_name.format(slot.index)
+                files[config] = settings.write(ours | settings.choices(slot, durable=self.durable))
+            else:
+                folder = f"server-{slot.index}"
+                config = f"{folder}/{settings.config_of(self.base)}"
+                files |= settings.on_base(
+                    self.base, ours, folder=folder, version=installation.version
+                )
+            processes.append(
+                ProcessSpec(
+                    name=f"worker-{slot.index}",
+                    role=Role.WORKER,
+                    slot=slot.index,
+                    argv=self._command(installation, data, f"{run_dir}/{config}"),
+                    env=environment(home),
+                    cwd=folder,  # in which option files look for the files that they include
+                    stage=0,
+                    ready_socket=settings.socket_path(run_dir, slot.index),
+                )
+            )
+        return Layout(
+            processes=tuple(processes),
+            files=files,
+            endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+        )
+
+    def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:
+        """Copies the template to `data`, then becomes the server."""
+        settings, home = self.settings, installation.home
+        empty = template_path(installation)
+        return (
+            *(sys.executable, "-IS", template_instance.__file__),
+            *(empty if self.data is None else loaded_path(empty, self.data), data),
+            *(settings.make_empty(home) if self.data is None else ()),
+            *("--", settings.programs(home)[0], *settings.arguments(config)),
+        )
+
+    def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
+        return connect_each(endpoints, lambda path: self.client(path, timeout_s=timeout_s))
 
     def attach(self, table: Table) -> list[str]:
         if self.data is not None and table in self.data.tables:
@@ -67,88 +249,24 @@ class ServerPerSlot(ABC):
     def holding(self, data: Data) -> Self:
         return replace(self, data=data)
 
+    def on(self, base: UserTree) -> Self:
+        self.settings.check_base(base)
+        return replace(self, base=base)
+
     def standing(self) -> Self:
         return replace(self, durable=True)
 
-    def command(
-        self, installation: Installation, data: str, *, make: Sequence[str], server: Sequence[str]
-    ) -> tuple[str, ...]:
-        """Of an instance with its data directory `data`; `make` makes the empty template."""
-        empty = template_path(installation)
-        return (
-            *(sys.executable, "-IS", template_instance.__file__),
-            *(empty if self.data is None else loaded_path(empty, self.data), data),
-            *(make if self.data is None else ()),
-            *("--", *server),
-        )
-
 
 def template_path(installation: Installation) -> str:
-    """Where the empty data directory lies that `template_instance` copies."""
-    # Two builds of one version may differ in how they lay out their pages.
+    """The empty data directory that `template_instance` copies."""
+    # Two builds of one version may differ in the layout of their pages.
     build = hashlib.sha256(installation.home.encode()).hexdigest()[:8]
     return f"{installation.cache}/{installation.version}-{build}"
 
 
-def refuse_root(title: str, engine: str) -> None:
-    """Raises NotPermitted."""
-    if os.geteuid() == 0:
-        raise NotPermitted(
-            f"{title} refuses to run as root; run atoll as an ordinary user: "
-            f"sudo -u NAME atoll up {engine}"
-        )
-
-
 def environment(home: str) -> dict[str, str]:
-    """Programs find the rest of an unpacked package themselves, but for libraries beside it."""
+    """The libraries of an unpacked package. Its programs find all other files themselves."""
     unpacked = _UNPACKED.fullmatch(home)
     if unpacked is None:
         return {}
     return {"LD_LIBRARY_PATH": f"{unpacked['root']}/usr/lib/{platform.machine()}-linux-gnu"}
-
-
-# ---- where it is ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """A server that is looked for."""
-
-    title: str  # 'PostgreSQL'
-    engine: str
-    oldest: tuple[int, ...]
-    programs: Callable[[str], tuple[str, str]]  # of a home: the server, and what makes its data
-    asked: tuple[str, ...]  # arguments to which the server tells its version
-    told: re.Pattern[str]  # the version, and in further groups what `oldest` is compared with
-
-
-def find_server(host: Host, homes: Iterable[str], sought: Sought) -> tuple[str, str]:
-    """(version, home) of the first that runs and is new enough.
-
-    Raises EngineFailed naming what was found."""
-    found: dict[str, str] = {}
-    for home in homes:
-        server, maker = sought.programs(home)
-        if home in found or not host.exists(maker):
-            continue
-        told = _told(host, (server, *sought.asked), environment(home), sought.told)
-        if told is not None and tuple(map(int, told.groups()[1:])) >= sought.oldest:
-            return told[1], home
-        found[home] = f"is {told[1]}" if told else "does not run"
-    have = ", ".join(f"that in {home} {how}" for home, how in found.items())
-    program = os.path.basename(sought.programs("")[0])
-    raise EngineFailed(
-        f"{sought.title} {'.'.join(map(str, sought.oldest))} or later is needed; "
-        f"{have or 'none was found'}; fetch it with: atoll engine install {sought.engine}, or put "
-        f"its '{program}' on the PATH"
-    )
-
-
-def _told(
-    host: Host, argv: Sequence[str], env: Mapping[str, str], pattern: re.Pattern[str]
-) -> re.Match[str] | None:
-    try:
-        done = host.run(argv, timeout_s=20, env={**clean_environment(), **env})
-    except OSError:
-        return None
-    return pattern.search(done.stdout)

@@ -19,8 +19,8 @@ from atoll.errors import ClientMissing, EngineFailed
 
 
 def require_client(package: str, module: str, *, engine: str) -> None:
-    """Raises ClientMissing where `module`, an extra of Atoll's, cannot be imported. To be asked
-    after the engine was found, so that nobody who has the engine fetches another one."""
+    """Raises ClientMissing if `module`, an extra of Atoll's, cannot be imported. Call it once the
+    engine was found: else a user who has the engine would install another one."""
     try:
         importlib.import_module(module)
     except ImportError as fault:

@@ -1,0 +1,107 @@
+"""Loads a suite into a server once: a template data directory that the instances copy.
+
+Tables are loaded in parallel, as many as there are CPUs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from atoll.engines.api import Data, Installation, Progress, Table
+from atoll.engines.loading.server import Server, run_folder, started
+from atoll.engines.loading.templates import (
+    Meter,
+    load_all,
+    loaded_path,
+    make_empty,
+    make_once,
+    parquet_bytes,
+)
+from atoll.engines.server.per_slot import ServerPerSlot, environment, template_path
+from atoll.errors import EngineFailed
+from atoll.store.files import write_atomic
+
+CONNECT_S = 60.0
+_LOG = "atoll-load.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """How one kind of server loads tables."""
+
+    engine: ServerPerSlot
+    settings: Mapping[str, str]  # of the server while it loads
+    load_table: Callable[[str, Table, Meter], None]  # with the path of the server's socket
+    finish: Callable[[str], None] | None = None  # once all tables are loaded
+    # For a second start after the load, which makes the data smaller; empty: no second start.
+    settings_after: Mapping[str, str] = field(default_factory=dict)
+    stop: signal.Signals  # ends the server in order
+    abort: signal.Signals = signal.SIGKILL  # ends it at once and leaves nothing behind
+    empty_bytes: int  # of the empty template, its copy and the log
+    bytes_per_parquet_byte: int  # of tables and indexes
+
+    def load(self, data: Data, installation: Installation, *, progress: Progress) -> None:
+        """Make the template of `data` beside the empty one, unless it exists."""
+        empty, home = template_path(installation), installation.home
+
+        def make(folder: Path) -> None:
+            make_empty(empty, self.engine.settings.make_empty(home), environment(home))
+            shutil.copytree(empty, folder)
+            with self._server(home, folder, self.settings) as (server, path):
+                load_all(
+                    data,
+                    partial(self.load_table, path),
+                    server=server,
+                    progress=progress,
+                    finish=partial(self.finish, path) if self.finish else None,
+                )
+                server.end(self.stop)
+            if self.settings_after:
+                after = {**self.settings, **self.settings_after}
+                with self._server(home, folder, after) as (server, _):
+                    server.end(self.stop)
+            (folder / _LOG).unlink()
+
+        make_once(
+            Path(loaded_path(empty, data)),
+            data,
+            needed_bytes=self.empty_bytes + self.bytes_per_parquet_byte * parquet_bytes(data),
+            progress=progress,
+            make=make,
+        )
+
+    @contextlib.contextmanager
+    def _server(
+        self, home: str, folder: Path, settings: Mapping[str, str]
+    ) -> Iterator[tuple[Server, str]]:
+        """A server on that data directory, and the path of its socket."""
+        module = self.engine.settings
+        with run_folder(folder) as run:
+            config = run / self.engine.config_name.format(0)
+            location = module.location(0, data=str(folder), run_dir=str(run), home=home)
+            files = module.shared_files() | {config.name: module.write({**location, **settings})}
+            for name, text in files.items():
+                write_atomic(run / name, text, mode=0o600)
+            path = module.socket_path(str(run), 0)
+            with started(
+                self.engine.title,
+                (module.programs(home)[0], *module.arguments(str(config))),
+                env=environment(home),
+                log=folder / _LOG,
+                abort=self.abort,
+            ) as server:
+                server.await_answer(lambda: self._answers(path))
+                yield server, path
+
+    def _answers(self, path: str) -> bool:
+        try:
+            self.engine.client(path, timeout_s=CONNECT_S).close()
+        except EngineFailed:
+            return False
+        return True
