@@ -8,8 +8,9 @@ from pathlib import Path
 
 from atoll.engines import registry
 from atoll.engines.api import Engine, Installation
+from atoll.engines.rendered import Target
 from atoll.plan import make_plan
-from atoll.render.deployment import Standing, Target, stand
+from atoll.render.deployment import UnattendedDeployment, lay_out
 from atoll.schema.machine import Machine
 from tests.parts.machines import milan
 
@@ -18,14 +19,14 @@ THERE = Installation("1", "/opt/engine", "/opt/java/bin/java")
 ENGINES: Sequence[str] = ("trino", "presto", "spark", "postgresql", "mariadb")
 
 
-def standing(
+def unattended(
     engine: str | Engine,
     machine: Machine | None = None,
     policy: str = "wicp",
     target: Target = TARGET,
-) -> Standing:
+) -> UnattendedDeployment:
     made = registry.get(engine) if isinstance(engine, str) else engine
-    return stand(make_plan(machine or milan(1, 2, 4), made.traits, policy), made, THERE, target)
+    return lay_out(make_plan(machine or milan(1, 2, 4), made.traits, policy), made, THERE, target)
 
 
 def state_of(folder: Path) -> str:

@@ -1,56 +1,83 @@
-"""Engines by name: those that Atoll brings, and those of other packages.
+"""Engines by name: Atoll's own, and those of other packages.
 
-A package adds an engine with an entry point in the group `atoll.engines` that names a class
-(or a function) without arguments which gives an `atoll.engines.api.Engine`. An engine's
-module is imported only when the engine is asked for.
+A package adds an engine with an entry point in the group `atoll.engines`. The entry point names a
+class (or a function) without arguments that returns an `atoll.engines.api.Engine`. Engines that
+Atoll can render and cannot run have the group `atoll.rendered_engines`, and return an
+`atoll.engines.rendered.RenderedEngine`. An engine's module is imported only when the engine is
+used.
 """
 
 from __future__ import annotations
 
 import importlib
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from atoll.engines.api import Engine
+from atoll.engines.facts import EngineFacts, facts_of
+from atoll.engines.rendered import RenderedEngine
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.plan import EngineTraits
 
 GROUP = "atoll.engines"
+RENDERED = "atoll.rendered_engines"
 
 _OWN = {
-    "spark": ("atoll.engines.spark.engine", "SparkEngine"),
-    "duckdb": ("atoll.engines.duckdb.engine", "DuckDBEngine"),
-    "trino": ("atoll.engines.trino.engine", "TrinoEngine"),
-    "presto": ("atoll.engines.trino.presto", "PrestoEngine"),
-    "postgresql": ("atoll.engines.postgresql.engine", "PostgreSQLEngine"),
-    "mariadb": ("atoll.engines.mariadb.engine", "MariaDBEngine"),
+    GROUP: {
+        "spark": ("atoll.engines.spark.engine", "SparkEngine"),
+        "duckdb": ("atoll.engines.duckdb.engine", "DuckDBEngine"),
+        "trino": ("atoll.engines.trino.engine", "TrinoEngine"),
+        "presto": ("atoll.engines.trino.presto", "PrestoEngine"),
+        "postgresql": ("atoll.engines.postgresql.engine", "PostgreSQLEngine"),
+        "mariadb": ("atoll.engines.mariadb.engine", "MariaDBEngine"),
+    },
+    RENDERED: {
+        "singlestore": ("atoll.engines.singlestore.engine", "SingleStoreEngine"),
+        "greenplum": ("atoll.engines.greenplum.engine", "GreenplumEngine"),
+    },
+}
+_MEMBERS = {
+    GROUP: ("traits", "locate", "ports", "layout", "connect", "attach"),
+    RENDERED: ("traits", "policy", "render"),
 }
 
 
-_MEMBERS = ("traits", "locate", "ports", "layout", "connect", "attach")
-
-
-def names() -> tuple[str, ...]:
-    """All engines that can be asked for: Atoll's own first, then others by name."""
-    return (*_OWN, *(name for name in sorted(_others()) if name not in _OWN))
+def names(group: str = GROUP) -> tuple[str, ...]:
+    """All engines of the group: Atoll's own first, then the others by name."""
+    own = _OWN[group]
+    return (*own, *(name for name in sorted(_others(group)) if name not in own))
 
 
 def get(name: str) -> Engine:
-    """The engine of that name. Raises UsageError if there is none, EngineFailed if another
+    """The engine of that name. Raises UsageError if none has it, EngineFailed if another
     package's engine cannot be loaded."""
-    if name in _OWN:
-        module, kind = _OWN[name]
-        engine: Engine = getattr(importlib.import_module(module), kind)()
-        return engine
-    points = _others().get(name)
+    engine: Engine = _load(name, GROUP)
+    return engine
+
+
+def get_rendered(name: str) -> RenderedEngine | None:
+    """The engine of that name that Atoll can only render; None if none has it. Raises EngineFailed
+    if another package's engine cannot be loaded."""
+    if name not in names(RENDERED):
+        return None
+    engine: RenderedEngine = _load(name, RENDERED)
+    return engine
+
+
+def _load(name: str, group: str) -> Any:
+    if name in _OWN[group]:
+        module, kind = _OWN[group][name]
+        return getattr(importlib.import_module(module), kind)()
+    points = _others(group).get(name)
     if points is None:
-        raise UsageError(f"engine {name!r} is not known; known are: {', '.join(names())}")
+        raise UsageError(f"engine {name!r} is not known; known are: {', '.join(names(group))}")
     if len(points) > 1:
         packages = " and ".join(_package(point) for point in points)
-        raise EngineFailed(f"{packages} bring an engine {name!r} each; uninstall one of them")
+        raise EngineFailed(f"{packages} both bring an engine {name!r}; uninstall one of them")
     try:
-        made: Engine = points[0].load()()
-        wrong = _wrong(name, made)
-    except Exception as fault:  # whatever a foreign module does wrong is told in one line
+        made = points[0].load()()
+        wrong = _wrong(name, made, group)
+    except Exception as fault:  # whatever another package raises becomes one line
         wrong = f"{type(fault).__name__}: {fault}"
     if wrong:
         raise EngineFailed(
@@ -61,13 +88,14 @@ def get(name: str) -> Engine:
 
 
 def passed_over() -> tuple[str, ...]:
-    """Other packages' engines that have the name of one of Atoll's: why nobody can ask for them."""
+    """A line for each engine of another package that has the name of one of Atoll's."""
     return tuple(
-        f"{name} of {_package(point)} is passed over: Atoll brings an engine of that name; "
+        f"{name} of {_package(point)} is ignored: Atoll has an engine of that name; "
         "the entry point needs another"
-        for name, points in sorted(_others().items())
+        for group, own in _OWN.items()
+        for name, points in sorted(_others(group).items())
         for point in points
-        if name in _OWN
+        if name in own
     )
 
 
@@ -75,14 +103,15 @@ def others_by_package() -> dict[str, str]:
     """The top package of each module that brings an engine, and the engine's name."""
     return {
         point.module.partition(".")[0]: name
-        for name, points in _others().items()
+        for group in _OWN
+        for name, points in _others(group).items()
         for point in points
     }
 
 
-def _wrong(name: str, made: object) -> str:
-    """Why that is no engine that can be asked for by `name`; empty if it is one."""
-    lacking = [member for member in _MEMBERS if not hasattr(made, member)]
+def _wrong(name: str, made: object, group: str) -> str:
+    """Why the object cannot be used as the engine `name`; empty if it can."""
+    lacking = [member for member in _MEMBERS[group] if not hasattr(made, member)]
     if lacking:
         return f"it has no {lacking[0]}"
     traits: object = getattr(made, "traits", None)
@@ -90,6 +119,9 @@ def _wrong(name: str, made: object) -> str:
         return f"its traits are {type(traits).__name__} and not EngineTraits"
     if traits.name != name:
         return f"its traits name it {traits.name!r}; the entry point must have the same name"
+    facts: object = facts_of(made)
+    if not isinstance(facts, EngineFacts):
+        return f"its facts are {type(facts).__name__} and not EngineFacts"
     return ""
 
 
@@ -97,8 +129,8 @@ def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.value
 
 
-def _others() -> dict[str, list[EntryPoint]]:
+def _others(group: str) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in entry_points(group=group):
         found.setdefault(point.name, []).append(point)
     return found

@@ -6,34 +6,35 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from atoll.engines.calls import engine_notes
-from atoll.render.deployment import Rendering, Standing, folder_of, numactl_argv, place_of
+from atoll.engines.rendered import Rendering
+from atoll.render.deployment import UnattendedDeployment, folder_of, numactl_argv, place_of
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import MemoryPolicy
 from atoll.schema.size import gib
 
 
-def render_native(standing: Standing) -> Rendering:
-    scripts = {f"bin/{spec.name}.sh": script(standing, spec) for spec in standing.processes}
-    return folder_of(standing, scripts, readme(standing, _started_by_hand(standing)))
+def render_native(deployment: UnattendedDeployment) -> Rendering:
+    scripts = {f"bin/{spec.name}.sh": script(deployment, spec) for spec in deployment.processes}
+    return folder_of(deployment, scripts, readme(deployment, _started_by_hand(deployment)))
 
 
-def script(standing: Standing, spec: ProcessSpec) -> str:
+def script(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     """A shell script that becomes the process."""
-    plan, folder = standing.plan, standing.target.folder
+    plan, folder = deployment.plan, deployment.target.folder
     lines = [
         "#!/bin/sh",
         f"# {spec.name}, placed with numactl: {place_of(plan, spec)}",
         f"cd {shlex.quote(f'{folder}/{spec.cwd}'.rstrip('/'))} || exit 1",
         *(f"export {key}={shlex.quote(value)}" for key, value in sorted(spec.env.items())),
-        *(f"set -a; . {shlex.quote(path)}; set +a" for path in standing.secret_environment(spec)),
+        *(f"set -a; . {shlex.quote(path)}; set +a" for path in deployment.secret_environment(spec)),
         f"exec {_wrapped(numactl_argv(plan, spec))}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def readme(standing: Standing, how: Sequence[str]) -> str:
+def readme(deployment: UnattendedDeployment, how: Sequence[str]) -> str:
     """What lies in the folder and who sits where; `how` says how it is started."""
-    plan, target = standing.plan, standing.target
+    plan, target = deployment.plan, deployment.target
     lines = [
         f"# {target.name}: {plan.engine} under {plan.policy.value}",
         "",
@@ -50,7 +51,7 @@ def readme(standing: Standing, how: Sequence[str]) -> str:
         "",
         "| process | place (numactl) | heap | threads | port |",
         "|---|---|---|---|---|",
-        *(_row(standing, spec) for spec in standing.processes),
+        *(_row(deployment, spec) for spec in deployment.processes),
         "",
         *how,
         "",
@@ -58,15 +59,15 @@ def readme(standing: Standing, how: Sequence[str]) -> str:
         "",
         "`atoll inspect PID` says where the threads and the memory of a process really are.",
     ]
-    notes = [*_notes(standing), *(f"- {warning}" for warning in plan.warnings)]
+    notes = [*_notes(deployment), *(f"- {warning}" for warning in plan.warnings)]
     if notes:
         lines += ["", "## To know", "", *notes]
     return "\n".join(lines) + "\n"
 
 
-def preparations(standing: Standing) -> list[str]:
+def preparations(deployment: UnattendedDeployment) -> list[str]:
     """Before the first start; secrets lie in the files, so they are closed to others."""
-    target = standing.target
+    target = deployment.target
     is_number = target.user.isdigit()
     lines = [
         "## Once, before the first start",
@@ -75,19 +76,19 @@ def preparations(standing: Standing) -> list[str]:
         # Of a number it knows no group.
         f"chown -R {target.user}{'' if is_number else ':'} {shlex.quote(target.folder)}",
     ]
-    for spec in standing.processes:
-        if command := standing.prepare.get(spec.name):
-            placed = numactl_argv(standing.plan, spec.model_copy(update={"argv": command}))
+    for spec in deployment.processes:
+        if command := deployment.prepare.get(spec.name):
+            placed = numactl_argv(deployment.plan, spec.model_copy(update={"argv": command}))
             env = [f"{key}={value}" for key, value in sorted(spec.env.items())]
             account = f"#{target.user}" if is_number else target.user
             lines.append(shlex.join(["sudo", "-u", account, "env", *env, *placed]))
     return [*lines, "```", ""]
 
 
-def _started_by_hand(standing: Standing) -> list[str]:
-    stages = sorted({spec.stage for spec in standing.processes})
-    lines = [*preparations(standing), "## Start"]
-    lines += ["", f"As the user `{standing.target.user}`; each runs until it is ended.", ""]
+def _started_by_hand(deployment: UnattendedDeployment) -> list[str]:
+    stages = sorted({spec.stage for spec in deployment.processes})
+    lines = [*preparations(deployment), "## Start"]
+    lines += ["", f"As the user `{deployment.target.user}`; each runs until it is ended.", ""]
     if len(stages) > 1:
         lines += ["Wait after each group until all of it accept connections.", ""]
     lines += ["```sh"]
@@ -95,34 +96,35 @@ def _started_by_hand(standing: Standing) -> list[str]:
         if stage != stages[0]:
             lines += [""]
         lines += [
-            shlex.quote(f"{standing.target.folder}/bin/{spec.name}.sh")
-            for spec in standing.processes
+            shlex.quote(f"{deployment.target.folder}/bin/{spec.name}.sh")
+            for spec in deployment.processes
             if spec.stage == stage
         ]
     return [*lines, "```"]
 
 
-def _row(standing: Standing, spec: ProcessSpec) -> str:
-    plan = standing.plan
+def _row(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+    plan = deployment.plan
     heap, threads = "", ""
     if spec.slot is not None:
         slot = plan.slots[spec.slot]
         heap, threads = gib(slot.heap_bytes), str(slot.threads)
-    elif plan.coordinator is not None and len(standing.processes) == len(standing.layout.processes):
+    elif plan.coordinator is not None and len(deployment.processes) == len(
+        deployment.layout.processes
+    ):
         heap = gib(plan.coordinator.heap_bytes)
     port = str(spec.ready_port or spec.ready_socket or "")
     return f"| {spec.name} | `{place_of(plan, spec)}` | {heap} | {threads} | {port} |"
 
 
-def _notes(standing: Standing) -> Iterable[str]:
-    if len(standing.processes) < len(standing.layout.processes):
+def _notes(deployment: UnattendedDeployment) -> Iterable[str]:
+    if len(deployment.processes) < len(deployment.layout.processes):
         yield (
-            f"- No driver is rendered: that is your application. Start it with the configuration "
-            f"of this folder; what is said of `{standing.plan.engine}` in Atoll's docs holds for it"
-            "."
+            "- The driver is your own application. Start it with the configuration in this "
+            f"folder; see the page of `{deployment.plan.engine}` in Atoll's docs."
         )
-    yield from (f"- {note}" for note in engine_notes(standing.facts, standing.layout.files))
-    policies = {slot.memory_policy for slot in standing.plan.slots}
+    yield from (f"- {note}" for note in engine_notes(deployment.facts, deployment.layout.files))
+    policies = {slot.memory_policy for slot in deployment.plan.slots}
     if MemoryPolicy.WEIGHTED_INTERLEAVE in policies:
         yield "- `numactl -w` needs numactl 2.0.18 and Linux 6.9."
 

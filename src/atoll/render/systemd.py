@@ -14,8 +14,9 @@ from __future__ import annotations
 import shlex
 
 from atoll.engines.facts import EngineFacts
+from atoll.engines.rendered import Rendering
 from atoll.errors import UsageError
-from atoll.render.deployment import Rendering, Standing, folder_of
+from atoll.render.deployment import UnattendedDeployment, folder_of
 from atoll.render.native import preparations, readme
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import ProcessSpec
@@ -33,16 +34,16 @@ _POLICY = {
 _STOP_S = 300  # a database brings to the disk what is in its memory
 
 
-def render_systemd(standing: Standing) -> Rendering:
+def render_systemd(deployment: UnattendedDeployment) -> Rendering:
     """Raises UsageError for a memory policy that systemd does not have, and for a name that none
     of its slices can have."""
-    name = standing.target.name
+    name = deployment.target.name
     if "--" in name or name.endswith("-"):
         raise UsageError(
             f"--name {name}: no slice of systemd has '--' in its name or ends with '-'"
         )
-    rendering = folder_of(standing, {}, readme(standing, _how(standing)))
-    units = {f"systemd/{name}": text for name, text in unit_files(standing).items()}
+    rendering = folder_of(deployment, {}, readme(deployment, _how(deployment)))
+    units = {f"systemd/{name}": text for name, text in unit_files(deployment).items()}
     return Rendering(
         files={**rendering.files, **units},
         copies=rendering.copies,
@@ -51,11 +52,11 @@ def render_systemd(standing: Standing) -> Rendering:
     )
 
 
-def unit_files(standing: Standing) -> dict[str, str]:
-    name = standing.target.name
-    units = {_unit(standing, spec): _service(standing, spec) for spec in standing.processes}
+def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
+    name = deployment.target.name
+    units = {_unit(deployment, spec): _service(deployment, spec) for spec in deployment.processes}
     wanted = " ".join(units)
-    of_all = f"{standing.plan.engine} under {standing.plan.policy.value}"
+    of_all = f"{deployment.plan.engine} under {deployment.plan.policy.value}"
     return {
         f"{name}.slice": _text([("Unit", [f"Description=All of {of_all}"])]),
         f"{name}.target": _text(
@@ -68,11 +69,13 @@ def unit_files(standing: Standing) -> dict[str, str]:
     }
 
 
-def _service(standing: Standing, spec: ProcessSpec) -> str:
-    target = standing.target
-    before = [_unit(standing, other) for other in standing.processes if other.stage < spec.stage]
+def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+    target = deployment.target
+    before = [
+        _unit(deployment, other) for other in deployment.processes if other.stage < spec.stage
+    ]
     unit = [
-        f"Description={standing.plan.engine}: {spec.name}",
+        f"Description={deployment.plan.engine}: {spec.name}",
         f"PartOf={target.name}.target",
         f"After={' '.join(['network.target', *before])}",
     ]
@@ -84,18 +87,18 @@ def _service(standing: Standing, spec: ProcessSpec) -> str:
         f"Slice={target.name}.slice",
         f"WorkingDirectory={_escaped(f'{target.folder}/{spec.cwd}'.rstrip('/'))}",
         *(f"Environment={_word(f'{key}={value}')}" for key, value in sorted(spec.env.items())),
-        *(f"EnvironmentFile={_escaped(path)}" for path in standing.secret_environment(spec)),
+        *(f"EnvironmentFile={_escaped(path)}" for path in deployment.secret_environment(spec)),
         f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
         "SuccessExitStatus=143",  # how a JVM answers SIGTERM
         # The first process ends its own children: a database's processes, a worker's executors.
         "KillMode=mixed",
-        *_stop_signal(standing.facts),
+        *_stop_signal(deployment.facts),
         f"TimeoutStopSec={_STOP_S}",
         "Restart=on-failure",
         "UMask=0077",
         "NoNewPrivileges=yes",
         "LimitNOFILE=131072",
-        *_place(standing, spec),
+        *_place(deployment, spec),
     ]
     return _text([("Unit", unit), ("Service", service)])
 
@@ -104,8 +107,8 @@ def _stop_signal(facts: EngineFacts) -> list[str]:
     return [] if facts.stop_signal == "SIGTERM" else [f"KillSignal={facts.stop_signal}"]
 
 
-def _place(standing: Standing, spec: ProcessSpec) -> list[str]:
-    plan = standing.plan
+def _place(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
+    plan = deployment.plan
     policy, nodes = MemoryPolicy.FIRST_TOUCH, ""
     if spec.slot is not None:
         slot = plan.slots[spec.slot]
@@ -134,11 +137,11 @@ def _place(standing: Standing, spec: ProcessSpec) -> list[str]:
     return lines
 
 
-def _how(standing: Standing) -> list[str]:
-    target = standing.target
+def _how(deployment: UnattendedDeployment) -> list[str]:
+    target = deployment.target
     units = f"{shlex.quote(f'{target.folder}/systemd')}/*"
     lines = [
-        *preparations(standing),
+        *preparations(deployment),
         "## Start",
         "",
         "The units are copied, not linked: who runs the engine must not be able to change them.",
@@ -151,14 +154,14 @@ def _how(standing: Standing) -> list[str]:
         "",
         f"`systemctl stop {target.name}.target` ends all of it.",
     ]
-    if plan_cpus(standing.plan):
+    if plan_cpus(deployment.plan):
         lines += [
             "",
             "`AllowedCPUs=` and `AllowedMemoryNodes=` want cgroup v2 with the cpuset controller: "
-            f"`systemctl show -p EffectiveCPUs {_unit(standing, standing.processes[-1])}` says "
+            f"`systemctl show -p EffectiveCPUs {_unit(deployment, deployment.processes[-1])}` says "
             "what holds.",
         ]
-    if len({spec.stage for spec in standing.processes}) > 1:
+    if len({spec.stage for spec in deployment.processes}) > 1:
         lines += [
             "",
             "systemd starts a unit once those before it run, not once they answer; workers ask "
@@ -167,8 +170,8 @@ def _how(standing: Standing) -> list[str]:
     return lines
 
 
-def _unit(standing: Standing, spec: ProcessSpec) -> str:
-    return f"{standing.target.name}-{spec.name}.service"
+def _unit(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+    return f"{deployment.target.name}-{spec.name}.service"
 
 
 def _text(sections: list[tuple[str, list[str]]]) -> str:

@@ -11,14 +11,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from atoll.engines.rendered import Rendering
 from atoll.errors import UsageError
-from atoll.render.deployment import Rendering
 from atoll.store.files import refusal, sha256, sync_folder
 
 NOTE = ".atoll-render.json"
 
 
-def write_rendering(rendering: Rendering, folder: Path) -> None:
+def write_rendering(rendering: Rendering, folder: Path) -> int:
     """Make `folder`, 0700 with files of 0600. Raises UsageError where it is not ours to replace,
     NotPermitted or DiskFull otherwise; what was there is untouched then."""
     folder = folder.absolute()
@@ -52,6 +52,7 @@ def write_rendering(rendering: Rendering, folder: Path) -> None:
     finally:
         if unfinished:
             shutil.rmtree(unfinished, ignore_errors=True)
+    return len(rendering.files) + len(rendering.scripts) + len(rendering.copies)
 
 
 def _bring_back(aside: Path, folder: Path) -> None:

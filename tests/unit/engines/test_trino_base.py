@@ -13,7 +13,7 @@ from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.render.native import render_native
-from tests.parts.render import standing
+from tests.parts.render import unattended
 from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
 
 
@@ -249,7 +249,7 @@ def test_variables_that_the_tree_names_are_passed_on(name: str) -> None:
     ):
         on(name, replace(base, environment=environment))
     # To render it, nothing need be known of the environment where it will be started.
-    page = render_native(standing(on(name, base))).files["README.md"]
+    page = render_native(unattended(on(name, base))).files["README.md"]
     assert "takes PG_SECRET, WHERE from the environment" in page
 
 

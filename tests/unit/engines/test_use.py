@@ -82,7 +82,9 @@ def brings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
             EntryPoint(name.rstrip("_"), f"odd_package:{kind}", registry.GROUP)
             for name, kind in classes.items()
         ]
-        monkeypatch.setattr(registry, "entry_points", lambda group: points)
+        monkeypatch.setattr(
+            registry, "entry_points", lambda group: points if group == registry.GROUP else []
+        )
         return importlib.import_module("odd_package")
 
     (tmp_path / "odd_package.py").write_text(MODULE)
@@ -122,7 +124,7 @@ def test_one_that_is_none_is_told(brings: Callable[..., ModuleType], kind: str, 
 def test_two_of_one_name_are_refused(brings: Callable[..., ModuleType]) -> None:
     brings(odd="Engine", odd_="Other")
     assert registry.names().count("odd") == 1
-    with pytest.raises(EngineFailed, match="bring an engine 'odd' each; uninstall one of them"):
+    with pytest.raises(EngineFailed, match="both bring an engine 'odd'; uninstall one of them"):
         registry.get("odd")
 
 
@@ -133,7 +135,7 @@ def test_one_with_the_name_of_ours_is_passed_over_and_that_is_said(
     assert type(registry.get("spark")).__module__ == "atoll.engines.spark.engine"
     assert registry.names().count("spark") == 1
     assert run(["engine", "list"]) == 0
-    assert "spark of odd_package:Engine is passed over" in capsys.readouterr().out
+    assert "spark of odd_package:Engine is ignored" in capsys.readouterr().out
 
 
 def test_an_unknown_one_is_a_mistake_of_the_users() -> None:

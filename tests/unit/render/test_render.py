@@ -15,17 +15,18 @@ import pytest
 from atoll.engines import registry
 from atoll.engines.api import ConfigurableEngine, Installation
 from atoll.engines.reasons import ExplainedEngine
+from atoll.engines.rendered import Rendering, Target
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
 from atoll.plan import make_plan
-from atoll.render.deployment import Rendering, Target, numactl_argv, stand
+from atoll.render.deployment import lay_out, numactl_argv
 from atoll.render.explain import UNKNOWN, explain
 from atoll.render.native import render_native, script
 from atoll.render.systemd import render_systemd, unit_files
 from atoll.render.writing import NOTE, write_rendering
 from atoll.schema.plan import MemoryPolicy, Slot
 from tests.parts.machines import milan
-from tests.parts.render import ENGINES, TARGET, standing
+from tests.parts.render import ENGINES, TARGET, unattended
 
 
 def words_of(text: str) -> list[str]:
@@ -35,7 +36,7 @@ def words_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_process_has_a_script_that_becomes_it_in_its_place(engine: str) -> None:
-    made = standing(engine)
+    made = unattended(engine)
     scripts = render_native(made).scripts
     assert list(scripts) == [f"bin/{spec.name}.sh" for spec in made.processes]
     for spec in made.processes:
@@ -49,7 +50,7 @@ def test_each_process_has_a_script_that_becomes_it_in_its_place(engine: str) -> 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_no_secret_is_in_a_script_a_unit_or_the_page(engine: str) -> None:
-    made = standing(engine)
+    made = unattended(engine)
     native, systemd = render_native(made), render_systemd(made)
     open_texts = [*native.scripts.values(), native.files["README.md"], systemd.files["README.md"]]
     open_texts += [text for path, text in systemd.files.items() if path.startswith("systemd/")]
@@ -67,7 +68,7 @@ def test_secrets_of_a_user_go_into_closed_files() -> None:
     texts = {"config.properties": "a=1\n", "jvm.config": '-server\n-Dx.password=hun"ter 2\n-Da=b\n'}
     trino = registry.get("trino")
     assert isinstance(trino, ConfigurableEngine)
-    files = render_systemd(standing(trino.on(UserTree("/etc/x", texts)))).files
+    files = render_systemd(unattended(trino.on(UserTree("/etc/x", texts)))).files
     unit = files["systemd/t-worker-0.service"]
     assert "ter 2" not in unit
     assert "/bin/java @/srv/t/worker-0/java.args -Dconfig=etc/config.properties " in unit
@@ -75,35 +76,38 @@ def test_secrets_of_a_user_go_into_closed_files() -> None:
     spark = registry.get("spark")
     assert isinstance(spark, ConfigurableEngine)
     script = "AWS_SECRET_ACCESS_KEY='a$b'\nHADOOP_CONF_DIR=/etc/hadoop\n"
-    files = render_systemd(standing(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))).files
+    made = unattended(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))
+    files = render_systemd(made).files
     unit = files["systemd/t-worker-0.service"]
     assert "a$b" not in unit
     assert "EnvironmentFile=/srv/t/secret/worker-0.env\n" in unit
     assert "Environment=HADOOP_CONF_DIR=/etc/hadoop\n" in unit
-    native = render_native(standing(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))).scripts
+    native = render_native(
+        unattended(spark.on(UserTree("/etc/x", {"spark-env.sh": script})))
+    ).scripts
     assert "a$b" not in native["bin/worker-0.sh"]
     assert ". /srv/t/secret/worker-0.env;" in native["bin/worker-0.sh"]
     assert files["secret/worker-0.env"] == 'AWS_SECRET_ACCESS_KEY="a\\$b"\n'
 
 
 def test_a_driver_and_what_only_it_reads_are_left_out() -> None:
-    made = standing("spark")
+    made = unattended("spark")
     rendering = render_native(made)
     paths = (*rendering.files, *rendering.scripts)
     assert not any("driver" in path or "sqlhost" in path for path in paths)
-    assert "No driver is rendered" in rendering.files["README.md"]
+    assert "The driver is your own application" in rendering.files["README.md"]
 
 
 def test_an_engine_without_a_server_is_refused() -> None:
-    with pytest.raises(UsageError, match="no server of its own"):
-        standing("duckdb")
+    with pytest.raises(UsageError, match="no server that could start"):
+        unattended("duckdb")
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
 def test_data_that_outlives_atoll_is_durable_and_made_by_the_engines_own_program(
     engine: str,
 ) -> None:
-    made = standing(engine)
+    made = unattended(engine)
     text = "".join(made.layout.files.values())
     assert "fsync" not in text
     assert "doublewrite" not in text
@@ -117,12 +121,12 @@ def test_data_that_outlives_atoll_is_durable_and_made_by_the_engines_own_program
 def test_a_sockets_path_that_is_too_long_is_refused() -> None:
     deep = replace(TARGET, folder="/srv/" + "x" * 100)
     with pytest.raises(UsageError, match="too long for a UNIX socket"):
-        standing("postgresql", target=deep)
+        unattended("postgresql", target=deep)
 
 
 def test_odd_names_are_quoted() -> None:
     folder = '/srv/it\'s 100% $HOME "x"'
-    made = standing("trino", target=replace(TARGET, folder=folder))
+    made = unattended("trino", target=replace(TARGET, folder=folder))
     spec = made.processes[1]
     text = script(made, spec)
     assert words_of(text) == numactl_argv(made.plan, spec)
@@ -133,7 +137,7 @@ def test_odd_names_are_quoted() -> None:
 
 
 def unit_of(made_slot: dict[str, object]) -> str:
-    made = standing("trino", milan(2, 2, 4), "win")
+    made = unattended("trino", milan(2, 2, 4), "win")
     slots = tuple(slot.model_copy(update=made_slot) for slot in made.plan.slots)
     changed = replace(made, plan=made.plan.model_copy(update={"slots": slots}))
     return unit_files(changed)["t-worker-1.service"]
@@ -158,14 +162,14 @@ def test_what_systemd_cannot_say_is_refused(policy: MemoryPolicy) -> None:
 
 
 def test_an_engine_as_it_is_has_no_place() -> None:
-    made = standing("trino", policy="wim")
+    made = unattended("trino", policy="wim")
     unit = unit_files(made)["t-worker-0.service"]
     assert not any(word in unit for word in ("AllowedCPUs", "CPUAffinity", "NUMA"))
     assert words_of(script(made, made.processes[1]))[0] == "/opt/java/bin/java"
 
 
 def test_units_start_by_stage() -> None:
-    units = unit_files(standing("spark"))
+    units = unit_files(unattended("spark"))
     assert "Requires=t-master.service" in units["t-worker-0.service"]
     assert "After=network.target t-master.service" in units["t-worker-0.service"]
     assert "Requires" not in units["t-master.service"]
@@ -187,7 +191,8 @@ def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
     target = Target("t", str(tmp_path / "100% it's"), user, 9000)
     Path(target.folder).mkdir()
     made = registry.get(engine)
-    units = unit_files(stand(make_plan(milan(1, 2, 4), made.traits, "wicp"), made, there, target))
+    plan = make_plan(milan(1, 2, 4), made.traits, "wicp")
+    units = unit_files(lay_out(plan, made, there, target))
     for name, text in units.items():
         (tmp_path / name).write_text(text)
     done = subprocess.run(
@@ -206,7 +211,7 @@ def test_every_setting_has_a_reason(engine: str) -> None:
     adapter = registry.get(engine)
     assert isinstance(adapter, ExplainedEngine)
     # Two nodes in a slot, where a JVM is told UseNUMA.
-    for made in (standing(engine), standing(engine, milan(2, 2, 4), "spmwin")):
+    for made in (unattended(engine), unattended(engine, milan(2, 2, 4), "spmwin")):
         told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
         assert UNKNOWN.text not in told
     assert all(why.text for why in adapter.reasons.values())
@@ -234,7 +239,7 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
     assert isinstance(adapter, ExplainedEngine)
     assert isinstance(adapter, ConfigurableEngine)
     base = UserTree("/etc/x", {name: text})
-    made = standing(adapter.on(base))
+    made = unattended(adapter.on(base))
     told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
     assert "yours, unchanged: " in told
     unknown = [line for line in told.splitlines() if line.strip() == UNKNOWN.text]
@@ -251,7 +256,7 @@ def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
     assert isinstance(adapter, ExplainedEngine)
     assert isinstance(adapter, ConfigurableEngine)
     base = UserTree("/etc/x", texts)
-    made = standing(adapter.on(base))
+    made = unattended(adapter.on(base))
     told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
     assert "-XX:HeapDumpPath=/srv/t/data\n" in told
     assert UNKNOWN.text not in told
@@ -264,14 +269,14 @@ def test_files_that_only_spark_reads_need_not_please_us() -> None:
     adapter = registry.get("spark")
     assert isinstance(adapter, ConfigurableEngine)
     base = UserTree("/etc/x", {"spark-defaults.conf": "x 1\n", "log4j2.properties": "status\n"})
-    made = render_native(standing(adapter.on(base)))
+    made = render_native(unattended(adapter.on(base)))
     assert made.files["conf/log4j2.properties"] == "status\n"
 
 
 def test_flags_in_an_environment_are_told_too() -> None:
     adapter = registry.get("spark")
     assert isinstance(adapter, ExplainedEngine)
-    made = standing("spark", milan(2, 2, 4), "win")
+    made = unattended("spark", milan(2, 2, 4), "win")
     told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
     section = told.partition("JDK_JAVA_OPTIONS in the environment of worker-0 (and 1 more")[2]
     assert "  -XX:+AlwaysPreTouch\n      on for the executor" in section
@@ -279,7 +284,7 @@ def test_flags_in_an_environment_are_told_too() -> None:
 
 
 def test_explanations_tell_no_secret_and_like_instances_once() -> None:
-    made = standing("trino")
+    made = unattended("trino")
     adapter = registry.get("trino")
     assert isinstance(adapter, ExplainedEngine)
     told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
@@ -387,7 +392,7 @@ def test_what_was_there_comes_back_if_the_new_cannot_take_its_place(
 
 
 def test_numactl_takes_several_preferred_nodes_by_another_flag() -> None:
-    made = standing("trino", milan(2, 2, 4), "spmwin")
+    made = unattended("trino", milan(2, 2, 4), "spmwin")
     slot: Slot = made.plan.slots[0].model_copy(
         update={"memory_policy": MemoryPolicy.PREFERRED, "memory_nodes": (0, 1)}
     )

@@ -1,29 +1,33 @@
 """Greenplum: one primary segment per slot, by default a core each. Rendered, not run. Pure.
 
-Sources, Greenplum's public documentation, read in parts and of no one version, settings named as in
-Greenplum 7: "gpinitsystem" (an entry in DATA_DIRECTORY per primary segment), "The Segments" (as
-many as effective CPUs or cores), "gp_vmem_protect_limit", "shared_buffers", "gpconfig",
-"gp_resqueue_priority_cpucores_per_segment".
+Sources: Greenplum's public documentation, read in parts and not of a single version, with settings
+named as in Greenplum 7: "gpinitsystem" (an entry in DATA_DIRECTORY per primary segment), "The
+Segments" (as many as effective CPUs or cores), "gp_vmem_protect_limit", "shared_buffers",
+"gpconfig", "gp_resqueue_priority_cpucores_per_segment".
 
-Greenplum starts its segments itself and has no way to place them, so that is done to the running
-servers: processes of later queries inherit the mask. What a segment touched before, its shared
-buffers above all, stays where it is.
+Greenplum starts its segments itself and cannot place them. So a script places the running servers,
+and the processes of later queries inherit the mask. Memory that a segment touched before, above all
+its shared buffers, stays where it is.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+from atoll.engines.facts import EngineFacts
+from atoll.engines.rendered import Rendering, Target, coordinator_bytes, ports_from
 from atoll.errors import UsageError
-from atoll.render.deployment import Rendering, Target, coordinator_bytes, ports_from
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.schema.plan import EngineTraits, Plan, Policy, Slot
 from atoll.schema.size import gib
 
 _MIB = 1 << 20
 _PREFIX = "gpseg"
 
-TRAITS = EngineTraits(
+_TRAITS = EngineTraits(
     name="greenplum",
     distributed=True,
     parallel_query=False,  # a slice of a query is one process on each segment
@@ -37,24 +41,33 @@ TRAITS = EngineTraits(
 )
 
 
-def render(plan: Plan, target: Target) -> Rendering:
-    """Raises UsageError for a plan without instances of its own."""
-    if any(slot.cpus is None for slot in plan.slots):
-        raise UsageError("greenplum under wim has one segment and no place; give another --policy")
-    ports_from(target.port_base, 1 + len(plan.slots))
-    return Rendering(
-        files={
-            "gpinitsystem_config": _config(plan, target),
-            "hostfile_gpinitsystem": "localhost\n",
-            "plan.json": plan.model_dump_json(indent=2) + "\n",
-            "README.md": _readme(plan, target),
-        },
-        scripts={
-            "configure.sh": _configure(plan),
-            "place-segments.sh": _place(plan, target),
-        },
-        folders=("data/coordinator", *(f"data/{_name(slot)}" for slot in plan.slots)),
-    )
+@dataclass(frozen=True, slots=True)
+class GreenplumEngine:
+    """See `atoll.engines.rendered.RenderedEngine`."""
+
+    traits: ClassVar[EngineTraits] = _TRAITS
+    facts: ClassVar[EngineFacts] = EngineFacts(account="gpadmin")
+    policy: ClassVar[Policy] = Policy.WIC
+
+    def render(self, plan: Plan, target: Target, places: Sequence[Sequence[str]]) -> Rendering:
+        if any(slot.cpus is None for slot in plan.slots):
+            raise UsageError(
+                "greenplum under wim has one segment and no place; give another --policy"
+            )
+        ports_from(target.port_base, 1 + len(plan.slots))
+        return Rendering(
+            files={
+                "gpinitsystem_config": _config(plan, target),
+                "hostfile_gpinitsystem": "localhost\n",
+                "plan.json": plan.model_dump_json(indent=2) + "\n",
+                "README.md": _readme(plan, target),
+            },
+            scripts={
+                "configure.sh": _configure(plan),
+                "place-segments.sh": _place(plan, target),
+            },
+            folders=("data/coordinator", *(f"data/{_name(slot)}" for slot in plan.slots)),
+        )
 
 
 def _name(slot: Slot) -> str:
@@ -91,7 +104,7 @@ def _limit_mib(plan: Plan) -> int:
 
 def _configure(plan: Plan) -> str:
     cores = min(slot.threads for slot in plan.slots)
-    own = coordinator_bytes(plan, TRAITS) // _MIB
+    own = coordinator_bytes(plan, _TRAITS) // _MIB
     return (
         "#!/bin/sh -e\n"
         "# Rendered, not run. As the cluster's administrator, once it is up.\n"
@@ -136,7 +149,7 @@ def _readme(plan: Plan, target: Target) -> str:
         count=len(plan.slots),
         limit=_limit_mib(plan),
         limit_said=gib(_limit_mib(plan) * _MIB),
-        own=gib(coordinator_bytes(plan, TRAITS)),
+        own=gib(coordinator_bytes(plan, _TRAITS)),
         rows="\n".join(rows),
     )
 

@@ -1,34 +1,33 @@
 """SingleStore: one leaf per slot, each started through numactl. Rendered, not run. Pure.
 
-Sources, SingleStore's public documentation, read in parts and of no one version: "Configuring
-SingleStore for NUMA" (a leaf per NUMA node, each bound with numactl, aggregators unbound),
-"sdb-admin create-node", "list-nodes", "update-config" (a variable that nodes share is set through
-the master aggregator), "memsqlctl optimize" (90 % of the memory divided among the leaves, a
-partition per core, --bind-to-l3), and the support article "Configuring NUMA for SingleStore" (the
-engine knows nothing of NUMA; binding each memsqld from outside is all there is). memsqld_safe's
-flags are those that SingleStore's public container images give it.
+Sources: SingleStore's public documentation, read in parts and not of a single version.
+- "Configuring SingleStore for NUMA": one leaf per NUMA node, each bound with numactl; aggregators
+  unbound.
+- "sdb-admin create-node", "list-nodes", "update-config": variables that nodes share are set through
+  the master aggregator.
+- "memsqlctl optimize": 90 % of the memory divided among the leaves, one partition per core,
+  --bind-to-l3.
+- The support article "Configuring NUMA for SingleStore": the engine does not know NUMA, so each
+  memsqld is bound from outside.
+The flags of memsqld_safe are those of SingleStore's public container images.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+from atoll.engines.facts import EngineFacts
+from atoll.engines.rendered import Rendering, Target, coordinator_bytes, ports_from
 from atoll.errors import UsageError
-from atoll.render.deployment import (
-    Rendering,
-    Target,
-    coordinator_bytes,
-    numactl_argv,
-    place_of,
-    ports_from,
-)
-from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.schema.plan import EngineTraits, Plan, Policy, Slot
 from atoll.schema.size import gib
 
 _MIB = 1 << 20
 
-TRAITS = EngineTraits(
+_TRAITS = EngineTraits(
     name="singlestore",
     distributed=True,
     parallel_query=True,
@@ -37,28 +36,38 @@ TRAITS = EngineTraits(
     heap_ratio=0.9,
     ratio_source="SingleStore, memsqlctl optimize: maximum_memory is 90 % of the memory",
     min_heap_bytes=1024 * _MIB,
-    # memsqlctl optimize gives a quarter to aggregators beside leaves; this is enough to start.
+    # memsqlctl optimize gives a quarter to aggregators on a leaf's host; this is enough to start.
     coordinator_bytes=4096 * _MIB,
     overhead_bytes=0,  # maximum_memory holds all of a node
 )
 
 
-def render(plan: Plan, target: Target) -> Rendering:
-    """Raises UsageError for a plan without instances of its own."""
-    if any(slot.cpus is None for slot in plan.slots):
-        raise UsageError(
-            "singlestore under wim is SingleStore as it is installed; there is nothing to bind"
+@dataclass(frozen=True, slots=True)
+class SingleStoreEngine:
+    """See `atoll.engines.rendered.RenderedEngine`."""
+
+    traits: ClassVar[EngineTraits] = _TRAITS
+    facts: ClassVar[EngineFacts] = EngineFacts(account="memsql")
+    policy: ClassVar[Policy] = Policy.WIN
+
+    def render(self, plan: Plan, target: Target, places: Sequence[Sequence[str]]) -> Rendering:
+        if any(slot.cpus is None for slot in plan.slots):
+            raise UsageError(
+                "singlestore under wim is SingleStore as it is installed; there is nothing to bind"
+            )
+        ports_from(target.port_base, len(plan.slots))
+        scripts = {
+            f"bin/leaf-{slot.index}.sh": _start(slot, target, places[slot.index])
+            for slot in plan.slots
+        }
+        scripts["create-leaves.sh"] = _create(plan, target)
+        return Rendering(
+            files={
+                "plan.json": plan.model_dump_json(indent=2) + "\n",
+                "README.md": _readme(plan, target, places),
+            },
+            scripts=scripts,
         )
-    ports_from(target.port_base, len(plan.slots))
-    scripts = {f"bin/leaf-{slot.index}.sh": _start(plan, slot, target) for slot in plan.slots}
-    scripts["create-leaves.sh"] = _create(plan, target)
-    return Rendering(
-        files={
-            "plan.json": plan.model_dump_json(indent=2) + "\n",
-            "README.md": _readme(plan, target),
-        },
-        scripts=scripts,
-    )
 
 
 def _leaf(slot: Slot, target: Target) -> str:
@@ -69,21 +78,14 @@ def _port(slot: Slot, target: Target) -> int:
     return target.port_base + slot.index
 
 
-def _start(plan: Plan, slot: Slot, target: Target) -> str:
+def _start(slot: Slot, target: Target, place: Sequence[str]) -> str:
     config = f"{_leaf(slot, target)}/memsql.cnf"
-    placed = numactl_argv(plan, _spec(slot, ("memsqld_safe",)))[:-1]
     return (
         "#!/bin/sh -e\n"
         "# Rendered, not run. Instead of 'memsqlctl start-node', which would not place it.\n"
         'server=$(dirname "$(readlink -f "$(command -v memsqlctl)")")\n'
-        f'exec {shlex.join(placed)} "$server/memsqld_safe" --auto-restart disable \\\n'
+        f'exec {shlex.join(place)} "$server/memsqld_safe" --auto-restart disable \\\n'
         f'  --defaults-file {shlex.quote(config)} --memsqld "$server/memsqld"\n'
-    )
-
-
-def _spec(slot: Slot, argv: tuple[str, ...]) -> ProcessSpec:
-    return ProcessSpec(
-        name=f"leaf-{slot.index}", role=Role.WORKER, slot=slot.index, argv=argv, env={}, stage=0
     )
 
 
@@ -113,16 +115,16 @@ def _create(plan: Plan, target: Target) -> str:
         "master=$(sdb-admin list-nodes -q -r master)",
         "# By default it would take 90 % of the host, beside the leaves.",
         'sdb-admin update-config --yes --memsql-id "$master" --key maximum_memory '
-        f"--value {coordinator_bytes(plan, TRAITS) // _MIB}",
+        f"--value {coordinator_bytes(plan, _TRAITS) // _MIB}",
         'sdb-admin update-config --yes --memsql-id "$master" --set-global '
         f"--key default_partitions_per_leaf --value {partitions}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _readme(plan: Plan, target: Target) -> str:
+def _readme(plan: Plan, target: Target, places: Sequence[Sequence[str]]) -> str:
     rows = [
-        f"| leaf-{slot.index} | `{place_of(plan, _spec(slot, ('memsqld',)))}` "
+        f"| leaf-{slot.index} | `{' '.join(places[slot.index][1:-1])}` "
         f"| {gib(slot.heap_bytes)} | {slot.threads} | {_port(slot, target)} |"
         for slot in plan.slots
     ]
@@ -130,7 +132,7 @@ def _readme(plan: Plan, target: Target) -> str:
         name=target.name,
         user=target.user,
         rows="\n".join(rows),
-        own=gib(coordinator_bytes(plan, TRAITS)),
+        own=gib(coordinator_bytes(plan, _TRAITS)),
     )
 
 

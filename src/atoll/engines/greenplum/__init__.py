@@ -1,0 +1,1 @@
+"""Greenplum, for which Atoll only writes files."""

@@ -1,0 +1,1 @@
+"""SingleStore, for which Atoll only writes files."""
