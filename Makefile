@@ -62,15 +62,10 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(NATIVE_SOURCES) | system
 	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-# The engine `spark` wants a JDK 17. Without it `make test` goes on and says what it left out.
+# The engine `spark` needs a JDK 17.
 .PHONY: jdk
 jdk: setup
 	@$(BIN)/atoll engine install spark
-
-# The engine `postgresql`, likewise.
-.PHONY: postgresql
-postgresql: setup
-	@$(BIN)/atoll engine install postgresql
 
 # ---- The main job ------------------------------------------------------------------------
 
@@ -104,11 +99,9 @@ in_turns = mkdir -p $(RESULTS)/$(1)/turns; \
     echo "==== the other process"; cat $(RESULTS)/$(1)/$(2)-2.log
 
 .PHONY: test
-test: setup  ## Unit, golden and property tests, native release tests, all engines
+test: setup  ## Unit, golden and property tests, native release tests, DuckDB
 	@tools/system_packages $(TEST_PACKAGES)
 	@rm -rf $(RESULTS)/test && mkdir -p $(RESULTS)/test
-	@$(MAKE) --no-print-directory jdk || true
-	@$(MAKE) --no-print-directory postgresql || true
 	-$(call native,release,test)
 	-@$(call in_turns,test,python,tests/engines tests/unit tests/golden)
 	@$(BIN)/python -m tools.test_summary --want native-release --want python-1 --want python-2 \
@@ -122,8 +115,9 @@ test-engines: setup  ## Every engine but Presto: install, bench, up, verify, dow
 	@rm -rf $(RESULTS)/test-engines && mkdir -p $(RESULTS)/test-engines
 	@for engine in spark trino postgresql mariadb; do \
 	    $(BIN)/atoll engine install $$engine || [ $$? != 130 ]; done
-	-$(BIN)/pytest tests/engines -m installed --junit-xml=$(RESULTS)/test-engines/installed.xml
-	@$(BIN)/python -m tools.test_summary --want installed $(RESULTS)/test-engines
+	-@$(call in_turns,test-engines,installed,tests/engines -m installed)
+	@$(BIN)/python -m tools.test_summary --want installed-1 --want installed-2 \
+	    $(RESULTS)/test-engines
 
 .PHONY: test-san
 test-san: setup  ## Native tests under ASan, UBSan and TSan; the fuzz driver; DuckDB under ASan

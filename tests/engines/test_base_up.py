@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.parts.postgresql import ask
 from tests.parts.render import state_of
 from tests.parts.server import atoll, record_of, succeed, traces
+
+pytestmark = pytest.mark.installed
 
 
 def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ from tests.parts.deployment import (
 from tests.parts.postgresql import ORDINARY_USER, pids
 from tests.parts.server import up
 
+pytestmark = pytest.mark.installed
+
 HOST = LocalHost()
 AS_USER = {"duckdb": (), "postgresql": ORDINARY_USER}
 # A tmpfs over the folder for spilled data, which only what follows sees.

@@ -31,6 +31,8 @@ from atoll.supervise import records
 from tests.parts.bench_jobs import run, small_job
 from tests.parts.deployment import until
 
+pytestmark = pytest.mark.installed
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:

@@ -23,6 +23,8 @@ from atoll.supervise.launch import launch
 from tests.parts.cluster import PASSWORD, Cluster, cluster, suite
 from tests.parts.toy import ToyEngine, this_machine, toy_plan
 
+pytestmark = pytest.mark.installed
+
 QUERIES = [
     ("q10", "select n, n * 1.5::float8 as f from numbers where n % 7 = 0 order by n limit 20;"),
     ("q2", "-- how many; of them\nselect count(*) from numbers"),

@@ -49,7 +49,9 @@ def subject(request: pytest.FixtureRequest) -> Subject:
     )
 
 
-@pytest.mark.parametrize("scale_factor", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "scale_factor", [0.01, 0.1, pytest.param(1.0, marks=pytest.mark.installed)]
+)
 def test_all_answers_of_tpch(subject: Subject, scale_factor: float) -> None:
     data = data_at(scale_factor)
     texts = TPCH.queries("duckdb")

@@ -33,6 +33,7 @@ NATIVE = ROOT / "build/asan/native/src/duckdb"
 Record = Callable[[str, object], None]
 
 
+@pytest.mark.installed
 def test_a_quarter_of_a_minute(record_property: Record) -> None:
     _stress(SHORT_S, {}, record_property)
 

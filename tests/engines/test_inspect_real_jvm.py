@@ -27,6 +27,8 @@ from tests.parts.live_process import live
 from tests.parts.machines import plain
 from tests.parts.plan import DISTRIBUTED
 
+pytestmark = pytest.mark.installed
+
 HOST = LocalHost()
 
 

@@ -234,6 +234,7 @@ def test_a_healthy_process_has_no_finding(command: Sequence[str]) -> None:
         process.wait()
 
 
+@pytest.mark.installed
 def test_a_healthy_jvm_has_no_finding(tmp_path: Path) -> None:
     try:
         java, _ = find_java(

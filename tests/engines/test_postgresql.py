@@ -145,6 +145,8 @@ import sys, threading, time
 from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed, ServerGone
 
+pytestmark = pytest.mark.installed
+
 def ask(client):
     try:
         client.execute("select pg_sleep(600)", timeout_s=600)

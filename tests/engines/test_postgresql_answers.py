@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from atoll.engines.postgresql.client import PostgreSQLClient
 from tests.parts.loading import check_answers, check_loading_survives, check_values
 from tests.parts.server import up
+
+pytestmark = pytest.mark.installed
 
 
 def test_all_answers_are_right_under_two_policies() -> None:

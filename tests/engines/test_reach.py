@@ -31,6 +31,8 @@ from tests.parts.cluster import suite
 from tests.parts.deployment import until
 from tests.parts.postgresql import ORDINARY_USER
 
+pytestmark = pytest.mark.installed
+
 PASSWORD = "hush-6f1e"
 MMAP = ("-c", "dynamic_shared_memory_type=mmap")  # other tests look into /dev/shm
 
@@ -126,7 +128,7 @@ def mariadb(folder: Path) -> Iterator[Cluster]:
         )
 
 
-@pytest.fixture(params=[postgresql, pytest.param(mariadb, marks=pytest.mark.installed)])
+@pytest.fixture(params=[postgresql, mariadb])
 def cluster(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cluster]:

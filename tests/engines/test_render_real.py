@@ -21,6 +21,8 @@ from atoll.schema.plan import Plan
 from tests.parts.deployment import until
 from tests.parts.postgresql import ORDINARY_USER
 
+pytestmark = pytest.mark.installed
+
 HOST = LocalHost()
 
 

@@ -24,6 +24,8 @@ from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 from atoll.supervise.launch import Running
 from tests.parts.answers import TPCH, attach, data_at, deployed, difference
 
+pytestmark = pytest.mark.installed
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
