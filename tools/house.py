@@ -3,6 +3,8 @@
 - A source file has at most 400 lines; tools/long_files.txt lists the few that may be longer, each
   with its reason.
 - No committed text names a path of the machine that it was written on.
+- No source file outside an engine's own package names the engine. tools/engine_names.txt lists the
+  few exceptions, each with its reason. Example commands are allowed: `atoll plan ENGINE`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ MAX_LINES = 400
 SOURCE = {".py", ".pyi", ".cpp", ".hpp", ".h", ".c", ".sh", ".html", ".css", ".js", ".cmake"}
 # Home and work folders of a build machine. Recorded machines under tests/ are as they were.
 MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:root|work|home/[a-z]\w*|tmp/s)/")
+
+REGISTRY = "src/atoll/engines/registry.py"
+_REGISTERED = re.compile(r'"(\w+)": \("atoll\.engines\.(\w+)\.')
+_SHORT_NAMES = {"postgres": "postgresql", "mysql": "mariadb"}  # name -> package
+_EXAMPLE = re.compile(r"\batoll [a-z]+ [^;`\"]*")
 
 
 def tracked() -> list[Path]:
@@ -51,8 +58,35 @@ def machine_paths(name: str, text: str) -> list[str]:
     ]
 
 
+def engine_packages(registry: str) -> dict[str, str]:
+    """Every name of an engine -> its package below src/atoll/engines."""
+    return dict(_REGISTERED.findall(registry)) | _SHORT_NAMES
+
+
+def engine_names(
+    name: str, text: str, packages: dict[str, str], allowed: dict[str, str]
+) -> list[str]:
+    """A fault for each line of a source file that names an engine of another package."""
+    if not name.startswith("src/") or any(name.startswith(path) for path in allowed):
+        return []
+    others = [
+        engine
+        for engine, package in packages.items()
+        if not name.startswith(f"src/atoll/engines/{package}/")
+    ]
+    pattern = re.compile("|".join(others), re.IGNORECASE)
+    return [
+        f"{name}:{number}: names the engine {found[0]!r}; let its package declare the fact "
+        "(EngineFacts)"
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := pattern.search(_EXAMPLE.sub("", line)))
+    ]
+
+
 def main() -> int:
     allowed = reasons((ROOT / "tools/long_files.txt").read_text())
+    named = reasons((ROOT / "tools/engine_names.txt").read_text())
+    packages = engine_packages((ROOT / REGISTRY).read_text())
     faults: list[str] = []
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
@@ -62,12 +96,14 @@ def main() -> int:
             continue  # an image or an archive
         if path.suffix in SOURCE or path.read_bytes()[:2] == b"#!":
             faults += filter(None, [too_long(name, text, allowed)])
+            faults += engine_names(name, text, packages, named)
         if not name.startswith("tests/golden/"):
             faults += machine_paths(name, text)
     faults += [
-        f"tools/long_files.txt: {name}: no such file"
-        for name in allowed
-        if not (ROOT / name).is_file()
+        f"tools/{file}.txt: {name}: does not exist"
+        for file, names in (("long_files", allowed), ("engine_names", named))
+        for name in names
+        if not (ROOT / name).exists()
     ]
     print("\n".join(faults), end="\n" if faults else "")
     return 1 if faults else 0

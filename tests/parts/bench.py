@@ -13,7 +13,6 @@ from atoll.engines.api import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
-from atoll.schema.duckdb_profile import SpreadChange, ThreadSeat
 from atoll.schema.machine import (
     Allowed,
     Chiplet,
@@ -41,6 +40,7 @@ from atoll.schema.results import (
     SchedulerRan,
     SchedulerState,
 )
+from atoll.schema.seats import SpreadChange, ThreadSeat
 
 GIB = 1 << 30
 

@@ -130,6 +130,6 @@ def decomposition(
 
 
 def _changes(engine: str, label: str) -> str:
-    """`label` may end with a scheduler: 'duckdb/win/bind/atoll'."""
+    """`label` may end with a scheduler: 'ENGINE/win/bind/atoll'."""
     name = label.removeprefix(f"{engine}/").removesuffix("/atoll")
     return CHANGES.get(name, "")

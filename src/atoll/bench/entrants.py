@@ -168,7 +168,7 @@ def _entrants(
 
 
 def _under(label: str, scheduler: Scheduler | None) -> str:
-    """'duckdb/wim/atoll'; an engine's own scheduler is not said."""
+    """'ENGINE/wim/atoll'; without the suffix for an engine's own scheduler."""
     return f"{label}/atoll" if scheduler == "atoll" else label
 
 
@@ -236,7 +236,7 @@ def _of_engine(
 
 
 def _free_label(taken: Sequence[tuple[str, Plan]], plan: Plan) -> str:
-    """'spark/wic', or 'spark/wic-2' beside another of that name."""
+    """'ENGINE/wic', or 'ENGINE/wic-2' if that name is taken."""
     labels = {label for label, _ in taken}
     wanted = f"{plan.engine}/{plan.policy.value}"
     number = 1

@@ -54,8 +54,8 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     "--streams",
     metavar="N",
     type=click.IntRange(min=1),
-    help="How many queries run at the same time (default: one; of servers side by side one each; "
-    "of MariaDB one per thread).",
+    help="Number of queries to run at the same time (default: 1; one per server if there are "
+    "several; one per thread if a query runs on one thread).",
 )
 @click.option(
     "--decompose",
@@ -89,8 +89,8 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     "--scheduler",
     "schedulers",
     metavar="S,S",
-    help="duckdb (default) or atoll: who runs DuckDB's tasks; both, as in duckdb,atoll, are "
-    "compared. Other engines have but their own.",
+    help="Which scheduler runs the engine's tasks: its own (default) or atoll. Two names, with a "
+    "comma between them, compare both. Only for engines with several schedulers.",
 )
 @base_option
 @click.option(
@@ -180,7 +180,7 @@ def command(
                 suite=suite,
                 scale_factor=sf,
                 policies=lambda _engine: names,
-                schedulers=_names("--scheduler", schedulers, "duckdb,atoll"),
+                schedulers=_names("--scheduler", schedulers, "NAME,atoll"),
                 decompose=decompose,
                 instances=instances,
                 streams=streams,

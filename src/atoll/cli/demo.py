@@ -48,8 +48,8 @@ RESULTS = "results.jsonl"
 def command(output: Path | None) -> None:
     """Show the whole way on this machine: topology, plan, bench, verify, report.
 
-    Spark under WIM and WIC, beside DuckDB, with Q1, Q6 and Q18 of TPC-H at scale factor 0.1:
-    as many blocks as fit into 6 minutes, at least one.
+    It compares policies of the installed engines that suit a demonstration, with Q1, Q6 and Q18
+    of TPC-H at scale factor 0.1. It runs as many blocks as fit into 6 minutes, at least one.
     """
     host = LocalHost()
     with terminate_is_interrupt():

@@ -19,7 +19,7 @@ from atoll.install.progress import Tell
 
 # installed: present, but unusable; `why` says what is missing.
 # damaged: unusable, because a fetched part in the cache has changed.
-# not permitted: this user may not run it (PostgreSQL refuses root).
+# not permitted: this user may not run it (some servers refuse root).
 State = Literal["ready", "installed", "damaged", "missing", "not permitted"]
 
 

@@ -14,7 +14,7 @@ from atoll.install.catalog import Part
 # Query -> pairs: the text to look for, and the text that replaces it.
 Rewrites = Mapping[str, Sequence[tuple[str, str]]]
 
-# Comments, and quoted text, in standard SQL and with PostgreSQL's additions.
+# Comments and quoted text in standard SQL, and in its common additions (E'\n', $tag$...$tag$).
 STANDARD_SQL = r"""(?P<comment>--[^\n]*|/\*.*?\*/)
     |(?<!\w)[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<tag>\$\w*\$).*?(?P=tag)"""
 

@@ -1,6 +1,6 @@
 """Taking a secret out of this process's own command line, as ps(1) and /proc/PID/cmdline show it.
 
-A password on a command line is seen by every user of the machine. As MySQL's client does, it is
+A password on a command line is seen by every user of the machine. So it is
 overwritten where the kernel keeps it, in this process's own memory. It can be seen for the moment
 until then, so the environment is the better place for it.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # Enough to find other programs, but nothing by which a user's shell happens to configure an engine
-# (JAVA_TOOL_OPTIONS, PGDATA, MYSQL_HOME).
+# (JAVA_TOOL_OPTIONS, PGDATA).
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
 
 

@@ -65,12 +65,8 @@ def _why_outside(
     thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene
 ) -> tuple[str, str]:
     clues, place, found = scene.clues, scene.expectation.cpus, cpus_of(thread)
-    if clues.duckdb and len(found) == 1 and not thread.comm.startswith("atoll-"):
-        return (
-            "DuckDB 1.4 to 1.5 pins its worker i to CPU i whatever the mask (pin_threads; on by "
-            "itself above 64 CPUs)",
-            "open the database with pin_threads='off' and threads=N",
-        )
+    if clues.pinning and len(found) == 1 and not thread.comm.startswith("atoll-"):
+        return clues.pinning.cause, clues.pinning.remedy
     if thread.comm.startswith(("iou-wrk-", "iou-sqp-")):
         return (
             "io_uring's workers follow the cpuset, not the mask of the thread that they work for",

@@ -13,7 +13,7 @@ Nobody planned any other process. What was asked of it is what it was started wi
 has them, and threads inherit the mask of the thread that makes them. The reference is therefore
 the main thread's mask. It misleads where a program pins its main thread too (OpenMP, DPDK,
 Seastar); see `pins_itself`. Then it is the mask of the parent process. In a process with Atoll's
-runtime it is the mask of the runtime's governor, which is never bound; those that call DuckDB are.
+runtime it is the mask of the runtime's governor, which is never bound; its callers are.
 """
 
 from __future__ import annotations
@@ -140,13 +140,13 @@ def as_given(
     )
 
 
-def pins_itself(threads: Sequence[ThreadLook], *, openmp: bool, duckdb: bool) -> bool:
+def pins_itself(threads: Sequence[ThreadLook], *, openmp: bool, library: bool) -> bool:
     """Whether the program gave its main thread a CPU as it did the others.
 
     `openmp`: it was started with OMP_PROC_BIND or the like, which binds the main thread first.
-    `duckdb`: DuckDB pins workers to CPUs that nobody gave them and leaves the main thread out.
+    `library`: a `PinningLibrary` is mapped, which leaves the main thread alone.
     """
-    return not duckdb and (openmp or is_team(threads))
+    return not library and (openmp or is_team(threads))
 
 
 def is_team(threads: Sequence[ThreadLook]) -> bool:

@@ -199,7 +199,7 @@ class _Look:
         if len({thread.cpus for thread in threads}) == 1:
             return False
         clues = self._clues()
-        return pins_itself(threads, openmp=bool(clues.openmp), duckdb=clues.duckdb)
+        return pins_itself(threads, openmp=bool(clues.openmp), library=clues.pinning is not None)
 
     def _clues(self) -> Clues:
         return read_clues(self._host, self._eye, self._machine)

@@ -37,7 +37,7 @@ def tcp_listeners(host: Host, address: str, port: int) -> frozenset[str]:
 
 def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
     """The inodes of listening UNIX sockets at `path`; if it is a folder, of those in it whose names
-    end in the port, as PostgreSQL's do: servers share a folder."""
+    end in the port: servers share a folder."""
     folder = path.rstrip("/")
     return frozenset(
         fields[6]

@@ -3,8 +3,8 @@
 A preload can fail in many quiet ways: the file is missing or for another machine, the program is
 static or runs with raised rights, it brings a malloc that comes first, the library defines none
 (libtbbmalloc without its proxy), or the engine calls an allocator of its own by another name
-(DuckDB's jemalloc). So the answer is read where the calls go: in the GOT slots for `malloc` of
-every loaded object, as they stand in memory. A slot that is not bound yet (lazy binding) says
+(a jemalloc that it brings). So the answer is read where the calls go: in the GOT slots for `malloc`
+of every loaded object, as they stand in memory. A slot that is not bound yet (lazy binding) says
 nothing; if no slot is bound, the answer is what the dynamic linker would find: the first object
 of the link map that defines a fitting `malloc` (Drepper, "How To Write Shared Libraries", 1.5).
 
@@ -103,7 +103,7 @@ class LoadedObject:
     wanted_version: str = ""  # of the malloc that it calls
     slots: tuple[int, ...] = ()  # what its GOT slots for malloc hold
     stub: int = 0  # its PLT entry, where that is malloc's address for everybody (non-PIE)
-    bundled: str = ""  # 'jemalloc (duckdb_je_malloc)'
+    bundled: str = ""  # 'jemalloc (NAME_je_malloc)'
 
     @property
     def is_allocator(self) -> bool:

@@ -3,7 +3,7 @@
 Two ways to know what belongs to a deployment. While its supervisor or keeper lives: their
 descendants, complete because both are subreapers. When both were killed: the processes of
 this user that have ATOLL_DEPLOYMENT=NAME:ID in the environment that they were started with, or
-have written over it, as PostgreSQL's do with their titles, and work in one of its folders.
+have written over it, as servers do that set their title, and work in one of its folders.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from atoll.host.api import Host
+from atoll.inspect.pinning import PinningLibrary, pinning_library
 from atoll.inspect.policy import process_policy
 from atoll.inspect.processes import environment
 from atoll.schema.cpulist import parse_cpulist
@@ -21,8 +22,6 @@ _CGROUPS = "/sys/fs/cgroup"
 _UNREADABLE = (OSError, ValueError)
 # What makes an OpenMP runtime pin its threads.
 _OPENMP = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET")
-# The Python package's library, the C library, the command line's program.
-_DUCKDB = re.compile(r"/(?:_duckdb\b[^/\n]*|libduckdb[^/\n]*|duckdb)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    duckdb: bool = False  # its library is mapped
-    libnuma: bool = False  # likewise
+    pinning: PinningLibrary | None = None  # a mapped library that pins its threads itself
+    libnuma: bool = False  # libnuma is mapped
     openmp: str = ""  # 'OMP_PROC_BIND=close', as the process was started with
     cpuset: frozenset[int] | None = None  # CPUs of its cgroup
     cpuset_name: str = ""
@@ -73,7 +72,7 @@ def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
     cpuset_name, cpuset = _cpuset(host, pid)
     maps = _text(host, f"/proc/{pid}/maps")
     return Clues(
-        duckdb=_DUCKDB.search(maps) is not None,
+        pinning=pinning_library(maps),
         libnuma="/libnuma.so" in maps,
         openmp=next((f"{name}={given[name]}" for name in _OPENMP if given.get(name)), ""),
         cpuset=cpuset,

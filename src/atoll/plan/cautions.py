@@ -56,8 +56,8 @@ def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
     kind = request.coordinator.kind if request.coordinator else None
     if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(slots) > 1:
         found.append(
-            "the coordinator shares slot 0's single core; this slowed Presto to 0.65x "
-            "(olap-on-chiplets, section 4.2)"
+            "the coordinator shares slot 0's single core; this slowed queries to 0.65x in a "
+            "measurement (olap-on-chiplets, section 4.2)"
         )
     return found
 

@@ -1,6 +1,6 @@
 """Where the coordinator sits: its own choice, whatever the workers' policy.
 
-An instance that also coordinates on one core slowed Presto under WIC to 0.84x and 0.65x
+An instance that also coordinates on one core slowed queries under WIC to 0.84x and 0.65x
 (olap-on-chiplets section 4.2), so the default is `shared`: no mask, anywhere on the machine.
 """
 

@@ -165,7 +165,7 @@ def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
             text = "The coordinator has cores of its own, the machine's last, as asked for."
     return Reason(
         rule="coordinator",
-        text=text + " One that shared a single core with an instance slowed Presto to 0.65x.",
+        text=text + " One that shared a single core with an instance slowed queries to 0.65x.",
         source="olap-on-chiplets, section 4.2",
     )
 

@@ -12,18 +12,7 @@ from pydantic import Field
 
 from atoll.schema.base import Record
 from atoll.schema.runtime_profile import Count, Fills, RuntimeProfile, Seconds
-
-Policy = Literal["adaptive", "local", "distributed", "none"]
-
-
-class ThreadSeat(Record):
-    """A thread that runs DuckDB's tasks, and where it may run."""
-
-    tid: int = Field(ge=1)  # the kernel's number of it
-    rank: int = Field(ge=0)  # which of the N it is; every caller is rank 0
-    role: Literal["worker", "caller"]
-    cpus: tuple[int, ...]  # what it is bound to; empty: not bound
-    chiplet: int | None  # index of its seat's chiplet; None: not bound, or bound to several
+from atoll.schema.seats import Policy, SpreadChange, ThreadSeat
 
 
 class QueryRecord(Record):
@@ -41,14 +30,6 @@ class QueryRecord(Record):
     alone: bool  # no other query ran meanwhile; else cpu_s holds parts of theirs
     fills: Fills | None  # of the workers; None: not counted
     failed: bool  # it ended in an error, or was interrupted
-
-
-class SpreadChange(Record):
-    """From then on the workers sat on so many chiplets."""
-
-    t_s: Seconds  # since the database was opened
-    spread: Annotated[int, Field(ge=1)]
-    reason: str
 
 
 class DuckDBProfile(Record):

@@ -93,7 +93,7 @@ class EngineTraits(Record):
     asked_bytes: int = Field(default=0, ge=0)
     asked_source: str = ""
     # What an instance's queries may take at once: this share of the heap, less a fixed part that
-    # the engine keeps to itself. Memory beside the heap counts too: PostgreSQL's work_mem.
+    # the engine keeps to itself. Memory beside the heap counts too, such as a server's work_mem.
     query_ratio: float = Field(default=1, ge=0)
     query_reserved_bytes: int = Field(default=0, ge=0)
     query_beside_bytes: int = Field(default=0, ge=0)  # of `asked_bytes`, for queries too

@@ -17,11 +17,11 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
-from atoll.schema.duckdb_profile import Policy as SchedulerPolicy
-from atoll.schema.duckdb_profile import SpreadChange, ThreadSeat
 from atoll.schema.environment import Environment
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
+from atoll.schema.seats import Policy as SchedulerPolicy
+from atoll.schema.seats import SpreadChange, ThreadSeat
 
 Block = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

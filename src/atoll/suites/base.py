@@ -65,6 +65,6 @@ class Suite(Protocol):
         ...
 
     def expected(self, query: str, data: DataSet) -> Answer:
-        """The right answer: a published one, else what DuckDB says of this data. May take as
-        long as the query does: ask before the clock runs."""
+        """The right answer: a published one, else the reference's. May take as long as the query
+        does: ask before the clock runs."""
         ...

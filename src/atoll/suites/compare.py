@@ -3,10 +3,10 @@
 - Whole numbers, dates, truth and text are equal or not; text without the blanks that a CHAR is
   padded with.
 - A decimal that the engine rounded may differ by half a unit of its last place from an answer
-  with more digits (avg of a decimal is a double in DuckDB, decimal(19,6) in Spark). With no
+  with more digits (avg of a decimal is a double in one engine, decimal(19,6) in another). With no
   more digits it must be equal, unless it has more than the double could hold (H2's averages have
   12 places): then it may differ by what that leaves out, but for a whole number. Where the type
-  says nothing of digits (PostgreSQL), a quotient is known by its number of them, and may also
+  says nothing of digits (numeric), a quotient is known by its number of them, and may also
   differ by that much.
 - A float may differ by FLOAT_TOLERANCE of its size: the order of a sum is the engine's choice.
 - Rows are in order only as far as the ORDER BY goes; rows that it does not tell apart may come
@@ -36,7 +36,7 @@ _DOUBLE_NOISE = Decimal("1e-12")
 # an exact sum and one division are less than two roundings away.
 _DOUBLE_DIGITS = 15
 _DOUBLE_ROUNDING = Decimal(2) ** -51
-# PostgreSQL's quotients have at least so many (NUMERIC_MIN_SIG_DIGITS), and no scale in their type.
+# The fewest digits of a quotient whose type has no scale (a server's NUMERIC_MIN_SIG_DIGITS).
 _COMPUTED_DIGITS = 16
 _SHOWN_ROWS = 3
 
@@ -82,7 +82,7 @@ class _Type:
             )
         if self.kind is Kind.DECIMAL and isinstance(got, Decimal) and isinstance(want, Decimal):
             if not (got.is_finite() and want.is_finite()):
-                return str(got) == str(want)  # PostgreSQL's numeric may be NaN or Infinity
+                return str(got) == str(want)  # a numeric may be NaN or Infinity
             return bool(abs(got - want) <= self._rounding(got, want))
         return bool(got == want)
 

@@ -19,7 +19,7 @@ from atoll.store.paths import cache_dir
 if TYPE_CHECKING:
     import duckdb
 
-_REMEDY = "install it with: pip install 'atoll[duckdb]'"
+REMEDY = "install it with: pip install 'atoll[duckdb]'"
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tupl
 
 def _open() -> duckdb.DuckDBPyConnection:
     if importlib.util.find_spec("duckdb") is None:
-        raise EngineFailed(f"DuckDB is not installed in this Python; {_REMEDY}")
+        raise EngineFailed(f"DuckDB is not installed in this Python; {REMEDY}")
     import duckdb
 
     # Without it DuckDB would spill into the folder that the user happens to stand in.
@@ -77,11 +77,11 @@ def _with_extension() -> duckdb.DuckDBPyConnection:
     version = importlib.metadata.version("duckdb")
     spec = importlib.util.find_spec("duckdb_extension_tpch")
     if spec is None or not spec.submodule_search_locations:
-        raise EngineFailed(f"DuckDB's tpch extension is not installed; {_REMEDY}")
+        raise EngineFailed(f"DuckDB's tpch extension is not installed; {REMEDY}")
     extension = Path(
         spec.submodule_search_locations[0], "extensions", f"v{version}", "tpch.duckdb_extension"
     )
     if not extension.exists():
-        raise EngineFailed(f"DuckDB's tpch extension is not the one of DuckDB {version}; {_REMEDY}")
+        raise EngineFailed(f"DuckDB's tpch extension is not the one of DuckDB {version}; {REMEDY}")
     connection.load_extension(str(extension))
     return connection

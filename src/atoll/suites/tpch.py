@@ -1,11 +1,11 @@
-"""TPC-H: data by tpchgen, queries and answers by DuckDB's tpch extension.
+"""TPC-H: data by tpchgen, queries and answers by the reference (`atoll.suites.reference`).
 
-tpchgen makes the data of the specification's own generator (dbgen 3). The extension's answers,
+tpchgen makes the data of the specification's own generator (dbgen 3). Its answers,
 published for scale factors 0.01, 0.1 and 1, rest on an older generator that differs in the
 columns of random text alone. So an answer is the published one, its text columns filled in
 from the data; Q13, which counts by a word in o_comment, and scale factors without published
-answers are answered by DuckDB itself, on the same data. Q11 takes the fraction 0.0001 at every
-scale factor, as the published answers do (the specification says 0.0001 / SF).
+answers are answered by the reference itself, on the same data. Q11 takes the fraction 0.0001 at
+every scale factor, as the published answers do (the specification says 0.0001 / SF).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Tpch:
         sql = reference.query_texts()[query]
         published = reference.published_answers(data.scale_factor).get(query)
         if published is None or query in _BY_RANDOM_TEXT:
-            return _by_duckdb(sql, data)
+            return _by_reference(sql, data)
         columns, rows = published
         # At these scale factors no LIMIT cuts through rows of equal keys (a test holds it).
         order = ordering_of(sql, columns)[0]
         texts = [place for place, name in enumerate(columns) if name in _RANDOM_TEXT]
         if texts:
-            rows = _with_texts(rows, texts, _by_duckdb(sql, data).rows)
+            rows = _with_texts(rows, texts, _by_reference(sql, data).rows)
         return Answer(rows, order, as_text=True)
 
 
@@ -71,7 +71,7 @@ def _with_texts(
     ]
 
 
-def _by_duckdb(sql: str, data: DataSet) -> Answer:
+def _by_reference(sql: str, data: DataSet) -> Answer:
     limit = ordering_of(sql, ())[1]
     # One row more than asked for shows whether the LIMIT cuts through rows of equal keys.
     asked = sql if limit is None else with_limit(sql, limit + 1)

@@ -29,6 +29,7 @@ from atoll.host.tied import tied_argv
 from atoll.schema.base import Record, parse
 from atoll.store.files import sha256, write_atomic
 from atoll.store.paths import cache_dir
+from atoll.suites import reference
 from atoll.suites.base import DataSet
 from atoll.suites.tpch_schema import SCHEMAS
 
@@ -68,7 +69,7 @@ class Manifest(Record):
 def row_group_bytes(scale_factor: float) -> int:
     """Small row groups for small data, so that there is a part of lineitem for every worker.
 
-    Spark and DuckDB hand out row groups: of the generator's default size (7 MiB before
+    Engines hand out row groups: of the generator's default size (7 MiB before
     compression, 100,000 rows) lineitem has 6 at SF 0.1; of this one, 20.
     """
     return (2 if scale_factor < 1 else 7) * _MIB
@@ -207,8 +208,7 @@ def _generator() -> str:
     found = find_program("tpchgen-cli")
     if found is None:
         raise DownloadFailed(
-            "tpchgen-cli, which makes TPC-H data, is not installed; "
-            "install it with: pip install 'atoll[duckdb]'"
+            f"tpchgen-cli, which makes TPC-H data, is not installed; {reference.REMEDY}"
         )
     return found
 

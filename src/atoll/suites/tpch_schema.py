@@ -2,7 +2,7 @@
 
 Columns and keys are those of the specification (clause 1.4); types are those of the Parquet files
 that tpchgen writes. The indexes are on the foreign keys and on the dates that queries select by, as
-people who tune PostgreSQL and MySQL for TPC-H make them; clause 1.5.7 allows just these.
+people who tune servers for TPC-H make them; clause 1.5.7 allows just these.
 """
 
 from __future__ import annotations

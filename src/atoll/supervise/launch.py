@@ -1,6 +1,6 @@
 """The owner's side: start a deployment from a plan, wait until the engine answers, hold it.
 
-    with launch(plan, engine, machine=machine, name="spark", host=host) as running:
+    with launch(plan, engine, machine=machine, name="mine", host=host) as running:
         running.clients[0].execute("select 1", timeout_s=10)
 
 Ready means: every process of the last stage accepts connections, all worker instances of the

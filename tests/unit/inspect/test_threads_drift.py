@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from atoll.inspect.drift_threads import thread_findings
 from atoll.inspect.expectation import Expectation, as_given, home_nodes, is_team, pins_itself
+from atoll.inspect.pinning import LIBRARIES
 from atoll.inspect.policy import parse_policy
 from atoll.inspect.surroundings import Clues
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
@@ -45,8 +46,8 @@ def test_a_narrower_thread_is_drift_where_the_plan_leaves_threads_alone() -> Non
 @pytest.mark.parametrize(
     ("masks", "clues", "cause"),
     [
-        (("0", "0", "1"), Clues(duckdb=True), "pin_threads"),
-        (("0", "1-2"), Clues(duckdb=True), "the thread set its mask itself"),
+        (("0", "0", "1"), Clues(pinning=LIBRARIES[0]), "pin_threads"),
+        (("0", "1-2"), Clues(pinning=LIBRARIES[0]), "the thread set its mask itself"),
         (("0", "0", "1"), Clues(openmp="OMP_PROC_BIND=close"), "OMP_PROC_BIND=close"),
         (("0", "0", "1"), Clues(cpuset=frozenset({1}), cpuset_name="/box"), "/box allows CPUs 1"),
         (("0", "0-7", "0-7"), Clues(), "the main thread alone"),
@@ -89,7 +90,7 @@ def expected_of(
     *,
     parent: frozenset[int] = EVERYTHING,
     openmp: bool = False,
-    duckdb: bool = False,
+    library: bool = False,
 ) -> Expectation:
     return as_given(
         "x",
@@ -98,7 +99,7 @@ def expected_of(
         policy="default",
         parent_cpus=parent,
         node_cpus=NODE_CPUS,
-        pins_itself=pins_itself(threads, openmp=openmp, duckdb=duckdb),
+        pins_itself=pins_itself(threads, openmp=openmp, library=library),
     )
 
 
@@ -136,7 +137,7 @@ def test_openmp_s_threads_are_a_team_of_any_size() -> None:
 def test_duckdb_s_pinned_workers_are_no_team() -> None:
     """Its main thread may have a CPU of its own by chance: taskset -c 3 with three workers."""
     assert given_by("3", "0", "1", "2") == "0-7"
-    assert given_by("3", "0", "1", "2", duckdb=True) == "3"
+    assert given_by("3", "0", "1", "2", library=True) == "3"
 
 
 def seated(governor: str, *masks: str) -> list[ThreadLook]:
@@ -153,13 +154,13 @@ def seated(governor: str, *masks: str) -> list[ThreadLook]:
 def test_where_atoll_seats_threads_its_governor_has_what_was_asked() -> None:
     # Who calls DuckDB is bound for a while; workers are, where they should be.
     threads = seated("0-3", "0-1", "0-1", "2-3")
-    expectation = expected_of(threads, duckdb=True)
+    expectation = expected_of(threads, library=True)
     assert expectation.cpus == {0, 1, 2, 3}
     assert thread_findings(threads, scene(expectation)) == []
     # taskset -a moves the governor too; one that is left behind is drift, and not DuckDB's doing.
     threads = seated("4-7", "4-5", "0", "6-7")
-    expectation = expected_of(threads, duckdb=True)
-    (found,) = thread_findings(threads, scene(expectation, clues=Clues(duckdb=True)))
+    expectation = expected_of(threads, library=True)
+    (found,) = thread_findings(threads, scene(expectation, clues=Clues(pinning=LIBRARIES[0])))
     assert (found.code, found.tid, found.expected) == ("thread-outside", PID + 2, "CPUs 4-7")
     assert "pin_threads" not in found.cause
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from atoll.engines import registry
 from tools import commit_subject, house, lock_subset, schemas
 
 LOCK = """#
@@ -80,6 +81,42 @@ def test_paths_of_a_machine_are_found(folder: str) -> None:
 @pytest.mark.parametrize("text", ["/sys/kernel", "tests/work/x", "~/work/x", "$(ROOT)/work/x"])
 def test_other_paths_pass(text: str) -> None:
     assert house.machine_paths("x.md", text) == []
+
+
+PACKAGES = {"trino": "trino", "presto": "trino", "mariadb": "mariadb", "mysql": "mariadb"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("src/atoll/bench/x.py", 'if engine == "trino":'),
+        ("src/atoll/bench/x.py", "# as MariaDB has it"),
+        ("src/atoll/engines/mariadb/x.py", "_PRESTO = 1"),
+        ("src/atoll/cli/x.py", "trino; atoll down"),
+    ],
+)
+def test_an_engine_named_outside_its_package_is_a_fault(name: str, text: str) -> None:
+    (fault,) = house.engine_names(name, f"fine\n{text}\n", PACKAGES, {})
+    assert fault.startswith(f"{name}:2: names the engine ")
+    assert house.engine_names(name, text, PACKAGES, {name: "a reason"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("src/atoll/engines/trino/x.py", "trino, presto"),
+        ("docs/x.md", "trino"),
+        ("tests/unit/x.py", "trino"),
+        ("src/atoll/cli/x.py", 'epilog="Example: atoll plan trino; atoll up trino -d"'),
+    ],
+)
+def test_an_engine_may_be_named_here(name: str, text: str) -> None:
+    assert house.engine_names(name, text, PACKAGES, {}) == []
+
+
+def test_the_registry_names_every_engine(root: Path) -> None:
+    packages = house.engine_packages((root / house.REGISTRY).read_text())
+    assert set(registry.names()) | set(registry.names(registry.RENDERED)) <= packages.keys()
 
 
 def test_schemas_are_valid_and_strict() -> None:

@@ -46,7 +46,7 @@ def run_folder(data: Path) -> Iterator[Path]:
 class Server:
     """A server that loads; `log` has what it says."""
 
-    name: str  # 'PostgreSQL'
+    name: str  # the engine's name in messages
     process: subprocess.Popen[bytes]
     log: Path
     abort: signal.Signals  # ends it at once
@@ -80,7 +80,7 @@ class Server:
 
     def failure(self, how: str) -> EngineFailed:
         """With the line of its log that tells most."""
-        # 'Aborting' is MariaDB's word after the reason.
+        # 'Aborting' only follows the reason.
         grave = [line for line in _lines_of(self.log, _GRAVE) if "Aborting" not in line]
         said = grave or _lines_of(self.log, ("",)) or ["no message"]
         return EngineFailed(f"the {self.name} that loads {how}: {said[-1]}")

@@ -1,4 +1,4 @@
-"""What PostgreSQL and MariaDB share: every slot is a whole server. Its data directory begins as a
+"""What engines with a whole server in every slot share. A server's data directory begins as a
 copy of a template, which is empty or contains the tables of a suite.
 
 A server listens only on a UNIX socket in a folder that is closed to others. Only the same user and

@@ -1,4 +1,4 @@
-"""Sizes in a user's postgresql.conf or option files, for the plan to count. Pure.
+"""Sizes in a user's configuration of a server, for the plan to count. Pure.
 
 The plan counts the buffers that a server allocates once, in addition to its buffer pool, and what
 its own background processes may use. The memory of sessions (work_mem, sort_buffer_size) comes out

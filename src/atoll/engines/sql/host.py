@@ -5,8 +5,8 @@
 The class makes an `atoll.engines.sql.backend.Backend` of what the configuration file says (JSON):
 MODULE is found as Python finds modules, so that an engine from another package brings its own.
 
-DuckDB is embedded and Spark's session lives in a driver, so each needs a process of its own:
-one that can be placed, watched and ended as any other, while the bench stays outside the
+An embedded engine, and a session that lives in a driver, need a process of their own: one that can
+be placed, watched and ended like any other, while the bench stays outside the
 measured machine's slots. Protocol: `atoll.engines.sql.protocol`.
 
 Promises: the socket appears only when the engine answers, and only its owner may use it; one

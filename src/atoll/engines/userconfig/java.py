@@ -2,7 +2,8 @@
 
 The readers raise UsageError 'FILE:LINE: what is wrong' for what Java refuses, and for a line that
 it would take but that cannot be meant. They never repeat the line: it may hold a password.
-Sources: java.util.Properties.load of JDK 25; Trino 476's launcher and manual for jvm.config.
+Sources: java.util.Properties.load of JDK 25; for jvm.config, the launcher of the engine that reads
+it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from atoll.engines.userconfig.pieces import Piece, fault, lines
 from atoll.errors import UsageError
 
-# ---- Java properties, spark-defaults.conf --------------------------------------------------------
+# ---- Java properties, and files like them --------------------------------------------------------
 
 _BLANK = " \t\f"
 _PROPERTY = re.compile(r"((?:\\.|[^\\=: \t\f])*)([ \t\f]*[=:]?[ \t\f]*)(.*)", re.DOTALL)

@@ -22,7 +22,7 @@ Settings = Mapping[str, str | None]
 
 
 def merge_properties(text: str, settings: Settings, *, where: str, separator: str = "=") -> str:
-    """Java properties. `separator=" "` writes new lines as spark-defaults.conf has them."""
+    """Java properties. `separator`: between name and value on new lines."""
     return merge_pieces(
         java.properties(text, where=where),
         settings,

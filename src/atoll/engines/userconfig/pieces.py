@@ -18,7 +18,7 @@ class Piece:
     """A natural line or, in properties, several that make one setting."""
 
     raw: str  # with its line's end
-    section: str = ""  # of an option file: '[mysqld]'
+    section: str = ""  # of an option file: '[server]'
     key: str = ""  # in its one spelling; empty for what is no setting
     value: str = ""  # unquoted
     head: str = ""  # of raw: what stands before the value
