@@ -25,7 +25,7 @@ from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.report.machine.text import machine_picture
 from atoll.report.terminal.plan import plan_text
-from atoll.report.words import plural
+from atoll.schema.text import plural
 from atoll.schema.machine import Machine
 from atoll.schema.results import VerifyResult
 from atoll.store.files import write_atomic

@@ -1,232 +1,206 @@
-"""Charts as inline SVG: bars of median times with intervals, and speed-ups on a log axis. Pure.
+"""The charts of a bench: median times with intervals, and speed-ups on a logarithmic axis. Pure.
 
-Colours are CSS classes (report.css.j2), so that light and dark need no second picture. Bars begin
-at zero and share an axis within an engine only: speed-ups are within an engine, and one slow
-engine would flatten the bars of another. Each mark carries its figures as data attributes and
-as a title, for machines, tooltips and screen readers.
+Bars begin at zero. They share an axis within an engine only: speed-ups are within an engine, and a slow
+engine would flatten the bars of a fast one. Each mark has its figures as data attributes and as a
+tooltip, for programs and screen readers.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 
-from markupsafe import Markup, escape
+from atoll.report.bench.verdicts import baseline, query_name, speedup_of, times_of, title, variant
+from atoll.report.numbers import cut, duration, ratio, ratio_interval, time_tick
+from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
+from atoll.report.svg.elements import SERIES, Picture, circle, element, line, path, rect, text
+from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Speedup
+from atoll.schema.text import plural
 
-from atoll.report import words
-from atoll.report.svg.chart_parts import (
-    LEFT,
-    PLOT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    line,
-    linear_ticks,
-    svg,
-    text,
-    tick_label,
-)
-from atoll.schema.summary import BenchSummary, EntrantSummary, Interval
-
+WIDTH = 940
+LEFT = 138  # of the plot: names end here
+RIGHT = 190  # right of the plot: figures begin here
+PLOT = WIDTH - LEFT - RIGHT
+TOP = 26
 BAR = 16
 GAP = 5
 GROUP = 16
 _LONGEST_NAME = 17
 
 
-def times_chart(summary: BenchSummary, engine: str) -> Markup:
-    """Median seconds per query, a bar per entrant of `engine`; whiskers are the intervals."""
+def times_chart(summary: BenchSummary, engine: str) -> Picture | None:
+    """The median time of each query, a bar for each entrant of `engine`; whiskers are intervals."""
     colours = entrant_colours(summary)
     entrants = [one for one in summary.entrants if one.engine == engine and one.times]
-    longest = max((_reach(one) for one in entrants), default=0.0)
+    longest = max((_longest(one) for one in entrants), default=0.0)
     if not longest:
-        return Markup("")
-    ticks = linear_ticks(longest)
-    scale = PLOT / ticks[-1]
+        return None
+    scale = Scale(0, longest * 1.05, log=False)
     marks: list[str] = []
     y = float(TOP)
     for query in summary.queries:
-        top = y
+        middle = y + (len(entrants) * (BAR + GAP) - GAP) / 2
+        marks.append(_name(query, middle))
         for one in entrants:
             marks += _bar(one, query, y, scale, colours[one.label])
             y += BAR + GAP
-        middle = (top + y - GAP) / 2
-        marks.append(text(LEFT - 12, middle, _short(words.query_name(query)), "name", "end"))
         y += GROUP
     height = y - GROUP + 12
-    axis = [
-        line(LEFT + tick * scale, TOP - 6, LEFT + tick * scale, height - 6, "grid")
-        + text(LEFT + tick * scale, 10, tick_label(tick, ticks[-1]), "tick", "middle")
-        for tick in ticks
-    ]
-    return svg(
-        height,
-        f"{engine}: median time per query, {words.title(summary)}",
-        [*axis, *marks],
-        "times",
-    )
+    ticks = even_ticks(0, scale.high, 6)
+    lines = ((plot_x(scale, tick), time_tick(tick, ticks[-1]), "grid") for tick in ticks)
+    name = f"{engine}: median time per query, {title(summary)}"
+    return Picture(name, WIDTH, height, "".join([*top_axis(lines, height - 6), *marks]))
 
 
-def speedup_chart(summary: BenchSummary) -> Markup:
-    """Speed-ups over the baseline: a point and its interval per query, the mean set apart."""
+def speedup_chart(summary: BenchSummary) -> Picture | None:
+    """Speed-ups over the baseline: a point and its interval per query, the mean at the top."""
     entrants = [one for one in summary.entrants if one.speedups]
-    reaches = [
+    values = [
         value
         for one in entrants
-        for found in one.speedups
-        for value in (found.value, *_ends(found.interval))
+        for speedup in one.speedups
+        for value in (speedup.value, *_ends(speedup.interval))
     ]
-    if not reaches:
-        return Markup("")
-    ticks = ratio_ticks(min(reaches), max(reaches))
-    low, high = math.log(ticks[0]), math.log(ticks[-1])
-
-    def x(value: float) -> float:
-        return LEFT + (math.log(value) - low) / (high - low) * PLOT
-
+    if not values:
+        return None
+    ticks = ratio_ticks(min(values), max(values))
+    scale = Scale(ticks[0], ticks[-1])
     colours = entrant_colours(summary)
     rows: list[str] = []
     y = float(TOP)
     for query in ("geomean", *summary.queries, "pass"):
         top = y
         for one in entrants:
-            found = words.speedup_of(one, query)
-            if found is None:
-                continue
-            middle = y + BAR / 2
-            told = (
-                f"{one.label}, {words.query_name(query)}: {words.ratio(found.value)} over "
-                f"{one.baseline}, interval {words.interval(found.interval)}, {found.verdict}"
-            )
-            kind = "mean" if query == "geomean" else "query"
-            inner = [f"<title>{escape(told)}</title>"]
-            if found.interval:
-                left, right = x(found.interval.low), x(found.interval.high)
-                inner.append(line(left, middle, right, middle, "whisker"))
-                inner += [line(end, middle - 4, end, middle + 4, "cap") for end in (left, right)]
-            inner.append(_point(x(found.value), middle, kind))
-            figures = words.ratio(found.value)
-            if found.interval:
-                figures += f"  {words.interval(found.interval)}"
-            rows.append(
-                f'<g class="speedup {kind} {colours[one.label]}" data-label="{escape(one.label)}" '
-                f'data-query="{escape(query)}" data-speedup="{found.value:.6g}" '
-                f'data-verdict="{escape(found.verdict)}">{"".join(inner)}</g>'
-            )
-            rows.append(text(WIDTH - RIGHT + 16, middle, figures, f"value {kind}", "start"))
-            y += BAR + GAP
-        middle = (top + y - GAP) / 2
-        weight = "name mean" if query == "geomean" else "name"
-        rows.append(text(LEFT - 12, middle, _short(words.query_name(query)), weight, "end"))
+            speedup = speedup_of(one, query)
+            if speedup is not None:
+                rows += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
+                y += BAR + GAP
+        rows.append(_name(query, (top + y - GAP) / 2))
         if query == "geomean":
             y += 6
-            rows.append(line(8, y, WIDTH - 8, y, "rule"))
+            rows.append(line(8, y, WIDTH - 8, y, "grid dotted"))
             y += 4
         y += GROUP / 2
     height = y + 20
-    axis = [
-        line(x(tick), TOP - 6, x(tick), height - 22, "one" if tick == 1 else "grid")
-        + text(x(tick), 10, f"{tick:g}×", "tick", "middle")
-        for tick in ticks
+    lines = (
+        (plot_x(scale, tick), f"{tick:g}×", "one" if tick == 1 else "grid") for tick in ticks
+    )
+    base = baseline(summary)
+    one = plot_x(scale, 1)
+    sides = [
+        text(one - 8, height - 4, f"← slower than {base}", "soft small", "end"),
+        text(one + 8, height - 4, f"faster than {base} →", "soft small"),
     ]
-    base = words.baseline(summary)
-    axis.append(text(x(1) - 8, height - 8, f"← slower than {base}", "tick", "end"))
-    axis.append(text(x(1) + 8, height - 8, f"faster than {base} →", "tick", "start"))
-    name = f"Speed-up over {base}, {words.title(summary)}"
-    return svg(height, name, [*axis, *rows], "speedups")
+    body = [*top_axis(lines, height - 22), *sides, *rows]
+    return Picture(f"Speed-up over {base}, {title(summary)}", WIDTH, height, "".join(body))
 
 
-def entrant_colours(summary: BenchSummary) -> dict[str, str]:
-    """A CSS class per entrant; baselines are grey, in step with policy and scheduler otherwise."""
+def entrant_colours(summary: BenchSummary) -> dict[str, int]:
+    """The series of each entrant: 0, grey, for baselines; otherwise one for each variant."""
     variants = list(
-        dict.fromkeys(words.variant(one) for one in summary.entrants if one.baseline is not None)
+        dict.fromkeys(variant(one) for one in summary.entrants if one.baseline is not None)
     )
     return {
-        one.label: "c0"
-        if one.baseline is None
-        else f"c{1 + variants.index(words.variant(one)) % 6}"
+        one.label: 0 if one.baseline is None else 1 + variants.index(variant(one)) % SERIES
         for one in summary.entrants
     }
 
 
-def ratio_ticks(low: float, high: float) -> list[float]:
-    """Round ratios on both sides of 1, one beyond each end, evenly usable on a log axis."""
-    spread = max(high, 1 / low, 1.05)
-    steps: tuple[float, ...]
-    for steps in ((1.05, 1.1), (1.1, 1.2), (1.25, 1.5), (1.5, 2.0), (2.0, 3.0), (2.0, 5.0)):
-        if steps[-1] >= spread:
-            break
-    else:
-        steps = tuple(10.0**power for power in range(1, math.ceil(math.log10(spread)) + 1))
-    # Below 1 the reciprocals, rounded outwards as a reader would write them.
-    under = [math.floor(100 / step) / 100 if step < 100 else 1 / step for step in steps]
-    above = [*(tick for tick in steps if tick < high)]
-    below = [*(tick for tick in under if tick > low)]
-    return sorted(
-        {
-            1.0,
-            *above,
-            *below,
-            *steps[len(above) : len(above) + 1],
-            *under[len(below) : len(below) + 1],
-        }
-    )
+def plot_x(scale: Scale, value: float) -> float:
+    return LEFT + scale.at(value) * PLOT
 
 
-def _short(name: str) -> str:
-    """The user's queries are called as their files are; the margin has room for this much."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
-def _bar(one: EntrantSummary, query: str, y: float, scale: float, colour: str) -> list[str]:
-    found = words.times_of(one, query)
-    if found is None:
-        return [text(LEFT + 6, y + BAR / 2, f"{one.label}: no block done", "value", "start")]
-    width = max(found.median_s * scale, 1.5)  # a bar that cannot be seen is no bar
-    told = (
-        f"{one.label} {words.query_name(query)}: median {words.duration(found.median_s)} "
-        f"over {words.plural(found.blocks, 'block')}"
-    )
-    if found.interval:
-        low, high = words.duration(found.interval.low), words.duration(found.interval.high)
-        told += f", interval {low} to {high}"
-    middle = y + BAR / 2
-    whisker, end = "", LEFT + width
-    if found.interval:
-        left, right = (LEFT + value * scale for value in _ends(found.interval))
-        end = max(end, right)
-        whisker = line(left, middle, right, middle, "whisker") + "".join(
-            line(x, middle - 4, x, middle + 4, "cap") for x in (left, right)
-        )
-    flag = " ⚑" if found.outlier_blocks else ""
+def top_axis(ticks: Iterable[tuple[float, str, str]], bottom: float) -> list[str]:
+    """Labels above the plot and lines down to `bottom`; a tick is its x, label and kind of line."""
     return [
-        f'<g class="{colour}"><rect class="bar" x="{LEFT}" y="{y:.1f}" width="{width:.2f}" '
-        f'height="{BAR}" rx="2" role="img" aria-label="{escape(told)}" '
-        f'data-label="{escape(one.label)}" data-query="{escape(query)}" '
-        f'data-median-s="{found.median_s:.6g}" data-blocks="{found.blocks}">'
-        f"<title>{escape(told)}</title></rect>{whisker}</g>",
-        text(
-            end + 8,
-            middle,
-            f"{words.duration(found.median_s)}  {words.variant(one)}{flag}",
-            "value",
-            "start",
-        ),
+        line(x, TOP - 6, x, bottom, kind) + text(x, 14, label, "soft small", "middle")
+        for x, label, kind in ticks
     ]
 
 
-def _reach(one: EntrantSummary) -> float:
+def _name(query: str, y: float) -> str:
+    """The name of a query before its row; a user's query is named after its file."""
+    return text(LEFT - 12, y + 4, cut(query_name(query), _LONGEST_NAME), "bold", "end")
+
+
+def _bar(one: EntrantSummary, query: str, y: float, scale: Scale, colour: int) -> list[str]:
+    middle = y + BAR / 2
+    times = times_of(one, query)
+    if times is None:
+        return [text(LEFT + 6, middle + 4, f"{one.label}: no block finished", "soft haloed")]
+    width = max(scale.at(times.median_s) * PLOT, 1.5)  # even the shortest bar is visible
+    median = duration(times.median_s)
+    tip = f"{one.label} {query_name(query)}: median {median} over {plural(times.blocks, 'block')}"
+    marks, end = "", LEFT + width
+    if times.interval:
+        low, high = times.interval.low, times.interval.high
+        tip += f", interval {duration(low)} to {duration(high)}"
+        marks = _whisker(plot_x(scale, low), plot_x(scale, high), middle, "whisker")
+        end = max(end, plot_x(scale, high))
+    bar = rect(
+        LEFT,
+        y,
+        width,
+        BAR,
+        f"bar f{colour}",
+        tip,
+        rx=2,
+        role="img",
+        aria_label=tip,
+        data_label=one.label,
+        data_query=query,
+        data_median_s=f"{times.median_s:.6g}",
+        data_blocks=times.blocks,
+    )
+    flag = " ⚑" if times.outlier_blocks else ""
+    return [bar, marks, text(end + 8, middle + 4, f"{median} · {variant(one)}{flag}", "soft haloed")]
+
+
+def _speedup(
+    one: EntrantSummary, speedup: Speedup, y: float, scale: Scale, colour: int
+) -> list[str]:
+    mean = speedup.query == "geomean"
+    interval = ratio_interval(speedup.interval)
+    tip = (
+        f"{one.label}, {query_name(speedup.query)}: {ratio(speedup.value)} over {one.baseline}, "
+        f"interval {interval}, {speedup.verdict}"
+    )
+    x = plot_x(scale, speedup.value)
+    marks = ""
+    figures = ratio(speedup.value)
+    if speedup.interval:
+        left, right = (plot_x(scale, end) for end in _ends(speedup.interval))
+        marks = _whisker(left, right, y, f"whisker l{colour}")
+        figures += f" ({interval})"
+    if mean:
+        marks += path(f"M{x - 7:.2f} {y:.2f}l7 -7l7 7l-7 7z", f"point f{colour}")
+    else:
+        marks += circle(x, y, 4.5, f"point f{colour}")
+    group = element(
+        "g",
+        "speedup",
+        marks,
+        tip,
+        data_label=one.label,
+        data_query=speedup.query,
+        data_speedup=f"{speedup.value:.6g}",
+        data_verdict=speedup.verdict,
+    )
+    return [group, text(WIDTH - RIGHT + 16, y + 4, figures, "bold" if mean else "soft")]
+
+
+def _whisker(left: float, right: float, y: float, kind: str) -> str:
+    caps = (line(x, y - 4, x, y + 4, kind) for x in (left, right))
+    return line(left, y, right, y, kind) + "".join(caps)
+
+
+def _longest(one: EntrantSummary) -> float:
     return max(
-        max((found.median_s, *_ends(found.interval)))
-        for found in one.times
-        if found.query != "pass"
+        value
+        for times in one.times
+        if times.query != "pass"
+        for value in (times.median_s, *_ends(times.interval))
     )
 
 
-def _ends(found: Interval | None) -> tuple[float, ...]:
-    return (found.low, found.high) if found else ()
-
-
-def _point(x: float, y: float, kind: str) -> str:
-    if kind == "mean":
-        return f'<path class="point" d="M{x - 7:.2f} {y:.2f}l7 -7l7 7l-7 7z"/>'
-    return f'<circle class="point" cx="{x:.2f}" cy="{y:.2f}" r="4.5"/>'
+def _ends(interval: Interval | None) -> tuple[float, ...]:
+    return (interval.low, interval.high) if interval else ()

@@ -1,26 +1,24 @@
-"""The report as one HTML file: no script, no network, light and dark, fit for a wiki or a mail.
+"""A bench as one HTML file, fit for a wiki or a mail. Pure.
 
-What a reader asks comes first: did it pay, by how much, how sure; then the figures, the
-machine and who sat where on it, and the environment that the figures hold for. The template
-escapes all text; only the SVG made by this package goes in as it is.
+First what a reader asks: is it faster, by how much, how certain is that; then the figures, the machine
+and the placement on it, and the environment that the figures hold for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jinja2
-from markupsafe import Markup
-
 from atoll.bench.spreads import Course
-from atoll.report import words
-from atoll.report.bench import charts, tables
+from atoll.report.bench import charts, tables, verdicts
 from atoll.report.bench.spread_chart import spread_chart
-from atoll.report.machine.svg import machine_svg, plan_svg
+from atoll.report.machine.svg import machine_drawing, plan_drawing
+from atoll.report.numbers import duration, moment, ratio, ratio_interval
+from atoll.report.pages import page
+from atoll.report.svg.elements import inline
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.schema.summary import BenchSummary, EntrantSummary
-from atoll.schema.text import printable
+from atoll.schema.text import plural
 
 
 def html(
@@ -31,81 +29,76 @@ def html(
 ) -> str:
     """The whole page.
 
-    With the machine's profile, how its cores lie to each other, too; with the courses of Atoll's
-    scheduler, how they went.
+    A profile of the machine adds its core-to-core maps; the courses of Atoll's scheduler add the chart
+    of the spread over time.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("atoll.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    engines = dict.fromkeys(entrant.engine for entrant in header.entrants)
     colours = charts.entrant_colours(summary)
-    return environment.get_template("report.html.j2").render(
+    speedups = charts.speedup_chart(summary)
+    engines = dict.fromkeys(entrant.engine for entrant in header.entrants)
+    times = [(engine, charts.times_chart(summary, engine)) for engine in engines]
+    courses_of = {
+        one.label: [course for course in courses if course.label == one.label]
+        for one in summary.entrants
+    }
+    return page(
+        "report.html.j2",
         s=summary,
         header=header,
-        words=words,
-        title=words.title(summary),
+        verdicts=verdicts,
+        tables=tables,
+        plural=plural,
+        started=moment(summary.started_unix_s),
         cards=[_card(entrant) for entrant in summary.entrants],
         colours=colours,
-        speedups=charts.speedup_chart(summary),
+        speedups=inline(speedups) if speedups else None,
+        times=[(engine, inline(chart) if chart else None) for engine, chart in times],
         spreads=[
-            (one, spread_chart(one.label, colours[one.label], mine))
-            for one in summary.entrants
-            if (mine := [course for course in courses if course.label == one.label])
+            (label, inline(spread_chart(label, colours[label], own)))
+            for label, own in courses_of.items()
+            if own
         ],
-        changes=tables.change_rows(courses),
-        change_columns=tables.CHANGE_COLUMNS,
-        times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
-        machine=Markup(machine_svg(header.machine)),
+        changes=tables.change_table(courses),
+        machine=inline(machine_drawing(header.machine)),
         profile=profile,
-        measured=_measured(profile) if profile else (),
+        measured=_measured(profile) if profile else None,
         plans=[
-            (entrant, Markup(plan_svg(header.machine, entrant.plan)))
+            (entrant, inline(plan_drawing(header.machine, entrant.plan)))
             for entrant in header.entrants
             if entrant.plan
         ],
-        speedup_columns=tables.SPEEDUP_COLUMNS,
-        speedup_rows=tables.speedup_rows(summary),
-        time_columns=tables.TIME_COLUMNS,
-        time_rows=tables.time_rows(summary),
-        entrant_columns=tables.ENTRANT_COLUMNS,
-        entrant_rows=tables.entrant_rows(summary),
-        environment=words.fingerprint_rows(summary),
+        environment=tables.bench_environment(summary),
     )
 
 
-def _measured(profile: Profile) -> tuple[list[str], list[Markup]]:
-    """What the machine is, in words, and the pictures of its cores."""
-    from atoll.report.profile.pictures import chapters
-    from atoll.report.profile.words import headline
-    from atoll.report.svg.picture import document
+def _measured(profile: Profile) -> dict[str, object]:
+    """The machine in words, and the pictures of its cores."""
+    from atoll.report.profile.findings import headline
+    from atoll.report.profile.pictures import core_pictures
 
-    cores = [one for found in chapters(profile) if found.title == "Cores" for one in found.pictures]
-    return [printable(one) for one in headline(profile)], [
-        document([one], one.name) for one in cores
-    ]
+    return {
+        "headline": headline(profile),
+        "pictures": [inline(picture) for picture in core_pictures(profile)],
+    }
 
 
 def _card(entrant: EntrantSummary) -> dict[str, str]:
-    """What is shown large for an entrant: its speed-up, or as a baseline its time."""
-    found = words.speedup_of(entrant, "geomean")
-    whole = words.times_of(entrant, "pass")
-    time = f"whole pass {words.duration(whole.median_s)}" if whole else "no block done"
+    """The large figure of an entrant: its speed-up; for a baseline its time."""
+    speedup = verdicts.speedup_of(entrant, "geomean")
+    whole = verdicts.times_of(entrant, "pass")
+    time = f"whole pass {duration(whole.median_s)}" if whole else "no block finished"
     if entrant.baseline is None:
-        return {"label": entrant.label, "figure": "1×", "kind": "base", "say": "baseline",
-                "more": time}  # fmt: skip
-    if found is None:
-        return {"label": entrant.label, "figure": "–", "kind": "none", "say": "not measured",
-                "more": time}  # fmt: skip
-    kinds = {"faster": "up", "slower": "down"}
-    sure = f"{words.interval(found.interval)}, " if found.interval else ""
+        figure, kind, verdict, more = "1×", "base", "baseline", time
+    elif speedup is None:
+        figure, kind, verdict, more = "–", "none", "not measured", time
+    else:
+        figure, verdict = ratio(speedup.value), speedup.verdict
+        kind = {"faster": "up", "slower": "down"}.get(verdict, "even")
+        interval = f"{ratio_interval(speedup.interval)}, " if speedup.interval else ""
+        more = f"{interval}{plural(speedup.blocks, 'block')}; {time}"
     return {
         "label": entrant.label,
-        "figure": words.ratio(found.value),
-        "kind": kinds.get(found.verdict, "even"),
-        "say": found.verdict,
-        "more": f"{sure}{words.plural(found.blocks, 'block')}; {time}",
+        "figure": figure,
+        "kind": kind,
+        "verdict": verdict,
+        "more": more,
     }

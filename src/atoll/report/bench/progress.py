@@ -1,4 +1,4 @@
-"""What the bench is doing, on stderr: a changing line on a terminal, a line each in a file."""
+"""The progress of a bench on stderr: a changing line on a terminal, otherwise a line for each step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rich.status import Status
 
 from atoll.bench.runner import Tick
 from atoll.engines.api import Progress
-from atoll.report.words import duration
+from atoll.report.numbers import duration
 
 
 class BenchProgress:
-    """Takes the bench's ticks, and what a deployment says of its start."""
+    """Shows the ticks of a bench, and how its deployments start."""
 
     def __init__(self, console: Console, status: Status | None, entrants: int, blocks: int | None):
         self._console = console
@@ -47,14 +47,14 @@ class BenchProgress:
         self._console.print(text, markup=False)
 
     def say(self, doing: str) -> None:
-        """What changes quickly: only on a terminal, too much for a log."""
+        """Show a quick change: on a terminal only, since it is too much for a log."""
         if self._status is not None:
             self._status.update(f"{self._where}: {doing}")
 
 
 @contextmanager
 def preparation() -> Iterator[Progress]:
-    """While data is made and answers are looked up: a changing line, on a terminal only."""
+    """Progress while data and answers are prepared: a changing line, on a terminal only."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield lambda doing, share: None

@@ -1,19 +1,20 @@
-"""A results file in the format that is asked for; the one way into this package for reports."""
+"""A results file in one of the formats of `atoll report`. Pure."""
 
 from __future__ import annotations
 
 from atoll.bench.analysis import summarise
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses
+from atoll.report.bench.markdown import markdown
+from atoll.report.bench.measurements import csv_text
 from atoll.report.bench.page import html
-from atoll.report.bench.tables import csv_text, markdown
 from atoll.schema.profile import Profile
 
 FORMATS = ("html", "md", "csv", "json")
 
 
 def render(results: Results, kind: str, profile: Profile | None = None) -> str:
-    """`kind` is one of FORMATS; `profile` is of the same machine, and for html."""
+    """`kind` is one of FORMATS; `profile` is of the same machine and goes into html only."""
     summary = summarise(results)
     match kind:
         case "html":

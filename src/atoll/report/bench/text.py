@@ -1,18 +1,17 @@
-"""A bench in the terminal: figures per query, then verdicts in words, then warnings.
+"""A bench in the terminal, in 80 columns: figures for each query, warnings, then the verdicts.
 
-Fits 80 columns. The verdicts come last, where the eye is when a long bench has ended.
+The verdicts come last, where a reader looks when a long bench has ended.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from atoll.report import words
+from atoll.report.bench import tables, verdicts
+from atoll.report.numbers import duration, ratio, ratio_interval
 from atoll.schema.summary import BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
@@ -21,110 +20,93 @@ _SHORT = {"no significant difference": "no difference", "too few blocks to tell"
 
 def bench_text(summary: BenchSummary) -> RenderableType:
     """The whole summary."""
-    state = f"{words.plural(summary.blocks_done, 'whole block')}, run {summary.status}"
-    if summary.reason:
-        state += f" ({summary.reason})"
+    measured = "from" if summary.entrants[0].url else "on"
     parts: list[RenderableType] = [
-        Text(f"{words.title(summary)}, {state}", style="bold"),
-        Text(f"measured {_where(summary)} {summary.machine}", style="dim"),
-        _table(summary),
+        Text(f"{verdicts.title(summary)}, {verdicts.state(summary)}", style="bold"),
+        Text(f"measured {measured} {summary.machine}", style="dim"),
+        _figures(summary),
     ]
-    parts += [Text(f"Held equal: {line}", style="dim") for line in words.held_equal(summary)]
-    parts += [Text(f"Spread of {line}", style="dim") for line in words.spreads(summary)]
-    if rows := words.work_rows(summary):
-        parts.append(Padding(_counted(rows), (1, 0, 0, 0)))
+    dim = [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
+    dim += [f"Chiplets used by {line}" for line in verdicts.spreads(summary)]
+    parts += [Text(line, style="dim") for line in dim]
+    work = tables.work_table(summary)
+    if work.rows:
+        grid = _grid(f"{work.title}, per pass, as the engine counts it")
+        for name in work.columns:
+            left = name in ("deployment", "in query")
+            grid.add_column(name, no_wrap=True, justify="left" if left else "right")
+        for row in work.rows:
+            grid.add_row(*map(Text, row))
+        parts.append(Padding(grid, (1, 0, 0, 0)))
     for one in summary.entrants:
-        parts += [Text(f"{one.label}: {line}", style="dim") for line in words.seats(one)]
+        lines = verdicts.process_lines(one)
+        parts += [Text(f"{one.label}: {line}", style="dim") for line in lines]
     parts += [Text(f"Note: {note}") for note in summary.notes]
     parts += [
         Text.assemble(("Warning: ", "yellow"), warning.message) for warning in summary.warnings
     ]
-    for found in summary.decompositions:
-        parts += [Padding(_steps(found), (1, 0, 0, 0))]
-        parts += [Text(line) for line in words.decomposition(summary, found)]
-    if verdicts := words.verdicts(summary):
-        parts.append(Padding(Text("\n".join(verdicts), style="bold"), (1, 0, 0, 0)))
+    for decomposition in summary.decompositions:
+        parts.append(Padding(_steps(decomposition), (1, 0, 0, 0)))
+        parts += [Text(line) for line in verdicts.decomposition_notes(summary, decomposition)]
+    if sentences := verdicts.verdicts(summary):
+        parts.append(Padding(Text("\n".join(sentences), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)
 
 
-def _where(summary: BenchSummary) -> str:
-    return "from" if summary.entrants[0].url else "on"
-
-
-def _counted(rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(
+def _grid(title: str | None = None) -> Table:
+    return Table(
         box=None,
         padding=(0, 2, 0, 0),
         header_style="dim",
         pad_edge=False,
-        title="What the queries of a pass took, as the engine counts",
+        title=title,
         title_justify="left",
         title_style="bold",
     )
-    for name in words.WORK_COLUMNS:
-        left = name in ("deployment", "of")
-        table.add_column(name, no_wrap=True, justify="left" if left else "right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
-def _steps(found: Decomposition) -> Table:
-    """Labels without what all of them have: the engine, and Atoll's scheduler, which the title
-    tells; what a step changes stands below it."""
-    under = "/atoll" if found.steps[0].before.endswith("/atoll") else ""
-    table = Table(
-        box=None,
-        padding=(0, 2, 0, 0),
-        header_style="dim",
-        pad_edge=False,
-        title=f"What each step brings: {found.engine}"
-        + (" under Atoll's scheduler" if under else ""),
-        title_justify="left",
-        title_style="bold",
-    )
+def _steps(decomposition: Decomposition) -> Table:
+    """A step without what all labels share, which is in the title; its change is in the line below."""
+    table = tables.step_table(decomposition)
+    shared = "/atoll" if decomposition.steps[0].before.endswith("/atoll") else ""
+    grid = _grid(table.title + (" under Atoll's scheduler" if shared else ""))
     for name in ("step", "", "interval", "share", "interval"):
-        table.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
-    for step, changes, value, interval, _, share, also in words.step_rows(found):
-        short = step.replace(f"{found.engine}/", "")
-        table.add_row(
-            Text(short.replace(under, "") if under else short), value, interval, share, also
-        )
-        table.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
-    return table
+        grid.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
+    for step, changes, value, interval, _, share, share_interval in table.rows:
+        short = step.replace(f"{decomposition.engine}/", "")
+        label = Text(short.replace(shared, "") if shared else short)
+        grid.add_row(label, value, interval, share, share_interval)
+        grid.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
+    return grid
 
 
-def _table(summary: BenchSummary) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("query", no_wrap=True)
-    table.add_column("entrant", no_wrap=True, overflow="ellipsis")
-    table.add_column("median", justify="right", no_wrap=True)
-    over = words.baseline(summary)
-    # No value has a blank: where a label needs the room, the header alone is broken.
-    table.add_column("over WIM" if over == "WIM" else "speed-up", justify="right")
-    table.add_column(f"{words.confidence(summary)} interval", no_wrap=True)
-    table.add_column("", no_wrap=True)
+def _figures(summary: BenchSummary) -> Table:
+    grid = _grid()
+    grid.add_column("query", no_wrap=True)
+    grid.add_column("entrant", no_wrap=True, overflow="ellipsis")
+    grid.add_column("median", justify="right", no_wrap=True)
+    # No value has a blank: if a label needs the room, only the header breaks.
+    over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
+    grid.add_column(over, justify="right")
+    grid.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
+    grid.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):
-        shown = False
+        name = query if query in ("pass", "geomean") else verdicts.query_name(query)
+        label = Text(name, style="bold" if query == "geomean" else "")
         for entrant in summary.entrants:
-            times = words.times_of(entrant, query)
-            found = words.speedup_of(entrant, query)
-            if times is None and found is None:
+            times = verdicts.times_of(entrant, query)
+            speedup = verdicts.speedup_of(entrant, query)
+            if times is None and speedup is None:
                 continue
-            name = {"geomean": "geomean", "pass": "pass"}.get(query, words.query_name(query))
+            verdict = speedup.verdict if speedup else ""
             flag = " ⚑" if times and times.outlier_blocks else ""
-            table.add_row(
-                "" if shown else Text(name, style="bold" if query == "geomean" else ""),
+            grid.add_row(
+                label,
                 entrant.label,
-                words.duration(times.median_s) if times else "",
-                words.ratio(found.value) if found else "",
-                words.interval(found.interval) if found else "",
-                Text(
-                    _SHORT.get(found.verdict, found.verdict) + flag,
-                    style=_STYLES.get(found.verdict, ""),
-                )
-                if found
-                else Text(flag.strip()),
+                duration(times.median_s) if times else "",
+                ratio(speedup.value) if speedup else "",
+                ratio_interval(speedup.interval) if speedup else "",
+                Text((_SHORT.get(verdict, verdict) + flag).strip(), _STYLES.get(verdict, "")),
             )
-            shown = True
-    return table
+            label = Text()
+    return grid

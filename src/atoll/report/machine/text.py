@@ -1,9 +1,9 @@
-"""The machine's picture for a terminal: islands of cores, a 256-core machine on one screen.
+"""The machine's picture for a terminal: islands of cores, a 256-core machine on one screen. Pure.
 
-Pure: lines of styled spans, which the command line prints with or without colour. It draws
-with as much detail as fits the screen: boxes with CPU numbers and L3 sizes, then small boxes,
-then one line per row of chiplets, then small packages side by side. Not by rich, whose import
-alone is a fifth of the 300 ms that `atoll topo` may take.
+The picture is lines of styled spans, which the command line prints with or without colour. It has as
+much detail as fits the screen: boxes with CPU numbers and L3 sizes, else small boxes, else one line for
+each row of chiplets, else small packages side by side. It does without rich, whose import takes a
+large part of the time budget of `atoll topo`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from atoll.report.machine.islands import (
-    Block,
-    Cell,
-    Chart,
+from atoll.report.machine.layout import (
+    CoreCell,
     Island,
-    chart,
-    chiplet_words,
-    counted,
-    distance_words,
-    node_words,
+    MachineLayout,
+    PackageArea,
+    counts,
+    facts,
+    lay_out,
+    node_label,
 )
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.machine import Machine
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 
 
 class Style(Enum):
@@ -34,7 +34,7 @@ class Style(Enum):
     TITLE = "title"
     LABEL = "label"
     ISLAND = "island"  # the border of a chiplet
-    SHORE = "shore"  # the border of cores outside any chiplet
+    LOOSE = "loose"  # the border of cores outside any chiplet
     CORE = "core"
     DIM = "dim"
 
@@ -48,10 +48,10 @@ Line = list[Span]
 
 
 class Glyphs(NamedTuple):
-    """What the picture is drawn with."""
+    """The characters of the picture."""
 
     island: str  # corners from the upper left clockwise, then the horizontal and vertical lines
-    shore: str
+    loose: str
     core: str
     threads: str  # a core with several threads
     partly: str  # a core with some of its threads allowed
@@ -75,18 +75,18 @@ _DETAILS = (_Detail(True, True, " "), _Detail(False, True, ""), _Detail(False, F
 def machine_picture(
     machine: Machine, *, width: int = 80, height: int = 48, ascii_only: bool = False
 ) -> list[Line]:
-    """The picture, at most `width` columns, and at most `height` lines if that can be done."""
+    """The picture, at most `width` columns, and at most `height` lines if possible."""
     glyphs = ASCII if ascii_only else UNICODE
-    plan = chart(machine)
-    head, foot = _head(machine, glyphs), _foot(machine, plan, glyphs)
+    layout = lay_out(machine)
+    head, foot = _head(machine, glyphs), _foot(machine, layout, glyphs)
     body: list[Line] = []
     for detail in _DETAILS:
-        body = [line for block in plan.blocks for line in _block(block, glyphs, detail, width)]
+        body = [line for area in layout.packages for line in _package(area, glyphs, detail, width)]
         if len(head) + len(body) + len(foot) <= height:
             break
     else:
-        if len(plan.blocks) > 1 and all(len(block.islands) == 1 for block in plan.blocks):
-            body = _side_by_side(plan.blocks, glyphs, width)
+        if len(layout.packages) > 1 and all(len(block.islands) == 1 for area in layout.packages):
+            body = _side_by_side(layout.packages, glyphs, width)
     lines = [*head, *body, *foot]
     return [piece for line in lines for piece in _wrap(line, width)]
 
@@ -99,79 +99,52 @@ def plain_text(lines: Sequence[Line]) -> str:
 
 
 def _head(machine: Machine, glyphs: Glyphs) -> list[Line]:
-    summary = machine.summary
     names = [machine.title, machine.architecture]
-    threads = counted(summary.pus, "thread")
-    counts = [
-        counted(summary.packages, "package"),
-        counted(summary.numa_nodes, "NUMA node"),
-        chiplet_words(machine),
-        f"{summary.l3} L3",
-        counted(summary.cores, "core"),
-        *([threads] if machine.smt else []),
-        gib(machine.memory_bytes),
-    ]
+    size = counts(machine)
+    size.insert(3, f"{machine.summary.l3} L3")
     return [
         [Span(glyphs.dot.join(name for name in names if name), Style.TITLE)],
-        [Span(glyphs.dot.join(counts))],
+        [Span(glyphs.dot.join(size))],
     ]
 
 
-def _foot(machine: Machine, plan: Chart, glyphs: Glyphs) -> list[Line]:
-    facts = [
-        ("memory only", "; ".join(node_words(node, glyphs.dot) for node in plan.memory_only)),
-        ("distances", distance_words(machine)),
-        (
-            "network",
-            ", ".join(
-                nic.name if nic.node is None else f"{nic.name} (node {nic.node})"
-                for nic in machine.nics
-            ),
-        ),
-        ("offline", machine.offline_cpus and f"CPUs {format_cpulist(machine.offline_cpus)}"),
-        ("allowed", _allowed_words(machine)),
-        ("legend", _legend(plan, glyphs)),
+def _foot(machine: Machine, layout: MachineLayout, glyphs: Glyphs) -> list[Line]:
+    offline = machine.offline_cpus and f"CPUs {format_cpulist(machine.offline_cpus)}"
+    named = [
+        *facts(machine, layout, glyphs.dot),
+        ("offline", offline),
+        ("allowed", _allowed(machine)),
+        ("legend", _legend(layout, glyphs)),
     ]
-    return [[Span(f"{name:<12}", Style.LABEL), Span(text)] for name, text in facts if text]
+    return [[Span(f"{name:<12}", Style.LABEL), Span(text)] for name, text in named if text]
 
 
-def _allowed_words(machine: Machine) -> str:
-    """What the mask and the cgroup keep from this process; '' where it has the whole machine."""
+def _allowed(machine: Machine) -> str:
+    """What the mask and the cgroup leave to this process; '' if that is the whole machine."""
     allowed = machine.allowed
-    words = []
+    parts = []
     if set(allowed.pus) != set(machine.pus):
-        words.append(f"CPUs {format_cpulist(allowed.pus) or 'none'}")
+        parts.append(f"CPUs {format_cpulist(allowed.pus) or 'none'}")
     if set(allowed.nodes) != {node.os_index for node in machine.nodes}:
-        words.append(f"memory of nodes {format_cpulist(allowed.nodes) or 'none'}")
+        parts.append(f"memory of nodes {format_cpulist(allowed.nodes) or 'none'}")
     if allowed.memory_max_bytes is not None:
-        words.append(f"{gib(allowed.memory_max_bytes)} of memory (cgroup)")
-    return ", ".join(words)
+        parts.append(f"{gib(allowed.memory_max_bytes)} of memory (cgroup)")
+    return ", ".join(parts)
 
 
-def _legend(plan: Chart, glyphs: Glyphs) -> str:
-    cells = {
-        _glyph(cell, glyphs)
-        for block in plan.blocks
-        for island in block.islands
-        for cell in island.cells
-    }
-    threads = max(
-        (
-            len(cell.pus)
-            for block in plan.blocks
-            for island in block.islands
-            for cell in island.cells
-        ),
-        default=1,
-    )
+def _legend(layout: MachineLayout, glyphs: Glyphs) -> str:
+    islands = [island for area in layout.packages for island in area.islands]
+    cells = [cell for island in islands for cell in island.cells]
+    drawn = {_glyph(cell, glyphs) for cell in cells}
+    threads = max((len(cell.pus) for cell in cells), default=1)
     words = (
         (glyphs.core, "core"),
         (glyphs.threads, f"core with {threads} threads"),
         (glyphs.partly, "core with some threads allowed"),
         (glyphs.barred, "core not allowed"),
     )
-    legend = [f"{glyph} {text}" for glyph, text in words if glyph in cells]
-    if any(island.chiplet is not None for block in plan.blocks for island in block.islands):
+    legend = [f"{glyph} {text}" for glyph, text in words if glyph in drawn]
+    if any(island.chiplet is not None for island in islands):
         legend.append("a box with round corners is a chiplet, with its number")
     return "  ".join(legend)
 
@@ -179,45 +152,44 @@ def _legend(plan: Chart, glyphs: Glyphs) -> str:
 # ---- Islands ------------------------------------------------------------------------------
 
 
-def _block(block: Block, glyphs: Glyphs, detail: _Detail, width: int) -> list[Line]:
-    """A package: a line that names it, then its nodes."""
-    name = "machine" if block.package is None else f"package {block.package.index}"
-    cores = counted(sum(len(island.cells) for island in block.islands), "core")
-    own = sorted({island.l3_bytes for island in block.islands})
-    facts = [cores]
-    if block.shared_l3_bytes:
-        facts.append(f"L3 {gib(block.shared_l3_bytes)} shared")
+def _package(area: PackageArea, glyphs: Glyphs, detail: _Detail, width: int) -> list[Line]:
+    """A line that names the package, then its nodes."""
+    own = sorted({island.l3_bytes for island in area.islands})
+    facts = [plural(sum(len(island.cells) for island in area.islands), "core")]
+    if area.shared_l3_bytes:
+        facts.append(f"L3 {gib(area.shared_l3_bytes)} shared")
     elif not detail.labels and own[-1]:
         facts.append("L3 " + " or ".join(gib(size) for size in own if size) + " each")
-    lines: list[Line] = []
-    if len(block.shores) == 1:
-        words = [node_words(block.shores[0].node, glyphs.dot, block.package), *facts]
+    labels = [node_label(node.node, glyphs.dot, area.package) for node in area.nodes]
+    if len(area.nodes) == 1:
+        words = [*labels, *facts]
         if not detail.labels:
-            words.append(f"CPUs {format_cpulist(pu for i in block.islands for pu in i.pus)}")
-        lines.append(_named(name, words, glyphs))
-        lines += _flow(block.islands, [""] * len(block.islands), glyphs, detail, width)
-    elif all(len(shore.islands) == 1 for shore in block.shores):
-        # The node is the island, or holds just one: its name goes onto the box.
-        lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
-        names = [node_words(shore.node, glyphs.dot, block.package) for shore in block.shores]
-        lines += _flow(block.islands, names, glyphs, detail, width)
-    else:
-        lines.append(_named(name, [counted(len(block.shores), "NUMA node"), *facts], glyphs))
-        for shore in block.shores:
-            lines.append(_named("", [node_words(shore.node, glyphs.dot, block.package)], glyphs))
-            lines += _flow(shore.islands, [""] * len(shore.islands), glyphs, detail, width)
+            words.append(f"CPUs {format_cpulist(pu for i in area.islands for pu in i.pus)}")
+        names = [""] * len(area.islands)
+        return [
+            _named(area.name, words, glyphs),
+            *_flow(area.islands, names, glyphs, detail, width),
+        ]
+    heading = _named(area.name, [plural(len(area.nodes), "NUMA node"), *facts], glyphs)
+    if all(len(node.islands) == 1 for node in area.nodes):
+        # The node is the island, or has only one: the box gets its name.
+        return [heading, *_flow(area.islands, labels, glyphs, detail, width)]
+    lines = [heading]
+    for node, label in zip(area.nodes, labels, strict=True):
+        lines.append(_named("", [label], glyphs))
+        lines += _flow(node.islands, [""] * len(node.islands), glyphs, detail, width)
     return lines
 
 
-def _side_by_side(blocks: Sequence[Block], glyphs: Glyphs, width: int) -> list[Line]:
-    """Many small packages, each with its number only: servers of 64 sockets exist."""
-    islands = [block.islands[0] for block in blocks]
+def _side_by_side(areas: Sequence[PackageArea], glyphs: Glyphs, width: int) -> list[Line]:
+    """Many small packages, each with its number only: some servers have 64 sockets."""
+    islands = [area.islands[0] for area in areas]
     cores = " or ".join(str(count) for count in sorted({len(i.cells) for i in islands}))
     sizes = sorted({island.l3_bytes for island in islands} - {0})
     facts = [f"{cores} {'core' if cores == '1' else 'cores'} each"]
     if sizes:
         facts.append("L3 " + " or ".join(map(gib, sizes)) + " each")
-    names = ["-" if block.package is None else str(block.package.index) for block in blocks]
+    names = ["-" if area.package is None else str(area.package.index) for area in areas]
     heading = _named("packages, by number", facts, glyphs)
     return [heading, *_flow(islands, names, glyphs, _DETAILS[-1], width)]
 
@@ -230,7 +202,7 @@ def _named(name: str, words: Sequence[str], glyphs: Glyphs) -> Line:
 class _Box(NamedTuple):
     title: str
     size: str
-    rows: list[list[Cell]]
+    rows: list[list[CoreCell]]
     footer: str
     chiplet: bool
 
@@ -294,8 +266,8 @@ def _inner_width(box: _Box, detail: _Detail) -> int:
 
 
 def _draw_box(box: _Box, inner: int, tall: int, glyphs: Glyphs, detail: _Detail) -> list[Line]:
-    a, b, c, d, flat, upright = tuple(glyphs.island if box.chiplet else glyphs.shore)
-    style = Style.ISLAND if box.chiplet else Style.SHORE
+    a, b, c, d, flat, upright = tuple(glyphs.island if box.chiplet else glyphs.loose)
+    style = Style.ISLAND if box.chiplet else Style.LOOSE
     title = f"{flat} {box.title} " if box.title else flat
     size = f" {box.size} " if box.size else ""
     footer = f"{flat} {_cut(box.footer, inner - 3)} " if box.footer else flat
@@ -329,8 +301,8 @@ def _draw_inline(box: _Box, inner: int, tall: int, glyphs: Glyphs, detail: _Deta
     return lines
 
 
-def _cells(row: Sequence[Cell], glyphs: Glyphs, detail: _Detail) -> Line:
-    """A row of cores, runs of one style in one span."""
+def _cells(row: Sequence[CoreCell], glyphs: Glyphs, detail: _Detail) -> Line:
+    """A row of cores; neighbours of one style share a span."""
     spans: Line = []
     for number, cell in enumerate(row):
         text = (detail.gap if number else "") + _glyph(cell, glyphs)
@@ -342,7 +314,7 @@ def _cells(row: Sequence[Cell], glyphs: Glyphs, detail: _Detail) -> Line:
     return spans
 
 
-def _glyph(cell: Cell, glyphs: Glyphs) -> str:
+def _glyph(cell: CoreCell, glyphs: Glyphs) -> str:
     match cell.allowed:
         case "none":
             return glyphs.barred
@@ -357,7 +329,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _wrap(line: Line, width: int) -> list[Line]:
-    """A line of words that is too long goes on below, indented."""
+    """A line that is too long continues below, indented."""
     *front, last = line
     room = width - sum(len(span.text) for span in front)
     if len(last.text.rstrip()) <= room or room < 20:

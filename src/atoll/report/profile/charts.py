@@ -1,8 +1,8 @@
 """The charts of a profile: distributions, memory under load, caches, STREAM, sharing, churn. Pure.
 
-The distribution is split by what two PUs are to each other (as arcas-runtime, fig. 3, reads it);
-STREAM stands on a ground that says in which level the arrays lay, so that no cache's figure is
-taken for the memory's (olap-on-chiplets, fig. 5, is one).
+The distribution of latencies is split by how two PUs are related (as in arcas-runtime, fig. 3).
+STREAM has shaded regions that name the level in which the arrays lay, so that no reader takes a cache's
+bandwidth for the memory's (as in olap-on-chiplets, fig. 5).
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from atoll.infer.relations import Relation
-from atoll.report.svg import scale as scales
-from atoll.report.svg.picture import Picture
-from atoll.report.svg.plot import Axis, Mark, Point, Region, Series, plot
-from atoll.report.words import plural
+from atoll.report.numbers import Unit, described, figure, number
+from atoll.report.svg.axes import Array, Axis, Scale, linear_axis, log_axis, size_axis, span
+from atoll.report.svg.elements import Picture
+from atoll.report.svg.plot import Mark, Point, Region, Series, plot
+from atoll.schema.text import plural
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import (
     CacheCurve,
+    CachePoint,
     ChurnRun,
     Figure,
     LoadedCurve,
@@ -31,7 +33,7 @@ from atoll.schema.profile import (
 from atoll.schema.size import gib, percent
 
 _CDF_POINTS = 120
-PER_WORDS = {
+_PROCESSES = {
     "machine": "one process",
     "node": "one per node",
     "chiplet": "one per chiplet",
@@ -41,127 +43,155 @@ PER_WORDS = {
 
 
 def cdf_picture(named: Sequence[tuple[str, Sequence[Relation]]], title: str) -> Picture | None:
-    """The share of pairs that are at most so far; a line for each kind of pair."""
-    found = [(f"{prefix}{one.name}", one) for prefix, some in named for one in some]
-    if not found:
+    """The cumulative distribution of latencies, a line for each kind of pair."""
+    kinds = [(f"{prefix}{kind.name}", kind) for prefix, some in named for kind in some]
+    if not kinds:
         return None
-    scale = scales.span(np.concatenate([one.values for _, one in found]))
-    series = [Series(name, _steps(one), dots=False, step=True) for name, one in found]
-    if len(named) == 1 and len(found) > 1:
-        whole = Relation("all pairs", np.sort(np.concatenate([o.values for _, o in found])), 0)
-        series.append(Series("all pairs", _steps(whole), dots=False, grey=True, step=True))
+    everything = np.sort(np.concatenate([kind.values for _, kind in kinds]))
+    series = [Series(name, _quantiles(kind.values), dots=False, step=True) for name, kind in kinds]
+    if len(named) == 1 and len(kinds) > 1:
+        whole = _quantiles(everything)
+        series.append(Series("all pairs", whole, dots=False, grey=True, step=True))
     shares = [(share, percent(share)) for share in (0, 0.25, 0.5, 0.75, 1)]
     return plot(
-        title, "how many pairs are at most so far from each other, by kind of pair",
-        _log_axis("latency, ns one way", scale), Axis("share of pairs", 0, 1.03, shares, False),
+        title,
+        "share of pairs with at most this latency, by kind of pair",
+        log_axis("latency, ns one way", span(everything)),
+        Axis("share of pairs", Scale(0, 1.03, log=False), shares),
         series,
-    )  # fmt: skip
+    )
 
 
 def loaded_picture(curves: Sequence[LoadedCurve]) -> Picture | None:
-    """Latency over the bandwidth that others use."""
+    """Memory latency over the bandwidth that other PUs use."""
     series = [
         Series(
-            f"node {c.cpu_node} to memory {c.memory_node}",
-            [_point(p.bandwidth_gbs, p.latency_ns, f"{scales.number(p.bandwidth_gbs)} GB/s", "ns")
-             for p in c.points],
+            f"node {curve.cpu_node} to memory {curve.memory_node}",
+            [
+                _point(p.bandwidth_gbs, p.latency_ns, figure(p.bandwidth_gbs, "GB/s"), "ns")
+                for p in curve.points
+            ],
         )
-        for c in curves if c.points
-    ]  # fmt: skip
+        for curve in curves
+        if curve.points
+    ]
     if not series:
         return None
     most = max(p.x for one in series for p in one.points) or 1.0
     return plot(
         "Memory latency under load",
         f"one PU follows dependent loads while {plural(curves[0].loaders, 'other')} load the "
-        "memory; where it turns up, the memory is full",
-        _linear_axis("bandwidth of the others, GB/s", most),
-        _log_axis("latency, ns", scales.span(_values(series))), series,
-    )  # fmt: skip
+        "memory; where the curve turns up, the memory is saturated",
+        linear_axis("bandwidth of the other PUs, GB/s", most),
+        log_axis("latency, ns", span(_values(series))),
+        series,
+    )
 
 
 def cache_pictures(curves: Sequence[CacheCurve]) -> list[Picture]:
-    """Latency and bandwidth of each curve over the working set, with the levels that it shows."""
+    """Latency and bandwidth of each curve over the working set, with the cache levels."""
     return [picture for curve in curves if curve.points for picture in _cache(curve)]
 
 
 def _cache(curve: CacheCurve) -> list[Picture]:
-    sizes = scales.span(np.array([p.working_set_bytes for p in curve.points], dtype=float), 1.15)
-    x = _size_axis("working set", sizes)
-    page = "huge pages" if curve.huge_pages else "small pages: the TLB's misses are in it"
+    sizes = span(np.array([p.working_set_bytes for p in curve.points], dtype=float), 1.15)
+    x = size_axis("working set", sizes)
+    pages = "huge pages" if curve.huge_pages else "small pages, TLB misses included"
     regions, last = [], sizes.low
     for level in curve.levels:
-        words = f"{gib(level.capacity_bytes)}, {scales.number(level.latency_ns)} ns"
-        regions.append(Region(last, level.capacity_bytes, f"L{level.level}", words))
+        note = f"{gib(level.capacity_bytes)}, {number(level.latency_ns)} ns"
+        regions.append(Region(last, level.capacity_bytes, f"L{level.level}", note))
         last = level.capacity_bytes
     if curve.levels and curve.memory_latency_ns is not None:
-        words = f"{scales.number(curve.memory_latency_ns)} ns"
-        regions.append(Region(last, sizes.high, "memory", words))
-    latency = Series("latency", [
-        _point(p.working_set_bytes, p.latency_ns, gib(p.working_set_bytes), "ns")
-        for p in curve.points])  # fmt: skip
-    found = [
-        plot(f"Caches as CPU {curve.cpu} sees them: latency",
-             f"dependent loads in random order, {page}; shaded: how far each level reaches",
-             x, _log_axis("latency, ns", scales.span(_values([latency]), 1.3)), [latency],
-             regions)
-    ]  # fmt: skip
-    bandwidth = Series("bandwidth", [
-        _point(p.working_set_bytes, p.bandwidth_gbs, gib(p.working_set_bytes), "GB/s")
-        for p in curve.points if p.bandwidth_gbs])  # fmt: skip
+        note = figure(curve.memory_latency_ns, "ns")
+        regions.append(Region(last, sizes.high, "memory", note))
+    title = f"Caches as seen from CPU {curve.cpu}"
+    latency = Series("latency", [_cache_point(p, p.latency_ns, "ns") for p in curve.points])
+    pictures = [
+        plot(
+            f"{title}: latency",
+            f"dependent loads in random order, {pages}; shaded: the reach of each level",
+            x,
+            log_axis("latency, ns", span(_values([latency]), 1.3)),
+            [latency],
+            regions,
+        )
+    ]
+    bandwidth = Series(
+        "bandwidth",
+        [_cache_point(p, p.bandwidth_gbs, "GB/s") for p in curve.points if p.bandwidth_gbs],
+    )
     if bandwidth.points:
-        found.append(
-            plot(f"Caches as CPU {curve.cpu} sees them: bandwidth", f"one PU reads, {page}",
-                 x, _log_axis("GB/s", scales.span(_values([bandwidth]), 1.3)), [bandwidth],
-                 [region._replace(note="") for region in regions])
-        )  # fmt: skip
-    return found
+        pictures.append(
+            plot(
+                f"{title}: bandwidth",
+                f"one PU reads, {pages}",
+                x,
+                log_axis("GB/s", span(_values([bandwidth]), 1.3)),
+                [bandwidth],
+                [region._replace(note="") for region in regions],
+            )
+        )
+    return pictures
+
+
+def _cache_point(point: CachePoint, value: Figure, unit: Unit) -> Point:
+    return _point(point.working_set_bytes, value, gib(point.working_set_bytes), unit)
 
 
 def stream_picture(runs: Sequence[StreamRun]) -> Picture | None:
-    """The kernel nearest to triad that was run; a line for each way to split it into processes."""
+    """Triad, or the kernel most like it that ran; a line for each way to split it into processes."""
     kernel = next((k for k in reversed(StreamKernel) if any(run.kernel is k for run in runs)), None)
-    mine = sorted(
-        (run for run in runs if run.kernel is kernel), key=lambda run: run.working_set_bytes
-    )
     if kernel is None:
         return None
-    ways = dict.fromkeys((run.per, run.processes, run.threads) for run in mine)
+    shown = sorted(
+        (run for run in runs if run.kernel is kernel), key=lambda run: run.working_set_bytes
+    )
+    ways = dict.fromkeys((run.per, run.processes, run.threads) for run in shown)
     threads = {way[2] for way in ways}
     series = [
         Series(
-            stream_words(per, processes) + ("" if len(threads) == 1 else f", {count} thr."),
-            [_point(run.working_set_bytes, run.bandwidth_gbs,
-                    f"{gib(run.working_set_bytes)} in {run.level}", "GB/s")
-             for run in mine if (run.per, run.processes, run.threads) == (per, processes, count)],
+            processes_label(per, processes) + ("" if len(threads) == 1 else f", {count} thr."),
+            [
+                _point(
+                    run.working_set_bytes,
+                    run.bandwidth_gbs,
+                    f"{gib(run.working_set_bytes)} in {run.level}",
+                    "GB/s",
+                )
+                for run in shown
+                if (run.per, run.processes, run.threads) == (per, processes, count)
+            ],
         )
         for per, processes, count in ways
-    ]  # fmt: skip
-    sizes = scales.span(np.array([run.working_set_bytes for run in mine], dtype=float), 1.15)
-    who = f"{plural(next(iter(threads)), 'thread')} in all; " if len(threads) == 1 else ""
+    ]
+    sizes = span(np.array([run.working_set_bytes for run in shown], dtype=float), 1.15)
+    total = f"{plural(next(iter(threads)), 'thread')} in all; " if len(threads) == 1 else ""
     return plot(
-        f"STREAM {kernel.value}", f"{who}shaded: where the arrays lie. Only the part marked "
-        "memory tells of the memory",
-        _size_axis("all arrays of all processes together", sizes),
-        _log_axis("GB/s", scales.span(_values(series), 1.3)), series, _level_regions(mine, sizes),
-    )  # fmt: skip
+        f"STREAM {kernel.value}",
+        f"{total}shaded: where the arrays lie. Only the part marked memory is memory bandwidth",
+        size_axis("all arrays of all processes together", sizes),
+        log_axis("GB/s", span(_values(series), 1.3)),
+        series,
+        _level_regions(shown, sizes),
+    )
 
 
-def stream_words(per: str, processes: int) -> str:
-    words = PER_WORDS[per]
-    return words if per == "machine" else f"{words} ({processes})"
+def processes_label(per: str, processes: int) -> str:
+    """'one process', 'one per chiplet (8)'."""
+    return _PROCESSES[per] + ("" if per == "machine" else f" ({processes})")
 
 
-def _level_regions(runs: Sequence[StreamRun], sizes: scales.Scale) -> list[Region]:
-    """Where the level changes, half-way between two sizes; where runs of a size differ is said."""
-    named = []
-    for size, some in itertools.groupby(runs, key=lambda run: run.working_set_bytes):
-        levels = Counter(run.level for run in some)
-        named.append((size, "/".join(sorted(levels))))
+def _level_regions(runs: Sequence[StreamRun], sizes: Scale) -> list[Region]:
+    """Regions of one level, or 'L2/L3' where runs of one size lay in different levels."""
+    named = [
+        (size, "/".join(sorted(Counter(run.level for run in same))))
+        for size, same in itertools.groupby(runs, key=lambda run: run.working_set_bytes)
+    ]
     regions: list[Region] = []
     for index, (size, name) in enumerate(named):
         after = named[index + 1][0] if index + 1 < len(named) else None
-        stop = float(np.sqrt(float(size) * after)) if after else sizes.high
+        stop = float(np.sqrt(float(size) * after)) if after else sizes.high  # half-way
         if regions and regions[-1].name == name:
             regions[-1] = regions[-1]._replace(stop=stop)
         else:
@@ -169,101 +199,96 @@ def _level_regions(runs: Sequence[StreamRun], sizes: scales.Scale) -> list[Regio
     return regions
 
 
-def sharing_picture(one: Sharing) -> Picture | None:
-    """The same threads on few chiplets and on many; who is the faster is seen at the crossing."""
-    if not one.points:
+def sharing_picture(sharing: Sharing) -> Picture | None:
+    """The same threads on few chiplets and on many; the faster changes at the crossing."""
+    if not sharing.points:
         return None
     series = [
-        Series(name, [_point(p.vector_bytes, getattr(p, field), gib(p.vector_bytes), "GB/s")
-                      for p in one.points])
+        Series(
+            name,
+            [
+                _point(p.vector_bytes, getattr(p, field), gib(p.vector_bytes), "GB/s")
+                for p in sharing.points
+            ],
+        )
         for name, field in (("together", "local_gbs"), ("spread", "distributed_gbs"))
-    ]  # fmt: skip
-    sizes = scales.span(np.array([p.vector_bytes for p in one.points], dtype=float), 1.15)
-    marks = []
-    if one.crossing_bytes is not None:
-        words = f"from {gib(one.crossing_bytes)} on, spread is faster"
-        marks.append(Mark(one.crossing_bytes, words))
+    ]
+    sizes = span(np.array([p.vector_bytes for p in sharing.points], dtype=float), 1.15)
+    crossing = sharing.crossing_bytes
     return plot(
-        f"Local against distributed cache: {one.operation}",
-        f"{plural(one.threads, 'thread')} on PUs {_brief(one.local_pus)} (together) and "
-        f"{_brief(one.distributed_pus)} (spread)",
-        _size_axis("vector", sizes), _log_axis("GB/s", scales.span(_values(series), 1.3)),
-        series, [], marks,
-    )  # fmt: skip
+        f"Local against distributed cache: {sharing.operation}",
+        f"{plural(sharing.threads, 'thread')} on PUs {_brief(sharing.local_pus)} (together) and "
+        f"{_brief(sharing.distributed_pus)} (spread)",
+        size_axis("vector", sizes),
+        log_axis("GB/s", span(_values(series), 1.3)),
+        series,
+        marks=[] if crossing is None else [Mark(crossing, f"spread is faster from {gib(crossing)}")],
+    )
 
 
 def churn_picture(runs: Sequence[ChurnRun]) -> Picture | None:
-    """Wall time of an operation by threads: flat scales, rising does not."""
+    """The time of one operation by number of threads."""
     if not runs:
         return None
-    series = []
-    for name in dict.fromkeys(run.allocator for run in runs):
-        mine = sorted((r for r in runs if r.allocator == name), key=lambda run: run.threads)
-        points = []
-        for run in mine:
-            where = f"{plural(run.threads, 'thread')}, {run.overhead:.2f}× the memory asked for"
-            points.append(_point(run.threads, churn_ns(run), where, "ns"))
-        series.append(Series(name, points))
+    series = [
+        Series(
+            allocator,
+            [
+                _point(
+                    run.threads,
+                    churn_ns(run),
+                    f"{plural(run.threads, 'thread')}, {run.overhead:.2f}× the requested memory",
+                    "ns",
+                )
+                for run in sorted(runs, key=lambda run: run.threads)
+                if run.allocator == allocator
+            ],
+        )
+        for allocator in dict.fromkeys(run.allocator for run in runs)
+    ]
     counts = sorted({run.threads for run in runs})
-    x = Axis("threads", counts[0] / 1.1, counts[-1] * 1.1, [(n, str(n)) for n in _thin(counts)])
+    ticks = [(count, str(count)) for count in _apart(counts)]
     return plot(
-        "Allocators under churn", "time of one allocation or free, as a thread sees it; flat is "
-        "good, rising is a lock that all wait for",
-        x, _log_axis("ns", scales.span(_values(series), 1.3)), series,
-    )  # fmt: skip
+        "Allocators under churn",
+        "time of one allocation or free as a thread sees it; a flat line scales, a rising one "
+        "shows a contended lock",
+        Axis("threads", Scale(counts[0] / 1.1, counts[-1] * 1.1), ticks),
+        log_axis("ns", span(_values(series), 1.3)),
+        series,
+    )
 
 
 def churn_ns(run: ChurnRun) -> Figure:
     """A thread's time for one operation."""
     each = 1e9 * run.threads / run.operations
-    seconds = run.seconds
-    return seconds.model_copy(
-        update={"value": seconds.value * each, "low": seconds.low * each,
-                "high": seconds.high * each}
-    )  # fmt: skip
+    return run.seconds.model_copy(
+        update={end: getattr(run.seconds, end) * each for end in ("value", "low", "high")}
+    )
 
 
 # ---- Parts ----------------------------------------------------------------------------------
 
 
-def _steps(one: Relation) -> list[Point]:
-    """The distribution by quantiles, so that 100,000 pairs are as light as 100."""
-    count = min(_CDF_POINTS, max(len(one.values), 2))
-    shares = np.linspace(0, 1, count)
-    values = np.quantile(one.values, shares)
-    return [Point(float(v), float(s), float(s), float(s), True, "")
-            for v, s in zip(values, shares, strict=True)]  # fmt: skip
+def _quantiles(values: Array) -> list[Point]:
+    """The distribution by quantiles, so that 100,000 pairs make no larger a file than 100."""
+    shares = np.linspace(0, 1, min(_CDF_POINTS, max(len(values), 2)))
+    return [
+        Point(float(value), float(share), float(share), float(share), True, "")
+        for value, share in zip(np.quantile(values, shares), shares, strict=True)
+    ]
 
 
-def _point(x: float, found: Figure, where: str, unit: scales.Unit) -> Point:
-    tip = (
-        f"{where}: {scales.figure_words(found.value, unit)}, interval "
-        f"{scales.number(found.low)} to {scales.number(found.high)}"
-        + ("" if found.settled else ", did not settle")
-    )
-    return Point(x, found.value, found.low, found.high, found.settled, tip)
+def _point(x: float, value: Figure, where: str, unit: Unit) -> Point:
+    tip = f"{where}: {described(value, unit)}"
+    return Point(x, value.value, value.low, value.high, value.settled, tip)
 
 
-def _values(series: Iterable[Series]) -> scales.Array:
+def _values(series: Iterable[Series]) -> Array:
     return np.array([p.y for one in series for p in one.points], dtype=float)
 
 
-def _log_axis(label: str, scale: scales.Scale) -> Axis:
-    ticks = [(tick, scales.tick_words(tick)) for tick in scales.log_ticks(scale)]
-    return Axis(label, scale.low, scale.high, ticks)
-
-
-def _size_axis(label: str, scale: scales.Scale) -> Axis:
-    return Axis(label, scale.low, scale.high, [(t, gib(int(t))) for t in scales.size_ticks(scale)])
-
-
-def _linear_axis(label: str, most: float) -> Axis:
-    ticks = scales.even_ticks(0, most * 1.05, 7)
-    return Axis(label, 0, most * 1.05, [(tick, scales.tick_words(tick)) for tick in ticks], False)
-
-
-def _thin(counts: Sequence[int]) -> list[int]:
-    """Counts that do not stand on each other on a logarithmic axis."""
+def _apart(counts: Sequence[int]) -> list[int]:
+    """Counts whose labels do not overlap on a logarithmic axis."""
     kept: list[int] = []
     for count in counts:
         if not kept or count / kept[-1] > 1.25:

@@ -1,7 +1,7 @@
-"""What a matrix says of a machine's islands, in words for a terminal. Pure.
+"""The islands that a matrix shows, in words for a terminal. Pure.
 
-The first line is the answer; 'none' is one. Every level keeps its own figure, since one number for
-'across chiplets' would be wrong where an I/O die forms quarters.
+The first line is the answer, which may be 'no chiplets'. Every level keeps its own figure: one number for
+'across chiplets' would be wrong if an I/O die forms quarters.
 """
 
 from __future__ import annotations
@@ -10,43 +10,48 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from atoll.report.words import plural
+from atoll.schema.text import plural
 from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.profile import Inference
 
-_MOST_SETS = 64  # more lines say no more; the JSON has all
+_MOST_GROUPS = 64  # the JSON has all
 _INDENT = "  "
 
 
-def inference_text(found: Inference, *, width: int = 80) -> str:
-    """Lines of at most `width` characters, each group of PUs by the kernel's numbers."""
-    blocks = [*_sets("chiplet", found.chiplets, found, width), *_packages(found, width)]
-    blocks += [_siblings(found.smt), *_levels(found)]
-    for reason in found.reasons:
+def inference_text(inference: Inference, *, width: int = 80) -> str:
+    """Lines of at most `width` characters; PUs have the kernel's numbers."""
+    blocks = [*_chiplets(inference, width), *_packages(inference, width)]
+    blocks += [_siblings(inference.smt), *_levels(inference)]
+    for reason in inference.reasons:
         blocks += textwrap.wrap(f"- {reason}", width, subsequent_indent=_INDENT)
     return "\n".join(blocks) + "\n"
 
 
-def _sets(word: str, sets: Sequence[Sequence[int]], found: Inference, width: int) -> Iterator[str]:
-    sure = f"confidence {found.confidence:.2f}"
-    if not sets:
-        yield f"no {word}s ({sure})"
+def _chiplets(inference: Inference, width: int) -> Iterator[str]:
+    confidence = f"confidence {inference.confidence:.2f}"
+    groups = inference.chiplets
+    if not groups:
+        yield f"no chiplets ({confidence})"
         return
-    shown_in = "latency and bandwidth" if found.source == "both" else found.source
-    yield f"{plural(len(sets), word)} by {shown_in} ({sure})"
-    for number, pus in enumerate(sets[:_MOST_SETS]):
-        yield _fitted(f"{_INDENT}{number:>3}  CPUs {brief_cpulist(pus)}", width)
-    if len(sets) > _MOST_SETS:
-        yield f"{_INDENT}and {len(sets) - _MOST_SETS} more; --json has all"
+    basis = "latency and bandwidth" if inference.source == "both" else inference.source
+    yield f"{plural(len(groups), 'chiplet')} by {basis} ({confidence})"
+    yield from _numbered(groups[:_MOST_GROUPS], width)
+    if len(groups) > _MOST_GROUPS:
+        yield f"{_INDENT}and {len(groups) - _MOST_GROUPS} more; --json has all"
 
 
-def _packages(found: Inference, width: int) -> Iterator[str]:
-    if not found.packages:
-        yield "packages: not told apart"
+def _packages(inference: Inference, width: int) -> Iterator[str]:
+    if not inference.packages:
+        yield "packages: cannot be told apart"
         return
-    yield f"{plural(len(found.packages), 'package')}"
-    for number, pus in enumerate(found.packages):
-        yield _fitted(f"{_INDENT}{number:>3}  CPUs {brief_cpulist(pus)}", width)
+    yield plural(len(inference.packages), "package")
+    yield from _numbered(inference.packages, width)
+
+
+def _numbered(groups: Sequence[Sequence[int]], width: int) -> Iterator[str]:
+    for number, pus in enumerate(groups):
+        line = f"{_INDENT}{number:>3}  CPUs {brief_cpulist(pus)}"
+        yield line if len(line) <= width else line[: width - 3] + "..."
 
 
 def _siblings(smt: Sequence[Sequence[int]]) -> str:
@@ -56,16 +61,12 @@ def _siblings(smt: Sequence[Sequence[int]]) -> str:
     return f"SMT siblings: {plural(len(smt), 'core')}: {pairs}{'; ...' if len(smt) > 3 else ''}"
 
 
-def _levels(found: Inference) -> Iterator[str]:
-    if not found.levels:
+def _levels(inference: Inference) -> Iterator[str]:
+    if not inference.levels:
         return
-    unit = "GB/s" if found.source == "bandwidth" else "ns"
+    unit = "GB/s" if inference.source == "bandwidth" else "ns"
     yield "levels, from the nearest pairs to the farthest"
-    for level in found.levels:
+    for level in inference.levels:
         sizes = Counter(len(group) for group in level.groups)
         groups = ", ".join(f"{count} of {size}" for size, count in sorted(sizes.items()))
         yield f"{_INDENT}{level.median:8.1f} {unit}   groups of CPUs: {groups}"
-
-
-def _fitted(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 3] + "..."

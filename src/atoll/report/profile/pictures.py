@@ -1,5 +1,4 @@
-"""All pictures of a profile, in the order in which a reader asks: how the cores lie, then memory,
-then caches, then what software sees. Pure."""
+"""All pictures of a profile: first cores, then memory, then caches, then what software sees. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +7,14 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from atoll.infer.relations import relations
+from atoll.report.numbers import Unit
 from atoll.report.profile import charts
 from atoll.report.profile.heat import node_picture, pair_picture
-from atoll.report.svg.picture import Picture, document
-from atoll.schema.profile import Profile
+from atoll.report.svg.elements import Picture, document
+from atoll.schema.profile import PairMatrix, Profile
+
+LATENCY_AXES = ("home of the line (PU)", "other PU")
+BANDWIDTH_AXES = ("producer, and home of the buffer (PU)", "consumer (PU)")
 
 
 class Chapter(NamedTuple):
@@ -20,45 +23,52 @@ class Chapter(NamedTuple):
 
 
 def profile_svg(profile: Profile) -> Markup:
-    """Every picture in one file, below each other."""
-    found = [picture for chapter in chapters(profile) for picture in chapter.pictures]
-    return document(found, f"Measured profile of {profile.machine_title}")
+    """Every picture in one file, one below the other."""
+    pictures = [picture for chapter in chapters(profile) for picture in chapter.pictures]
+    return document(pictures, f"Measured profile of {profile.machine_title}")
 
 
 def chapters(profile: Profile) -> list[Chapter]:
     """Chapters that have a picture."""
-    inference = profile.inference
-    pairs: list[Picture | None] = []
-    for matrix, title in (
-        (profile.core_latency_cas_ns, "Core-to-core latency, compare-and-swap"),
-        (profile.core_latency_store_ns, "Core-to-core latency, store and load"),
-    ):
-        if matrix is not None:
-            axes = ("home of the line (PU)", "other PU")
-            pairs.append(pair_picture(matrix, inference, title=title, unit="ns", axes=axes))
-    latency = profile.core_latency_cas_ns or profile.core_latency_store_ns
-    found = relations(latency, inference)
-    pairs.append(charts.cdf_picture([("", found)], "Distribution of core-to-core latency"))
-    if profile.core_bandwidth_gbs is not None:
-        axes = ("producer, and home of the buffer (PU)", "consumer (PU)")
-        pairs.append(
-            pair_picture(profile.core_bandwidth_gbs, inference,
-                         title="Core-to-core bandwidth", unit="GB/s", axes=axes)
-        )  # fmt: skip
-    memory = [
-        node_picture(profile.nodes) if profile.nodes else None,
-        charts.loaded_picture(profile.loaded),
-        charts.stream_picture(profile.stream),
-    ]
-    software = [
-        *(charts.sharing_picture(one) for one in profile.sharing),
-        charts.churn_picture(profile.churn),
-    ]
-    named = (
-        ("Cores", pairs),
-        ("Memory", memory),
-        ("Caches", list(charts.cache_pictures(profile.caches))),
-        ("What software sees", software),
+    named: tuple[tuple[str, list[Picture | None]], ...] = (
+        ("Cores", [*core_pictures(profile)]),
+        (
+            "Memory",
+            [
+                node_picture(profile.nodes) if profile.nodes else None,
+                charts.loaded_picture(profile.loaded),
+                charts.stream_picture(profile.stream),
+            ],
+        ),
+        ("Caches", [*charts.cache_pictures(profile.caches)]),
+        (
+            "What software sees",
+            [
+                *(charts.sharing_picture(sharing) for sharing in profile.sharing),
+                charts.churn_picture(profile.churn),
+            ],
+        ),
     )
-    drawn = [Chapter(title, [one for one in some if one is not None]) for title, some in named]
+    drawn = [Chapter(title, [one for one in pictures if one]) for title, pictures in named]
     return [chapter for chapter in drawn if chapter.pictures]
+
+
+def core_pictures(profile: Profile) -> list[Picture]:
+    """The maps of all pairs of PUs, and the distribution of latencies."""
+
+    def heat_map(
+        matrix: PairMatrix | None, title: str, unit: Unit, axes: tuple[str, str]
+    ) -> Picture | None:
+        if matrix is None:
+            return None
+        return pair_picture(matrix, profile.inference, title=title, unit=unit, axes=axes)
+
+    compare_and_swap, store = profile.core_latency_cas_ns, profile.core_latency_store_ns
+    kinds = relations(compare_and_swap or store, profile.inference)
+    pictures = [
+        heat_map(compare_and_swap, "Core-to-core latency, compare-and-swap", "ns", LATENCY_AXES),
+        heat_map(store, "Core-to-core latency, store and load", "ns", LATENCY_AXES),
+        charts.cdf_picture([("", kinds)], "Distribution of core-to-core latency"),
+        heat_map(profile.core_bandwidth_gbs, "Core-to-core bandwidth", "GB/s", BANDWIDTH_AXES),
+    ]
+    return [picture for picture in pictures if picture]

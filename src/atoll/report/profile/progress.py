@@ -1,5 +1,7 @@
-"""What `atoll measure` is doing, on stderr: a changing line on a terminal, a line for each kind in
-a file. Nothing here touches a CPU that is measured more often than a few times a second."""
+"""The progress of `atoll measure` on stderr: a changing line on a terminal, otherwise a line for each kind.
+
+It uses a CPU a few times a second at most, which may be one that is being measured.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from atoll.schema.profile import Kind
 
 Tell = Callable[[Kind, float, str], None]  # as atoll.probing.run.Progress
 
-WORDS = {
+_KINDS = {
     Kind.LATENCY: "core-to-core latency",
     Kind.BANDWIDTH: "core-to-core bandwidth",
     Kind.NODES: "memory nodes, idle and loaded",
@@ -32,14 +34,14 @@ def measure_progress(kinds: tuple[Kind, ...]) -> Iterator[Tell]:
         def once(kind: Kind, _share: float, _doing: str) -> None:
             if kind not in begun:
                 begun.add(kind)
-                console.print(f"{_number(kinds, kind)} {WORDS[kind]}", markup=False)
+                console.print(f"{_number(kinds, kind)} {_KINDS[kind]}", markup=False)
 
         yield once
         return
     with console.status("starting", refresh_per_second=4) as status:
 
         def tell(kind: Kind, share: float, doing: str) -> None:
-            line = f"{_number(kinds, kind)} {WORDS[kind]} {share:4.0%} {doing}"
+            line = f"{_number(kinds, kind)} {_KINDS[kind]} {share:4.0%} {doing}"
             status.update(line[: max(20, console.width - 4)])
 
         yield tell

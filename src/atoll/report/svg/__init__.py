@@ -1,1 +1,1 @@
-"""What all SVG pictures are made of."""
+"""The SVG kit: elements and colours, axes, line charts."""

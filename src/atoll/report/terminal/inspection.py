@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.inspect.verify import Verification
-from atoll.report.words import plural
+from atoll.schema.text import plural, printable
 from atoll.schema.cpulist import brief_cpulist, parse_cpulist
 from atoll.schema.inspection import (
     Finding,
@@ -32,7 +32,6 @@ from atoll.schema.inspection import (
     ThreadLook,
 )
 from atoll.schema.size import gib
-from atoll.schema.text import printable
 
 MOST_MASKS = 8
 MOST_SINGLE = 3

@@ -1,0 +1,73 @@
+"""The summary of a bench as Markdown, for a wiki or a pull request. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from atoll.report.bench import tables, verdicts
+from atoll.report.table import Table
+from atoll.schema.summary import BenchSummary
+
+
+def markdown(summary: BenchSummary) -> str:
+    """The whole report without its pictures."""
+    parts = [
+        f"# Atoll bench: {_text(verdicts.title(summary))}",
+        f"**Measured** on: {_text(summary.machine)}  \nby: {_code(summary.command)}  \n"
+        + _text(verdicts.state(summary)),
+        "## Verdict",
+        _list(verdicts.verdicts(summary)) or "There is nothing to compare.",
+    ]
+    for decomposition in summary.decompositions:
+        parts += _section(tables.step_table(decomposition))
+        parts.append(_list(verdicts.decomposition_notes(summary, decomposition)))
+    if summary.warnings:
+        warnings = [f"- {_text(one.message)} ({one.code})" for one in summary.warnings]
+        parts += ["## Warnings", "\n".join(warnings)]
+    if summary.notes:
+        parts += ["## Notes", _list(summary.notes)]
+    for table in (
+        tables.speedup_table(summary),
+        tables.time_table(summary),
+        tables.entrant_table(summary),
+    ):
+        parts += _section(table)
+    parts += _titled_list("Equal for all policies:", verdicts.equal_settings(summary))
+    for one in summary.entrants:
+        title = f"Processes of {_text(one.label)} on this machine:"
+        parts += _titled_list(title, verdicts.process_lines(one))
+    work = tables.work_table(summary)
+    parts += _section(work) if work.rows else []
+    title = "Chiplets in use under Atoll's scheduler, in the measured passes:"
+    parts += _titled_list(title, verdicts.spreads(summary))
+    parts += _section(tables.bench_environment(summary))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _section(table: Table) -> list[str]:
+    rows = [table.columns, ["---"] * len(table.columns)]
+    rows += [[_text(cell) for cell in row] for row in table.rows]
+    drawn = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return [f"## {_text(table.title)}", drawn]
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {_text(line)}" for line in lines)
+
+
+def _titled_list(title: str, lines: list[str]) -> list[str]:
+    return [title, _list(lines)] if lines else []
+
+
+def _text(text: str) -> str:
+    """One line of text without special meaning in Markdown or in the HTML made from it."""
+    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return " ".join("".join(f"\\{c}" if c in "\\`*_[]|#~" else c for c in entities).split())
+
+
+def _code(text: str) -> str:
+    """A code span, fenced by more backticks than the text has in a row."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {' '.join(text.split())} {fence}"

@@ -1,0 +1,35 @@
+"""HTML pages from the templates of this package: no script, no network, light and dark. Pure."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+from markupsafe import Markup
+
+from atoll.schema.text import printable
+from atoll.report.svg.elements import palette_css, picture_css
+
+
+def page(template: str, **values: object) -> str:
+    """A page; all text is escaped, only Markup is not."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("atoll.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"palette_css": palette_css(), "picture_css": picture_css()}
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Names come from files; the page's source must not steer a terminal that shows it."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
