@@ -25,9 +25,9 @@ from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.report.machine.text import machine_picture
 from atoll.report.terminal.plan import plan_text
-from atoll.schema.text import plural
 from atoll.schema.machine import Machine
 from atoll.schema.results import VerifyResult
+from atoll.schema.text import plural
 from atoll.store.files import write_atomic
 from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt

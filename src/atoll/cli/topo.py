@@ -17,7 +17,7 @@ _STYLES: dict[Style, dict[str, Any]] = {
     Style.TITLE: {"bold": True},
     Style.LABEL: {"fg": "bright_black"},
     Style.ISLAND: {"fg": "yellow"},
-    Style.SHORE: {"fg": "bright_black"},
+    Style.LOOSE: {"fg": "bright_black"},
     Style.CORE: {"fg": "cyan"},
     Style.DIM: {"dim": True},
 }

@@ -31,9 +31,9 @@ from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.render.deployment import preview
-from atoll.report.machine.islands import counted
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
+from atoll.schema.text import plural
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import Progress, Running, launch
 
@@ -101,7 +101,7 @@ def _say_changes(engine: Engine, plan: Plan, base: UserTree, host: Host) -> None
     layout = preview(engine, plan, located(engine, host))
     settings, files = count_changes(base, layout.files)
     print(
-        f"atoll: {counted(settings, 'setting')} in {counted(files, 'file')} changed; "
+        f"atoll: {plural(settings, 'setting')} in {plural(files, 'file')} changed; "
         f"'atoll render {plan.engine} --base {shlex.quote(base.root)} --diff' shows them",
         file=sys.stderr,
     )

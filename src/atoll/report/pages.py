@@ -7,8 +7,8 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
-from atoll.schema.text import printable
 from atoll.report.svg.elements import palette_css, picture_css
+from atoll.schema.text import printable
 
 
 def page(template: str, **values: object) -> str:

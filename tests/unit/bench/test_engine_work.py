@@ -17,7 +17,7 @@ from atoll.bench.results import Results, ResultsWriter
 from atoll.cli import run
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.fake import FakeHost
-from atoll.report.bench import tables
+from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.schema.base import Record
@@ -104,12 +104,12 @@ def test_reports_show_it_where_it_is_told() -> None:
     summary = summarise(counted())
     out = io.StringIO()
     Console(file=out, width=80).print(bench_text(summary))
-    for text in (out.getvalue(), tables.markdown(summary)):
+    for text in (out.getvalue(), markdown(summary)):
         assert "3 GiB" in text and "33 %" in text
-    assert "What queries took" in render(counted(), "html")
+    assert "What the queries used" in render(counted(), "html")
     silent = results(lines((WIM, WIC), 2), header(WIM, WIC, blocks_asked=2))
-    assert "What queries took" not in render(silent, "html")
-    assert "What queries took" not in tables.markdown(summarise(silent))
+    assert "What the queries used" not in render(silent, "html")
+    assert "What the queries used" not in markdown(summarise(silent))
 
 
 def test_the_largest_peak_of_an_engine_is_found() -> None:

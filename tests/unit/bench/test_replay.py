@@ -224,7 +224,7 @@ def test_a_report_of_a_cluster() -> None:
         assert "<x>" not in told or kind in ("csv", "json")
     page = render(found, "html")
     assert "2 × java: CPUs 0, 0-3, memory policy default" in page
-    assert "A cluster that ran already" in page and "Held equal" not in page
+    assert "A cluster that was already running" in page and "Equal for all" not in page
     assert bench_text(summary) is not None
 
 

@@ -14,8 +14,7 @@ from rich.console import Console
 from atoll.bench.analysis import summarise
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
-from atoll.report import words
-from atoll.report.bench import tables
+from atoll.report.bench import tables, verdicts
 from atoll.report.bench.charts import entrant_colours
 from atoll.report.bench.render import render
 from atoll.report.bench.spread_chart import spread_chart, staircase
@@ -132,7 +131,7 @@ def test_every_format_tells_scheduler_and_spread() -> None:
     page = render(found, "html")
     assert "Spread over time" in page and sentence in page
     assert "Speed-up over the baseline" in page and "faster than the baseline →" in page
-    assert page.count('class="step"') == 6
+    assert page.count('class="step l1"') == 6
     assert "reason 2" in page
     text = render(found, "md")
     assert sentence in text.replace("\\", "") and "## Speed-up over the baseline" in text
@@ -144,22 +143,22 @@ def test_every_format_tells_scheduler_and_spread() -> None:
 def test_without_atolls_scheduler_nothing_is_said_of_it() -> None:
     page = render(results(), "html")
     assert "Spread over time" not in page and "Speed-up over WIM" in page
-    assert "Spread over chiplets" not in render(results(), "md")
-    assert words.spreads(summarise(results())) == []
+    assert "Chiplets in use" not in render(results(), "md")
+    assert verdicts.spreads(summarise(results())) == []
 
 
 def test_what_speedups_are_over() -> None:
-    assert words.baseline(summarise(compared())) == "the baseline"
+    assert verdicts.baseline(summarise(compared())) == "the baseline"
     alone = [entrant("duckdb", policy, scheduler="atoll") for policy in (Policy.WIM, Policy.WIC)]
-    assert words.baseline(summarise(results(lines(alone), header(*alone)))) == "WIM"
+    assert verdicts.baseline(summarise(results(lines(alone), header(*alone)))) == "WIM"
 
 
 def test_the_terminal_has_one_line_of_it_within_80_columns() -> None:
     out = io.StringIO()
     Console(file=out, width=80).print(bench_text(summarise(compared())))
     text = out.getvalue()
-    wanted = "Spread of duckdb/wim/atoll: 1 to 2 of 2 chiplets, mean 1.3, 9 changes"
-    assert [line for line in text.splitlines() if "Spread" in line] == [wanted]
+    spread = "duckdb/wim/atoll: 1 to 2 of 2 chiplets, mean 1.3, 9 changes"
+    assert len([line for line in text.splitlines() if line.endswith(spread)]) == 1
     assert max(map(len, text.splitlines())) <= 80
     assert "speed-up" in text and "over WIM" not in text
 
@@ -169,10 +168,10 @@ def test_a_line_per_server_and_block() -> None:
     found = compared(2, STATE, single)
     summary = summarise(found)
     colours = entrant_colours(summary)
-    assert colours == {"duckdb/wim": "c0", "duckdb/wim/atoll": "c1"}
-    picture = spread_chart(ATOLL.label, "c1", courses(found.lines))
-    root = ElementTree.fromstring(picture)
-    groups = [one for one in root.iter("g") if one.get("class") == "spread c1"]
+    assert colours == {"duckdb/wim": 0, "duckdb/wim/atoll": 1}
+    picture = spread_chart(ATOLL.label, 1, courses(found.lines))
+    root = ElementTree.fromstring(f"<svg>{picture.body}</svg>")
+    groups = [one for one in root.iter("g") if one.get("class") == "spread"]
     assert [(one.get("data-slot"), one.get("data-block")) for one in groups] == [
         ("0", "0"),
         ("0", "1"),
@@ -181,14 +180,13 @@ def test_a_line_per_server_and_block() -> None:
     ]
     heights = [set(re.findall(r"V([\d.]+)", one[1].get("d", ""))) for one in groups]
     assert [len(one) for one in heights] == [2, 2, 1, 1]
-    assert spread_chart(ATOLL.label, "c1", []) == ""
 
 
 def test_text_of_a_file_is_escaped_in_it() -> None:
     state = scheduler_state(spreads=({"t_s": 0, "spread": 1, "reason": "<script>"},))
     assert "<script" not in render(compared(1, state), "html")
     evil = courses([ran(0, ATOLL.label, STATE), done(0)])
-    assert "<i>" not in spread_chart("<i>", "c1", evil)
+    assert "<i>" not in spread_chart("<i>", 1, evil).body
 
 
 def test_a_staircase_is_no_longer_than_the_picture_is_wide() -> None:
@@ -205,7 +203,7 @@ def test_a_staircase_is_no_longer_than_the_picture_is_wide() -> None:
 
 def test_many_changes_are_cut_short() -> None:
     many = scheduler_state(*((index / 100, 1 + index % 2) for index in range(300)))
-    rows = tables.change_rows(courses([ran(0, ATOLL.label, many), done(0)]))
+    rows = tables.change_table(courses([ran(0, ATOLL.label, many), done(0)])).rows
     assert len(rows) == tables.MOST_CHANGES + 1
     assert rows[0] == (ATOLL.label, "1", "0", "-6.000 s", "1", "reason 0")
     assert rows[-1][-1] == "and 100 more, in the results file"

@@ -1,8 +1,8 @@
 """The charts of a bench: median times with intervals, and speed-ups on a logarithmic axis. Pure.
 
-Bars begin at zero. They share an axis within an engine only: speed-ups are within an engine, and a slow
-engine would flatten the bars of a fast one. Each mark has its figures as data attributes and as a
-tooltip, for programs and screen readers.
+Bars begin at zero. They share an axis within an engine only: speed-ups are within an engine, and a
+slow engine would flatten the bars of a fast one. Each mark has its figures as data attributes and
+as a tooltip, for programs and screen readers.
 """
 
 from __future__ import annotations
@@ -81,14 +81,12 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
             y += 4
         y += GROUP / 2
     height = y + 20
-    lines = (
-        (plot_x(scale, tick), f"{tick:g}×", "one" if tick == 1 else "grid") for tick in ticks
-    )
+    lines = ((plot_x(scale, tick), f"{tick:g}×", "one" if tick == 1 else "grid") for tick in ticks)
     base = baseline(summary)
-    one = plot_x(scale, 1)
+    middle = plot_x(scale, 1)
     sides = [
-        text(one - 8, height - 4, f"← slower than {base}", "soft small", "end"),
-        text(one + 8, height - 4, f"faster than {base} →", "soft small"),
+        text(middle - 8, height - 4, f"← slower than {base}", "soft small", "end"),
+        text(middle + 8, height - 4, f"faster than {base} →", "soft small"),
     ]
     body = [*top_axis(lines, height - 22), *sides, *rows]
     return Picture(f"Speed-up over {base}, {title(summary)}", WIDTH, height, "".join(body))
@@ -152,7 +150,11 @@ def _bar(one: EntrantSummary, query: str, y: float, scale: Scale, colour: int) -
         data_blocks=times.blocks,
     )
     flag = " ⚑" if times.outlier_blocks else ""
-    return [bar, marks, text(end + 8, middle + 4, f"{median} · {variant(one)}{flag}", "soft haloed")]
+    return [
+        bar,
+        marks,
+        text(end + 8, middle + 4, f"{median} · {variant(one)}{flag}", "soft haloed"),
+    ]
 
 
 def _speedup(

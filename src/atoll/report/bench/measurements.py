@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from atoll.schema.results import BlockFailed, Line, QueryTime, RunHeader
 from atoll.schema.summary import BenchSummary
 
-_COLUMNS = (
-    "run_id suite scale_factor machine_id block label engine policy scheduler instances "
-    "phase stream query seconds engine_seconds rows answer used outlier detail"
-).split()
+_PASS = ("run_id", "suite", "scale_factor", "machine_id", "block")
+_ENTRANT = ("label", "engine", "policy", "scheduler", "instances")
+_QUERY = ("phase", "stream", "query", "seconds", "engine_seconds", "rows", "answer")
+_COLUMNS = (*_PASS, *_ENTRANT, *_QUERY, "used", "outlier", "detail")
 
 
 def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) -> str:

@@ -1,7 +1,7 @@
 """A bench as one HTML file, fit for a wiki or a mail. Pure.
 
-First what a reader asks: is it faster, by how much, how certain is that; then the figures, the machine
-and the placement on it, and the environment that the figures hold for.
+First what a reader asks: is it faster, by how much, how certain is that; then the figures, the
+machine and the placement on it, and the environment that the figures hold for.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def html(
 ) -> str:
     """The whole page.
 
-    A profile of the machine adds its core-to-core maps; the courses of Atoll's scheduler add the chart
-    of the spread over time.
+    A profile of the machine adds its core-to-core maps; the courses of Atoll's scheduler add the
+    chart of the spread over time.
     """
     colours = charts.entrant_colours(summary)
     speedups = charts.speedup_chart(summary)

@@ -1,4 +1,4 @@
-"""The progress of a bench on stderr: a changing line on a terminal, otherwise a line for each step."""
+"""The progress of a bench on stderr: a changing line on a terminal, otherwise one per step."""
 
 from __future__ import annotations
 

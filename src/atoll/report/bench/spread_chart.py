@@ -1,8 +1,8 @@
-"""The spread over time: a staircase for each server and block, the blocks drawn over each other. Pure.
+"""The spread over time: a staircase for each server and block, drawn over each other. Pure.
 
-Time runs from the start of the measured pass. The time before it (opening, warm-up, the wait for a quiet
-machine) may be many times as long, so it has its own scale on the left. The lines are translucent:
-what most blocks did stands out.
+Time runs from the start of the measured pass. The time before it (opening, warm-up, the wait for a
+quiet machine) may be many times as long, so it has its own scale on the left. The lines are
+translucent: what most blocks did stands out.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def spread_chart(label: str, colour: int, courses: Sequence[Course]) -> Picture:
 def staircase(points: Sequence[tuple[float, float]], end: float) -> str:
     """An SVG path through the points, level between them, as far as `end`.
 
-    Its x are whole pixels. Of the steps within one pixel it has the highest, the lowest and the last, so
-    that its length does not grow with the number of changes.
+    Its x are whole pixels. Of the steps within one pixel it has the highest, the lowest and the
+    last, so that its length does not grow with the number of changes.
     """
     shape = f"M{points[0][0]:.0f} {points[0][1]:.1f}"
     for column, group in groupby(points, key=lambda point: round(point[0])):

@@ -89,7 +89,7 @@ def entrant_table(summary: BenchSummary) -> Table:
 
 
 def _scheduler(entrant: EntrantSummary) -> str:
-    return {"atoll": "Atoll's", "duckdb": "DuckDB's"}.get(entrant.scheduler or "", "its own")
+    return "Atoll's" if entrant.scheduler == "atoll" else "its own"
 
 
 def _planned(entrant: EntrantSummary) -> Row:
@@ -165,9 +165,7 @@ def step_table(decomposition: Decomposition) -> Table:
         for step in steps
     ]
     whole = "–" if decomposition.why_no_shares else "100 %"
-    rows.append(
-        row(steps[0].before, steps[-1].after, "all steps", decomposition.whole, whole, "–")
-    )
+    rows.append(row(steps[0].before, steps[-1].after, "all steps", decomposition.whole, whole, "–"))
     columns = ("step", "changes", "times as fast", "interval", "verdict", "share", "interval")
     return Table(f"What each step contributes: {decomposition.engine}", columns, rows)
 

@@ -66,7 +66,7 @@ def _grid(title: str | None = None) -> Table:
 
 
 def _steps(decomposition: Decomposition) -> Table:
-    """A step without what all labels share, which is in the title; its change is in the line below."""
+    """Two lines a step; what all labels share is in the title."""
     table = tables.step_table(decomposition)
     shared = "/atoll" if decomposition.steps[0].before.endswith("/atoll") else ""
     grid = _grid(table.title + (" under Atoll's scheduler" if shared else ""))

@@ -1,7 +1,7 @@
 """A machine laid out for drawing: packages, in them NUMA nodes, in them islands of cores. Pure.
 
-An island is a chiplet, or the cores of a node that are in no chiplet. The terminal's picture and the SVG
-are both drawn from this.
+An island is a chiplet, or the cores of a node that are in no chiplet. The terminal's picture and
+the SVG are both drawn from this.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def counts(machine: Machine) -> list[str]:
 def facts(machine: Machine, layout: MachineLayout, dot: str) -> list[tuple[str, str]]:
     """What the picture does not show, by name; no empty text."""
     memory = "; ".join(node_label(node, dot) for node in layout.memory_only)
-    nics = [nic.name if nic.node is None else f"{nic.name} (node {nic.node})" for nic in machine.nics]
+    nics = [
+        nic.name if nic.node is None else f"{nic.name} (node {nic.node})" for nic in machine.nics
+    ]
     named = (
         ("memory only", memory),
         ("distances", distances_label(machine)),

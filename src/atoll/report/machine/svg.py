@@ -1,7 +1,7 @@
 """The machine as SVG: chiplets as islands in their packages, and a plan on them in colours. Pure.
 
-On the picture of a plan every core has the colour and the number of its slot; the numbers are for readers
-who cannot tell the colours apart.
+On the picture of a plan every core has the colour and the number of its slot; the numbers are for
+readers who cannot tell the colours apart.
 """
 
 from __future__ import annotations

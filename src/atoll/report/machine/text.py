@@ -1,9 +1,9 @@
 """The machine's picture for a terminal: islands of cores, a 256-core machine on one screen. Pure.
 
-The picture is lines of styled spans, which the command line prints with or without colour. It has as
-much detail as fits the screen: boxes with CPU numbers and L3 sizes, else small boxes, else one line for
-each row of chiplets, else small packages side by side. It does without rich, whose import takes a
-large part of the time budget of `atoll topo`.
+The picture is lines of styled spans, which the command line prints with or without colour. It has
+as much detail as fits the screen: boxes with CPU numbers and L3 sizes, else small boxes, else one
+line for each row of chiplets, else small packages side by side. It does without rich, whose import
+takes a large part of the time budget of `atoll topo`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def machine_picture(
         if len(head) + len(body) + len(foot) <= height:
             break
     else:
-        if len(layout.packages) > 1 and all(len(block.islands) == 1 for area in layout.packages):
+        if len(layout.packages) > 1 and all(len(area.islands) == 1 for area in layout.packages):
             body = _side_by_side(layout.packages, glyphs, width)
     lines = [*head, *body, *foot]
     return [piece for line in lines for piece in _wrap(line, width)]

@@ -1,8 +1,8 @@
 """The charts of a profile: distributions, memory under load, caches, STREAM, sharing, churn. Pure.
 
 The distribution of latencies is split by how two PUs are related (as in arcas-runtime, fig. 3).
-STREAM has shaded regions that name the level in which the arrays lay, so that no reader takes a cache's
-bandwidth for the memory's (as in olap-on-chiplets, fig. 5).
+STREAM has shaded regions that name the level in which the arrays lay, so that no reader takes a
+cache's bandwidth for the memory's (as in olap-on-chiplets, fig. 5).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from atoll.report.numbers import Unit, described, figure, number
 from atoll.report.svg.axes import Array, Axis, Scale, linear_axis, log_axis, size_axis, span
 from atoll.report.svg.elements import Picture
 from atoll.report.svg.plot import Mark, Point, Region, Series, plot
-from atoll.schema.text import plural
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import (
     CacheCurve,
@@ -31,6 +30,7 @@ from atoll.schema.profile import (
     StreamRun,
 )
 from atoll.schema.size import gib, percent
+from atoll.schema.text import plural
 
 _CDF_POINTS = 120
 _PROCESSES = {
@@ -140,7 +140,7 @@ def _cache_point(point: CachePoint, value: Figure, unit: Unit) -> Point:
 
 
 def stream_picture(runs: Sequence[StreamRun]) -> Picture | None:
-    """Triad, or the kernel most like it that ran; a line for each way to split it into processes."""
+    """Triad, or the kernel most like it; a line for each way to split it into processes."""
     kernel = next((k for k in reversed(StreamKernel) if any(run.kernel is k for run in runs)), None)
     if kernel is None:
         return None
@@ -214,7 +214,10 @@ def sharing_picture(sharing: Sharing) -> Picture | None:
         for name, field in (("together", "local_gbs"), ("spread", "distributed_gbs"))
     ]
     sizes = span(np.array([p.vector_bytes for p in sharing.points], dtype=float), 1.15)
-    crossing = sharing.crossing_bytes
+    marks = []
+    if sharing.crossing_bytes is not None:
+        label = f"spread is faster from {gib(sharing.crossing_bytes)}"
+        marks.append(Mark(sharing.crossing_bytes, label))
     return plot(
         f"Local against distributed cache: {sharing.operation}",
         f"{plural(sharing.threads, 'thread')} on PUs {_brief(sharing.local_pus)} (together) and "
@@ -222,7 +225,7 @@ def sharing_picture(sharing: Sharing) -> Picture | None:
         size_axis("vector", sizes),
         log_axis("GB/s", span(_values(series), 1.3)),
         series,
-        marks=[] if crossing is None else [Mark(crossing, f"spread is faster from {gib(crossing)}")],
+        marks=marks,
     )
 
 

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from atoll.infer.compare import Compared, Comparison
 from atoll.infer.relations import relations
-from atoll.schema.text import printable
 from atoll.report.numbers import Unit, cut, marked, ratio
 from atoll.report.pages import page
 from atoll.report.profile.charts import cdf_picture
@@ -28,8 +27,8 @@ from atoll.report.profile.text import table
 from atoll.report.svg.axes import Scale, ratio_ticks
 from atoll.report.svg.elements import WIDTH, Picture, circle, document, heading, inline, line, text
 from atoll.report.table import Row, Table
-from atoll.schema.text import plural
 from atoll.schema.profile import Figure, PairMatrix, Profile
+from atoll.schema.text import plural, printable
 
 _ROW, _LEFT, _RIGHT, _TOP = 20.0, 330.0, 130.0, 92.0
 _WIDEST = 30.0  # a ratio beyond it is drawn at the edge

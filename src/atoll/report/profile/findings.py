@@ -1,7 +1,7 @@
 """What a profile shows, in sentences: the machine, and reasons to doubt a figure. Pure.
 
-The terminal and the page share them. '~' marks a figure that did not settle; what was not measured is
-listed with its reason.
+The terminal and the page share them. '~' marks a figure that did not settle; what was not measured
+is listed with its reason.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from atoll.infer.relations import Relation, cores, relations
 from atoll.report.numbers import Unit, figure, marked, number, number_range
 from atoll.report.profile.charts import processes_label
 from atoll.report.profile.tables import best_stream
-from atoll.schema.text import plural
 from atoll.schema.base import Record
 from atoll.schema.profile import Figure, Kind, PairMatrix, Profile, StreamKernel, Watch
 from atoll.schema.size import gib, percent
+from atoll.schema.text import plural
 
 EMULATED = (
     "EMULATED CPU: these figures mean nothing. They show that the command runs, not what any "
@@ -150,9 +150,11 @@ def doubts(profile: Profile) -> list[str]:
         )
     # A disturbance beyond the limit is among the notices; a smaller one is listed here.
     reported = _disturbed(profile)
-    for watch in profile.watch:
-        if watch.kind.value not in reported and (causes := _disturbances(watch)):
-            lines.append(f"while measuring {watch.kind.value}: {', '.join(causes)}")
+    lines += [
+        f"while measuring {watch.kind.value}: {', '.join(causes)}"
+        for watch in profile.watch
+        if watch.kind.value not in reported and (causes := _disturbances(watch))
+    ]
     return [*lines, *(f"{one.message} [{one.code}]" for one in profile.notices)]
 
 

@@ -1,9 +1,9 @@
 """Heat maps: a cell for every ordered pair of PUs, and for every pair of nodes. Pure.
 
-The map of PUs is a small PNG with a palette inside the SVG: 384 PUs are 147,456 cells, too many elements
-for a browser. Everything around it is text and lines. A blank cell was not measured; a stroke through
-a cell means that it did not settle. Frames on the diagonal are inferred chiplets; crosses over the
-whole map divide packages.
+The map of PUs is a small PNG with a palette inside the SVG: 384 PUs are 147,456 cells, too many
+elements for a browser. Everything around it is text and lines. A blank cell was not measured; a
+stroke through a cell means that it did not settle. Frames on the diagonal are inferred chiplets;
+crosses over the whole map divide packages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from atoll.report.profile.heat_colours import (
 )
 from atoll.report.svg.axes import Array, Scale, log_ticks
 from atoll.report.svg.elements import WIDTH, Picture, element, heading, line, path, rect, text
-from atoll.schema.text import plural
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix
+from atoll.schema.text import plural
 
 _LEFT, _TOP, _SIDE = 84.0, 104.0, 520.0
 _GRID_LEFT, _ROW = 92.0, 36.0
@@ -112,9 +112,7 @@ def _subtitle(values: Array, unsettled: npt.NDArray[np.bool_], unit: Unit) -> st
     if not measured:
         return "nothing was measured"
     low, middle, high = np.nanpercentile(values, (0, 50, 100))
-    words = (
-        f"{number_range(low, high)} {unit}, median {figure(middle, unit)}, {measured:,} pairs"
-    )
+    words = f"{number_range(low, high)} {unit}, median {figure(middle, unit)}, {measured:,} pairs"
     count = int(unsettled.sum())
     return words + (f"; {count:,} did not settle (stroke through the cell)" if count else "")
 

@@ -1,7 +1,8 @@
 """The colours of heat maps, on the page and in the terminal. Pure.
 
-They run through viridis (matplotlib's, CC0): even steps of brightness, also in grey and for readers who
-do not see red or green. Dark is near (low latency, high bandwidth), so islands look alike in every map.
+They run through viridis (matplotlib's, CC0): even steps of brightness, also in grey and for readers
+who do not see red or green. Dark is near (low latency, high bandwidth), so islands look alike in
+every map.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ Colour = tuple[int, int, int]
 
 STEPS = 64  # colours of a picture
 _ANCHORS = [
-    bytes.fromhex(colour)
-    for colour in "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725".split()
+    tuple(bytes.fromhex(anchor))
+    for anchor in (
+        *("440154", "472d7b", "3b528b", "2c728e", "21918c"),
+        *("28ae80", "5ec962", "addc30", "fde725"),
+    )
 ]
 _LEAST_RATIO = 1.25  # a narrower range would draw noise as a pattern
 _FLAT_RATIO = 2.0  # without groups: what is flat should look flat

@@ -1,7 +1,7 @@
 """The islands that a matrix shows, in words for a terminal. Pure.
 
-The first line is the answer, which may be 'no chiplets'. Every level keeps its own figure: one number for
-'across chiplets' would be wrong if an I/O die forms quarters.
+The first line is the answer, which may be 'no chiplets'. Every level keeps its own figure: one
+number for 'across chiplets' would be wrong if an I/O die forms quarters.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from atoll.schema.text import plural
 from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.profile import Inference
+from atoll.schema.text import plural
 
 _MOST_GROUPS = 64  # the JSON has all
 _INDENT = "  "

@@ -1,4 +1,4 @@
-"""All pictures of a profile: first cores, then memory, then caches, then what software sees. Pure."""
+"""All pictures of a profile: cores, memory, caches, then what software sees. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress of `atoll measure` on stderr: a changing line on a terminal, otherwise a line for each kind.
+"""The progress of `atoll measure` on stderr: a changing line on a terminal, else one per kind.
 
 It uses a CPU a few times a second at most, which may be one that is being measured.
 """

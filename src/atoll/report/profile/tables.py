@@ -14,6 +14,7 @@ from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.profile import PairMatrix, Profile, Sharing, StreamKernel, StreamRun
 from atoll.schema.size import gib
 
+
 def pair_tables(profile: Profile) -> list[Table]:
     """Core-to-core figures by kind of pair."""
     measured: tuple[tuple[str, PairMatrix | None, Unit], ...] = (
@@ -205,7 +206,7 @@ def sharing_rows(profile: Profile) -> list[Row]:
 
 
 def _without_crossing(sharing: Sharing) -> str:
-    """All points count: far beyond the caches the two are alike, so the last point proves nothing."""
+    """By all points: far beyond the caches the two are alike, so the last proves nothing."""
     pairs = [(p.local_gbs.value, p.distributed_gbs.value) for p in sharing.points]
     together = any(local > distributed * (1 + TIE) for local, distributed in pairs)
     spread = any(distributed > local * (1 + TIE) for local, distributed in pairs)

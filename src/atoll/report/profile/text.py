@@ -1,8 +1,8 @@
 """A profile for a terminal: the machine, its heat maps, distributions and tables. Pure.
 
-Fits 80 columns. Each map has as much detail as fits: a character for a PU, half a character, or a median
-over several PUs. Without colours, characters take their place: the denser, the nearer. Names come from
-files, so unprintable characters are replaced.
+Fits 80 columns. Each map has as much detail as fits: a character for a PU, half a character, or a
+median over several PUs. Without colours, characters take their place: the denser, the nearer. Names
+come from files, so unprintable characters are replaced.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.infer.relations import Relation, arrange, ordered, relations
-from atoll.schema.text import printable
 from atoll.report.numbers import Unit, figure, marked, number, number_range
 from atoll.report.profile import findings, tables
 from atoll.report.profile.heat import is_flat
 from atoll.report.profile.heat_colours import colour as heat_colour
 from atoll.report.profile.heat_colours import colour_scale, nearness
 from atoll.report.svg.axes import Array, Scale, span
+from atoll.report.table import Table as TextTable
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix, Profile
+from atoll.schema.text import printable
 
 _WIDE_CELLS = 32  # a map of up to this many rows has two characters a cell
 _MOST_CELLS = 64  # half a character each, which needs colours
@@ -85,7 +86,7 @@ def _indented(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2), expand=False)
 
 
-def _catalog(catalog: tables.Table) -> list[RenderableType]:
+def _catalog(catalog: TextTable) -> list[RenderableType]:
     """The reason and the source are below the rows: a column is too narrow for them."""
     if not catalog.rows:
         return []
@@ -193,7 +194,6 @@ def _shaded(share: Array, ascii_only: bool) -> list[Text]:
     """Near is dense; a blank cell was not measured."""
     shades = _BARE_SHADES if ascii_only else _SHADES
     most = len(shades) - 1
-
 
     def shade(cell: float) -> str:
         return "  " if np.isnan(cell) else shades[most - min(int(cell * most), most - 1)] * 2

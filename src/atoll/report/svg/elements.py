@@ -1,6 +1,7 @@
 """SVG elements, and the palette of every picture and page. Pure.
 
-A picture is a body at its own origin: it can be a file, part of a page, or one of several in a file.
+A picture is a body at its own origin: it can be a file, part of a page, or one of several in a
+file.
 """
 
 from __future__ import annotations
@@ -66,8 +67,7 @@ _PALETTE = {
 _THEMES = [{name: pair[theme] for name, pair in _PALETTE.items()} for theme in (0, 1)]
 
 _SHAPES = {
-    "": "font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;"
-    "max-width:100%;height:auto",
+    "": "font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;max-width:100%;height:auto",
     ".title": "font-size:16px;font-weight:600",
     ".small": "font-size:11.5px",
     ".tiny": "font-size:9px",
@@ -137,8 +137,14 @@ def document(pictures: Sequence[Picture], name: str) -> Markup:
     parts, y = [], 0.0
     for picture in pictures:
         parts.append(
-            element("g", "", picture.body, role="img", aria_label=picture.name,
-                    transform=f"translate(0 {y:g})")
+            element(
+                "g",
+                "",
+                picture.body,
+                role="img",
+                aria_label=picture.name,
+                transform=f"translate(0 {y:g})",
+            )
         )
         y += picture.height + _SPACE
     height = max(y - _SPACE, 1)
@@ -153,8 +159,18 @@ def inline(picture: Picture) -> Markup:
 
 def _svg(name: str, width: float, height: float, body: str) -> Markup:
     return Markup(
-        element("svg", "atoll", body, name, xmlns="http://www.w3.org/2000/svg", role="group",
-                aria_label=name, viewBox=f"0 0 {width:g} {height:g}", width=width, height=height)
+        element(
+            "svg",
+            "atoll",
+            body,
+            name,
+            xmlns="http://www.w3.org/2000/svg",
+            role="group",
+            aria_label=name,
+            viewBox=f"0 0 {width:g} {height:g}",
+            width=width,
+            height=height,
+        )
         + "\n"
     )
 
@@ -167,10 +183,8 @@ def escaped(words: str) -> str:
     return escape(printable(words))
 
 
-def element(
-    tag: str, kind: str, inner: str = "", tip: str = "", **attributes: float | str
-) -> str:
-    """An element of the classes `kind`, with a tooltip; `_` in an attribute's name stands for '-'."""
+def element(tag: str, kind: str, inner: str = "", tip: str = "", **attributes: float | str) -> str:
+    """An element of class `kind`, with a tooltip; `_` in an attribute's name stands for '-'."""
     named = {"class": kind, **attributes} if kind else attributes
     listed = "".join(
         f' {name.replace("_", "-")}="{escaped(value) if isinstance(value, str) else _place(value)}"'
@@ -209,7 +223,12 @@ def circle(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
 
 
 def rect(
-    x: float, y: float, width: float, height: float, kind: str, tip: str = "",
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    kind: str,
+    tip: str = "",
     **attributes: float | str,
 ) -> str:
     return element("rect", kind, "", tip, x=x, y=y, width=width, height=height, **attributes)

@@ -66,7 +66,7 @@ class Mark(NamedTuple):
 
 class _LineName(NamedTuple):
     y: float
-    index: int
+    line: int
     name: str
     colour: int
 
@@ -169,7 +169,7 @@ def _names(names: Sequence[_LineName]) -> list[str]:
         at = max(free, min(one.y + 4, room + _NAME_HEIGHT * (rank + 1)))
         free = at + _NAME_HEIGHT
         parts.append(
-            path(f"M{left:g} {at - 4:.1f}h20", f"line {_stroke(one.colour, one.index)}")
+            path(f"M{left:g} {at - 4:.1f}h20", f"line {_stroke(one.colour, one.line)}")
             + text(left + 26, at, cut(one.name, 20), "small")
         )
     return parts

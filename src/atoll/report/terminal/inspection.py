@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.inspect.verify import Verification
-from atoll.schema.text import plural, printable
 from atoll.schema.cpulist import brief_cpulist, parse_cpulist
 from atoll.schema.inspection import (
     Finding,
@@ -32,6 +31,7 @@ from atoll.schema.inspection import (
     ThreadLook,
 )
 from atoll.schema.size import gib
+from atoll.schema.text import plural, printable
 
 MOST_MASKS = 8
 MOST_SINGLE = 3

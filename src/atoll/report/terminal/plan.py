@@ -15,10 +15,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from atoll.report.machine.islands import counted
 from atoll.schema.cpulist import brief_cpulist, format_cpulist
 from atoll.schema.plan import CoordinatorPlace, MemoryPolicy, Plan, Reason, Slot
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 
 MOST_LINES = 32
 # Reasons that a reader must see unasked: the choice, and that other policies come to the same.
@@ -40,12 +40,12 @@ def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> st
     auto = " (chosen by auto)" if plan.asked == "auto" else ""
     console.print(f"{plan.engine} under {plan.policy}{auto}", style="bold")
     sums = [
-        counted(len(plan.slots), "instance"),
-        counted(plan.total_threads, "thread"),
+        plural(len(plan.slots), "instance"),
+        plural(plan.total_threads, "thread"),
         f"{gib(plan.total_heap_bytes)} of heap",
     ]
     if plan.coordinator is not None:  # a single server shuffles nothing
-        sums.append(counted(plan.shuffle_partitions, "shuffle partition"))
+        sums.append(plural(plan.shuffle_partitions, "shuffle partition"))
     console.print(", ".join(sums))
     console.print(_table(plan.slots))
     if plan.coordinator is not None:

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 
 from atoll.plan import make_plan
 from atoll.plan.coordinator import parse_coordinator
-from atoll.report.machine.islands import distance_words
-from atoll.report.machine.svg import machine_svg, plan_svg
+from atoll.report.machine.layout import distances_label
+from atoll.report.machine.svg import machine_svg, plan_drawing
 from atoll.report.machine.text import machine_picture, plain_text
+from atoll.report.svg.elements import inline
 from atoll.schema.machine import ChipletSource, Distances, Machine, Nic
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
 from tests.parts.plan import DISTRIBUTED, shapes
@@ -113,10 +114,10 @@ def test_distances_of_nodes_that_belong_to_no_package() -> None:
     machine = build([[NodeShape((), 2)], [NodeShape((), 2)]])
     distances = Distances(nodes=(0, 1), values=((10, 21), (21, 10)))
     machine = machine.model_copy(update={"distances": distances})
-    assert distance_words(machine) == "10 within a node, 21 across packages"
+    assert distances_label(machine) == "10 within a node, 21 across packages"
     nodes = tuple(node.model_copy(update={"package": None}) for node in machine.nodes)
     machine = machine.model_copy(update={"nodes": nodes})
-    assert distance_words(machine) == "10 within a node, 21 between nodes"
+    assert distances_label(machine) == "10 within a node, 21 between nodes"
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -159,9 +160,9 @@ def boxes(
 def test_the_plans_svg_numbers_every_core_with_its_slot() -> None:
     machine = milan(2, 4, 4)
     plan = make_plan(machine, DISTRIBUTED, "wicp", coordinator=parse_coordinator("reserved:2"))
-    root = ElementTree.fromstring(plan_svg(machine, plan))
+    root = ElementTree.fromstring(inline(plan_drawing(machine, plan)))
     numbers = Counter(
-        text.text for text in root.iter(f"{SVG}text") if text.get("class") in ("number", "on")
+        text.text for text in root.iter(f"{SVG}text") if "tiny" in text.get("class", "")
     )
     assert numbers == {**{str(slot): 4 for slot in range(7)}, "7": 2, "C": 2}
 
