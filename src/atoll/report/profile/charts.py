@@ -81,7 +81,7 @@ def loaded_picture(curves: Sequence[LoadedCurve]) -> Picture | None:
     return plot(
         "Memory latency under load",
         f"one PU follows dependent loads while {plural(curves[0].loaders, 'other')} load the "
-        "memory; where the curve turns up, the memory is saturated",
+        "memory; it is saturated where the line turns up",
         linear_axis("bandwidth of the other PUs, GB/s", most),
         log_axis("latency, ns", span(_values(series))),
         series,
@@ -253,8 +253,8 @@ def churn_picture(runs: Sequence[ChurnRun]) -> Picture | None:
     ticks = [(count, str(count)) for count in _apart(counts)]
     return plot(
         "Allocators under churn",
-        "time of one allocation or free as a thread sees it; a flat line scales, a rising one "
-        "shows a contended lock",
+        "time of one allocation or free in a thread; a flat line scales, a rising one shows a "
+        "contended lock",
         Axis("threads", Scale(counts[0] / 1.1, counts[-1] * 1.1), ticks),
         log_axis("ns", span(_values(series), 1.3)),
         series,

@@ -24,8 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_pages_and_pictures_have_the_same_colours_in_both_themes() -> None:
     themes = [
-        {name: css for name, css in re.findall(r"--([\w-]+):(#\w{6})", part)}
-        for part in palette_css().split("@media")
+        dict(re.findall(r"--([\w-]+):(#\w{6})", part)) for part in palette_css().split("@media")
     ]
     light, dark = picture_css().split("@media")
     assert len(themes) == 2 and themes[0].keys() == themes[1].keys()
