@@ -194,7 +194,7 @@ def _trino(endpoint: str, ours: Client) -> Own:
     del ours
     import trino.dbapi
 
-    from atoll.engines.trino.address import parse_endpoint
+    from atoll.engines.trino.client import parse_endpoint
 
     address = parse_endpoint(endpoint)
     connection = trino.dbapi.Connection(

@@ -11,8 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from atoll.engines.trino.address import parse_url
-from atoll.engines.trino.client import TrinoClient
+from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.errors import EngineFailed
 from atoll.supervise.launch import Running
 from tests.parts.answers import TPCH

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from atoll.engines.explained import Reasons
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec
@@ -42,6 +43,8 @@ class Layout:
     copies: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
+    # Why the settings are as they are, for `atoll render --explain`.
+    reasons: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

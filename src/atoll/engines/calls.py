@@ -41,6 +41,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "copies": (Mapping,),
     "links": (Mapping,),
     "endpoints": (tuple, list),
+    "reasons": (Mapping,),
 }
 
 

@@ -1,7 +1,7 @@
-"""Finds the Java that an engine needs, wherever it may lie, and says what to do if it is not there.
+"""Finds the Java that an engine needs, and has the reasons for the JVM flags of a placed engine.
 
-Order: JAVA_HOME, PATH, /usr/lib/jvm, and what `atoll engine install` unpacked. A Java of another
-version does not end the search.
+The search goes through JAVA_HOME, PATH, /usr/lib/jvm, and what `atoll engine install` unpacked. A
+Java of another version does not end it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,31 @@ import re
 import shutil
 from collections.abc import Iterator
 
+from atoll.engines.explained import Reasons, Why
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
+
+# Why `atoll.plan.jvm.placement_flags` sets each kind of flag.
+PLACEMENT: Reasons = {
+    "-XX:ActiveProcessorCount": Why(
+        "the slot's threads. A JVM sees its CPU mask, but not that its slot has fewer threads than "
+        "CPUs; the threads of its garbage collector and pools follow this number",
+        "HotSpot, -XX:ActiveProcessorCount",
+    ),
+    "-XX:ParallelGCThreads": Why("the plan sets it", "HotSpot, -XX:ParallelGCThreads"),
+    "-XX:ConcGCThreads": Why("the plan sets it", "HotSpot, -XX:ConcGCThreads"),
+    "-XX:AlwaysPreTouch": Why(
+        "every page of the heap is on its node before the first query; the start takes as long as "
+        "writing the heap once",
+        "HotSpot, -XX:+AlwaysPreTouch",
+    ),
+    "-XX:UseNUMA": Why(
+        "the instance's CPUs and memory are on the same nodes, and these are several: the only "
+        "case in which a JVM keeps the flag on",
+        "HotSpot, os_linux.cpp",
+    ),
+    "-Xms": Why("as large as -Xmx, so that all of the heap is touched at the start", "HotSpot"),
+}
 
 _VERSION = re.compile(r'version "((?:1\.)?(\d+)[^"]*)"')
 
@@ -28,9 +51,10 @@ def find_java(
 ) -> tuple[str, str]:
     """(path of the java executable, its full version).
 
-    `engine` is whom `atoll engine install` fetches a Java for, '' of another package's engine.
-    `part` is the folder of an installed JDK, '' if there is none: a Java home, or the root of an
-    unpacked package. Raises EngineFailed naming what was found and what to install.
+    `engine` is the engine that `atoll engine install` fetches a Java for, '' for an engine of
+    another package. `part` is the folder of an installed JDK (a Java home, or the root of an
+    unpacked package), '' if there is none. Raises EngineFailed naming what was found and what to
+    install.
     """
     found: dict[str, str] = {}
     for path in _candidates(host, major, or_later, part):
@@ -44,7 +68,7 @@ def find_java(
     fetch = f"install it with: atoll engine install {engine}" if engine else "install one"
     raise EngineFailed(
         f"{wanted_by} needs Java {major}{' or later' if or_later else ''}; "
-        f"{have or 'no Java was found'}; {fetch}, or set JAVA_HOME to one"
+        f"{have or 'no Java was found'}; {fetch}, or set JAVA_HOME"
     )
 
 
@@ -66,7 +90,7 @@ def _candidates(host: Host, major: int, or_later: bool, part: str) -> Iterator[s
 
 
 def _below(root: str, host: Host, major: int, or_later: bool) -> Iterator[str]:
-    """By the numbers in the folders' names ('java-17-openjdk-amd64'), the newest first."""
+    """JDKs whose folder names have a fitting number ('java-17-openjdk-amd64'), newest first."""
     ranked = []
     try:
         names = host.list_dir(root)
@@ -76,7 +100,7 @@ def _below(root: str, host: Host, major: int, or_later: bool) -> Iterator[str]:
         numbers = [int(word) for word in re.findall(r"\b\d+\b", name)]
         fitting = [number for number in numbers if _fits(number, major, or_later)]
         if fitting:
-            # Debian's name first: a link beside it (java-1.17.0-...) leads to the same place.
+            # Debian's name first: its link (java-1.17.0-...) leads to the same place.
             ranked.append((-fitting[0], not name.startswith(f"java-{fitting[0]}-"), name))
     yield from (f"{root}/{name}/bin/java" for *_, name in sorted(ranked))
 

@@ -27,7 +27,7 @@ _OWN = {
         "spark": ("atoll.engines.spark.engine", "SparkEngine"),
         "duckdb": ("atoll.engines.duckdb.engine", "DuckDBEngine"),
         "trino": ("atoll.engines.trino.engine", "TrinoEngine"),
-        "presto": ("atoll.engines.trino.presto", "PrestoEngine"),
+        "presto": ("atoll.engines.trino.engine", "PrestoEngine"),
         "postgresql": ("atoll.engines.postgresql.engine", "PostgreSQLEngine"),
         "mariadb": ("atoll.engines.mariadb.engine", "MariaDBEngine"),
     },

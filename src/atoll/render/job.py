@@ -12,7 +12,6 @@ from atoll.engines import registry
 from atoll.engines.api import Engine, Installation
 from atoll.engines.calls import located
 from atoll.engines.facts import facts_of
-from atoll.engines.reasons import ExplainedEngine
 from atoll.engines.rendered import RenderedEngine, Rendering, Target
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import changes
@@ -85,13 +84,12 @@ def make_job(
     if options.here and options.home is None:
         remarks += _cache_remarks(installation, target.user)
     deployment = lay_out(plan, engine, installation, target)
-    reasons = engine.reasons if isinstance(engine, ExplainedEngine) else {}
     return RenderJob(
         plan=plan,
         remarks=remarks,
         rendering=FORMS[options.form](deployment) if options.output is not None else None,
         changes=changes(tree, deployment.layout.files) if tree and options.diff else "",
-        explanation=explain(deployment.layout.files, deployment.processes, reasons, base=tree)
+        explanation=explain(deployment.layout, deployment.processes, tree=tree)
         if options.explain
         else "",
     )

@@ -121,7 +121,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
     assert run(["render", "trino", "--synthetic", text, "--policy", "win", "--explain"]) == 0
     said = capsys.readouterr().out
     heap = re.search(
-        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      a worker's by its share", said, re.S
+        r"worker-0/etc/jvm\.config.*?\n  -Xmx(\d+)m\n      a worker's heap is 75 %", said, re.S
     )
     assert heap is not None
     assert 100 << 10 < int(heap[1]) < 256 << 10

@@ -9,7 +9,7 @@ import pytest
 
 from atoll.engines import registry
 from atoll.engines.api import Layout
-from atoll.engines.trino.address import parse_endpoint
+from atoll.engines.trino.client import parse_endpoint
 from atoll.engines.userconfig.merge import read_properties
 from atoll.errors import EngineFailed
 from atoll.plan.jvm import placement_flags

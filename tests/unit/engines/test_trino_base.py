@@ -13,6 +13,7 @@ from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.render.native import render_native
+from tests.parts.faults import fails
 from tests.parts.render import unattended
 from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
 
@@ -191,7 +192,7 @@ LOST = {
         "jvm_config": "-Djava.security.auth.login.config=etc/jaas.conf\n"
     },
     # Not where the server would look.
-    "catalog/h.properties:1: 'core-site.xml' is looked for in the server's working folder": {
+    "catalog/h.properties:1: 'core-site.xml' is relative to the server's working folder": {
         "catalog__h_properties": "hive.config.resources=core-site.xml\n"
     },
     "node.properties:1: catalog.config-dir: '/opt/catalogs'": {
@@ -308,10 +309,10 @@ def test_a_cluster_that_outlives_atoll_keeps_its_port_and_its_passwords(name: st
     coordinator = config(layout, "coordinator")
     assert coordinator["http-server.https.port"] == "8443"
     assert "http-server.authentication.allow-insecure-over-http" not in coordinator
-    with pytest.raises(UsageError, match=r"8443 is one of .* give these another --port-base"):
+    with fails(UsageError, where="/etc/trino/config.properties", port=8443, ports="8441 to 8457"):
         its_own.layout(plan, INSTALLED, run_dir="/run/x", ports=[p - 559 for p in ports])
 
 
 def test_a_folder_that_is_no_tree_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"/x/config.properties is not there"):
+    with fails(UsageError, where="/x", file="config.properties"):
         lay_out("trino", a_plan(), UserTree(root="/x", texts={"a": ""}))

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from atoll.engines.trino import client as trino_client
-from atoll.engines.trino.address import parse_url
-from atoll.engines.trino.client import TrinoClient, connect_all, reach
+from atoll.engines.trino.client import TrinoClient, connect_all, parse_url, reach
 from atoll.errors import EngineFailed, ServerGone
 
 STATS = {"state": "RUNNING"}

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from atoll.engines.trino.address import parse_url
-from atoll.engines.trino.client import TrinoClient
+from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.engines.trino.detector import SETTLES_S
 from tests.unit.engines.test_trino_client import coordinator, page
 

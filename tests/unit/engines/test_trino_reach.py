@@ -8,9 +8,9 @@ import pytest
 
 from atoll.engines import registry
 from atoll.engines.api import Column, RemoteEngine, Table
-from atoll.engines.trino.address import parse_url
-from atoll.engines.trino.client import TrinoClient
-from atoll.engines.trino.parts import find_home
+from atoll.engines.trino.client import TrinoClient, parse_url
+from atoll.engines.trino.engine import find_home
+from atoll.engines.trino.family import TRINO
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.fake import FakeHost
 from tests.parts.trino_plans import BOTH
@@ -61,7 +61,7 @@ def test_what_is_no_url_is_refused_without_its_password(name: str, url: str) -> 
 def test_nobody_at_the_url_is_one_line_without_the_password() -> None:
     with pytest.raises(
         EngineFailed,
-        match=r"no Trino or Presto answers at https://127.0.0.1:1 \(Connection refused\)",
+        match=r"cannot reach Trino or Presto at https://127.0.0.1:1 \(Connection refused\)",
     ) as caught:
         TrinoClient(parse_url("https://u:hidden@127.0.0.1:1")).execute("select 1", timeout_s=5)
     assert "hidden" not in str(caught.value)
@@ -80,7 +80,7 @@ def test_a_table_is_the_folder_of_its_file(name: str) -> None:
 def home_of(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     monkeypatch.setenv("TRINO_HOME", "/opt/mine")
     host = FakeHost({f"/opt/mine/lib/{name}": "" for name in names})
-    return find_home(host, "trino", "476", jar="io.trino_trino-main")
+    return find_home(host, TRINO)
 
 
 def test_a_home_of_that_version_or_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,11 +90,14 @@ def test_a_home_of_that_version_or_later_is_taken(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("jar", "said"),
-    [("io.trino_trino-main-400.jar", "/opt/mine is 400"), ("x.jar", "/opt/mine is no trino")],
+    [
+        ("io.trino_trino-main-400.jar", "/opt/mine has version 400"),
+        ("x.jar", "/opt/mine has no trino"),
+    ],
 )
 def test_another_home_is_named_with_what_to_install(
     jar: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.engines.trino.parts.installed", lambda name: "")
+    monkeypatch.setattr("atoll.engines.trino.engine.installed", lambda name: "")
     with pytest.raises(EngineFailed, match=f"{said}; install it with: atoll engine install trino"):
         home_of([jar], monkeypatch)

@@ -14,7 +14,6 @@ import pytest
 
 from atoll.engines import registry
 from atoll.engines.api import ConfigurableEngine, Installation
-from atoll.engines.reasons import ExplainedEngine
 from atoll.engines.rendered import Rendering, Target
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
@@ -208,13 +207,10 @@ def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_setting_has_a_reason(engine: str) -> None:
-    adapter = registry.get(engine)
-    assert isinstance(adapter, ExplainedEngine)
     # Two nodes in a slot, where a JVM is told UseNUMA.
     for made in (unattended(engine), unattended(engine, milan(2, 2, 4), "spmwin")):
-        told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
+        told = explain(made.layout, made.processes, tree=None)
         assert UNKNOWN.text not in told
-    assert all(why.text for why in adapter.reasons.values())
 
 
 @pytest.mark.parametrize(
@@ -236,11 +232,10 @@ def test_every_setting_put_into_a_users_file_has_a_reason(
     engine: str, name: str, text: str
 ) -> None:
     adapter = registry.get(engine)
-    assert isinstance(adapter, ExplainedEngine)
     assert isinstance(adapter, ConfigurableEngine)
     base = UserTree("/etc/x", {name: text})
     made = unattended(adapter.on(base))
-    told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
+    told = explain(made.layout, made.processes, tree=base)
     assert "yours, unchanged: " in told
     unknown = [line for line in told.splitlines() if line.strip() == UNKNOWN.text]
     assert not unknown, told
@@ -253,11 +248,10 @@ def test_every_flag_put_into_a_users_jvm_config_has_a_reason() -> None:
         "none.conf": "# nothing is set\n",
     }
     adapter = registry.get("trino")
-    assert isinstance(adapter, ExplainedEngine)
     assert isinstance(adapter, ConfigurableEngine)
     base = UserTree("/etc/x", texts)
     made = unattended(adapter.on(base))
-    told = explain(made.layout.files, made.processes, adapter.reasons, base=base)
+    told = explain(made.layout, made.processes, tree=base)
     assert "-XX:HeapDumpPath=/srv/t/data\n" in told
     assert UNKNOWN.text not in told
     assert "hunter2" not in told
@@ -274,24 +268,20 @@ def test_files_that_only_spark_reads_need_not_please_us() -> None:
 
 
 def test_flags_in_an_environment_are_told_too() -> None:
-    adapter = registry.get("spark")
-    assert isinstance(adapter, ExplainedEngine)
     made = unattended("spark", milan(2, 2, 4), "win")
-    told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
+    told = explain(made.layout, made.processes, tree=None)
     section = told.partition("JDK_JAVA_OPTIONS in the environment of worker-0 (and 1 more")[2]
-    assert "  -XX:+AlwaysPreTouch\n      on for the executor" in section
+    assert "  -XX:+AlwaysPreTouch\n      every page of the heap is on its node" in section
     assert f"  -XX:ActiveProcessorCount={made.plan.slots[0].threads}\n" in section
 
 
 def test_explanations_tell_no_secret_and_like_instances_once() -> None:
     made = unattended("trino")
-    adapter = registry.get("trino")
-    assert isinstance(adapter, ExplainedEngine)
-    told = explain(made.layout.files, made.processes, adapter.reasons, base=None)
+    told = explain(made.layout, made.processes, tree=None)
     assert "internal-communication.shared-secret=***\n" in told
     assert "worker-0/etc/jvm.config (and 1 more like it)\n" in told
     assert "worker-1/" not in told
-    assert f"-Xmx{made.plan.slots[0].heap_bytes >> 20}m\n      a worker's by its share" in told
+    assert f"-Xmx{made.plan.slots[0].heap_bytes >> 20}m\n      a worker's heap is 75 %" in told
 
 
 def rendering(**files: str) -> Rendering:

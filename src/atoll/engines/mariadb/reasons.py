@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atoll.engines.reasons import Reasons, Why
+from atoll.engines.explained import Reasons, Why
 
 _MEMORY = "MariaDB's documentation, Memory allocation"
 _INNODB = "MariaDB's documentation, InnoDB system variables"

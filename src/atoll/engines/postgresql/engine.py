@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Progress
+from atoll.engines.explained import Reasons
 from atoll.engines.facts import EngineFacts
 from atoll.engines.postgresql import settings as postgresql_settings
 from atoll.engines.postgresql.facts import FACTS
 from atoll.engines.postgresql.reasons import REASONS
-from atoll.engines.reasons import Reasons
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
 from atoll.schema.plan import EngineTraits

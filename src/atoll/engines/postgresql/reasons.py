@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atoll.engines.reasons import Reasons, Why
+from atoll.engines.explained import Reasons, Why
 
 _CONSUMPTION = "PostgreSQL's manual, Resource consumption"
 _PLANNING = "PostgreSQL's manual, Query planning"

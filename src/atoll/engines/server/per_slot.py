@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
 from atoll.engines.api import Client, Data, Installation, Layout, Table
+from atoll.engines.explained import Reasons
 from atoll.engines.facts import EngineFacts
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.templates import loaded_path
@@ -105,6 +106,7 @@ class ServerPerSlot(ABC):
     own_traits: ClassVar[EngineTraits]  # without a user's configuration
     facts: ClassVar[EngineFacts]
     settings: ClassVar[ServerSettings]
+    reasons: ClassVar[Reasons]
     config_name: ClassVar[str]  # 'NAME-{}.conf': the configuration of a slot's server
     oldest: ClassVar[tuple[int, ...]]  # the oldest version that Atoll can start
     version_arguments: ClassVar[tuple[str, ...]]  # with which the server prints its version
@@ -222,6 +224,7 @@ class ServerPerSlot(ABC):
             processes=tuple(processes),
             files=files,
             endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+            reasons=self.reasons,
         )
 
     def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:

@@ -1,10 +1,9 @@
 """Spark SQL, standalone: a master, a worker with one executor per slot, and a driver.
 
-The driver is Atoll's SQL host with a session in client mode. The executor, which runs the
-tasks, is started by its worker and inherits the worker's place. All JVMs are started with
-`java -cp` and not by Spark's shell wrappers, so that the process that Atoll places and watches
-is the engine itself. Everything binds 127.0.0.1 and answers only to who knows the
-deployment's secret. What they are told stands in `spark_settings`.
+The driver is Atoll's SQL host with a session in client mode. A worker starts the executor, which
+runs the tasks and inherits the worker's place. All JVMs are started with `java -cp` and not with
+Spark's shell wrappers, so that the process that Atoll places and watches is the engine itself.
+Everything listens on 127.0.0.1 and answers only to processes that know the deployment's secret.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Installation, Layout, Table
+from atoll.engines.explained import reasons, values
 from atoll.engines.facts import EngineFacts
 from atoll.engines.java import find_java
-from atoll.engines.reasons import Reasons
-from atoll.engines.spark import settings
-from atoll.engines.spark import user_tree as spark_base
+from atoll.engines.spark import settings, user_tree
 from atoll.engines.spark.facts import FACTS
-from atoll.engines.spark.reasons import REASONS
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
 from atoll.engines.userconfig.java import flag_kind
@@ -66,15 +63,14 @@ _TRAITS = EngineTraits(
 class SparkEngine:
     """See `atoll.engines.api.ConfigurableEngine` and `StandingEngine`."""
 
-    base: UserTree | None = None
-    stands: bool = False  # the driver will be the user's
+    tree: UserTree | None = None
+    outlives_atoll: bool = False  # then the driver is the user's own application
 
     facts: ClassVar[EngineFacts] = FACTS
-    reasons: ClassVar[Reasons] = REASONS
 
     @property
     def traits(self) -> EngineTraits:
-        return spark_base.traits(_TRAITS, self.base) if self.base else _TRAITS
+        return user_tree.traits(_TRAITS, self.tree) if self.tree else _TRAITS
 
     def locate(self, host: Host) -> Installation:
         spec = importlib.util.find_spec("pyspark")
@@ -109,8 +105,8 @@ class SparkEngine:
         socket = f"{run_dir}/sql.sock"
         master_port, *worker_ports = ports
         env = settings.environment(installation, run_dir, scratch)
-        if self.base:
-            env = spark_base.environment(self.base) | env
+        if self.tree:
+            env = user_tree.environment(self.tree) | env
         daemon = settings.daemon_argv(installation, run_dir)
         master = ProcessSpec(
             name="master",
@@ -160,42 +156,44 @@ class SparkEngine:
             stage=2,
             ready_socket=socket,
         )
+        defaults = settings.defaults(plan, master_port, scratch)
         return Layout(
             processes=(master, *workers, driver),
             files={
-                **self._configuration(plan, settings.defaults(plan, master_port, scratch)),
+                **self._configuration(plan, values(defaults)),
                 "sqlhost.json": json.dumps(
                     {"executors": len(plan.slots), "events": settings.events_folder(scratch)}
                 ),
             },
-            copies={f"conf/{name}": f"{self.base.root}/{name}" for name in self.base.others}
-            if self.base
+            copies={f"conf/{name}": f"{self.tree.root}/{name}" for name in self.tree.others}
+            if self.tree
             else {},
             endpoints=(socket,),
+            reasons={**settings.FLAG_REASONS, **reasons(defaults)},
         )
 
     def _configuration(self, plan: Plan, defaults: dict[str, str]) -> dict[str, str]:
-        if self.stands:
+        if self.outlives_atoll:
             defaults = {
                 key: value for key, value in defaults.items() if key not in settings.OF_OUR_DRIVER
             }
         texts = {"log4j2.properties": settings.LOG4J}
-        if self.base is None:
+        if self.tree is None:
             texts["spark-defaults.conf"] = settings.text(defaults)
         else:
             decided = {
                 flag_kind(flag) for slot in plan.slots for flag in placement_flags(slot, plan)
             }
-            texts |= spark_base.files(self.base, defaults, decided)
+            texts |= user_tree.files(self.tree, defaults, decided)
         return {f"conf/{name}": text for name, text in texts.items()}
 
-    def on(self, base: UserTree) -> SparkEngine:
-        spark_base.check(base)
-        spark_base.traits(_TRAITS, base)  # refuses a size that is none
-        return replace(self, base=base)
+    def on(self, tree: UserTree) -> SparkEngine:
+        user_tree.check(tree)
+        user_tree.traits(_TRAITS, tree)  # raises UsageError for a size that it cannot read
+        return replace(self, tree=tree)
 
     def standing(self) -> SparkEngine:
-        return replace(self, stands=True)
+        return replace(self, outlives_atoll=True)
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
         return connect_all(endpoints, timeout_s=timeout_s)

@@ -1,27 +1,39 @@
-"""What Spark's JVMs are told: flags, environments, spark-defaults.conf. Pure, but for the secret.
+"""The settings of Spark's JVMs: memory, flags, environments, spark-defaults.conf. Pure.
 
-Spark asks for executors of one size only, the smallest slot's; the JVM of a larger slot is told
-its own heap by the one variable that outdoes its command line. Flags that differ by slot reach
-an executor through the environment that it inherits from its worker.
+Each setting stands with its reason and the reason's source, which `atoll render --explain` prints.
+
+Spark asks for executors of one size only, the smallest slot's; the JVM of a larger slot gets its
+own heap by the one variable that overrides its command line. Flags that differ by slot reach an
+executor through the environment that it inherits from its worker.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from atoll.engines.api import Installation
-from atoll.engines.userconfig.java import write_property
+from atoll.engines.explained import Reasons, Setting, Why
+from atoll.engines.java import PLACEMENT
+from atoll.engines.userconfig.java import flag_kind, write_property
 from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
 from atoll.schema.size import MIB
 
-_DAEMON_HEAP_MIB = 128  # master and workers only pass messages; measured: 175 MiB resident
+_DAEMON_HEAP_MIB = 128
 DRIVER_BYTES = 1024 * MIB  # spark.driver.memory's default
 
-# org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.0, less what Java 17 does not know.
+_CONFIGURATION = "Spark's manual, Configuration"
+_STANDALONE = "Spark's manual, Standalone mode"
+_SQL = "Spark's manual, Performance tuning"
+_MONITORING = "Spark's manual, Monitoring"
+_SECURITY = "Spark's manual, Security"
+
+# ---- memory and flags of the JVMs ----------------------------------------------------------------
+
+# org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.0, without what Java 17 does not know.
 _MODULES = (
     "--add-modules=jdk.incubator.vector",
     *(
@@ -47,15 +59,180 @@ _MODULES = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
 )
+_MODULE = Why("Spark's own launcher sets it", "JavaModuleOptions of Spark 4.3.0")
 
-# For the JVMs that run no tasks: no parallel collector and no optimising compiler, whose threads
-# would take CPUs from the workers that are measured. Measured on 2 cores: the driver takes half
-# the CPU time until its first queries are answered, and the start of all a sixth less.
-_LEAN_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-# A worker hands its environment to its executor, whose flags are not for the worker itself.
+# For the JVMs that run no tasks. Measured on 2 cores: with these flags the driver takes half the
+# CPU time until its first queries are answered, and the start of all processes a sixth less.
+_LEAN = Why(
+    "no parallel collector and no optimizing compiler: this JVM runs no tasks, and their threads "
+    "would take CPUs from the JVMs that do",
+    "measured; see docs/engine-spark.md",
+)
+_LEAN_FLAGS = {
+    "-XX:+UseSerialGC": _LEAN,
+    "-XX:TieredStopAtLevel=1": _LEAN,
+    "-XX:-UsePerfData": Why("a killed JVM leaves no file in /tmp", "HotSpot, -XX:UsePerfData"),
+}
+# A worker passes its environment on to its executor, whose flags are not for the worker itself.
 _OWN_FLAGS = ("-XX:-AlwaysPreTouch", "-XX:-UseNUMA")
 
-# Settings that are Atoll's own driver's: a user's application brings others.
+
+def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
+    """The beginning of a master's or worker's command line; its class and options follow."""
+    return (
+        installation.java,
+        f"-Xms{_DAEMON_HEAP_MIB}m",  # also holds if _JAVA_OPTIONS overrides the next
+        f"-Xmx{_DAEMON_HEAP_MIB}m",
+        *_LEAN_FLAGS,
+        *_OWN_FLAGS,
+        *_MODULES,
+        "-cp",
+        f"{run_dir}/conf:{installation.home}/jars/*",
+    )
+
+
+# Why the command lines and JDK_JAVA_OPTIONS are as they are.
+_OF_A_WORKER = " It is off for the worker, which has its executor's flags in its environment"
+FLAG_REASONS: Reasons = {
+    **PLACEMENT,
+    **{flag_kind(flag): why for flag, why in _LEAN_FLAGS.items()},
+    **{flag_kind(flag).partition("=")[0]: _MODULE for flag in _MODULES},
+    **{
+        flag_kind(flag): PLACEMENT[flag_kind(flag)]._replace(
+            text=f"{PLACEMENT[flag_kind(flag)].text}.{_OF_A_WORKER}"
+        )
+        for flag in _OWN_FLAGS
+    },
+    "-Xms": Why(
+        "of a daemon: holds also if _JAVA_OPTIONS overrides -Xmx. Of an executor: all of the heap "
+        "is there from the start, so that all of it is touched",
+        "HotSpot",
+    ),
+    "-Xmx": Why("masters and workers only pass messages", "measured: 175 MiB resident"),
+    "--host": Why("nothing listens on the network", _STANDALONE),
+    "--port": Why("fixed, so that the other processes know it", _STANDALONE),
+    "--webui-port": Why("any free port of loopback: two daemons cannot share one", _STANDALONE),
+    "--cores": Why("the slot's threads: one executor takes all of them", _STANDALONE),
+    "--memory": Why("room for one executor and no more", _STANDALONE),
+    "--work-dir": Why("each worker has its own folder", _STANDALONE),
+}
+
+
+def executor_environment(slot: Slot, plan: Plan) -> dict[str, str]:
+    """On top of `environment`, for a worker and its executor."""
+    found = {"JDK_JAVA_OPTIONS": " ".join(placement_flags(slot, plan))}
+    if slot.heap_bytes // MIB > heap_mib(plan.slots):
+        # HotSpot reads it after the command line, where Spark has put the smallest heap. Spark
+        # sizes an executor's memory pools by the heap that its JVM finally has.
+        found["_JAVA_OPTIONS"] = f"-Xmx{slot.heap_bytes // MIB}m"
+    return found
+
+
+def heap_mib(slots: Sequence[Slot]) -> int:
+    """The heap of every executor, as Spark knows it."""
+    return min(slot.heap_bytes for slot in slots) // MIB
+
+
+# ---- spark-defaults.conf -------------------------------------------------------------------------
+
+
+def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
+    """What Atoll sets in spark-defaults.conf, with a fresh secret."""
+    # A plan edited by hand may have no coordinator, or one without a heap.
+    driver_bytes = (plan.coordinator.heap_bytes if plan.coordinator else 0) or DRIVER_BYTES
+    temporary = f"-Djava.io.tmpdir={scratch}"
+    return {
+        "spark.master": Setting(
+            f"spark://127.0.0.1:{master_port}", "the deployment's master, on loopback", _STANDALONE
+        ),
+        "spark.app.name": Setting("atoll", "the master lists it", _CONFIGURATION),
+        "spark.driver.host": Setting(
+            "127.0.0.1", "executors reach the driver on loopback", _CONFIGURATION
+        ),
+        "spark.driver.bindAddress": Setting(
+            "127.0.0.1", "nothing listens on the network", _CONFIGURATION
+        ),
+        "spark.driver.memory": Setting(
+            f"{driver_bytes // MIB}m", "the coordinator's heap in the plan", _CONFIGURATION
+        ),
+        "spark.driver.extraJavaOptions": Setting(
+            options((*_LEAN_FLAGS, temporary)), _LEAN.text, _LEAN.source
+        ),
+        # Without spark.executor.cores, a worker's one executor takes all of the worker's cores,
+        # also if slots are unequal.
+        "spark.executor.memory": Setting(
+            f"{heap_mib(plan.slots)}m",
+            "the smallest slot's heap: Spark asks for executors of one size only. The JVM of a "
+            "larger slot gets its own heap by _JAVA_OPTIONS",
+            _CONFIGURATION,
+        ),
+        "spark.executor.extraJavaOptions": Setting(
+            options(("-XX:+UseG1GC", "-XX:-UsePerfData", temporary)),
+            "one collector under every policy: by itself, Java chooses by the number of CPUs, and "
+            "wic would compare collectors. No performance file in /tmp; temporary files on the "
+            "scratch disk. The flags that differ by slot are in JDK_JAVA_OPTIONS of its worker",
+            _CONFIGURATION,
+        ),
+        "spark.cores.max": Setting(
+            str(plan.total_threads), "all threads of the plan, for one application", _STANDALONE
+        ),
+        "spark.default.parallelism": Setting(
+            str(plan.total_threads), "a partition per thread", _CONFIGURATION
+        ),
+        "spark.sql.shuffle.partitions": Setting(
+            str(plan.shuffle_partitions),
+            "2 per thread under every policy, so that only placement differs",
+            "Spark's tuning guide",
+        ),
+        "spark.sql.adaptive.coalescePartitions.enabled": Setting(
+            "false",
+            "the number of partitions stays as planned, equal between policies; Spark still "
+            "chooses joins by the size of the data",
+            _SQL,
+        ),
+        "spark.sql.catalogImplementation": Setting(
+            "in-memory", "no metastore is needed", _CONFIGURATION
+        ),
+        "spark.sql.warehouse.dir": Setting(
+            f"{scratch}/warehouse", "tables that a query creates end with the deployment", _SQL
+        ),
+        "spark.sql.session.timeZone": Setting(
+            "UTC", "answers do not depend on the machine", _CONFIGURATION
+        ),
+        "spark.port.maxRetries": Setting(
+            "0",
+            "a port that is taken is a fault: by default Spark moves on to the next port, and "
+            "workers would talk to the process that holds the first",
+            _CONFIGURATION,
+        ),
+        "spark.authenticate": Setting(
+            "true", "only processes that know the secret can connect", _SECURITY
+        ),
+        "spark.authenticate.secret": Setting(
+            secrets.token_hex(32), "new for each deployment", _SECURITY
+        ),
+        "spark.master.rest.enabled": Setting(
+            "false", "on by default in Spark 4, on a fixed port", _STANDALONE
+        ),
+        "spark.ui.enabled": Setting(
+            "false", "nobody looks at it, and it would listen", _CONFIGURATION
+        ),
+        "spark.ui.killEnabled": Setting(
+            "false", "the master's page cannot stop anything", _CONFIGURATION
+        ),
+        "spark.ui.showConsoleProgress": Setting("false", "a log is not a terminal", _CONFIGURATION),
+        "spark.eventLog.enabled": Setting(
+            "true", "the SQL host reads from it what each query took", _MONITORING
+        ),
+        "spark.eventLog.dir": Setting(
+            f"file://{quote(events_folder(scratch))}", "on the scratch disk", _MONITORING
+        ),
+        "spark.eventLog.rolling.enabled": Setting("false", "one file, read while it is written"),
+        "spark.eventLog.compress": Setting("false", "a plain file, read while it is written"),
+    }
+
+
+# Settings of Atoll's own driver; a user's application brings its own.
 OF_OUR_DRIVER = (
     "spark.app.name",
     "spark.driver.extraJavaOptions",
@@ -66,6 +243,28 @@ OF_OUR_DRIVER = (
     "spark.ui.showConsoleProgress",
 )
 
+# ---- the environment and the log -----------------------------------------------------------------
+
+
+def events_folder(scratch: str) -> str:
+    """The folder of the event log; the driver creates it."""
+    return f"{scratch}/events"
+
+
+def environment(installation: Installation, run_dir: str, scratch: str) -> dict[str, str]:
+    return {
+        "JAVA_HOME": os.path.dirname(os.path.dirname(installation.java)),
+        "SPARK_HOME": installation.home,
+        # Spark's shell wrappers would set it. Without it a worker looks for a source tree when it
+        # starts its executor. Spark 4 is built with no other Scala.
+        "SPARK_SCALA_VERSION": "2.13",
+        "SPARK_CONF_DIR": f"{run_dir}/conf",
+        "SPARK_ENV_LOADED": "1",  # no shell runs spark-env.sh; its literal exports are added here
+        "SPARK_LOCAL_IP": "127.0.0.1",  # the web pages of master and workers follow it
+        "SPARK_LOCAL_DIRS": f"{scratch}/local",
+    }
+
+
 LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -74,109 +273,15 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
-# It warns at every start, and would pass for the last words of whoever dies later.
+# It warns at every start, which would pass for the last words of a process that dies later.
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
 """
 
 
-def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
-    """How a master or a worker begins; its class and options follow."""
-    return (
-        installation.java,
-        f"-Xms{_DAEMON_HEAP_MIB}m",  # holds also where _JAVA_OPTIONS outdoes the next
-        f"-Xmx{_DAEMON_HEAP_MIB}m",
-        *_LEAN_FLAGS,
-        *_OWN_FLAGS,
-        *_MODULES,
-        "-cp",
-        f"{run_dir}/conf:{installation.home}/jars/*",
-    )
-
-
-def events_folder(scratch: str) -> str:
-    """Where Spark writes what its tasks did; the driver makes it."""
-    return f"{scratch}/events"
-
-
-def environment(installation: Installation, run_dir: str, scratch: str) -> dict[str, str]:
-    return {
-        "JAVA_HOME": os.path.dirname(os.path.dirname(installation.java)),
-        "SPARK_HOME": installation.home,
-        # Spark's shell wrappers would set it; without it a worker looks for a source tree when
-        # it starts its executor. Spark 4 is built with no other Scala.
-        "SPARK_SCALA_VERSION": "2.13",
-        "SPARK_CONF_DIR": f"{run_dir}/conf",
-        "SPARK_ENV_LOADED": "1",  # no shell runs spark-env.sh: what is honoured of it is here
-        "SPARK_LOCAL_IP": "127.0.0.1",  # the web pages of master and workers follow it
-        "SPARK_LOCAL_DIRS": f"{scratch}/local",
-    }
-
-
-def executor_environment(slot: Slot, plan: Plan) -> dict[str, str]:
-    """On top of `environment`, for a worker and what it starts."""
-    found = {"JDK_JAVA_OPTIONS": " ".join(placement_flags(slot, plan))}
-    if slot.heap_bytes // MIB > heap_mib(plan.slots):
-        # HotSpot reads it after the command line, on which Spark has put the smallest heap.
-        # Spark sizes an executor's memory pools by the heap that its JVM has in the end.
-        found["_JAVA_OPTIONS"] = f"-Xmx{slot.heap_bytes // MIB}m"
-    return found
-
-
-def heap_mib(slots: Sequence[Slot]) -> int:
-    """What Spark is told that every executor has."""
-    return min(slot.heap_bytes for slot in slots) // MIB
-
-
-def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, str]:
-    """spark-defaults.conf, with a fresh secret in it."""
-    # A plan edited by hand may name no heap, or no coordinator.
-    driver_bytes = (plan.coordinator.heap_bytes if plan.coordinator else 0) or DRIVER_BYTES
-    temporary = f"-Djava.io.tmpdir={scratch}"
-    return {
-        "spark.master": f"spark://127.0.0.1:{master_port}",
-        "spark.app.name": "atoll",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": f"{driver_bytes // MIB}m",
-        "spark.driver.extraJavaOptions": options((*_LEAN_FLAGS, temporary)),
-        # No spark.executor.cores: then a worker's one executor takes all of its cores, also
-        # where slots are unequal.
-        "spark.executor.memory": f"{heap_mib(plan.slots)}m",
-        "spark.executor.extraJavaOptions": options(
-            # Java's own choice is another one where it is told of one CPU only: then wic would
-            # compare collectors.
-            ("-XX:+UseG1GC", "-XX:-UsePerfData", temporary)
-        ),
-        "spark.cores.max": str(plan.total_threads),
-        "spark.default.parallelism": str(plan.total_threads),
-        "spark.sql.shuffle.partitions": str(plan.shuffle_partitions),
-        # Joins may still be chosen anew from sizes, which the data decides; the number of
-        # partitions may not, since it is held equal between policies.
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-        "spark.sql.session.timeZone": "UTC",
-        # A port that is taken must be a fault: by default Spark moves on to the next, while
-        # the workers, and whoever waits for them, would talk to a stranger.
-        "spark.port.maxRetries": "0",
-        "spark.authenticate": "true",
-        "spark.authenticate.secret": secrets.token_hex(32),
-        "spark.master.rest.enabled": "false",  # on by default in Spark 4, on a fixed port
-        "spark.ui.enabled": "false",
-        "spark.ui.killEnabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # What the queries took: see spark_events. One plain file, read while it is written.
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": f"file://{quote(events_folder(scratch))}",
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.eventLog.compress": "false",
-    }
-
-
 def options(flags: Iterable[str]) -> str:
-    """JVM options as Spark takes them apart (CommandBuilderUtils.parseOptionString): a flag with a
-    blank stands in quotes."""
+    """JVM options as Spark splits them (CommandBuilderUtils.parseOptionString): a flag with a blank
+    is in quotes."""
     return " ".join(
         '"' + flag.replace("\\", "\\\\").replace('"', '\\"') + '"'
         if any(mark in flag for mark in " \t\"'\\")
@@ -185,5 +290,5 @@ def options(flags: Iterable[str]) -> str:
     )
 
 
-def text(settings: dict[str, str]) -> str:
+def text(settings: Mapping[str, str]) -> str:
     return "".join(f"{key} {write_property(value)}\n" for key, value in settings.items())

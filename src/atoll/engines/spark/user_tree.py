@@ -1,11 +1,12 @@
-"""A user's own Spark configuration (the folder that SPARK_CONF_DIR names), made ours where it must.
+"""A user's own Spark configuration: the folder that SPARK_CONF_DIR names. Pure.
 
-Of spark-defaults.conf only what placement decides is set, and what would reach beyond the
-deployment taken out; JVM options of the user stay beside ours, but for those that hold for a whole
-machine. All other files are taken as they are. spark-env.sh is a shell script, which Atoll does not
-run, as it runs no script of Spark's: what it exports with a literal value is honoured, and what
-cannot be is refused. Variables that the deployment decides, and those that only Spark's scripts
-read, are taken out of the copy, where the difference shows them. Pure.
+In spark-defaults.conf Atoll sets only what placement decides, and removes what would reach beyond
+the deployment. JVM options of the user stay next to Atoll's, except those for a whole machine. All
+other files are taken as they are.
+
+spark-env.sh is a shell script. Atoll runs no script of Spark's: it honours exports of a literal
+value, and refuses everything else. It removes variables that the deployment decides, and those that
+only Spark's scripts read, from the copy, and `--diff` lists them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,31 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 
-from atoll.engines.spark.asks import DEFAULT_OPTIONS, EXTRA_OPTIONS, counted, options_of
 from atoll.engines.spark.settings import options
 from atoll.engines.userconfig.included import refuse_closed
-from atoll.engines.userconfig.java import MACHINE_WIDE, flag_kind
+from atoll.engines.userconfig.java import (
+    DIRECT_MEMORY,
+    MACHINE_WIDE,
+    direct_memory_bytes,
+    flag_kind,
+)
 from atoll.engines.userconfig.merge import merge_flags, merge_properties, read_properties
 from atoll.engines.userconfig.pieces import lines
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import EngineTraits
+from atoll.schema.size import MIB
 
 _DEFAULTS = "spark-defaults.conf"
 _ENVIRONMENT = "spark-env.sh"
 _KNOWN = (_DEFAULTS, _ENVIRONMENT, "log4j2.properties", "hive-site.xml", "metrics.properties")
-# What we choose where nobody else does.
-_THEIRS = (
+_JVM_OPTIONS = tuple(
+    f"spark.{role}.{kind}JavaOptions"
+    for kind in ("default", "extra")
+    for role in ("driver", "executor")
+)
+# Atoll's choices, which a user's configuration replaces.
+_USERS = (
     "spark.app.name",
     "spark.sql.adaptive.coalescePartitions.enabled",
     "spark.sql.catalogImplementation",
@@ -37,11 +48,11 @@ _THEIRS = (
     "spark.ui.killEnabled",
     "spark.ui.showConsoleProgress",
 )
-# Read by every JVM, and it outdoes what a command line says before it, or all of it.
+# Every JVM reads these, and they override its command line, or the options before it.
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-# What would undo the plan: executors of another size or number, ports that N workers on one machine
-# cannot share, another place for the driver; and what would join another cluster's masters.
-_TAKEN_OUT = (
+# Settings that would undo the plan: executors of another size or number, ports that N workers on
+# one machine cannot share, another place for the driver; and what would join another cluster.
+_REMOVED = (
     "spark.blockManager.port",
     "spark.deploy.recoveryMode",
     "spark.driver.blockManager.port",
@@ -56,99 +67,185 @@ _TAKEN_OUT = (
     "spark.worker.ui.port",
     *(f"spark.executorEnv.{name}" for name in _JVM_VARIABLES),
 )
-# Read by Spark's scripts alone, and worth an error: it says what a JVM shall do.
+# Variables that only Spark's scripts read, refused because they are meant for a JVM.
 _SCRIPTS_OWN = re.compile(r"SPARK_(\w+_OPTS|DAEMON_CLASSPATH)")
-# Where things lie and how large they are, which the deployment decides, and what scripts do.
+# Variables for folders and sizes, which the deployment decides, and for scripts.
 _DECIDED = re.compile(
     r"JAVA_HOME|SPARK_(HOME|CONF_DIR|SCALA_VERSION|ENV_LOADED|PUBLIC_DNS|NICENESS|NO_DAEMONIZE"
     r"|(MASTER|WORKER|DAEMON|EXECUTOR|DRIVER|LOCAL|LOG|PID|IDENT|SSH|HISTORY|SHUFFLE)_\w+)"
 )
-# An assignment whose value is what it says: no variable, command, pattern or home folder in it.
+# An assignment of a literal value: without a variable, command, pattern or home folder.
 _EXPORT = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|[^'`$*?;&|<>()~]*)")
+# org.apache.spark.network.util.JavaUtils.byteStringAs: a whole number and a unit of 1024.
+_SIZE = re.compile(r"(\d+)([kmgtp]?b?)", re.IGNORECASE | re.ASCII)
 
 
-def check(base: UserTree) -> None:
-    """Raises UsageError where the tree is none of Spark's, or cannot be read."""
-    refuse_closed(base, base.closed)
-    if not any(name in base.texts for name in _KNOWN):
+def check(tree: UserTree) -> None:
+    """Raises UsageError for a folder that is not Spark's, or cannot be read."""
+    refuse_closed(tree, tree.closed)
+    if not any(name in tree.texts for name in _KNOWN):
         raise UsageError(
-            f"{base.root}: has no {_DEFAULTS}; give the folder that SPARK_CONF_DIR names"
+            f"{tree.root}: no {_DEFAULTS} found; give the folder that SPARK_CONF_DIR names"
         )
-    where = f"{base.root}/{_DEFAULTS}"
-    theirs = read_properties(base.texts.get(_DEFAULTS, ""), where=where)
-    for option in (*DEFAULT_OPTIONS, *EXTRA_OPTIONS):
-        options_of(theirs, option, where)
-    environment(base)
+    defaults = _Defaults(tree)
+    for option in _JVM_OPTIONS:
+        defaults.jvm_options(option)
+    environment(tree)
 
 
-def traits(ours: EngineTraits, base: UserTree) -> EngineTraits:
-    """With what this configuration takes. Raises UsageError for a size that is none."""
-    where = f"{base.root}/{_DEFAULTS}"
-    theirs = read_properties(base.texts.get(_DEFAULTS, ""), where=where)
-    return counted(ours, theirs, where=where)
+class _Defaults:
+    """The user's spark-defaults.conf."""
+
+    def __init__(self, tree: UserTree) -> None:
+        self.where = f"{tree.root}/{_DEFAULTS}"
+        self.text = tree.texts.get(_DEFAULTS, "")
+        self._settings = read_properties(self.text, where=self.where)
+
+    def get(self, name: str) -> str:
+        return self._settings.get(name, "").strip()
+
+    def size(self, name: str, *, unit_bytes: int = MIB) -> int:
+        """0 if it is not set. `unit_bytes`: the unit of a number without one."""
+        text = self.get(name)
+        if not text:
+            return 0
+        match = _SIZE.fullmatch(text)
+        if match is None:
+            raise self._fault(name, text, "a size; use for example 8g")
+        unit = match[2].lower()[:1]
+        return int(match[1]) * (1024 ** "bkmgtp".index(unit) if unit else unit_bytes)
+
+    def share(self, name: str, unset: float) -> float:
+        text = self.get(name)
+        try:
+            found = float(text) if text else unset
+        except ValueError:
+            found = -1.0
+        if not 0 <= found < 100:  # false for a NaN, too
+            raise self._fault(name, text, "a share; use for example 0.2")
+        return found
+
+    def _fault(self, name: str, text: str, wanted: str) -> UsageError:
+        # A substitution, ${env:SIZE}, is refused too: only the engine's process knows its value.
+        return UsageError(f"{self.where}: {name}: {text!r} is not {wanted}")
+
+    def jvm_options(self, option: str) -> list[str]:
+        """The words, split as Spark does. Raises UsageError for an open quote."""
+        try:
+            return shlex.split(self._settings.get(option, ""))
+        except ValueError as fault:
+            raise UsageError(f"{self.where}: {option}: {fault}") from None
+
+    def direct_bytes(self, role: str) -> int:
+        """The direct memory that the options of that role's JVMs allow; 0 if they set no limit."""
+        options = [option for option in _JVM_OPTIONS if f".{role}." in option]
+        words = [word for option in options for word in self.jvm_options(option)]
+        return direct_memory_bytes(words, where=self.where)
 
 
-def files(base: UserTree, ours: Mapping[str, str], placement: Collection[str]) -> dict[str, str]:
-    """Path below conf -> text. `ours`: spark-defaults.conf as it would be without the user's;
-    `placement`: the kinds of JVM flags that the plan decides."""
-    where = f"{base.root}/{_DEFAULTS}"
-    text = base.texts.get(_DEFAULTS, "")
-    theirs = read_properties(text, where=where)
-    settings: dict[str, str | None] = {
-        key: value for key, value in ours.items() if key not in _THEIRS
-    }
-    settings |= dict.fromkeys(_TAKEN_OUT)
-    for option in (*DEFAULT_OPTIONS, *EXTRA_OPTIONS):
-        said = options_of(theirs, option, where)
-        if not said and option not in ours:
+def traits(ours: EngineTraits, tree: UserTree) -> EngineTraits:
+    """`ours` with the memory that the user's settings take beside the heaps.
+
+    These are all settings that say how large something may grow, also those that standalone Spark
+    does not enforce (spark.executor.memoryOverhead): a reservation on another cluster is the best
+    estimate of what an executor takes. Raises UsageError for a size that cannot be read.
+    """
+    theirs = _Defaults(tree)
+    beside: dict[str, int] = {}
+    off_heap = 0
+    if theirs.get("spark.memory.offHeap.enabled").lower() == "true":
+        off_heap = theirs.size("spark.memory.offHeap.size", unit_bytes=1)
+        beside["spark.memory.offHeap.size"] = off_heap
+    beside["spark.executor.pyspark.memory"] = theirs.size("spark.executor.pyspark.memory")
+    # The overhead includes direct memory.
+    overhead, direct = theirs.size("spark.executor.memoryOverhead"), theirs.direct_bytes("executor")
+    larger = "spark.executor.memoryOverhead" if overhead >= direct else DIRECT_MEMORY
+    beside[larger] = max(overhead, direct)
+    factor = theirs.share("spark.executor.memoryOverheadFactor", ours.off_heap_ratio)
+    named = [name for name, size in beside.items() if size]
+    driver = max(theirs.size("spark.driver.memoryOverhead"), theirs.direct_bytes("driver"))
+    return ours.model_copy(
+        update={
+            "coordinator_bytes": theirs.size("spark.driver.memory") or ours.coordinator_bytes,
+            "coordinator_overhead_bytes": ours.coordinator_overhead_bytes + driver,
+            # As in Spark, a size replaces the factor.
+            "off_heap_ratio": 0.0 if overhead else max(ours.off_heap_ratio, factor),
+            "asked_bytes": sum(beside.values()),
+            "asked_source": f"{theirs.where} ({', '.join(named)})" if named else "",
+            "query_ratio": theirs.share("spark.memory.fraction", ours.query_ratio),
+            "query_beside_bytes": off_heap,
+        }
+    )
+
+
+def files(tree: UserTree, ours: Mapping[str, str], placement: Collection[str]) -> dict[str, str]:
+    """Path below conf -> text.
+
+    `ours`: Atoll's own spark-defaults.conf; `placement`: the kinds of JVM flags that the plan
+    decides.
+    """
+    theirs = _Defaults(tree)
+    settings: dict[str, str | None] = dict.fromkeys(_REMOVED)
+    settings |= {key: value for key, value in ours.items() if key not in _USERS}
+    for option in _JVM_OPTIONS:
+        given = theirs.jvm_options(option)
+        if not given and option not in ours:
             continue
         decided = set(placement) if ".executor." in option else set()
-        # The user's choice first: a JVM has one collector, and ours is a matter of taste.
+        # The user's flags win: a JVM has one collector, and Atoll's is only a default.
         merged = merge_flags(
             "".join(f"{flag}\n" for flag in shlex.split(ours.get(option, ""))),
-            [flag for flag in said if not _is_not_for_a_slot(flag, decided)],
-            where=where,
+            [flag for flag in given if not _undoes_plan(flag, decided)],
+            where=theirs.where,
         )
         flags = [flag for flag in merged.splitlines() if not flag.startswith("#")]
         settings[option] = options(flags) or None
-    texts = dict(base.texts)
+    texts = dict(tree.texts)
     if _ENVIRONMENT in texts:
         texts[_ENVIRONMENT] = "".join(
-            raw for raw, name, _ in _exports(base) if not _DECIDED.fullmatch(name)
+            raw for raw, name, _ in _exports(tree) if not _DECIDED.fullmatch(name)
         )
-    return texts | {_DEFAULTS: merge_properties(text, settings, where=where, separator=" ")}
-
-
-def environment(base: UserTree) -> dict[str, str]:
-    """What spark-env.sh exports, less what the deployment decides."""
-    return {
-        name: value for _, name, value in _exports(base) if name and not _DECIDED.fullmatch(name)
+    return texts | {
+        _DEFAULTS: merge_properties(theirs.text, settings, where=theirs.where, separator=" ")
     }
 
 
-def _exports(base: UserTree) -> Iterator[tuple[str, str, str]]:
-    """(line, name, value); of a comment or a blank line both are empty."""
-    for number, body, end in lines(base.texts.get(_ENVIRONMENT, "")):
+def _undoes_plan(flag: str, decided: Collection[str]) -> bool:
+    """Whether the flag overrides the plan, or conflicts with the heap that the plan gives."""
+    kind = flag_kind(flag)
+    return kind in ("-Xms", "-Xmx") or kind in decided or MACHINE_WIDE.match(flag) is not None
+
+
+def environment(tree: UserTree) -> dict[str, str]:
+    """The exports of spark-env.sh, without those that the deployment decides."""
+    return {
+        name: value for _, name, value in _exports(tree) if name and not _DECIDED.fullmatch(name)
+    }
+
+
+def _exports(tree: UserTree) -> Iterator[tuple[str, str, str]]:
+    """(line, name, value) of each line; both are empty for a comment or a blank line."""
+    for number, body, end in lines(tree.texts.get(_ENVIRONMENT, "")):
         stripped = body.strip()
         if not stripped or stripped.startswith("#"):
             yield body + end, "", ""
             continue
-        where = f"{base.root}/{_ENVIRONMENT}:{number}"
+        where = f"{tree.root}/{_ENVIRONMENT}:{number}"
         match = _EXPORT.fullmatch(stripped)
         if match is None:
             raise UsageError(
-                f"{where}: is not run as a script; of it only lines as 'export NAME=value' with a "
-                "literal value can be honoured"
+                f"{where}: Atoll does not run this script and honours only lines like "
+                "'export NAME=value' with a literal value"
             )
         name = match["name"]
         if _SCRIPTS_OWN.fullmatch(name):
             raise UsageError(
-                f"{where}: {name} is read by Spark's scripts, which Atoll does not use; "
+                f"{where}: only Spark's scripts read {name}, and Atoll does not run them; "
                 f"set it in {_DEFAULTS}"
             )
         if name in _JVM_VARIABLES:
             raise UsageError(
-                f"{where}: {name} is read by every JVM and would outdo the plan; "
+                f"{where}: every JVM reads {name}, which would override the plan; "
                 f"set spark.executor.extraJavaOptions in {_DEFAULTS}"
             )
         try:
@@ -158,9 +255,3 @@ def _exports(base: UserTree) -> Iterator[tuple[str, str, str]]:
         if len(words) > 1:
             raise UsageError(f"{where}: the value of {name} has a blank; put it in quotes")
         yield body + end, name, words[0] if words else ""
-
-
-def _is_not_for_a_slot(flag: str, decided: Collection[str]) -> bool:
-    """Would outdo what the plan says, or does not go with the heap that it gives."""
-    kind = flag_kind(flag)
-    return kind in ("-Xms", "-Xmx") or kind in decided or MACHINE_WIDE.match(flag) is not None

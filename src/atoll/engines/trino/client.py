@@ -1,45 +1,170 @@
-"""A client of one Trino or Presto coordinator (the Python package `trino`); what `connect` gives.
+"""A client of one Trino or Presto coordinator, on the Python package `trino`.
 
-Presto answers the same protocol, with headers of another name. Promises, as
-`atoll.engines.sql.client`: every fault is an EngineFailed of one line, without a password; after a
-query past its limit, or a lost server, the query is cancelled where the server still listens, and
-the client stays closed. The limit also holds against a server that answers nothing any more.
+Presto answers the same protocol, with headers of another name. Every fault is an EngineFailed of
+one line, without a password. After a query past its limit, or a lost server, the client cancels the
+query if the server still listens, and stays closed. The limit also holds if the server no longer
+answers anything.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import getpass
 import json
+import os
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import requests
+from requests.adapters import HTTPAdapter
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, HttpError, TrinoConnectionError, TrinoQueryError
 
 from atoll.engines.api import Client, Column, QueryResult
 from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
-from atoll.engines.trino.address import Address, parse_endpoint, parse_url
-from atoll.engines.trino.wire import Wire
-from atoll.errors import EngineFailed, ServerGone
+from atoll.engines.trino.facts import TRINO_FACTS
+from atoll.errors import EngineFailed, ServerGone, UsageError
 
 _CANCEL_LIMIT_S = 1.0
-_DETECTOR_LIMIT_S = 1.0  # of both its answers; a count does without them
+_DETECTOR_LIMIT_S = 1.0  # for both its answers; a count does without them
 _WORDS_CHARACTERS = 300
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
 _ACTIVE = "select http_uri from system.runtime.nodes where not coordinator and state = 'active'"
+
+# ---- where a coordinator is ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A coordinator, with the user, the catalog and the schema of the session."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str
+    password: str = ""
+    catalog: str | None = None
+    schema: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The URL without the user and the password, for messages."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+def parse_url(url: str) -> Address:
+    """Reads http(s)://[user[:password]@]host[:port][/catalog[/schema]].
+
+    Raises UsageError, which does not repeat the URL: it may contain a password.
+    """
+    form = "give http(s)://[user[:password]@]host[:port][/catalog[/schema]]"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        # Its message would repeat a password with a '#' or a '/' in it, as the port.
+        raise UsageError(f"the URL cannot be read; {form}") from None
+    if parts.query:
+        raise UsageError(f"the URL has a '?', and no parameter is known; {form}")
+    names = [unquote(name) for name in parts.path.split("/") if name]
+    if parts.scheme not in TRINO_FACTS.ports or not parts.hostname or len(names) > 2:
+        raise UsageError(f"not a Trino or Presto URL; {form}")
+    if parts.password and parts.scheme == "http":
+        raise UsageError("a password is sent over https only; give an https URL")
+    return Address(
+        scheme=parts.scheme,
+        host=f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname,
+        port=port or TRINO_FACTS.ports[parts.scheme],
+        user=unquote(parts.username or "") or _own_name(),
+        password=unquote(parts.password or ""),
+        catalog=names[0] if names else None,
+        schema=names[1] if len(names) > 1 else None,
+    )
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())  # a container's user may have no name
+
+
+def parse_endpoint(endpoint: str) -> Address:
+    """Reads an endpoint of a layout: a URL, with `?user-file=PATH` for a user that is secret."""
+    url, _, query = endpoint.partition("?")
+    address = parse_url(url)
+    for path in parse_qs(query).get("user-file", ()):
+        try:
+            user = Path(path).read_text()
+        except OSError as fault:
+            raise EngineFailed(f"{path} cannot be read ({fault.strerror})") from None
+        return replace(address, user=user)
+    return address
+
+
+# ---- how requests travel -------------------------------------------------------------------------
+
+
+class Wire(HTTPAdapter):
+    """Sends the requests of one client until a deadline, with the server's header names.
+
+    A request past `deadline` (of time.monotonic) is not sent, and a password is sent over https
+    only. Raises requests.Timeout and requests.ConnectionError.
+    """
+
+    def __init__(self, header: str, *, password: bool) -> None:
+        super().__init__()
+        self.deadline = 0.0
+        self._header = f"X-{header}-"
+        self._password = password
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        if self.is_late:
+            raise requests.Timeout
+        if self._password and not (request.url or "").startswith("https://"):
+            raise requests.ConnectionError("the server asks for the password over http")
+        _rename(request.headers, "X-Trino-", self._header)
+        left_s = self.deadline - time.monotonic()
+        response = super().send(
+            request, stream=stream, timeout=left_s, verify=verify, cert=cert, proxies=proxies
+        )
+        _rename(response.headers, self._header, "X-Trino-")
+        return response
+
+
+def _rename(headers: Any, old: str, new: str) -> None:
+    if old != new:
+        for name in [name for name in headers if name.lower().startswith(old.lower())]:
+            headers[new + name[len(old) :]] = headers.pop(name)
+
+
+# ---- the client ----------------------------------------------------------------------------------
 
 
 class TrinoClient:
     """See `atoll.engines.api.Client`. Not for use by several threads at once.
 
-    `own`: a coordinator of our own on loopback, to which no proxy leads; of a cluster that runs
-    already the workers are only counted, without a word on whether that lasts.
+    `own`: the coordinator is Atoll's, on loopback, and requests go through no proxy. In any other
+    cluster the client counts the workers and does not ask whether they will stay.
     """
 
     def __init__(self, address: Address, *, header: str = "Trino", own: bool = False) -> None:
@@ -47,7 +172,7 @@ class TrinoClient:
         self._asks_detector = own
         self._address = address
         self._closed = self._answered = False
-        self._out: TrinoQuery | None = None  # what has no answer yet
+        self._out: TrinoQuery | None = None  # the query that has no answer yet
         self._wire = Wire(header, password=bool(address.password))
         self._http = requests.Session()
         self._http.trust_env = not own
@@ -68,14 +193,14 @@ class TrinoClient:
                 timezone="UTC",
                 headers={"X-Trino-Client-Info": "atoll"},
             ),
-            max_attempts=1,  # a time with a repetition in it is no measurement
+            max_attempts=1,  # a time that includes a repetition is not a measurement
         )
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
-        # Values as they travel: they become ours by the rules that hold for every engine.
+        # Values as they travel; Atoll converts them by the same rules for every engine.
         self._out = query = TrinoQuery(self._request, sql, legacy_primitive_types=True)
         self._wire.deadline = time.monotonic() + timeout_s
-        if self._closed:  # asked after `_out` is there: else close() of another thread missed it
+        if self._closed:  # tested after setting `_out`, which close() in another thread cancels
             self._out = None
             raise self._shut()
         try:
@@ -89,17 +214,18 @@ class TrinoClient:
         except BaseException as fault:
             raise self._failure(query, fault, timeout_s) from None
         self._out, self._answered = None, True
-        if query.cancelled:  # by close() of another thread; the rows end there
+        if query.cancelled:  # by close() in another thread; the rows end there
             raise self._shut()
         return QueryResult(columns, values, seconds)
 
     def _failure(self, query: TrinoQuery, fault: BaseException, timeout_s: float) -> BaseException:
-        """What `execute` raises. Only a query that the server refused leaves the client open."""
+        """The exception that `execute` raises. The client stays open only if the server refused the
+        query."""
         late, closed = self._wire.is_late, self._closed
         if isinstance(fault, TrinoQueryError) and not closed:
             self._out = None
             return EngineFailed(_line(fault.message))
-        self._out = query  # close() of another thread may have come before it could be cancelled
+        self._out = query  # close() in another thread may have come too early to cancel it
         self.close()
         if not isinstance(fault, Exception):
             return fault
@@ -113,8 +239,7 @@ class TrinoClient:
             return EngineFailed(f"{self._address.place}: {_refusal(fault)}")
         if isinstance(fault, Error | ValueError | ArithmeticError | KeyError | TypeError):
             return EngineFailed(
-                f"{self._address.place} does not answer as a Trino or Presto does "
-                f"({_line(str(fault))})"
+                f"{self._address.place} does not answer like Trino or Presto ({_line(str(fault))})"
             )
         return fault
 
@@ -124,7 +249,7 @@ class TrinoClient:
     def instances(self, *, timeout_s: float) -> int:
         if self._closed or not self._asks_detector:
             return len(self.execute(_ACTIVE, timeout_s=timeout_s).rows)
-        # Asked first: whom it trusts by then, the list of nodes does not drop any more.
+        # Asked first: the list of nodes will not drop a worker that the detector trusts by then.
         self._wire.deadline = time.monotonic() + min(timeout_s, _DETECTOR_LIMIT_S)
         trusted = trino_detector.trusted(self._http, self._address.place, self._address.user)
         rows = self.execute(_ACTIVE, timeout_s=timeout_s).rows
@@ -138,14 +263,16 @@ class TrinoClient:
         return [str(row[0]) for row in found.rows]
 
     def greet(self, *, timeout_s: float) -> None:
-        """Raises EngineFailed while the server is not there or still starting. Costs it nothing,
-        while a query that is asked too early makes the start longer."""
+        """Raises EngineFailed if the server does not answer or is still starting.
+
+        This costs the server nothing, but a query during the start would make the start longer.
+        """
         self._wire.deadline = time.monotonic() + timeout_s
         try:
-            said = self._http.get(f"{self._address.place}/v1/info").json()
+            info = self._http.get(f"{self._address.place}/v1/info").json()
         except (requests.RequestException, ValueError) as fault:
             raise EngineFailed(f"no answer at {self._address.place} ({_reason(fault)})") from None
-        if not isinstance(said, dict) or said.get("starting") is not False:
+        if not isinstance(info, dict) or info.get("starting") is not False:
             raise EngineFailed(f"the server at {self._address.place} is still starting")
         self._answered = True
 
@@ -154,13 +281,15 @@ class TrinoClient:
         if self._answered:
             return ServerGone(f"the server at {place} is gone ({why}); see its log")
         if "CERTIFICATE_VERIFY_FAILED" in why:
-            why += f"; name a file with the certificates that you trust by {_TRUSTED}"
+            why += f"; set {_TRUSTED} to a file with the certificates that you trust"
             return EngineFailed(f"{place}: {why}")
-        return EngineFailed(f"no Trino or Presto answers at {place} ({why}); see whether it runs")
+        return EngineFailed(
+            f"cannot reach Trino or Presto at {place} ({why}); check that it is running"
+        )
 
     def close(self) -> None:
-        """What is out is cancelled, also where another thread waits for it."""
-        self._closed = True  # first: `execute` asks for it once `_out` is there
+        """Cancels the query that has no answer yet, even if another thread waits for it."""
+        self._closed = True  # first: `execute` tests it after setting `_out`
         query, self._out = self._out, None
         if query is not None:
             self._wire.deadline = time.monotonic() + _CANCEL_LIMIT_S
@@ -172,7 +301,7 @@ class TrinoClient:
 def connect_all(
     endpoints: Sequence[str], *, timeout_s: float, header: str = "Trino"
 ) -> list[Client]:
-    """A client for each of a layout's endpoints, in order; none stays open if one has no answer."""
+    """A client for each endpoint of a layout, in order. Closes all of them if one has no answer."""
     clients: list[TrinoClient] = []
     try:
         for endpoint in endpoints:
@@ -186,7 +315,7 @@ def connect_all(
 
 
 def reach(url: str, *, timeout_s: float, header: str = "Trino") -> Client:
-    """A client of the cluster at `url`, which has answered."""
+    """A client of the cluster at `url`, after a first answer."""
     client = TrinoClient(parse_url(url), header=header)
     try:
         client.execute("select 1", timeout_s=timeout_s)
@@ -197,8 +326,10 @@ def reach(url: str, *, timeout_s: float, header: str = "Trino") -> Client:
 
 
 def _plain(rows: list[Any], kinds: Sequence[Kind]) -> list[tuple[Any, ...]]:
-    """By column: value by value 10,000 rows take five times as long. Raises as
-    `column_from_json`, and ValueError for rows that have not all those columns."""
+    """The rows with Atoll's types, converted by column: value by value takes five times as long.
+
+    Raises what `column_from_json` raises, and ValueError for rows of another length.
+    """
     if not rows:
         return []
     travelled = zip(*rows, strict=True)
@@ -208,7 +339,7 @@ def _plain(rows: list[Any], kinds: Sequence[Kind]) -> list[tuple[Any, ...]]:
 
 def _plain_column(values: Sequence[Any], kind: Kind) -> Sequence[Any]:
     if kind is Kind.DATE:
-        # Text always; whole numbers are dates in Atoll's own protocol alone.
+        # Always text; only in Atoll's own protocol are whole numbers dates.
         read = datetime.date.fromisoformat
         return [None if value is None else read(value) for value in values]
     if kind is not Kind.TEXT:
@@ -222,16 +353,16 @@ def _plain_column(values: Sequence[Any], kind: Kind) -> Sequence[Any]:
 
 
 def _refusal(fault: HttpError) -> str:
-    """'error 401: Access Denied', where the client package has the bytes as Python writes them."""
+    """'error 401: Access Denied'. The client package has the bytes as Python prints them."""
     return re.sub(r"""^(error \d+: )b(['"])(.*)\2$""", r"\1\3", _line(str(fault)))
 
 
 def _line(text: str) -> str:
-    return (text.strip().splitlines() or ["no word"])[0][:_WORDS_CHARACTERS]
+    return (text.strip().splitlines() or ["no message"])[0][:_WORDS_CHARACTERS]
 
 
 def _reason(fault: BaseException) -> str:
-    """The first cause: what wraps it tells objects' addresses too."""
+    """The first cause: the exceptions around it also print addresses of objects."""
     while inner := fault.__cause__ or fault.__context__:
         fault = inner
     return _line(getattr(fault, "strerror", None) or str(fault))

@@ -1,11 +1,11 @@
-"""What the failure detector of a Trino or Presto coordinator says of its workers.
+"""What the failure detector of a Trino or Presto coordinator reports about its workers.
 
-A coordinator's list of nodes and its failure detector each look every 5 s at who has announced
-himself. To the list a worker that the detector does not know yet is active; to the detector one
-that it has just met is a failed one, until the first ping and then as long again as
-`failure-detector.warmup-interval` says (5 s). So a worker that the list met first is dropped at
-its next look or the one after, and taken in again later; queries in between go to the others, or
-fail (the modules of Trino 476 and Presto 0.287; later Trinos have no such detector).
+A coordinator's list of nodes and its failure detector each look every 5 s for announced workers.
+The list treats a worker unknown to the detector as active; the detector treats a newly seen worker
+as failed until its first ping and `failure-detector.warmup-interval` (5 s) after it. So the list
+drops a worker that it saw first at its next look or the one after, and takes it back later. Queries
+in between go to the other workers, or fail (seen in Trino 476 and Presto 0.287; later versions of
+Trino have no such detector).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 
 import requests
 
-# Two looks of the list, and what a busy machine is late: a worker that was in meanwhile stays in.
+# Two looks of the list, and the delay of a busy machine. A worker active for that long stays.
 SETTLES_S = 11.0
 
 
 def trusted(http: requests.Session, place: str, user: str) -> set[str] | None:
-    """The workers, as 'host:port', whom the coordinator at `place` pings and finds well.
+    """The workers, as 'host:port', that the coordinator at `place` pings successfully.
 
-    Empty where it does not say so: not to everybody is a cluster's state shown. None: it has no
-    such detector.
+    Empty if it does not answer: not every user may see a cluster's state. None if it has no such
+    detector.
     """
     try:
-        # In this order: who comes to be known in between is a failed one.
+        # In this order: a worker that appears in between counts as failed.
         known, failed = (_listed(http, f"{place}/v1/node{part}", user) for part in ("", "/failed"))
     except (requests.RequestException, ValueError, TypeError, KeyError):
         return set()
@@ -41,5 +41,5 @@ def _listed(http: requests.Session, url: str, user: str) -> set[str] | None:
 
 
 def settles_s(active: set[str], trusted: set[str] | None) -> float:
-    """For how long `active` workers have to stay so until that is known to last."""
+    """How long the `active` workers must stay active before that is known to last."""
     return 0.0 if trusted is None or active <= trusted else SETTLES_S

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from atoll.engines.facts import EngineFacts
-from atoll.engines.trino.environment import variables
+from atoll.engines.trino.user_tree import variables
 from atoll.install.catalog import Artifact, Java, Part, Wheel
 
 _JAVA_LICENCE = "GPL-2.0 with the classpath exception"

@@ -1,9 +1,8 @@
-"""How Trino and Presto are laid out: a coordinator, a worker per slot, and an `etc` tree for each.
+"""Lays out Trino and Presto: a coordinator, a worker per slot, and an `etc` folder for each.
 
-The trees are made from Atoll's own texts or from a user's, and both get the same settings on top
-(`atoll.engines.trino.settings`).
-
-Promises: everything binds 127.0.0.1; the secrets of a deployment lie in files alone.
+The folders are copies of the user's own, or of Atoll's. Both get the same settings on top
+(`atoll.engines.trino.settings`). Everything listens on 127.0.0.1; the secrets of a deployment are
+only in files.
 """
 
 from __future__ import annotations
@@ -14,14 +13,21 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from atoll.engines.api import Installation, Layout
-from atoll.engines.trino.family import CATALOGS, Family
+from atoll.engines.explained import Reasons, Why, reasons, values
+from atoll.engines.trino.family import Family
 from atoll.engines.trino.settings import (
     HTTPS_PORT,
+    OWN_FOLDERS,
+    REMOVED_FROM_NODE,
+    Cluster,
     Instance,
-    merged,
-    own_settings,
+    jvm_flags,
+    node_settings,
+    own_folders,
+    removed_flags,
+    removed_settings,
+    server_settings,
     serves_tls,
-    shared_settings,
 )
 from atoll.engines.trino.user_tree import (
     CONFIG,
@@ -29,50 +35,55 @@ from atoll.engines.trino.user_tree import (
     NODE,
     SECRETS,
     catalog_folder,
-    properties_of_server,
-    secrets_links,
-    taken_from_environment,
+    environment,
+    holds_settings,
+    server_properties,
 )
-from atoll.engines.userconfig.java import ARGUMENTS, write_arguments
-from atoll.engines.userconfig.merge import merge_properties, read_flags, read_properties
+from atoll.engines.userconfig.java import ARGUMENTS, flag_kind, write_arguments
+from atoll.engines.userconfig.merge import (
+    merge_flags,
+    merge_properties,
+    read_flags,
+    read_properties,
+)
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
-from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import Plan
 
-CATALOG = "atoll"  # where a suite's tables are; no user's catalog has that name
+CATALOG = "atoll"  # has a suite's tables; no user's catalog has that name
 SCHEMA = "suite"
-COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
 
-# At INFO the log begins with a table of all settings, whose names speak of errors and would pass
-# for the last words of whoever dies, and then tells every filter of every split. The two classes
-# warn while others are still starting.
+_DEPLOY = "Trino's manual, Deploying Trino"
+_FILE = "Trino's manual, File-based access control"
+
+# At INFO the log begins with a table of all settings, whose names contain words such as 'error' and
+# would pass for a server's last words, and then reports every filter of every split. The two
+# classes warn while other instances are still starting.
 _LEVELS = """\
 =WARN
 Bootstrap=WARN
 {package}.metadata.RemoteNodeState=ERROR
 {package}.memory.RemoteNodeMemory=ERROR
 """
+_OTHER_REASONS: Reasons = {
+    "-Dconfig": Why("the configuration file, from the working folder", _DEPLOY),
+    "-DsecretsConfig": Why("the providers of secrets that the configuration uses", _DEPLOY),
+    "-Dlog.levels-file": Why("the levels of the log", _DEPLOY),
+    "access-control.name": Why(
+        "anybody who can open a port of 127.0.0.1 could have the server read files; so it answers "
+        "to one user, whose name is in the file 'user'",
+        _FILE,
+    ),
+    "security.config-file": Why("the rules for that user", _FILE),
+}
 
 
-def ports(plan: Plan, base: UserTree | None, *, stands: bool) -> int:
-    """Clients of a cluster that outlives Atoll know its port of TLS, which stays; else a free one
-    is taken."""
-    return 1 + len(plan.slots) + (1 if serves_tls(_config(base)) and not stands else 0)
-
-
-def _config(base: UserTree | None) -> dict[str, str]:
-    """What the user's configuration says by itself."""
-    return properties_of_server(base) if base else {}
-
-
-def _refuse_taken(port: str, ports: Sequence[int], base: UserTree | None) -> None:
-    if base and port in map(str, ports):
-        raise UsageError(
-            f"{base.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "
-            f"{ports[0]} to {ports[-1]}; give these another --port-base"
-        )
+def ports(plan: Plan, tree: UserTree | None, *, outlives_atoll: bool) -> int:
+    """One per instance, and one for TLS if the tree has it. Clients of a cluster that outlives
+    Atoll know its TLS port, which stays."""
+    tls = tree is not None and serves_tls(server_properties(tree)) and not outlives_atoll
+    return 1 + len(plan.slots) + tls
 
 
 def lay_out(
@@ -80,98 +91,105 @@ def lay_out(
     plan: Plan,
     installation: Installation,
     *,
-    base: UserTree | None,
+    tree: UserTree | None,
     run_dir: str,
     scratch: str,
     ports: Sequence[int],
-    stands: bool,
+    outlives_atoll: bool,
 ) -> Layout:
-    coordinator = Instance(
-        "coordinator",
-        None,
-        ports[0],
-        # A plan edited by hand may name no heap, or no coordinator.
-        (plan.coordinator.heap_bytes if plan.coordinator else 0) or COORDINATOR_BYTES,
-        (),
-    )
-    workers = [
-        Instance(
-            f"worker-{slot.index}",
-            slot,
-            port,
-            slot.heap_bytes,
-            tuple(placement_flags(slot, plan)),
-        )
-        for slot, port in zip(plan.slots, ports[1:], strict=False)
-    ]
     user = secrets.token_hex(16)
-    catalogs = catalog_folder(base) if base else "catalog"
-    texts = {JVM: "", **base.texts} if base else _own_texts(family)
+    catalogs = catalog_folder(tree) if tree else "catalog"
+    texts = {JVM: "", **tree.texts} if tree else _own_texts(family)
     texts |= family.files
-    is_closed = family.answers_one and base is None
+    is_closed = family.answers_one and tree is None
     if is_closed:
         texts |= _access(user)
-    # It reads all files that the server may read, which is not for a cluster of the user's.
-    if not (base and stands):
-        suites = family.suite_catalog.format(scratch=scratch)
-        texts.setdefault(f"{catalogs}/{CATALOG}.properties", suites)
-    environment = {
-        "JAVA_HOME": installation.java.removesuffix("/bin/java"),
-        **(taken_from_environment(base) if base else {}),
-    }
-    config = _config(base) if base else read_properties(texts[CONFIG], where=CONFIG)
-    if stands and serves_tls(config):
-        _refuse_taken(config.get(HTTPS_PORT, "8443"), ports[: 1 + len(workers)], base)
-    shared = shared_settings(
-        family, plan, coordinator.port, installation, run_dir, base, catalogs=catalogs
+    # The suite's catalog reads every file that the server can read, which is wrong for a cluster
+    # of the user's.
+    if not (tree and outlives_atoll):
+        suite = values(family.suite_catalog)
+        texts.setdefault(
+            f"{catalogs}/{CATALOG}.properties",
+            "".join(f"{key}={value.format(scratch=scratch)}\n" for key, value in suite.items()),
+        )
+    cluster = Cluster(
+        family=family,
+        plan=plan,
+        installation=installation,
+        tree=tree,
+        catalogs=catalogs,
+        config=server_properties(tree) if tree else values(family.own_config),
+        ports=ports,
+        run_dir=run_dir,
+        scratch=scratch,
+        outlives_atoll=outlives_atoll,
     )
+    if tree and outlives_atoll and serves_tls(cluster.config):
+        _refuse_taken(cluster.config.get(HTTPS_PORT, "8443"), ports[: 1 + len(plan.slots)], tree)
+    variables = {
+        "JAVA_HOME": installation.java.removesuffix("/bin/java"),
+        **(environment(tree) if tree else {}),
+    }
     processes: list[ProcessSpec] = []
     files: dict[str, str] = {"user": user} if is_closed else {}
     copies: dict[str, str] = {}
-    for instance in (coordinator, *workers):
-        own = own_settings(family, instance, base, config, ports, scratch, stands=stands)
+    why: dict[str, Why] = {**_OTHER_REASONS, **OWN_FOLDERS, **reasons(family.suite_catalog)}
+    why |= reasons(family.own_config)
+    why |= {flag_kind(flag): reason for flag, reason in family.flags.items()}
+    why |= {_argument_name(flag): reason for flag, reason in family.arguments.items()}
+    for instance in cluster.instances:
         etc = f"{instance.name}/etc"
-        changed = merged(texts, base, instance, {**shared, **own}, scratch)
+        changed, changed_why = _configured(cluster, instance, texts)
+        why |= changed_why
         files |= {f"{etc}/{name}": text for name, text in (texts | changed).items()}
-        if base:
-            copies |= {f"{etc}/{name}": f"{base.root}/{name}" for name in base.others}
+        if tree:
+            copies |= {f"{etc}/{name}": f"{tree.root}/{name}" for name in tree.others}
         options = _options(family, instance, changed)
-        if base:
-            # A user's flags may have passwords in them, and everybody can read a command line.
+        if tree:
+            # A user's flags may contain passwords, and everybody can read a command line.
             arguments = f"{instance.name}/{ARGUMENTS}"
             files[arguments] = write_arguments(options)
             options = (f"@{run_dir}/{arguments}",)
-        processes.append(
-            _process(
-                family,
-                instance,
-                installation,
-                options,
-                environment,
-                _named(family, texts),
-            )
-        )
+        processes.append(_process(cluster, instance, options, variables, texts))
     return Layout(
         processes=tuple(processes),
         files=files,
         copies=copies,
-        links=secrets_links(base, installation.home, family.secrets_plugins, processes)
-        if base
+        links=_secrets_links(cluster, tree)
+        if tree
         else {f"plugin/{name}": f"{installation.home}/plugin/{name}" for name in family.plugins},
         endpoints=(
-            f"http://127.0.0.1:{coordinator.port}/{CATALOG}/{SCHEMA}"
+            f"http://127.0.0.1:{ports[0]}/{CATALOG}/{SCHEMA}"
             + (f"?user-file={quote(run_dir)}/user" if is_closed else ""),
         ),
+        reasons=why,
     )
 
 
+def _refuse_taken(port: str, ports: Sequence[int], tree: UserTree) -> None:
+    if port in map(str, ports):
+        raise UsageError(
+            f"{tree.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "
+            f"{ports[0]} to {ports[-1]}; give another --port-base"
+        )
+
+
+def _own_texts(family: Family) -> dict[str, str]:
+    return {
+        CONFIG: merge_properties("", values(family.own_config), where=CONFIG),
+        NODE: "",
+        JVM: "".join(f"{flag}\n" for flag in family.flags),
+        "log.properties": _LEVELS.format(package=family.main_class.partition(".server.")[0]),
+        "catalog/tpch.properties": "connector.name=tpch\n",
+        "catalog/tpcds.properties": "connector.name=tpcds\n",
+    }
+
+
 def _access(user: str) -> dict[str, str]:
-    """Who may open a port of 127.0.0.1 could have the server read any file that it may read. So it
-    answers to one user alone, whose name nobody else knows."""
     rules = {
         "catalogs": [{"user": user, "allow": "all"}],
         "queries": [{"user": user, "allow": ["execute", "kill", "view"]}],
-        "system_information": [{"user": user, "allow": ["read"]}],  # the failure detector's
+        "system_information": [{"user": user, "allow": ["read"]}],  # for the failure detector
     }
     return {
         "access-control.properties": (
@@ -181,18 +199,32 @@ def _access(user: str) -> dict[str, str]:
     }
 
 
-def _own_texts(family: Family) -> dict[str, str]:
-    return {
-        CONFIG: merge_properties("", family.own_config, where=CONFIG),
-        NODE: "node.environment=atoll\n",
-        JVM: "".join(f"{flag}\n" for flag in family.flags),
-        "log.properties": _LEVELS.format(package=family.main_class.partition(".server.")[0]),
-        **{f"catalog/{name}.properties": text for name, text in CATALOGS.items()},
-    }
+def _configured(
+    cluster: Cluster, instance: Instance, texts: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, Why]]:
+    """The files that get Atoll's settings, and the reasons for these."""
+    root = f"{cluster.tree.root}/" if cluster.tree else ""
+    given = {name: texts.get(name, "") for name in (CONFIG, NODE, JVM)}
+    for name, text in texts.items():
+        if holds_settings(name) and (own := own_folders(name, text, instance, cluster.scratch)):
+            given[name] = merge_properties(text, own, where=root + name)
+    server = server_settings(cluster, instance)
+    node = node_settings(cluster, instance, read_properties(given[NODE], where=root + NODE))
+    flags = jvm_flags(cluster, instance, read_flags(given[JVM], where=root + JVM))
+    config = dict.fromkeys(removed_settings(cluster, instance)) | values(server)
+    # They become the JVM's own properties, which override config.properties.
+    named = dict.fromkeys([*REMOVED_FROM_NODE, *config]) | values(node)
+    given[CONFIG] = merge_properties(given[CONFIG], config, where=root + CONFIG)
+    given[NODE] = merge_properties(given[NODE], named, where=root + NODE)
+    given[JVM] = merge_flags(
+        given[JVM], list(flags), where=root + JVM, without=removed_flags(named)
+    )
+    why = {flag_kind(flag): reason for flag, reason in flags.items()}
+    return given, reasons(server) | reasons(node) | why
 
 
 def _options(family: Family, instance: Instance, changed: Mapping[str, str]) -> tuple[str, ...]:
-    """The JVM's, as bin/launcher gives them."""
+    """The JVM's flags, as bin/launcher gives them."""
     node = read_properties(changed[NODE], where=NODE)
     return (
         *read_flags(changed[JVM], where=JVM),
@@ -201,36 +233,44 @@ def _options(family: Family, instance: Instance, changed: Mapping[str, str]) -> 
     )
 
 
-def _named(family: Family, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """The files that bin/launcher names to the server where they are there."""
-    known = {"log.levels-file": "log.properties"}
-    if family.secrets_plugins:
-        known["secretsConfig"] = SECRETS
-    return tuple(f"-D{key}=etc/{name}" for key, name in known.items() if name in texts)
+def _argument_name(flag: str) -> str:
+    return flag.partition("=")[0]
 
 
 def _process(
-    family: Family,
+    cluster: Cluster,
     instance: Instance,
-    installation: Installation,
     options: tuple[str, ...],
-    environment: dict[str, str],
-    named: tuple[str, ...],
+    variables: Mapping[str, str],
+    texts: Mapping[str, str],
 ) -> ProcessSpec:
+    named = {"log.levels-file": "log.properties"}
+    if cluster.family.secrets_plugins:
+        named["secretsConfig"] = SECRETS
     return ProcessSpec(
         name=instance.name,
         role=Role.WORKER if instance.slot else Role.COORDINATOR,
         slot=instance.slot.index if instance.slot else None,
         argv=(
-            installation.java,
+            cluster.installation.java,
             *options,
             f"-Dconfig=etc/{CONFIG}",
-            *named,
-            *("-cp", f"{installation.home}/lib/*"),
-            family.main_class,
+            *(f"-D{key}=etc/{name}" for key, name in named.items() if name in texts),
+            *("-cp", f"{cluster.installation.home}/lib/*"),
+            cluster.family.main_class,
         ),
-        env=environment,
+        env=dict(variables),
         cwd=instance.name,
         stage=0,
         ready_port=instance.port,
     )
+
+
+def _secrets_links(cluster: Cluster, tree: UserTree) -> dict[str, str]:
+    """The plugins that read the secrets named by a tree (${keystore:NAME}). The server looks for
+    them in the working folder, where bin/launcher links them."""
+    plugins = cluster.family.secrets_plugins
+    if not plugins or SECRETS not in tree.texts:
+        return {}
+    home = cluster.installation.home
+    return {f"{each.name}/{plugins}": f"{home}/{plugins}" for each in cluster.instances}

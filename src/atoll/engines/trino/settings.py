@@ -1,7 +1,7 @@
-"""What an instance of Trino or Presto is told: the settings that placement decides. Pure.
+"""The settings of a Trino or Presto instance: memory, threads, addresses, JVM flags. Pure.
 
-Both engines are told the same under mostly the same names; what differs is a `Family`. Sizes follow
-Trino's manual (Deploying Trino, Resource management properties, Task properties).
+Each setting stands with its reason and the reason's source, which `atoll render --explain` prints.
+`atoll.engines.trino.family` has the settings that differ between the two engines.
 """
 
 from __future__ import annotations
@@ -10,57 +10,26 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from atoll.engines.api import Installation
-from atoll.engines.trino.environment import holds_settings
+from atoll.engines.explained import Reasons, Setting, Why
+from atoll.engines.java import PLACEMENT
 from atoll.engines.trino.family import Family
-from atoll.engines.trino.user_tree import CATALOG_FOLDER, CONFIG, JVM, NODE
+from atoll.engines.trino.user_tree import CATALOG_FOLDER
 from atoll.engines.userconfig.java import COLLECTOR, MACHINE_WIDE, flag_kind
-from atoll.engines.userconfig.merge import (
-    Settings,
-    merge_flags,
-    merge_properties,
-    read_flags,
-    read_properties,
-)
+from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
+from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
 
 _MIB = 1 << 20
-HTTPS_PORT = "http-server.https.port"
-# How each name begins that a worker takes for an error: nobody there reads it. The first are for
-# clients, who ask the coordinator; the others are the coordinator's work, and clients of HTTP that
-# it alone has (the modules of Trino 476 and Presto 0.287).
-_NOT_FOR_WORKERS = (
-    *("http-server.https.", "http-server.authentication.", "http.authentication.krb5.", "web-ui."),
-    *("password-authenticator.", "header-authenticator.", "jwk.", "oauth2-jwk."),
-    *("catalog.prune.", "catalog.store", "discovery-server.", "event.", "failure-detector."),
-    *("memory-manager.", "memoryManager.", "scheduler.", "transaction."),
-    *("worker-info.", "workerInfo."),
-)
-# Of a machine with one instance: ports and log files that N cannot share, the first of which listen
-# to the network; and how many workers there must be, which is the plan's to say.
-_ONE_INSTANCE_ONLY = (
-    *("jmx.rmiregistry.port", "jmx.rmiserver.port", "http-server.admin.port"),
-    *("log.path", "log.output-file", "log.enable-console"),
-    *("query-manager.required-workers", "cluster.required-workers-active"),
-)
-# Folders that an instance takes for its own: one that starts deletes what it finds in them, or
-# takes it for its own cache. Key to the name of what it gets instead.
-_OWN_FOLDERS = {
-    "spiller-spill-path": "spill",
-    "experimental.spiller-spill-path": "spill",
-    "fs.cache.directories": "cache",
-    "cache.base-directory": "cache",
-    "fragment-result-cache.base-directory": "fragments",
-}
-# A folder that instances can share, since dumps have pids in their names; a file they could not.
-_DUMPS = re.compile(r"-XX:HeapDumpPath=/.*(?<!\.hprof)$")
-_AUTHENTICATION = "http-server.authentication.type"
-# The most that Trino takes by default for what no query is charged for.
-HEADROOM = 0.3
-_LEAST_CONCURRENCY, _MOST_CONCURRENCY = 2, 32
+COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
+
+_DEPLOY = "Trino's manual, Deploying Trino"
+_RESOURCES = "Trino's manual, Resource management properties"
+_TASKS = "Trino's manual, Task properties"
+_SECURE = "Trino's manual, Secure internal communication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,163 +38,294 @@ class Instance:
     slot: Slot | None  # None: the coordinator
     port: int
     heap_bytes: int
-    flags: tuple[str, ...]  # what its JVM is told of its place
 
 
-def merged(
-    texts: Mapping[str, str],
-    base: UserTree | None,
-    instance: Instance,
-    settings: Settings,
-    scratch: str,
-) -> dict[str, str]:
-    root = f"{base.root}/" if base else ""
-    node = {
-        "node.id": instance.name,
-        "node.data-dir": f"{scratch}/{instance.name}",
-        "node.bind-ip": "127.0.0.1",
-        "node.internal-address": "127.0.0.1",
-        "node.external-address": None,
-        "node.internal-address-source": None,
-        # Here too in packages: where things lie, and what is meant for their start script.
-        "plugin.dir": None,
-        CATALOG_FOLDER: None,
-        "node.launcher-log-file": None,
-        "node.server-log-file": None,
-    }
-    if "node.environment" not in read_properties(texts.get(NODE, ""), where=root + NODE):
-        node["node.environment"] = "atoll"
-    # They become the JVM's own properties, which go before config.properties.
-    node |= {key: None for key in settings if key not in node}
-    decided = "|".join(map(re.escape, node))
-    flags = _flags(instance, scratch)
-    folders = {
-        name: merge_properties(text, found, where=root + name)
-        for name, text in texts.items()
-        if holds_settings(name) and (found := _own_folders(name, text, instance, scratch))
-    }
-    users = read_flags(texts.get(JVM, ""), where=root + JVM)
-    if not any(flag_kind(flag) == COLLECTOR for flag in users):
-        # With one CPU a JVM would take Serial, of whose heap a part is not available to the server:
-        # it does not start then.
-        flags.append("-XX:+UseG1GC")
-    if "-XX:+HeapDumpOnOutOfMemoryError" in users and not any(map(_DUMPS.match, users)):
-        flags.append(f"-XX:HeapDumpPath={scratch}")  # not into the working folder, see below
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the settings of all instances depend on."""
+
+    family: Family
+    plan: Plan
+    installation: Installation
+    tree: UserTree | None
+    catalogs: str  # their folder, below etc
+    config: Mapping[str, str]  # the server's properties without Atoll's settings
+    ports: Sequence[int]  # the coordinator's first, then the workers'
+    run_dir: str
+    scratch: str
+    outlives_atoll: bool
+    secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+
+    @property
+    def instances(self) -> list[Instance]:
+        place = self.plan.coordinator
+        # A plan edited by hand may have no coordinator, or one without a heap.
+        heap = (place.heap_bytes if place else 0) or COORDINATOR_BYTES
+        slots = zip(self.plan.slots, self.ports[1:], strict=False)
+        return [
+            Instance("coordinator", None, self.ports[0], heap),
+            *(Instance(f"worker-{slot.index}", slot, p, slot.heap_bytes) for slot, p in slots),
+        ]
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+HEADROOM = 0.3  # Trino's default of the heap's share that no query is charged for
+
+
+def _memory(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
+    per_node = _mib(_query_bytes(instance.heap_bytes))
+    total = sum(_query_bytes(slot.heap_bytes) for slot in cluster.plan.slots)
     return {
-        **folders,
-        CONFIG: merge_properties(folders.get(CONFIG, texts[CONFIG]), settings, where=root + CONFIG),
-        NODE: merge_properties(texts.get(NODE, ""), node, where=root + NODE),
-        JVM: merge_flags(
-            texts.get(JVM, ""),
-            flags,
-            where=root + JVM,
-            without=re.compile(f"{MACHINE_WIDE.pattern}|-D(?:{decided})="),
+        **{
+            name: Setting(per_node, why.text, why.source)
+            for name, why in cluster.family.per_node_limits.items()
+        },
+        "memory.heap-headroom-per-node": Setting(
+            _mib(int(instance.heap_bytes * HEADROOM)),
+            "30 % of the heap, the default, for what no query is charged for; the server starts "
+            "only if this and query.max-memory-per-node fit the heap",
+            _RESOURCES,
+        ),
+        "query.max-memory": Setting(
+            _mib(total),
+            "the sum over all workers; the default, 20 GB, would stop queries on a large machine",
+            _RESOURCES,
         ),
     }
 
 
-def _own_folders(name: str, text: str, instance: Instance, scratch: str) -> dict[str, str]:
-    """Of the file `name`: as many folders as it names, which other settings may count."""
-    found = {}
-    for key, value in read_properties(text, where=name).items():
-        if key in _OWN_FOLDERS:
-            scheme = "file://" if value.startswith("file:") else ""
-            stem = os.path.basename(name).removesuffix(".properties")
-            folder = f"{scheme}{scratch}/{instance.name}/{_OWN_FOLDERS[key]}-{stem}"
-            found[key] = ",".join(f"{folder}-{at}" for at, _ in enumerate(value.split(",")))
-    return found
+def _query_bytes(heap_bytes: int) -> int:
+    return heap_bytes - int(heap_bytes * HEADROOM) - _MIB
 
 
-def _flags(instance: Instance, scratch: str) -> list[str]:
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes // _MIB}MB"
+
+
+def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dict[str, Why]:
+    """The flags that Atoll adds to those that jvm.config has (`users`)."""
     heap = f"{instance.heap_bytes // _MIB}m"
-    # A user's -Xms may be above this heap.
-    starts = [] if any(flag.startswith("-Xms") for flag in instance.flags) else [f"-Xms{heap}"]
-    return [*starts, f"-Xmx{heap}", f"-Djava.io.tmpdir={scratch}", *instance.flags]
+    flags = {
+        f"-Xms{heap}": PLACEMENT["-Xms"],
+        f"-Xmx{heap}": Why(
+            "a worker's heap is 75 % of its slot's memory, the coordinator's 1/32 of the "
+            "machine's (see the plan's reasons); the rest is for off-heap memory and the page "
+            "cache. For many queries at once or large catalogs, give the coordinator more: "
+            "heap_bytes in a plan file",
+            _DEPLOY,
+        ),
+        f"-Djava.io.tmpdir={cluster.scratch}": Why("temporary files lie on the scratch disk"),
+    }
+    if instance.slot:
+        placed = placement_flags(instance.slot, cluster.plan)
+        flags |= {flag: PLACEMENT[flag_kind(flag)] for flag in placed}
+    if not any(flag_kind(flag) == COLLECTOR for flag in users):
+        flags["-XX:+UseG1GC"] = Why(
+            "with one CPU a JVM would choose Serial, which withholds a part of the heap from the "
+            "server, so that it does not start"
+        )
+    if "-XX:+HeapDumpOnOutOfMemoryError" in users and not any(map(_DUMPS.match, users)):
+        flags[f"-XX:HeapDumpPath={cluster.scratch}"] = Why(
+            "a heap dump would otherwise lie in the working folder", "HotSpot"
+        )
+    return flags
 
 
-def shared_settings(
-    family: Family,
-    plan: Plan,
-    coordinator_port: int,
-    installation: Installation,
-    run_dir: str,
-    base: UserTree | None,
-    *,
-    catalogs: str,
-) -> dict[str, str | None]:
-    total = sum(_query_bytes(slot.heap_bytes) for slot in plan.slots)
-    return {
+# A folder, which instances can share because dumps have pids in their names.
+_DUMPS = re.compile(r"-XX:HeapDumpPath=/.*(?<!\.hprof)$")
+
+
+def removed_flags(node: Mapping[str, object]) -> re.Pattern[str]:
+    """JVM flags of the user's that hold for a whole machine, or set what Atoll sets in `node`."""
+    decided = "|".join(map(re.escape, node))
+    return re.compile(f"{MACHINE_WIDE.pattern}|-D(?:{decided})=")
+
+
+# ---- threads, roles, addresses -------------------------------------------------------------------
+
+HTTPS_PORT = "http-server.https.port"
+_AUTHENTICATION = "http-server.authentication.type"
+_LEAST_CONCURRENCY, _MOST_CONCURRENCY = 2, 32
+
+
+def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
+    """What Atoll sets in config.properties."""
+    family, plan, slot = cluster.family, cluster.plan, instance.slot
+    settings = {
         **family.config,
-        "http-server.http.enabled": "true",
-        "discovery.uri": f"http://127.0.0.1:{coordinator_port}",
-        "internal-communication.shared-secret": secrets.token_hex(32),
-        "internal-communication.https.required": None,
-        "query.max-memory": _mib(total),
-        "query.max-total-memory": None,  # twice as much by default
-        # Plans are made on the coordinator and run on workers, which must agree on it.
-        "task.concurrency": str(_concurrency(max(slot.threads for slot in plan.slots))),
-        # Own plugins: the wanted ones only, which starts faster.
-        "plugin.dir": f"{installation.home}/plugin" if base else f"{run_dir}/plugin",
-        CATALOG_FOLDER: None if catalogs == "catalog" else f"etc/{catalogs}",
+        "http-server.http.enabled": Setting(
+            "true", "instances talk HTTP on loopback, inside the machine", _DEPLOY
+        ),
+        "discovery.uri": Setting(
+            f"http://127.0.0.1:{cluster.ports[0]}",
+            "workers announce themselves to the coordinator, on loopback",
+            _DEPLOY,
+        ),
+        "internal-communication.shared-secret": Setting(
+            cluster.secret, "new for each deployment; nobody joins the cluster without it", _SECURE
+        ),
+        **_memory(cluster, instance),
+        "task.concurrency": Setting(
+            str(_concurrency(max(slot.threads for slot in plan.slots))),
+            "threads per operator: as many as the largest slot has, as a power of two from 2 to "
+            "32, which is Trino's rule. The default counts the machine's CPUs. It is the same on "
+            "all nodes, because plans made on the coordinator run on workers",
+            _TASKS,
+        ),
+        "plugin.dir": Setting(
+            f"{cluster.installation.home if cluster.tree else cluster.run_dir}/plugin",
+            "only the plugins in use, because all 55 make the start slower; with your own "
+            "configuration all plugins, because its catalogs may need any",
+        ),
+        "http-server.http.port": Setting(
+            str(instance.port), "each instance on the machine has its own port", _DEPLOY
+        ),
+        "coordinator": Setting(
+            "false" if slot else "true", "one coordinator plans for all workers", _DEPLOY
+        ),
     }
-
-
-def own_settings(
-    family: Family,
-    instance: Instance,
-    base: UserTree | None,
-    config: Mapping[str, str],
-    ports: Sequence[int],
-    scratch: str,
-    *,
-    stands: bool,
-) -> dict[str, str | None]:
-    """`config`: what the server would be told by the tree alone."""
-    heap = instance.heap_bytes
-    settings: dict[str, str | None] = {
-        # By default below the working folder, which may lie in memory.
-        "http-server.log.path": f"{scratch}/{instance.name}/http-request.log" if base else None,
-        "http-server.http.port": str(instance.port),
-        **dict.fromkeys(family.per_node_limits, _mib(_query_bytes(heap))),
-        "memory.heap-headroom-per-node": _mib(int(heap * HEADROOM)),
-        **dict.fromkeys(_ONE_INSTANCE_ONLY),
-    }
-    if instance.slot is None:
-        settings |= {
-            "coordinator": "true",
-            "node-scheduler.include-coordinator": "false",
-            **family.coordinator_config,
-        }
-        if stands:  # its clients know its port and authenticate; Atoll is none of them
-            return settings
-        if serves_tls(config):
-            settings[HTTPS_PORT] = str(ports[-1])
-        if _AUTHENTICATION in config and family.authenticates_http:
-            # Atoll has no password: it asks over HTTP, which is on loopback.
-            settings["http-server.authentication.allow-insecure-over-http"] = "true"
+    if cluster.catalogs != "catalog":
+        settings[CATALOG_FOLDER] = Setting(
+            f"etc/{cluster.catalogs}", "your folder of catalogs, in the instance's copy", _DEPLOY
+        )
+    if cluster.tree:
+        settings["http-server.log.path"] = Setting(
+            f"{cluster.scratch}/{instance.name}/http-request.log",
+            "the default is below the working folder, which may be in memory",
+            _DEPLOY,
+        )
+    if slot:
+        settings["task.max-worker-threads"] = Setting(
+            str(2 * slot.threads),
+            "twice the slot's threads: the default's rule, applied to the slot and not to the "
+            "machine",
+            _TASKS,
+        )
         return settings
-    return settings | {
-        "coordinator": "false",
-        "node-scheduler.include-coordinator": None,
-        **dict.fromkeys(family.coordinator_config),
-        "task.max-worker-threads": str(2 * instance.slot.threads),
-        **{name: None for name in config if name.startswith(_NOT_FOR_WORKERS)},
+    settings |= {
+        "node-scheduler.include-coordinator": Setting(
+            "false",
+            "the coordinator runs no tasks: they would take CPUs from one worker and not from the "
+            "others",
+            _DEPLOY,
+        ),
+        **family.coordinator_config,
     }
+    # Clients of a cluster that outlives Atoll know its port and authenticate. Atoll is not one.
+    if serves_tls(cluster.config) and not cluster.outlives_atoll:
+        settings[HTTPS_PORT] = Setting(
+            str(cluster.ports[-1]), "your port may be taken; workers need none", _DEPLOY
+        )
+    if (
+        _AUTHENTICATION in cluster.config
+        and family.authenticates_http
+        and not cluster.outlives_atoll
+    ):
+        settings["http-server.authentication.allow-insecure-over-http"] = Setting(
+            "true", "Atoll has no password: it asks over HTTP, which is on loopback", _SECURE
+        )
+    return settings
+
+
+def _concurrency(threads: int) -> int:
+    return min(max(1 << (threads - 1).bit_length(), _LEAST_CONCURRENCY), _MOST_CONCURRENCY)
 
 
 def serves_tls(config: Mapping[str, str]) -> bool:
     return config.get("http-server.https.enabled", "").lower() == "true"
 
 
-def _query_bytes(heap_bytes: int) -> int:
-    """All that queries may be charged for on a node: with the headroom it must fit the heap."""
-    return heap_bytes - int(heap_bytes * HEADROOM) - _MIB
+# A worker refuses to start with settings that it does not read. The first are for clients, which
+# ask the coordinator; the others are for the coordinator's work and for HTTP clients that only it
+# has (the modules of Trino 476 and Presto 0.287).
+_NOT_FOR_WORKERS = (
+    *("http-server.https.", "http-server.authentication.", "http.authentication.krb5.", "web-ui."),
+    *("password-authenticator.", "header-authenticator.", "jwk.", "oauth2-jwk."),
+    *("catalog.prune.", "catalog.store", "discovery-server.", "event.", "failure-detector."),
+    *("memory-manager.", "memoryManager.", "scheduler.", "transaction."),
+    *("worker-info.", "workerInfo."),
+)
+# Settings for one instance per machine: ports and log files, which N instances cannot share (the
+# first of these ports listen on all addresses), and the number of workers, which the plan decides.
+_ONE_INSTANCE_ONLY = (
+    *("jmx.rmiregistry.port", "jmx.rmiserver.port", "http-server.admin.port"),
+    *("log.path", "log.output-file", "log.enable-console"),
+    *("query-manager.required-workers", "cluster.required-workers-active"),
+)
+_DECIDED = (
+    "internal-communication.https.required",
+    "query.max-total-memory",  # its default is twice query.max-memory
+    "http-server.log.path",
+    CATALOG_FOLDER,
+    "node-scheduler.include-coordinator",
+)
 
 
-def _concurrency(threads: int) -> int:
-    """Trino's own rule: the next power of two, within bounds."""
-    return min(max(1 << (threads - 1).bit_length(), _LEAST_CONCURRENCY), _MOST_CONCURRENCY)
+def removed_settings(cluster: Cluster, instance: Instance) -> list[str]:
+    """Settings that are removed from config.properties, unless `server_settings` has them."""
+    not_here = [name for name in cluster.config if instance.slot and _is_clients(name)]
+    return [*_ONE_INSTANCE_ONLY, *_DECIDED, *cluster.family.coordinator_config, *not_here]
 
 
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes // _MIB}MB"
+def _is_clients(name: str) -> bool:
+    return name.startswith(_NOT_FOR_WORKERS)
+
+
+def node_settings(
+    cluster: Cluster, instance: Instance, node: Mapping[str, str]
+) -> dict[str, Setting]:
+    """What Atoll sets in node.properties, which has `node`."""
+    settings = {
+        "node.id": Setting(instance.name, "names the instance, also after a restart", _DEPLOY),
+        "node.data-dir": Setting(
+            f"{cluster.scratch}/{instance.name}", "each instance has its own folder", _DEPLOY
+        ),
+        "node.bind-ip": Setting("127.0.0.1", "nothing listens on the network"),
+        "node.internal-address": Setting("127.0.0.1", "other nodes use the loopback address"),
+    }
+    if "node.environment" not in node:
+        settings["node.environment"] = Setting(
+            "atoll", "the same for all instances of a cluster", _DEPLOY
+        )
+    return settings
+
+
+# In packages, node.properties also has the folders, and settings of the package's start script.
+REMOVED_FROM_NODE = (
+    *("node.external-address", "node.internal-address-source", "plugin.dir", CATALOG_FOLDER),
+    *("node.launcher-log-file", "node.server-log-file"),
+)
+
+# ---- folders that instances cannot share ---------------------------------------------------------
+
+_SPILL = Why(
+    "each instance has its own folder: at its start it deletes what others spilled",
+    "Trino 476, FileSingleStreamSpillerFactory",
+)
+_CACHE = Why(
+    "each instance has its own folders: a cache knows only the files that it wrote itself",
+    "Trino's manual, File system cache",
+)
+# Setting -> the name of the folder that replaces the user's, and why.
+_OWN_FOLDERS = {
+    "spiller-spill-path": ("spill", _SPILL),
+    "experimental.spiller-spill-path": ("spill", _SPILL),
+    "fs.cache.directories": ("cache", _CACHE),
+    "cache.base-directory": ("cache", _CACHE),
+    "fragment-result-cache.base-directory": ("fragments", _CACHE),
+}
+OWN_FOLDERS: Reasons = {key: why for key, (_, why) in _OWN_FOLDERS.items()}
+
+
+def own_folders(name: str, text: str, instance: Instance, scratch: str) -> dict[str, str]:
+    """Settings of the file `name` that get folders of the instance's own: as many folders as the
+    user named, since other settings may have one value per folder."""
+    found = {}
+    for key, value in read_properties(text, where=name).items():
+        if key in _OWN_FOLDERS:
+            scheme = "file://" if value.startswith("file:") else ""
+            stem = os.path.basename(name).removesuffix(".properties")
+            folder = f"{scheme}{scratch}/{instance.name}/{_OWN_FOLDERS[key][0]}-{stem}"
+            found[key] = ",".join(f"{folder}-{at}" for at, _ in enumerate(value.split(",")))
+    return found

@@ -171,7 +171,7 @@ def direct_memory_bytes(words: Iterable[str], *, where: str) -> int:
         if name == DIRECT_MEMORY:
             match = _FLAG_SIZE.fullmatch(size)
             if match is None:
-                raise UsageError(f"{where}: {word!r} cannot be counted; write a size, as 2g")
+                raise UsageError(f"{where}: {word!r}: not a size; use for example 2g")
             found = int(match[1]) << 10 * " kmgt".index(match[2].lower() or " ")
     return found
 
