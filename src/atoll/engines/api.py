@@ -1,8 +1,8 @@
-"""What an engine adapter is: one small module that declares traits and lays out processes.
+"""The protocols of an engine and its clients, and the data that they exchange.
 
-An adapter is pure but for `locate`: given a plan it says which processes to start, with
-which arguments, environment and configuration files, in which stages. `atoll.supervise`
-starts them through atoll-exec, watches and ends them; nothing here does.
+An engine turns a plan into a layout: the processes to start, with their arguments, environment and
+configuration files, in stages. That is pure, except for `locate`. `atoll.supervise` starts the
+processes through atoll-exec, watches them and ends them; an engine does none of this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
-# Told what is going on, and how much of it is done (0 to 1) where that is known.
+# Called with what is going on, and with the share of it that is done (0 to 1) if that is known.
 Progress = Callable[[str, float | None], None]
 
 
@@ -27,10 +27,10 @@ class Installation:
     """An engine as found on this machine."""
 
     version: str
-    home: str  # where it lives; adapters know their own layout below it
-    java: str = ""  # the java executable, for JVM engines
+    home: str  # the engine's folder; the engine knows what lies below it
+    java: str = ""  # the java program, for JVM engines
     java_version: str = ""
-    cache: str = ""  # a folder of Atoll's cache for what the engine makes once and keeps
+    cache: str = ""  # a folder of Atoll's cache for data that the engine creates once and keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Layout:
     """A plan made concrete for one engine."""
 
     processes: tuple[ProcessSpec, ...]
-    # Paths below the run folder, and what lies there: a content, a copy of a file, a link's target.
+    # By path below the run folder: the content of a file, a file to copy, the target of a link.
     files: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Table:
     path: str
     columns: tuple[Column, ...]  # types of standard SQL: 'bigint', 'decimal(15,2)', 'varchar'
     primary_key: tuple[str, ...] = ()
-    indexes: tuple[tuple[str, ...], ...] = ()  # beside the primary key; columns of each
+    indexes: tuple[tuple[str, ...], ...] = ()  # the columns of each further index
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Data:
     """The tables of a suite at a scale factor."""
 
     name: str  # 'tpch-sf0.1'; may be part of a file's name
-    checksum: str  # the same data has the same one anywhere
+    checksum: str  # equal for equal data, on any machine
     tables: tuple[Table, ...]
 
 
@@ -77,77 +77,84 @@ class Data:
 class QueryResult:
     columns: tuple[Column, ...]
     rows: list[tuple[Any, ...]]  # int, float, str, bool, None, decimal.Decimal, datetime.date
-    engine_seconds: float  # around execution and fetch, inside the process that ran it
-    ticket: str = ""  # by which `CountingClient.work` knows the query
+    engine_seconds: float  # execution and fetch, measured in the process that ran the query
+    ticket: str = ""  # identifies the query for `CountingClient.work`
 
 
 class Client(Protocol):
-    """A connection to one logical server. Raises EngineFailed on a refused query or one past its
-    limit (the query is then cancelled by ending the connection), ServerGone on a lost server."""
+    """A connection to one logical server."""
 
-    def execute(self, sql: str, *, timeout_s: float) -> QueryResult: ...
+    def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        """The result of a query. Raises EngineFailed if the server refuses the query, or if it
+        takes longer than `timeout_s` (then the query is cancelled), ServerGone if the connection
+        is lost."""
+        ...
 
     def instances(self, *, timeout_s: float) -> int:
-        """How many worker instances answer to this server right now."""
+        """The number of worker instances that have joined this server. Raises as `execute`."""
         ...
 
     def close(self) -> None:
-        """Also while another thread waits in `execute`: its query ends at the server too."""
+        """Close the connection. May be called while another thread waits in `execute`; then the
+        query ends at the server too."""
         ...
 
 
 @runtime_checkable
 class ScheduledClient(Client, Protocol):
-    """A client that can ask Atoll's scheduler, where that runs the server's tasks."""
+    """A client of a server whose tasks Atoll's scheduler may run."""
 
     def scheduler(self, *, timeout_s: float) -> SchedulerState: ...
 
 
 @runtime_checkable
 class SettlingClient(Client, Protocol):
-    """A client of an engine that may drop an instance again which it has just taken in."""
+    """A client of an engine that may drop an instance shortly after it has joined."""
 
-    settles_s: float  # how long the last count has to stand until it is known to last; 0: it is
+    settles_s: float  # seconds for which the last count must stay the same; 0: it is final
 
 
 @runtime_checkable
 class CountingClient(Client, Protocol):
-    """A client of an engine that counts what its queries take."""
+    """A client of an engine that counts the resources of its queries."""
 
     def work(self, *, timeout_s: float) -> Mapping[str, EngineWork]:
-        """By ticket, of the queries since the last call; empty where the engine does not count."""
+        """The counts of the queries since the last call, by ticket; empty if there are none."""
         ...
 
 
 @runtime_checkable
 class HostedClient(Client, Protocol):
-    """A client of an engine whose own client is a call in the process that holds the session."""
+    """A client whose queries run in another process that holds the session."""
 
     def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
-        """As `execute`, but returns when that process holds all rows. What is returned brings
-        them here; it is to be called before the next query, or not at all."""
+        """As `execute`, but returns when that process has all rows. The function that it returns
+        fetches them; call it before the next query, or not at all."""
         ...
 
 
 @runtime_checkable
 class ClusterClient(Client, Protocol):
-    """A client of a cluster that knows where its nodes are."""
+    """A client of a cluster that knows the addresses of its nodes."""
 
     def nodes(self, *, timeout_s: float) -> list[str]:
-        """The URL of each node, that of the coordinator or the only server included."""
+        """The URL of every node, including the coordinator or the only server."""
         ...
 
 
 class Engine(Protocol):
+    """An engine that Atoll can run. It may also have `facts` (`atoll.engines.facts`)."""
+
     @property
     def traits(self) -> EngineTraits: ...
 
     def locate(self, host: Host) -> Installation:
-        """Find the engine (and its JDK). Raises EngineFailed saying what to install."""
+        """Find the engine (and its JDK). Raises EngineFailed with what to install, ClientMissing
+        if only the engine's Python client is missing, NotPermitted if this user may not run it."""
         ...
 
     def ports(self, plan: Plan) -> int:
-        """How many loopback TCP ports `layout` will want."""
+        """The number of TCP ports on 127.0.0.1 that `layout` needs."""
         ...
 
     def layout(
@@ -159,58 +166,58 @@ class Engine(Protocol):
         ports: Sequence[int],
         scratch_dir: str | None = None,
     ) -> Layout:
-        """The processes of the plan. Pure, but for fresh secrets.
+        """The processes of the plan. Pure, except for fresh secrets.
 
-        `run_dir` is a short absolute path, made already, closed to others: sockets and
-        configuration. `scratch_dir`, made already, is for spilled and shuffled data: a folder on
-        a disk, since `run_dir` may lie in memory (XDG_RUNTIME_DIR); None: below `run_dir`.
+        Both folders exist. `run_dir` is for sockets and configuration: a short absolute path,
+        closed to other users. `scratch_dir` is for spilled and shuffled data: a folder on a disk,
+        because `run_dir` may lie in memory (XDG_RUNTIME_DIR). If it is None, use `run_dir`.
         """
         ...
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-        """A client for each of `Layout.endpoints`, in their order; several may have the same."""
+        """A client for each of `Layout.endpoints`, in their order; endpoints may repeat."""
         ...
 
     def attach(self, table: Table) -> list[str]:
-        """Statements that make the table's Parquet file readable under its name; none where the
-        engine holds it already."""
+        """Statements that make the table's Parquet file readable under its name; none if the
+        engine has loaded the table."""
         ...
 
 
 @runtime_checkable
 class ScheduledEngine(Engine, Protocol):
-    """An engine whose tasks more than one scheduler can run. Its clients are `ScheduledClient`s."""
+    """An engine with several schedulers for its tasks. Its clients are `ScheduledClient`s."""
 
     @property
     def schedulers(self) -> tuple[Scheduler, ...]:
-        """Its own first."""
+        """Their names, the engine's own scheduler first."""
         ...
 
     def under(self, scheduler: Scheduler) -> Engine:
-        """The engine with that one of `schedulers`."""
+        """The engine with one of `schedulers`."""
         ...
 
 
 @runtime_checkable
 class LoadingEngine(Engine, Protocol):
-    """An engine that keeps tables in files of its own. They are loaded once into Atoll's cache,
-    and every instance begins with a copy."""
+    """An engine that keeps tables in files of its own. Atoll loads them once into its cache, and
+    every instance starts with a copy."""
 
     def load(
         self, data: Data, installation: Installation, *, host: Host, progress: Progress
     ) -> None:
-        """Load with statistics and indexes what the cache does not hold yet; whole or not at all.
+        """Load what the cache lacks, with statistics and indexes, completely or not at all.
         Raises EngineFailed, and DownloadFailed on a full disk."""
         ...
 
     def holding(self, data: Data) -> Engine:
-        """The engine whose instances begin with these tables, which `load` has loaded."""
+        """The engine whose instances start with these tables, which `load` has loaded."""
         ...
 
 
 @runtime_checkable
 class ConfigurableEngine(Engine, Protocol):
-    """An engine that can be started with the user's own configuration."""
+    """An engine that can start with the user's own configuration."""
 
     def on(self, tree: UserTree) -> Engine:
         """The engine with that configuration, changed only where placement needs it.
@@ -225,18 +232,18 @@ class ConfigurableEngine(Engine, Protocol):
 
 @runtime_checkable
 class RemoteEngine(Engine, Protocol):
-    """An engine whose running clusters can be asked."""
+    """An engine whose running clusters Atoll can query."""
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
-        """A client of the cluster at `url`. Raises UsageError for what is no such URL, EngineFailed
-        where nobody answers; neither ever tells the URL's password."""
+        """A client of the cluster at `url`. Raises UsageError for a URL of another kind, and
+        EngineFailed if no server answers; neither message contains the URL's password."""
         ...
 
 
 @runtime_checkable
-class StandingEngine(Engine, Protocol):
-    """An engine that, for Atoll's own deployments, makes nothing durable."""
+class UnattendedEngine(Engine, Protocol):
+    """An engine that makes nothing durable in Atoll's own deployments."""
 
-    def standing(self) -> Engine:
-        """The engine as one that outlives Atoll (`atoll render`): its data is durable."""
+    def unattended(self) -> Engine:
+        """The engine for deployments that run without Atoll (`atoll render`): data is durable."""
         ...

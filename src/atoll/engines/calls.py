@@ -22,8 +22,8 @@ from atoll.engines.api import (
     Layout,
     LoadingEngine,
     ScheduledEngine,
-    StandingEngine,
     Table,
+    UnattendedEngine,
 )
 from atoll.engines.facts import EngineFacts
 from atoll.engines.userconfig.tree import UserTree
@@ -95,13 +95,13 @@ def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:
     return _engine(engine, "on", found)
 
 
-def standing(engine: Engine) -> Engine:
-    """The engine as it outlives Atoll, where that makes a difference."""
-    if not isinstance(engine, StandingEngine):
+def unattended(engine: Engine) -> Engine:
+    """The engine for deployments that run without Atoll."""
+    if not isinstance(engine, UnattendedEngine):
         return engine
     with foreign_faults():
-        found = engine.standing()
-    return _engine(engine, "standing", found)
+        found = engine.unattended()
+    return _engine(engine, "unattended", found)
 
 
 def _engine(engine: Engine, method: str, found: Engine) -> Engine:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from atoll.engines.api import Engine, Installation, Layout
-from atoll.engines.calls import laid_out, standing, wanted_ports
+from atoll.engines.calls import laid_out, unattended, wanted_ports
 from atoll.engines.facts import EngineFacts, facts_of
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.rendered import Rendering, Target, ports_from
@@ -48,7 +48,7 @@ def lay_out(
 ) -> UnattendedDeployment:
     """Raises UsageError for an engine without a server of its own, a path that is too long, and
     too few ports."""
-    engine = standing(engine)
+    engine = unattended(engine)
     ports = ports_from(target.port_base, wanted_ports(engine, plan))
     layout = laid_out(
         engine,

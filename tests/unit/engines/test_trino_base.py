@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.api import ConfigurableEngine, Engine, StandingEngine
+from atoll.engines.api import ConfigurableEngine, Engine, UnattendedEngine
 from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
@@ -128,8 +128,8 @@ def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
 @BOTH
 def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: str) -> None:
     engine, plan = on(name, a_base()), a_plan(name)
-    assert isinstance(engine, StandingEngine)
-    for each, has_it in ((engine, True), (engine.standing(), False)):
+    assert isinstance(engine, UnattendedEngine)
+    for each, has_it in ((engine, True), (engine.unattended(), False)):
         ports = list(range(7000, 7000 + engine.ports(plan)))
         files = each.layout(plan, INSTALLED, run_dir="/run/x", ports=ports).files
         assert ("worker-0/etc/catalog/atoll.properties" in files) is has_it
@@ -301,8 +301,8 @@ http-server.authentication.type=PASSWORD
 @BOTH
 def test_a_cluster_that_outlives_atoll_keeps_its_port_and_its_passwords(name: str) -> None:
     plan, engine = a_plan(name), on(name, a_base(config_properties=TLS))
-    assert isinstance(engine, StandingEngine)
-    its_own = engine.standing()
+    assert isinstance(engine, UnattendedEngine)
+    its_own = engine.unattended()
     assert its_own.ports(plan) == engine.ports(plan) - 1
     ports = list(range(9000, 9000 + its_own.ports(plan)))
     layout = its_own.layout(plan, INSTALLED, run_dir="/run/x", ports=ports)

@@ -57,7 +57,7 @@ class Honest(Engine):
 
 class Forgetful(Based):
     def on(self, base): pass
-    def standing(self): pass
+    def unattended(self): pass
 
 class Other(Engine):
     traits = Engine.traits.model_copy(update={"name": "other"})
@@ -190,7 +190,8 @@ def test_a_command_tells_it_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("asked", "method"), [(("--base", "."), "on"), ((), "standing"), (("--explain",), "standing")]
+    ("asked", "method"),
+    [(("--base", "."), "on"), ((), "unattended"), (("--explain",), "unattended")],
 )
 def test_an_engine_that_gives_none_is_told(
     brings: Callable[..., ModuleType],

@@ -95,7 +95,7 @@ class ServerSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerPerSlot(ABC):
-    """A `LoadingEngine`, `ConfigurableEngine`, `RemoteEngine` and `StandingEngine` of
+    """A `LoadingEngine`, `ConfigurableEngine`, `RemoteEngine` and `UnattendedEngine` of
     `atoll.engines.api`. An engine adds where its programs are, its clients, and its loading."""
 
     data: Data | None = None
@@ -256,7 +256,7 @@ class ServerPerSlot(ABC):
         self.settings.check_base(base)
         return replace(self, base=base)
 
-    def standing(self) -> Self:
+    def unattended(self) -> Self:
         return replace(self, durable=True)
 
 

@@ -61,7 +61,7 @@ _TRAITS = EngineTraits(
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """See `atoll.engines.api.ConfigurableEngine` and `StandingEngine`."""
+    """See `atoll.engines.api.ConfigurableEngine` and `UnattendedEngine`."""
 
     tree: UserTree | None = None
     outlives_atoll: bool = False  # then the driver is the user's own application
@@ -192,7 +192,7 @@ class SparkEngine:
         user_tree.traits(_TRAITS, tree)  # raises UsageError for a size that it cannot read
         return replace(self, tree=tree)
 
-    def standing(self) -> SparkEngine:
+    def unattended(self) -> SparkEngine:
         return replace(self, outlives_atoll=True)
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:

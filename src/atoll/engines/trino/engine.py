@@ -126,7 +126,7 @@ class _ClusterEngine:
         with_direct_memory(self.traits, tree)  # raises UsageError for a size that it cannot read
         return replace(self, tree=tree)
 
-    def standing(self) -> Self:
+    def unattended(self) -> Self:
         return replace(self, outlives_atoll=True)
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
