@@ -146,7 +146,7 @@ def compare(effort: Effort = WHOLE, ours: Open = on_atoll) -> None:
 
 
 def _measure(effort: Effort, ours: Open, threads: int) -> Found:
-    data = TPCH.ensure_data(effort.scale_factor, progress=lambda what, part: None)
+    data = TPCH.ensure_data(effort.scale_factor, host=LocalHost(), progress=lambda what, part: None)
     path = database(data)
     judge = Judge({query: TPCH.expected(query, data) for query in QUERIES})
     texts = TPCH.queries("duckdb")

@@ -73,7 +73,7 @@ def compare(name: str) -> None:
     host, machine = LocalHost(), read_machine()
     engine = registry.get(name)
     installation = engine.locate(host)
-    data = suites.get("tpch").ensure_data(SCALE_FACTOR, progress=_quiet)
+    data = suites.get("tpch").ensure_data(SCALE_FACTOR, host=LocalHost(), progress=_quiet)
     if isinstance(engine, LoadingEngine):
         engine.load(data.data, installation, host=host, progress=_quiet)
     plan = make_plan(machine, engine.traits, "wim", heap_limit_bytes=HEAP_BYTES)

@@ -10,8 +10,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from atoll.host.local import LocalHost
 from atoll.host.programs import find_program
 from atoll.store.files import sha256
 from atoll.store.paths import cache_dir
@@ -45,8 +47,11 @@ def compare() -> None:
 
     def by_atoll() -> float:
         with _empty_folder() as folder, _cache_in(folder):
-            seconds = timed(lambda: ensure_data(SCALE_FACTOR, progress=lambda what, part: None))
-            data = ensure_data(SCALE_FACTOR, progress=lambda what, part: None)
+            ensure = partial(
+                ensure_data, SCALE_FACTOR, host=LocalHost(), progress=lambda what, part: None
+            )
+            seconds = timed(ensure)
+            data = ensure()
             check(dict(data.files))
         return seconds
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from atoll.host.local import LocalHost
 from atoll.suites import reference
 from atoll.suites.tpch import Tpch
 
 
 def test_plain_python_over_the_rows_agrees_with_the_reference() -> None:
     suite = Tpch()
-    data = suite.ensure_data(0.01, progress=lambda *_: None)
+    data = suite.ensure_data(0.01, host=LocalHost(), progress=lambda *_: None)
     _, orders = reference.run("select o_custkey, o_comment from orders", data.files)
     _, customers = reference.run("select c_custkey from customer", data.files)
     unspecial = re.compile(r"special.*requests", re.DOTALL)

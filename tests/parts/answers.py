@@ -57,7 +57,7 @@ def deployed(
 
 
 def data_at(scale_factor: float) -> DataSet:
-    return TPCH.ensure_data(scale_factor, progress=lambda what, part: None)
+    return TPCH.ensure_data(scale_factor, host=LocalHost(), progress=lambda what, part: None)
 
 
 def attach(client: Client, engine_name: str, data: DataSet) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 
 from atoll.errors import AtollError
+from atoll.host.local import LocalHost
 from atoll.install import installing
 from atoll.install.catalog import Artifact, Packages, Part, Wheel
+from atoll.install.client import runner
 
 # A small wheel without needs, any machine's.
 WHEEL_SHA256 = "b6a85871a79d2e3b22d2d1b94ac2824226a63c6b741c88f7ae975f18b6778374"
@@ -33,7 +35,7 @@ def tell(doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
 
 def main() -> int:
     try:
-        installing.install([toy(*sys.argv[1:])], tell=tell)
+        installing.install([toy(*sys.argv[1:])], tell=tell, run=runner(LocalHost()))
     except AtollError as fault:
         print(fault, file=sys.stderr)
         return fault.exit_code

@@ -51,8 +51,11 @@ def empty_template() -> str:
     and it sees the cache."""
     version, home = PostgreSQLEngine().find(LocalHost())
     template = template_path(Installation(version, home, cache=str(cache_dir("postgresql"))))
-    code = f"from {template_instance.__name__} import *; ensure_template(sys.argv[1], sys.argv[2:])"
-    argv = [sys.executable, "-c", f"import sys; {code}", template, *make_empty(home)]
+    code = (
+        f"import sys; from {template_instance.__name__} import *; "
+        "ensure_template(Path(sys.argv[1]), sys.argv[2:], processes.run)"
+    )
+    argv = [sys.executable, "-c", code, template, *make_empty(home)]
     subprocess.run([*ORDINARY_USER, *argv], check=True)
     return template
 

@@ -181,7 +181,8 @@ class ToyEngine:
         self.layouts += 1
         port = str(self.port_of(ports[0]))
         path = os.path.join(run_dir, "toy.sock")
-        script = [sys.executable, os.path.abspath(__file__)]
+        # -P: its folder has an inspect.py, which is not the standard library's.
+        script = [sys.executable, "-P", os.path.abspath(__file__)]
         coordinator = ProcessSpec(
             name="coordinator",
             role=Role.COORDINATOR,

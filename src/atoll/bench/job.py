@@ -180,7 +180,7 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         notes = (*notes, f"with the configuration of {os.path.abspath(wish.base)}")
     for plan in plans:
         check_room(plan, traits[plan.engine])
-    data = suite.ensure_data(wish.scale_factor, progress=progress)
+    data = suite.ensure_data(wish.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
             engine.load(data.data, installations[name], host=host, progress=progress)

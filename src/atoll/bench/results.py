@@ -8,7 +8,6 @@ torn one and nothing else: a malformed line in the middle is an error.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import tempfile
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from atoll.schema.base import Record, parse
 from atoll.schema.machine import Machine
 from atoll.schema.results import BlockFailed, Entrant, Line, PassDone, RunEnd, RunHeader
 from atoll.store.files import refusal, sync_folder, write_atomic
+from atoll.store.locks import try_lock
 
 _LINE: TypeAdapter[Line] = TypeAdapter(Line)
 
@@ -217,11 +217,9 @@ def _open_locked(path: Path) -> int:
 
 def _lock(descriptor: int, path: Path) -> None:
     """For as long as the file is open."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(descriptor):
         os.close(descriptor)
-        raise UsageError(f"{path}: a bench is writing it; wait for its end") from None
+        raise UsageError(f"{path}: a bench is writing it; wait for its end")
 
 
 # Of the environment, what may change between two parts of a run: a cgroup's path often has the

@@ -16,6 +16,7 @@ from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.install import installing
 from atoll.install.catalog import parts_of
+from atoll.install.client import runner
 from atoll.report.terminal.install import announcement, engine_table, install_progress
 from atoll.schema.deployment import State
 from atoll.schema.text import one_line
@@ -74,7 +75,7 @@ def install(engines: tuple[str, ...]) -> None:
         print(line, flush=True)
     if parts:
         with terminate_is_interrupt(), install_progress() as tell:
-            installing.install(parts, tell=tell)
+            installing.install(parts, tell=tell, run=runner(host))
     _report([look(name, host) for name in dict.fromkeys(engines)])
 
 

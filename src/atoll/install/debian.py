@@ -1,18 +1,17 @@
-"""Debian packages, unpacked into a folder without root and without touching the host.
+"""Debian packages, unpacked into a folder without root and without touching the machine.
 
-The archive is the one that this machine itself is set up for: its own sources, its own keys,
-apt's own verification of signatures. Everything apt writes lies in a private state folder in
-Atoll's cache, because Debian's mirrors drop old package versions: no pinned hash could hold,
-a signed index does. Packages are unpacked (`dpkg-deb -x`), not installed: no script of theirs
-runs. Absolute links that point into the unpacked tree are made relative, so that it can be
-used where it lies, and setuid bits are dropped.
+The archive is the machine's own: its sources, its keys, and apt's verification of signatures.
+apt writes into a private state folder in Atoll's cache. Debian's mirrors drop old versions of
+packages, so no hash can be pinned; the signed index is checked instead. Packages are unpacked
+(`dpkg-deb -x`), not installed, so none of their scripts run. Absolute links that point into the
+unpacked tree are made relative, so that the tree works wherever it is, and setuid bits are
+dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import fnmatch
 import functools
 import hashlib
@@ -22,62 +21,55 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from atoll.errors import DownloadFailed
-from atoll.install import client, debian_sources
+from atoll.host.caller import user_id
 from atoll.install.client import Run
 from atoll.install.debian_sources import Source
 from atoll.install.parts import MANIFEST, tree_bytes
 from atoll.install.progress import Tell
+from atoll.store.locks import locked
 from atoll.store.paths import cache_dir
 
 # apt's package index in our cache, about.
 INDEX_BYTES = 105_000_000
-# Where no more is free, apt 2.6 waits for a client of its own that has given up.
+# With less room, apt 2.6 waits forever for a client of its own that has given up.
 _LEAST_FREE_BYTES = 1 << 20
-# Options of the host's apt that would let an unsigned archive in; they are not taken over.
+# Options of the machine's apt that would admit an unsigned archive; they are not copied.
 _UNSAFE = re.compile(r"insecure|weakrepositories|verify-(peer|host)|unauthenticated", re.IGNORECASE)
-# apt names the strongest digest that its index has: Debian's SHA-256, another archive's SHA-512.
+# apt reports the strongest digest of its index: Debian's SHA-256, another archive's SHA-512.
 _URI = re.compile(r"^'[^']*' (\S+) (\d+) (SHA256|SHA512):(\w+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    packages: tuple[str, ...]
-    suite: str = ""  # 'bookworm-backports'; '': this release's own
-    depending: str = ""  # also what they need and this machine lacks, if named like this pattern
-
-
 def unpack_packages(
-    wish: Wish, tree: Path, keep: Path, *, tell: Tell, run: Run = client.run
+    packages: Sequence[str],
+    tree: Path,
+    keep: Path,
+    *,
+    sources: Sequence[Source],
+    target: Sequence[str] = (),
+    depending: str = "",
+    tell: Tell,
+    run: Run,
 ) -> None:
-    """Fetch into `keep`, which may hold some of them from before, check, unpack into `tree`.
+    """Fetch packages into `keep`, check them, and unpack them into `tree`.
 
-    Raises DownloadFailed, OSError.
+    `keep` may hold some of them already. `sources`: the archive that they come from. `target`:
+    options of apt-get that prefer a suite of it. `depending`: fetch their missing dependencies
+    too, as far as their names match this pattern. Raises DownloadFailed, OSError.
     """
-    codename = debian_sources.release_codename()
-    sources = debian_sources.of_the_system(debian_sources.machine_sources(), codename)
-    if not sources:
-        raise DownloadFailed(
-            f"/etc/apt: no source of {codename}; add the distribution's own archive"
-        )
-    if wish.suite:
-        sources = debian_sources.with_suite(sources, wish.suite, codename)
-    wanted = list(wish.packages)
+    wanted = list(packages)
     with _private_apt(cache_dir("apt"), sources, run) as config:
-        apt = functools.partial(_said, run, config=config)
-        also = f" and {wish.suite}" if wish.suite else ""
-        tell(f"reading the package index of {codename}{also}")
+        apt = functools.partial(_output, run, config=config)
+        tell("reading the package index")
         apt(["apt-get", "update", "--error-on=any"])
-        target = ["-t", wish.suite] if wish.suite else []
-        if wish.depending:
-            wanted = depends(wanted, wish.depending, target, apt)
+        if depending:
+            wanted = depends(wanted, depending, target, apt)
         download = ["apt-get", *target, "download", *wanted]
         debs = _Debs(keep, apt([*download, "--print-uris"], cwd=keep))
         if len(debs.paths) < len(wanted):
-            raise DownloadFailed(f"apt-get download: names no checksum of {' '.join(wanted)}")
+            raise DownloadFailed(f"apt-get download: reports no checksum of {' '.join(wanted)}")
         debs.drop_others()
         doing = f"fetching {' '.join(wanted)}"
         tell(doing, 0, debs.total_bytes)
@@ -86,35 +78,30 @@ def unpack_packages(
     versions = {}
     for deb in debs.paths:
         tell(f"unpacking {deb.name}")
-        _said(run, ["dpkg-deb", "-x", str(deb), str(tree)])
-        told = _said(run, ["dpkg-deb", "-W", "--showformat=${Package} ${Version}", str(deb)])
-        name, version = told.split()
+        _output(run, ["dpkg-deb", "-x", str(deb), str(tree)])
+        field = ["dpkg-deb", "-W", "--showformat=${Package} ${Version}", str(deb)]
+        name, version = _output(run, field).split()
         versions[name] = version
     mend(tree)
-    manifest = {
-        "asked": sorted(wish.packages),
-        "suite": wish.suite,
-        "depending": wish.depending,
-        "versions": versions,
-    }
+    manifest = {"asked": sorted(packages), "depending": depending, "versions": versions}
     (tree / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 class _Debs:
-    """The files that apt will fetch into a folder, as its signed index has them."""
+    """The files that apt will fetch into a folder, as listed in its signed index."""
 
     def __init__(self, folder: Path, uris: str) -> None:
-        told = _URI.findall(uris)
+        listed = _URI.findall(uris)
         self._digests: dict[Path, tuple[str, str]] = {
-            folder / name: (kind, digest) for name, _, kind, digest in told
+            folder / name: (kind, digest) for name, _, kind, digest in listed
         }
         self._folder = folder
         self.paths = sorted(self._digests)
-        self.total_bytes = sum(int(size) for _, size, _, _ in told)
+        self.total_bytes = sum(int(size) for _, size, _, _ in listed)
 
     def drop_others(self) -> None:
-        """Older versions, and what is not whole: apt takes a file of the right size for the right
-        one (seen in 2.6)."""
+        """Remove older versions and damaged files: apt takes any file of the right size for the
+        right one (seen in 2.6)."""
         for path in self._folder.glob("*.deb"):
             if not self._is_whole(path):
                 path.unlink()
@@ -124,7 +111,7 @@ class _Debs:
             if not self._is_whole(path):
                 path.unlink(missing_ok=True)
                 raise DownloadFailed(
-                    f"{path.name}: is not what the archive's index says; it was removed, try again"
+                    f"{path.name}: differs from the archive's index; it was removed, try again"
                 )
 
     def _is_whole(self, path: Path) -> bool:
@@ -137,22 +124,23 @@ class _Debs:
 
 @contextlib.contextmanager
 def _private_apt(folder: Path, sources: Sequence[Source], run: Run) -> Iterator[Path]:
-    """Set up the private apt and hold it alone; yields its configuration file."""
+    """Set up the private apt, for this process alone. Yields its configuration file."""
     for part in ("state/lists/partial", "cache/archives/partial", "log", "sources"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "lock"):
         (folder / "status").touch()
         text = "\n".join(source.stanza() for source in sources)
         (folder / "sources/machine.sources").write_text(text)
         config = folder / "apt.conf"
-        config.write_text(apt_config(folder, _said(run, ["apt-config", "dump", "Acquire"])))
+        config.write_text(apt_config(folder, _output(run, ["apt-config", "dump", "Acquire"])))
         yield config
 
 
 def apt_config(folder: Path, host: str) -> str:
-    """The configuration of an apt that lives in `folder`. `host` is the host's `Acquire` part
-    (proxies, certificates); its hooks are not taken over, they would run on the host."""
+    """The configuration of an apt that keeps its state in `folder`.
+
+    `host` is the `Acquire` part of the machine's own configuration (proxies, certificates). Its
+    hooks are left out: they would change the machine."""
     kept = [line for line in host.splitlines() if not _UNSAFE.search(line.partition('"')[0])]
     own = {
         "Dir::State": folder / "state",
@@ -169,14 +157,14 @@ def apt_config(folder: Path, host: str) -> str:
         "Acquire::Retries": "3",
         "APT::Get::AllowUnauthenticated": "false",
     }
-    if os.geteuid() == 0:
+    if user_id() == 0:
         # As root apt works as the user _apt, who cannot write into a private folder.
         own["APT::Sandbox::User"] = "root"
     lines = [line for line in kept if not line.startswith("Acquire::Languages")]
     return "\n".join([*lines, *(f'{name} "{value}";' for name, value in own.items())]) + "\n"
 
 
-def _said(
+def _output(
     run: Run,
     argv: Sequence[str],
     *,
@@ -184,7 +172,7 @@ def _said(
     cwd: Path | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> str:
-    """The command's stdout. Raises DownloadFailed with the first error that it told."""
+    """The command's stdout. Raises DownloadFailed with the first error that it reported."""
     environment = {"LC_ALL": "C.UTF-8"}
     environment |= {} if config is None else {"APT_CONFIG": str(config)}
 
@@ -201,10 +189,12 @@ def _said(
             f"{argv[0]}: not on this machine; this needs Debian or Ubuntu"
         ) from None
     if done.returncode != 0:
-        said = [line.strip() for line in done.stderr.splitlines() if line.startswith("E:")]
-        first = (said or done.stderr.split("\n")[-2:-1] or ["no message"])[0]
+        errors = [line.strip() for line in done.stderr.splitlines() if line.startswith("E:")]
+        first = (errors or done.stderr.split("\n")[-2:-1] or ["no message"])[0]
         if "Unable to locate package" in first:
-            first += "; this release has it not: install what it has yourself, and that is used"
+            first += (
+                "; this release lacks that version; install the one it has and Atoll will use it"
+            )
         raise DownloadFailed(f"{' '.join(argv[:2])}: {first}")
     return done.stdout
 
@@ -212,7 +202,7 @@ def _said(
 def depends(
     packages: Sequence[str], pattern: str, target: Sequence[str], apt: Callable[[list[str]], str]
 ) -> list[str]:
-    """`packages` and what they need that is not installed here and is named like `pattern`."""
+    """`packages`, and their dependencies that are not installed and match `pattern`."""
     status = "Dir::State::status=/var/lib/dpkg/status"
     argv = ["apt-get", "-s", "-o", status, "--no-install-recommends", *target, "install"]
     simulated = apt([*argv, *packages])
@@ -221,7 +211,7 @@ def depends(
 
 
 def mend(tree: Path) -> None:
-    """Make absolute links relative where their target lies in the tree; drop setuid and setgid."""
+    """Make absolute links relative if their target is in the tree; drop setuid and setgid."""
     for folder, names, files in os.walk(tree):
         for path in (Path(folder, name) for name in (*names, *files)):
             if path.is_symlink():

@@ -1,6 +1,6 @@
-"""apt's source files, read: which archive this machine's own packages come from.
+"""Reads apt's source files: which archive the machine's own packages come from.
 
-Third parties' sources are left out, and so is whatever would let an unsigned archive in.
+Sources of third parties are left out, and so are options that would admit an unsigned archive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from atoll.errors import DownloadFailed
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stanza of apt's sources: where, which suites and components, which options."""
+    """A stanza of apt's sources."""
 
     uris: tuple[str, ...]
     suites: tuple[str, ...]
@@ -70,7 +70,7 @@ def _safe(options: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def of_the_system(sources: Sequence[Source], codename: str) -> list[Source]:
-    """The distribution's own sources: those of its release. Third parties name suites freely."""
+    """The sources of the distribution's release. Third parties name their suites differently."""
 
     def own(suite: str) -> bool:
         return suite == codename or suite.startswith((f"{codename}-", f"{codename}/"))
@@ -79,12 +79,15 @@ def of_the_system(sources: Sequence[Source], codename: str) -> list[Source]:
     return [source for source in cut if source.suites and source.uris]
 
 
-def with_suite(sources: Sequence[Source], suite: str, codename: str) -> list[Source]:
-    """`sources` and, from the same archive and with the same key, one more suite."""
-    if any(suite in source.suites for source in sources):
-        return list(sources)
-    base = [source for source in sources if codename in source.suites]
-    return [*sources, *(replace(source, suites=(suite,)) for source in base[:1])]
+def of_this_release() -> list[Source]:
+    """The distribution's own sources on this machine. Raises DownloadFailed if there are none."""
+    codename = release_codename()
+    sources = of_the_system(machine_sources(), codename)
+    if not sources:
+        raise DownloadFailed(
+            f"/etc/apt: no source of {codename}; add the distribution's own archive"
+        )
+    return sources
 
 
 def machine_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
@@ -100,5 +103,5 @@ def machine_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
 def release_codename(path: Path = Path("/etc/os-release")) -> str:
     match = re.search(r'^VERSION_CODENAME="?([\w-]+)', path.read_text(), re.MULTILINE)
     if match is None:
-        raise DownloadFailed(f"{path}: names no VERSION_CODENAME; this needs Debian or Ubuntu")
+        raise DownloadFailed(f"{path}: has no VERSION_CODENAME; this needs Debian or Ubuntu")
     return match[1]

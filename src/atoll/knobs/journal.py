@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from atoll.knobs.catalog import has_file
 from atoll.schema.base import parse
 from atoll.schema.knobs import Journal
 from atoll.store.files import write_atomic
+from atoll.store.locks import try_lock
 
 FOLDER = Path("/var/lib/atoll/knobs")
 _WAIT_S = 10
@@ -73,7 +73,7 @@ class JournalFolder:
         descriptor = self._opened()
         try:
             until_s = host.monotonic() + wait_s
-            while not _taken(descriptor):
+            while not try_lock(descriptor):
                 if host.monotonic() >= until_s:
                     raise CheckFailed(f"{self.lock}: held by another atoll knobs; try again")
                 host.sleep(0.05)
@@ -108,11 +108,3 @@ class JournalFolder:
 def dumped(journal: Journal) -> str:
     """As it stands on disk."""
     return journal.model_dump_json(indent=1) + "\n"
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -62,6 +62,10 @@ def write_new(path: str | Path, content: str | bytes, *, mode: int) -> None:
         raise refusal(fault)(f"{path}: cannot be written ({fault.strerror})") from None
 
 
+# A full disk in the words of the operating system, as other programs pass them on.
+DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+
+
 def refusal(fault: OSError) -> type[NotPermitted | DiskFull]:
     """The error class for a write that failed: DiskFull, else NotPermitted."""
     is_full = fault.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from atoll.engines.api import Data, Progress, Table
+from atoll.host.api import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class Suite(Protocol):
         """The texts in the dialect of that engine."""
         ...
 
-    def ensure_data(self, scale_factor: float, *, progress: Progress) -> DataSet:
-        """The data set from the cache, made first if it is not there or damaged."""
+    def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
+        """The data set from the cache, which is made first if it is missing or damaged."""
         ...
 
     def expected(self, query: str, data: DataSet) -> Answer:

@@ -17,6 +17,7 @@ from atoll.engines import registry
 from atoll.engines.api import Progress
 from atoll.engines.facts import facts_of
 from atoll.errors import UsageError
+from atoll.host.api import Host
 from atoll.suites import reference, tpch_data
 from atoll.suites.base import Answer, DataSet
 from atoll.suites.dialects import in_dialect
@@ -39,8 +40,8 @@ class Tpch:
         rewrites = facts_of(registry.get(engine)).rewrites.get(self.name, {})
         return in_dialect(reference.query_texts(), engine, rewrites)
 
-    def ensure_data(self, scale_factor: float, *, progress: Progress) -> DataSet:
-        return tpch_data.ensure_data(scale_factor, progress=progress)
+    def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
+        return tpch_data.ensure_data(scale_factor, host=host, progress=progress)
 
     def expected(self, query: str, data: DataSet) -> Answer:
         if query not in QUERY_NAMES:

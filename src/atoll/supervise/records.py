@@ -12,7 +12,6 @@ never removed: two openers could hold locks on two files of the same name otherw
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atoll.errors import NotPermitted, UsageError
+from atoll.store import locks
 from atoll.store.files import refusal, write_atomic
 from atoll.store.paths import state_dir, state_path
 
@@ -107,9 +107,7 @@ def try_lock(name: str) -> int | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as fault:
         raise refusal(fault)(f"{path}: cannot be opened ({fault.strerror})") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not locks.try_lock(descriptor):
         os.close(descriptor)
         return None
     return descriptor

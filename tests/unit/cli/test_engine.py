@@ -68,7 +68,7 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
             raise UsageError(f"engine {name!r} is not known")
         return engine
 
-    def install(parts: Sequence[Part], *, tell: Tell) -> None:
+    def install(parts: Sequence[Part], *, tell: Tell, run: object) -> None:
         for part in parts:
             tell(f"fetching {part.name}", 1, 2)
             file = engine.folder / part.name / "file"

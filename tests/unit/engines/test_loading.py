@@ -17,8 +17,9 @@ import pytest
 from atoll.engines.api import Data
 from atoll.engines.loading import server as loading_server
 from atoll.engines.loading.server import started
-from atoll.engines.loading.templates import Meter, loaded_path, make_once, run_all
-from atoll.errors import DownloadFailed, EngineFailed
+from atoll.engines.loading.templates import Meter, loaded_path, make_loaded, run_all
+from atoll.errors import DiskFull, EngineFailed, NotPermitted
+from atoll.host.local import LocalHost
 
 DATA = Data("tpch-sf1", "0123456789abcdef" * 4, ())
 
@@ -30,7 +31,7 @@ def made(folder: Path) -> None:
 
 def make(target: Path, how: Callable[[Path], None] = made, needed_bytes: int = 0) -> list[str]:
     said: list[str] = []
-    make_once(
+    make_loaded(
         target,
         DATA,
         needed_bytes=needed_bytes,
@@ -45,7 +46,7 @@ def test_the_content_of_the_data_is_in_the_name() -> None:
 
 
 def test_it_is_made_once_and_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
-    unfinished = tmp_path / "t.unfinished"
+    unfinished = tmp_path / ".t.unfinished"
     made(unfinished)
     make(tmp_path / "t")
     assert not unfinished.exists()
@@ -60,19 +61,10 @@ def test_it_is_made_once_and_what_a_killed_one_left_is_removed(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (EngineFailed("COPY: No space left on device"), DownloadFailed, "the disk is full"),
-        (EngineFailed("The table 'x' is full"), DownloadFailed, "the disk is full"),
+        (DiskFull("COPY: all is lost"), DiskFull, r"tpch-sf1 \(COPY: all is lost\)"),
         (EngineFailed("syntax error"), EngineFailed, "syntax error"),
-        (
-            shutil.Error([("/a", "/b", "[Errno 28] No space left on device: '/a' -> '/b'")]),
-            DownloadFailed,
-            r"^/a: cannot be copied \(\[Errno 28\] No space left on device\); make room",
-        ),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "/c/x"),
-            DownloadFailed,
-            "/c/x: No space",
-        ),
+        (OSError(errno.ENOSPC, "No space left on device", "/c/x"), DiskFull, "tpch-sf1: "),
+        (OSError(errno.EACCES, "Permission denied", "/c/x"), NotPermitted, "/c/x: Permission"),
         (KeyboardInterrupt(), KeyboardInterrupt, None),
     ],
 )
@@ -85,7 +77,7 @@ def test_one_that_fails_leaves_nothing(
 
     with pytest.raises(kind, match=words):
         make(tmp_path / "t", fails)
-    assert [path.name for path in tmp_path.iterdir()] == ["t.lock"]
+    assert [path.name for path in tmp_path.iterdir()] == [".t.lock"]
 
 
 def test_too_little_room_is_told_before_anything_is_made(
@@ -95,15 +87,18 @@ def test_too_little_room_is_told_before_anything_is_made(
         free: int
 
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(free=999))
-    with pytest.raises(DownloadFailed, match=r"needs about 1,000 bytes there, 999 are free"):
+    with pytest.raises(DiskFull, match=r"needs about 1000 B; 999 B is free"):
         make(tmp_path / "t", needed_bytes=1000)
     assert not (tmp_path / "t").exists()
 
 
 def test_what_makes_a_template_dies_with_us(tmp_path: Path) -> None:
     made_by = ("sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 600")
-    call = f"make_empty({str(tmp_path / 't')!r}, {made_by}, {{}})"
-    code = f"from atoll.engines.loading.templates import *; {call}"
+    call = f"make_empty({str(tmp_path / 't')!r}, {made_by}, {{}}, LocalHost())"
+    code = (
+        "from atoll.engines.loading.templates import make_empty; "
+        f"from atoll.host.local import LocalHost; {call}"
+    )
     loader = subprocess.Popen([sys.executable, "-c", code])
     pid = tmp_path / "pid"
     eventually(lambda: pid.exists() and pid.read_text().endswith("\n"))
@@ -133,7 +128,7 @@ def test_a_server_that_ends_is_told_with_its_telling_line(tmp_path: Path) -> Non
     text = "print('starting'); print('FATAL: no luck'); print('bye'); raise SystemExit(3)"
     with (
         pytest.raises(EngineFailed, match=r"the X that loads ended with status 3: FATAL: no luck"),
-        started("X", program(text), env={}, log=tmp_path / "log") as server,
+        started("X", program(text), host=LocalHost(), env={}, log=tmp_path / "log") as server,
     ):
         server.await_answer(lambda: False)
 
@@ -145,8 +140,8 @@ def test_a_server_is_not_steered_by_what_is_set_in_a_shell(
     monkeypatch.setenv("MYSQL_GROUP_SUFFIX", "-theirs")
     text = "import os; print(*(name for name in os.environ if name[:2] in ('PG', 'MY')), 'end')"
     log = tmp_path / "log"
-    with started("X", program(text), env={"MINE": "1"}, log=log) as server:
-        server.process.wait(60)
+    with started("X", program(text), host=LocalHost(), env={"MINE": "1"}, log=log) as server:
+        server.child.wait(60)
     assert log.read_text() == "end\n"
 
 
@@ -158,20 +153,22 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_server_has_gone_at_the_end(tmp_path: Path) -> None:
-    with started("X", SLEEPS, env={}, log=tmp_path / "log", abort=signal.SIGTERM) as server:
+    with started(
+        "X", SLEEPS, host=LocalHost(), env={}, log=tmp_path / "log", abort=signal.SIGTERM
+    ) as server:
         server.await_answer(lambda: True)
-        assert server.process.poll() is None
-    assert server.process.returncode == -signal.SIGTERM
+        assert server.child.poll() is None
+    assert server.child.poll() == -signal.SIGTERM
 
 
 def test_a_task_that_fails_ends_the_server_that_the_others_wait_for(tmp_path: Path) -> None:
-    with started("X", SLEEPS, env={}, log=tmp_path / "log") as server:
+    with started("X", SLEEPS, host=LocalHost(), env={}, log=tmp_path / "log") as server:
 
         def fails() -> None:
             raise EngineFailed("no such column")
 
         def waits() -> None:
-            server.process.wait(60)
+            server.child.wait(60)
             raise EngineFailed("connection lost")
 
         with pytest.raises(EngineFailed, match="no such column"):
@@ -188,7 +185,9 @@ def test_a_task_that_fails_lets_the_server_clean_up(tmp_path: Path) -> None:
         "signal.signal(signal.SIGQUIT, end); print('up', flush=True); time.sleep(600)"
     )
     log = tmp_path / "log"
-    with started("X", program(text), env={}, log=log, abort=signal.SIGQUIT) as server:
+    with started(
+        "X", program(text), host=LocalHost(), env={}, log=log, abort=signal.SIGQUIT
+    ) as server:
         server.await_answer(lambda: "up" in log.read_text())
 
         def fails() -> None:
@@ -199,15 +198,28 @@ def test_a_task_that_fails_lets_the_server_clean_up(tmp_path: Path) -> None:
     assert (tmp_path / "clean").exists()
 
 
+def test_a_full_disk_in_the_log_of_the_server_is_the_cause(tmp_path: Path) -> None:
+    text = "print('PANIC: No space left on device', flush=True)"
+    log = tmp_path / "log"
+
+    def load() -> None:
+        with started("X", program(text), host=LocalHost(), env={}, log=log) as server:
+            server.child.wait(60)
+            raise EngineFailed("checkpoint request failed")
+
+    with pytest.raises(DiskFull, match="checkpoint request failed: PANIC: No space left"):
+        load()
+
+
 def test_a_server_that_dies_says_more_than_the_lost_connection(tmp_path: Path) -> None:
-    text = "import time; print('PANIC: No space left on device', flush=True); time.sleep(1)"
-    with started("X", program(text), env={}, log=tmp_path / "log") as server:
+    text = "import time; print('PANIC: out of luck', flush=True); time.sleep(1)"
+    with started("X", program(text), host=LocalHost(), env={}, log=tmp_path / "log") as server:
 
         def waits() -> None:
-            server.process.wait(60)
+            server.child.wait(60)
             raise EngineFailed("connection lost")
 
-        with pytest.raises(EngineFailed, match=r"died \(connection lost\): PANIC: No space left"):
+        with pytest.raises(EngineFailed, match=r"died \(connection lost\): PANIC: out of luck"):
             run_all([waits], at_once=1, server=server, tell=lambda: None)
 
 
@@ -219,7 +231,7 @@ def test_all_tasks_are_done_and_progress_is_told(tmp_path: Path) -> None:
         time.sleep(0.01)
         meter.done[table] = 1.0
 
-    with started("X", SLEEPS, env={}, log=tmp_path / "log") as server:
+    with started("X", SLEEPS, host=LocalHost(), env={}, log=tmp_path / "log") as server:
         run_all(
             [lambda: task("a"), lambda: task("b")],
             at_once=2,

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from atoll.engines.loading import instance as template_instance
+from atoll.host import processes
 
 
 def run_instance(
@@ -42,9 +44,9 @@ def test_a_template_is_made_once(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_template_is_made_anew(tmp_path: Path) -> None:
-    (tmp_path / "template.unfinished").mkdir()
+    (tmp_path / ".template.unfinished").mkdir()
     assert run_instance(tmp_path, make=MAKES_DATA).returncode == 0
-    assert not (tmp_path / "template.unfinished").exists()
+    assert not (tmp_path / ".template.unfinished").exists()
 
 
 def test_a_template_is_on_the_disk_before_it_has_its_name(
@@ -52,16 +54,18 @@ def test_a_template_is_on_the_disk_before_it_has_its_name(
 ) -> None:
     """After a power cut nobody takes half of one for whole."""
     template = tmp_path / "template"
-    synced: set[str] = set()
+    synced: list[list[str]] = []
 
-    def fsync(descriptor: int) -> None:
+    def syncfs(descriptor: int) -> int:
+        folder = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        synced.append([path.name for path in folder.rglob("*")])
         assert not template.exists()
-        synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        return 0
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr("ctypes.CDLL", lambda name, use_errno: SimpleNamespace(syncfs=syncfs))
     make = ("sh", "-c", "mkdir -p $0/base; echo 15 > $0/base/VERSION", "{}")
-    template_instance.ensure_template(str(template), make)
-    assert synced == {"template.unfinished", "base", "VERSION"}
+    template_instance.ensure_template(template, make, processes.run)
+    assert synced == [["base", "VERSION"]]
     assert template.is_dir()
 
 
@@ -84,7 +88,7 @@ def test_a_template_that_cannot_be_made_is_one_line(tmp_path: Path, make: str, s
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert said in done.stderr
-    assert not list(tmp_path.glob("template*.unfinished"))
+    assert not list(tmp_path.glob(".template*.unfinished"))
     assert not (tmp_path / "template").exists()
 
 

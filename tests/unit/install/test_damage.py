@@ -108,7 +108,7 @@ def test_and_also_where_the_whole_one_cannot_be_put_there(
     with pytest.raises(NotPermitted):
         install(Clients())
     assert "another content" in damage(engines / "toy-1", contents=True)
-    assert not list(engines.glob(".making-*"))
+    assert not list(engines.glob(".*.unfinished"))
 
 
 def test_what_engines_write_beside_is_no_damage(engines: Path) -> None:
@@ -155,6 +155,6 @@ def test_tables_behind_a_link_are_left_to_who_made_it(engines: Path, tmp_path: P
     (tmp_path / "large").mkdir()
     kept = engines.with_name("toy")
     kept.symlink_to(tmp_path / "large")
-    with pytest.raises(NotPermitted, match=r"toy: is a link of yours to .*/large; remove what it"):
+    with pytest.raises(NotPermitted, match=r"toy: is a link to .*/large, which Atoll did not make"):
         installing.remove(["toy"], {"toy": ()}, in_use={}, tell=told)
     assert kept.is_dir()

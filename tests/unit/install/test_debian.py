@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from atoll.errors import DownloadFailed
+from atoll.host.local import LocalHost
 from atoll.host.processes import Finished
-from atoll.install import client, debian, debian_sources
+from atoll.install import debian, debian_sources
+from atoll.install.client import runner
 from atoll.install.debian_sources import parse_deb822, parse_list
 from tools import fetch_deb
 
@@ -94,11 +96,11 @@ def test_third_parties_are_left_out() -> None:
 
 def test_another_suite_comes_from_the_same_archive() -> None:
     own = debian_sources.of_the_system(parse_deb822(DEB822), "bookworm")
-    more = debian_sources.with_suite(own, "bookworm-backports", "bookworm")
+    more = fetch_deb.with_suite(own, "bookworm-backports", "bookworm")
     assert more[:-1] == own
     assert more[-1].suites == ("bookworm-backports",)
     assert (more[-1].uris, more[-1].options) == (own[0].uris, own[0].options)
-    assert debian_sources.with_suite(own, "bookworm-updates", "bookworm") == own
+    assert fetch_deb.with_suite(own, "bookworm-updates", "bookworm") == own
 
 
 def test_the_private_apt_takes_proxies_but_no_holes(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ class Apt:
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
     played = Apt()
-    monkeypatch.setattr(client, "run", played)
+    monkeypatch.setattr(fetch_deb, "runner", lambda host: played)
     monkeypatch.setattr(debian_sources, "release_codename", lambda: "bookworm")
     sources = parse_deb822(DEB822)
     monkeypatch.setattr(debian_sources, "machine_sources", lambda: sources)
@@ -195,13 +197,13 @@ def test_unpacks_once(apt: Apt, tmp_path: Path) -> None:
     before = len(apt.calls)
     assert fetch_deb.main(["hello", "--into", str(into)]) == 0
     assert len(apt.calls) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hello.lock", "cache", "hello"]
 
 
 def test_what_a_killed_one_left_beside_it_is_cleared_away(apt: Apt, tmp_path: Path) -> None:
-    (tmp_path / ".making-abc/tree").mkdir(parents=True)
+    (tmp_path / ".hello.unfinished/tree").mkdir(parents=True)
     assert fetch_deb.main(["hello", "--into", str(tmp_path / "hello")]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hello.lock", "cache", "hello"]
 
 
 def test_with_what_they_need_is_another_wish(apt: Apt, tmp_path: Path) -> None:
@@ -222,11 +224,11 @@ def test_what_is_not_to_be_had_leaves_nothing_and_keeps_the_old(
     assert fetch_deb.main(["hello", "--into", str(into)]) == 0
     assert fetch_deb.main(["nonsense", "--into", str(into)]) == 6
     assert (into / "usr").is_dir()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "hello"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hello.lock", "cache", "hello"]
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == (
         "fetch_deb: nonsense: apt-get download: E: Unable to locate package nonsense; this release "
-        "has it not: install what it has yourself, and that is used"
+        "lacks that version; install the one it has and Atoll will use it"
     )
 
 
@@ -242,7 +244,7 @@ def test_no_apt_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(debian_sources, "release_codename", lambda: "bookworm")
     monkeypatch.setattr(debian_sources, "machine_sources", lambda: parse_deb822(DEB822))
     with pytest.raises(DownloadFailed, match="apt-config: not on this machine"):
-        fetch_deb.fetch(debian.Wish(("hello",)), tmp_path / "x", run=client.run)
+        fetch_deb.fetch(fetch_deb.Order(("hello",)), tmp_path / "x", run=runner(LocalHost()))
 
 
 def test_a_disk_that_gets_full_ends_apt_which_would_wait(
@@ -260,7 +262,7 @@ def unpack(apt: Apt, tmp_path: Path, keep: Path) -> None:
     tree.mkdir()
     told: list[str] = []
     debian.unpack_packages(
-        debian.Wish(("hello",)), tree, keep, tell=lambda doing, *_: told.append(doing), run=apt
+        ("hello",), tree, keep, sources=(), tell=lambda doing, *_: told.append(doing), run=apt
     )
 
 
@@ -273,7 +275,7 @@ def test_an_index_with_stronger_digests_will_do(apt: Apt, tmp_path: Path) -> Non
 
 def test_what_no_digest_guards_is_not_unpacked(apt: Apt, tmp_path: Path) -> None:
     apt.digest = "SHA1"
-    with pytest.raises(DownloadFailed, match="names no checksum of hello"):
+    with pytest.raises(DownloadFailed, match="reports no checksum of hello"):
         unpack(apt, tmp_path, tmp_path)
     assert list((tmp_path / "tree").iterdir()) == []
 
@@ -284,7 +286,7 @@ def test_what_is_not_what_the_index_says_is_refused_and_removed(
 ) -> None:
     apt.digest = digest
     apt.sends = b"b package"
-    with pytest.raises(DownloadFailed, match=r"hello_1_all\.deb: is not what the archive's index"):
+    with pytest.raises(DownloadFailed, match=r"hello_1_all\.deb: differs from the archive's index"):
         unpack(apt, tmp_path, tmp_path)
     assert not (tmp_path / "hello_1_all.deb").exists()
 

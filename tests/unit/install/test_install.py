@@ -15,9 +15,11 @@ import pytest
 
 from atoll.engines import availability
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.host.local import LocalHost
 from atoll.host.processes import Finished
-from atoll.install import client, installed, installing
+from atoll.install import installed, installing
 from atoll.install.catalog import Artifact, Part, Wheel, parts_of
+from atoll.install.client import runner
 from tests.parts.install import ARTIFACT, ENGINE, JAR, JAVA, TARBALL, WHEEL, Clients
 
 
@@ -119,7 +121,7 @@ def fails(clients: Clients, part: Part, said: str) -> None:
 def test_a_wrong_checksum(part: Part, engines: Path) -> None:
     clients = Clients()
     clients.tarball = clients.wheel = b"something else"
-    fails(clients, part, r"14 bytes with the SHA-256 \w{16}\.\.\. came, not the pinned \w{16}\.")
+    fails(clients, part, r"14 bytes with the SHA-256 \w{16}\.\.\. instead of the pinned \w{16}\.")
     assert left(engines) == []
     clients.tarball, clients.wheel = TARBALL, WHEEL
     install(clients, part)
@@ -196,7 +198,11 @@ Usage = namedtuple("Usage", "total used free")
 def test_a_full_disk_is_told_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(1, 1, 10))
     clients = Clients()
-    fails(clients, ENGINE, "engines: toy-1 needs 0 MB there, 0 MB are free; make room")
+    fails(
+        clients,
+        ENGINE,
+        "engines: not enough room for toy-1: it needs about 619 B; 10 B is free; make room",
+    )
     assert clients.calls == []
 
 
@@ -217,7 +223,7 @@ def test_a_disk_that_gets_full_meanwhile(monkeypatch: pytest.MonkeyPatch, engine
 
     with monkeypatch.context() as patch:
         patch.setattr(installing, "unpack", full)
-        fails(Clients(), ENGINE, "toy-1 needs .* MB there")
+        fails(Clients(), ENGINE, "not enough room for toy-1: it needs about")
     assert left(engines) == []
     clients = Clients()
     install(clients, ENGINE)
@@ -242,8 +248,7 @@ def test_ctrl_c_leaves_what_was_fetched_and_nothing_else(engines: Path) -> None:
 
 
 def test_what_a_killed_one_left_is_cleared_away(engines: Path) -> None:
-    (engines / ".making-abc/tree").mkdir(parents=True)
-    (engines / ".going-old").mkdir()
+    (engines / ".java-8.unfinished/tree").mkdir(parents=True)
     install(Clients(), ENGINE)
     assert left(engines) == ["toy-1"]
 
@@ -311,7 +316,7 @@ def test_what_is_up_is_not_removed(own_catalog: Path) -> None:
 def test_what_is_being_loaded_is_not_removed(own_catalog: Path) -> None:
     kept = own_catalog.with_name("beta")
     kept.mkdir()
-    with (kept / "1-tpch-sf1.lock").open("w") as lock:
+    with (kept / ".1-tpch-sf1.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(UsageError, match="beta: another process makes its data in "):
             remove("alpha", "beta")
@@ -359,14 +364,14 @@ def test_a_client_is_run_with_its_output_and_ticks(tmp_path: Path) -> None:
         ticks.append(1)
         (tmp_path / "go").touch()
 
-    done = client.run(["sh", "-c", script], cwd=tmp_path, env={"TOY": "boat"}, tick=tick)
+    done = runner(LocalHost())(["sh", "-c", script], cwd=tmp_path, env={"TOY": "boat"}, tick=tick)
     assert done == Finished(3, "out\nboat\n", "err\n")
     assert ticks
 
 
 def test_a_client_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
-        client.run(["no-such-program"])
+        runner(LocalHost())(["no-such-program"])
 
 
 def test_an_interrupt_ends_the_client(tmp_path: Path) -> None:
@@ -377,6 +382,6 @@ def test_an_interrupt_ends_the_client(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        client.run(["sh", "-c", "echo $$ > pid; exec sleep 600"], cwd=tmp_path, tick=tick)
+        runner(LocalHost())(["sh", "-c", "echo $$ > pid; exec sleep 600"], cwd=tmp_path, tick=tick)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)

@@ -1,16 +1,12 @@
-"""What engines that keep tables themselves share when a suite is loaded into the cache.
+"""Loading a suite into the cache, for engines that keep their tables themselves.
 
-Promises: a folder of tables appears under its name whole or not at all (made beside it, brought to
-the disk, renamed); two processes at once load once (a file lock); what a killed one has left is
-taken away by the next; a full disk is DownloadFailed.
+A folder of tables is loaded once, and is there whole or not at all (`atoll.store.once`).
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import fcntl
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,37 +14,32 @@ from functools import partial
 from pathlib import Path
 
 from atoll.engines.api import Data, Progress, Table
-from atoll.engines.loading import instance as template_instance
+from atoll.engines.loading.instance import ensure_template
 from atoll.engines.loading.parquet_text import rows_of
-from atoll.engines.loading.server import FULL, Server
-from atoll.errors import AtollError, DownloadFailed, EngineFailed
+from atoll.engines.loading.server import Server
+from atoll.errors import AtollError
+from atoll.host.api import Host
 from atoll.host.caller import clean_environment
-from atoll.host.tied import tied_argv
-from atoll.store.files import sync_folder
+from atoll.store.once import make_once
 
-# One more with every change to what a load leaves behind (keys, indexes, statistics, settings):
-# then no template of before is taken for one of now.
+# Raise this number with every change to what a load leaves behind (keys, indexes, statistics,
+# settings), so that no older template is used.
 _RECIPE = 2
 
 
 def loaded_path(template: str, data: Data) -> str:
-    """Where the tables lie: beside the engine's empty template, by the content of the data and by
-    how they are loaded."""
+    """The folder of the tables: next to the engine's empty template, named after the content of
+    the data and the way it is loaded."""
     return f"{template}-{data.name}-{data.checksum[:12]}-{_RECIPE}"
 
 
-def make_empty(template: str, make: Sequence[str], env: Mapping[str, str]) -> None:
-    """The engine's empty template, where no instance has made it yet. Raises EngineFailed."""
-    *tied, _ = tied_argv(make[0])  # it dies with us
-    try:
-        template_instance.ensure_template(
-            template, make, {**clean_environment(), **env}, behind=tied
-        )
-    except template_instance.TemplateFault as fault:
-        raise EngineFailed(str(fault)) from None
+def make_empty(template: str, make: Sequence[str], env: Mapping[str, str], host: Host) -> None:
+    """Make the engine's empty template, unless an instance has made it. Raises EngineFailed."""
+    run = partial(host.run, timeout_s=None, env={**clean_environment(), **env}, tied=True)
+    ensure_template(Path(template), make, run)
 
 
-def make_once(
+def make_loaded(
     target: Path,
     data: Data,
     *,
@@ -56,53 +47,16 @@ def make_once(
     progress: Progress,
     make: Callable[[Path], None],
 ) -> None:
-    """`make(folder)` makes what `target` shall be, unless that is there.
+    """Have `make(folder)` load the tables into what becomes `target`, unless `target` exists.
 
-    Raises DownloadFailed on a full disk, and what `make` raises; `target` is not there then.
-    """
-    unfinished = target.with_name(f"{target.name}.unfinished")
-    try:
-        with open(f"{target}.lock", "a", encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                progress(f"waiting for another process that loads {data.name}", None)
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if target.is_dir():
-                return
-            shutil.rmtree(unfinished, ignore_errors=True)  # of one that was killed
-            free = shutil.disk_usage(target.parent).free
-            if free < needed_bytes:
-                raise DownloadFailed(
-                    f"{target.parent}: not enough room; {data.name} needs about {needed_bytes:,} "
-                    f"bytes there, {free:,} are free; make room, or set XDG_CACHE_HOME to a "
-                    "larger disk"
-                )
-            try:
-                make(unfinished)
-                template_instance.sync(unfinished)
-                os.rename(unfinished, target)
-                sync_folder(target.parent)
-            except EngineFailed as fault:
-                if any(word in str(fault) for word in FULL):
-                    raise DownloadFailed(
-                        f"{target.parent}: the disk is full ({fault}); make room, or set "
-                        "XDG_CACHE_HOME to a larger disk"
-                    ) from None
-                raise
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
-    except shutil.Error as fault:
-        copied, _, why = fault.args[0][0]
-        raise DownloadFailed(
-            f"{copied}: cannot be copied ({why.partition(': ')[0]}); make room, or set "
-            "XDG_CACHE_HOME to a larger disk"
-        ) from None
-    except OSError as fault:
-        raise DownloadFailed(
-            f"{fault.filename or target}: {fault.strerror or fault}; make room or mend it there, "
-            "or set XDG_CACHE_HOME to another disk"
-        ) from None
+    Raises as `atoll.store.once.make_once`."""
+    make_once(
+        target,
+        make,
+        what=data.name,
+        needed_bytes=needed_bytes,
+        waiting=lambda: progress(f"waiting for another process that loads {data.name}", None),
+    )
 
 
 def parquet_bytes(data: Data) -> int:
@@ -114,9 +68,9 @@ def parquet_bytes(data: Data) -> int:
 
 @dataclass(slots=True)
 class Meter:
-    """How far the tables are; each has one writer."""
+    """The progress of each table, which one thread writes."""
 
-    weights: Mapping[str, int]  # table -> how much of the work it is
+    weights: Mapping[str, int]  # table -> its share of the work
     done: dict[str, float] = field(default_factory=dict)  # table -> 0 to 1
 
     @property
@@ -132,8 +86,8 @@ def run_all(
     server: Server,
     tell: Callable[[], None],
 ) -> None:
-    """All tasks, so many at a time, the first first. What one raises ends the server, and with
-    it what the others wait for."""
+    """Run all tasks in their order, `at_once` at a time. If one raises, the server is ended, and
+    with it what the other tasks wait for."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         pending = {pool.submit(task) for task in tasks}
         try:
@@ -147,7 +101,7 @@ def run_all(
         except BaseException as fault:
             for future in pending:
                 future.cancel()
-            died = server.process.poll()
+            died = server.child.poll()
             server.end_at_once()
             if died is not None and isinstance(fault, AtollError):
                 raise server.failure(f"died ({fault})") from None
@@ -158,18 +112,19 @@ def load_all(
     data: Data,
     load_table: Callable[[Table, Meter], None],
     *,
+    host: Host,
     server: Server,
     progress: Progress,
     finish: Callable[[], None] | None = None,
 ) -> None:
-    """All tables, as many at a time as there are CPUs, the largest first; then `finish`."""
+    """Load all tables, one per CPU at a time, the largest first; then call `finish`."""
     meter = Meter({table.name: rows_of(table) for table in data.tables})
     what = f"loading {data.name} into {server.name}"
     began = time.monotonic()
     largest_first = sorted(data.tables, key=lambda table: -meter.weights[table.name])
     run_all(
         [partial(load_table, table, meter) for table in largest_first],
-        at_once=len(os.sched_getaffinity(0)),
+        at_once=len(host.affinity(0)),
         server=server,
         tell=lambda: progress(what, min(meter.part, 0.99)),
     )

@@ -120,7 +120,7 @@ class MariaDBClient:
                 raise ServerGone(
                     f"the MariaDB at {self.where} is gone ({words(fault)}); see its log"
                 ) from None
-            raise EngineFailed(words(fault)) from None
+            raise EngineFailed(words(fault)) from fault
         except BaseException as fault:
             if self._connection is not connection and isinstance(fault, Exception):
                 raise self._closed() from None  # PyMySQL stumbles where it was closed meanwhile

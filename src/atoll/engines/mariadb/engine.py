@@ -81,4 +81,4 @@ class MariaDBEngine(ServerPerSlot):
     ) -> None:
         from atoll.engines.mariadb.load import loader
 
-        loader(self).load(data, installation, progress=progress)
+        loader(self).load(data, installation, host=host, progress=progress)

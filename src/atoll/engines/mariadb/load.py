@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import signal
 
+import pymysql
+
 from atoll.engines.api import Column, Table
 from atoll.engines.loading.parquet_text import lines_of, longest_texts
 from atoll.engines.loading.templates import Meter
@@ -16,8 +18,11 @@ from atoll.engines.mariadb import client as mariadb_client
 from atoll.engines.mariadb.settings import ALIKE
 from atoll.engines.server.loader import CONNECT_S, Loader
 from atoll.engines.server.per_slot import ServerPerSlot
+from atoll.errors import DiskFull, EngineFailed
 
 _STATEMENT_S = 24 * 3600.0
+# ER_DISK_FULL, ER_RECORD_FILE_FULL; `started` finds what the server only logs.
+_DISK_FULL = ((1021,), (1114,))
 _COPYING = 0.6  # of a table's time; its indexes take the rest
 _LONGEST_VARCHAR = 16383  # 65,535 bytes at 4 a character
 
@@ -72,7 +77,12 @@ def _load_table(path: str, table: Table, meter: Meter) -> None:
 
 
 def _do(client: mariadb_client.MariaDBClient, sql: str) -> None:
-    client.execute(sql, timeout_s=_STATEMENT_S)
+    try:
+        client.execute(sql, timeout_s=_STATEMENT_S)
+    except EngineFailed as fault:
+        if isinstance(fault.__cause__, pymysql.Error) and fault.__cause__.args[:1] in _DISK_FULL:
+            raise DiskFull(str(fault)) from None
+        raise
 
 
 def _definition(table: Table) -> str:

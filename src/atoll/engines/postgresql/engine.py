@@ -83,4 +83,4 @@ class PostgreSQLEngine(ServerPerSlot):
     ) -> None:
         from atoll.engines.postgresql.load import loader
 
-        loader(self).load(data, installation, progress=progress)
+        loader(self).load(data, installation, host=host, progress=progress)

@@ -22,7 +22,7 @@ from atoll.engines.loading.templates import Meter
 from atoll.engines.postgresql import client as postgresql_client
 from atoll.engines.server.loader import CONNECT_S, Loader
 from atoll.engines.server.per_slot import ServerPerSlot
-from atoll.errors import EngineFailed
+from atoll.errors import DiskFull, EngineFailed
 
 _BLOCK_BYTES = 1 << 18
 _COPYING = 0.6  # of a table's time; its indexes take the rest
@@ -101,9 +101,11 @@ def _names(columns: tuple[str, ...]) -> sql.Composed:
 
 @contextlib.contextmanager
 def _session(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Raises EngineFailed if PostgreSQL refuses a statement."""
+    """Raises EngineFailed if PostgreSQL refuses a statement, DiskFull if the disk is full."""
     try:
         with postgresql_client.connect(path, timeout_s=CONNECT_S) as session:
             yield session
+    except psycopg.errors.DiskFull as fault:
+        raise DiskFull(postgresql_client.words(fault)) from None
     except psycopg.Error as fault:
         raise EngineFailed(postgresql_client.words(fault)) from None

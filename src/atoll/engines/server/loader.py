@@ -6,7 +6,6 @@ Tables are loaded in parallel, as many as there are CPUs.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +19,14 @@ from atoll.engines.loading.templates import (
     load_all,
     loaded_path,
     make_empty,
-    make_once,
+    make_loaded,
     parquet_bytes,
 )
 from atoll.engines.server.per_slot import ServerPerSlot, environment, template_path
 from atoll.errors import EngineFailed
+from atoll.host.api import Host
 from atoll.store.files import write_atomic
+from atoll.store.once import copy_tree
 
 CONNECT_S = 60.0
 _LOG = "atoll-load.log"
@@ -46,17 +47,20 @@ class Loader:
     empty_bytes: int  # of the empty template, its copy and the log
     bytes_per_parquet_byte: int  # of tables and indexes
 
-    def load(self, data: Data, installation: Installation, *, progress: Progress) -> None:
-        """Make the template of `data` beside the empty one, unless it exists."""
+    def load(
+        self, data: Data, installation: Installation, *, host: Host, progress: Progress
+    ) -> None:
+        """Make the template of `data` next to the empty one, unless it exists."""
         empty, home = template_path(installation), installation.home
 
         def make(folder: Path) -> None:
-            make_empty(empty, self.engine.settings.make_empty(home), environment(home))
-            shutil.copytree(empty, folder)
-            with self._server(home, folder, self.settings) as (server, path):
+            make_empty(empty, self.engine.settings.make_empty(home), environment(home), host)
+            copy_tree(empty, str(folder))
+            with self._server(home, folder, self.settings, host) as (server, path):
                 load_all(
                     data,
                     partial(self.load_table, path),
+                    host=host,
                     server=server,
                     progress=progress,
                     finish=partial(self.finish, path) if self.finish else None,
@@ -64,11 +68,11 @@ class Loader:
                 server.end(self.stop)
             if self.settings_after:
                 after = {**self.settings, **self.settings_after}
-                with self._server(home, folder, after) as (server, _):
+                with self._server(home, folder, after, host) as (server, _):
                     server.end(self.stop)
             (folder / _LOG).unlink()
 
-        make_once(
+        make_loaded(
             Path(loaded_path(empty, data)),
             data,
             needed_bytes=self.empty_bytes + self.bytes_per_parquet_byte * parquet_bytes(data),
@@ -78,7 +82,7 @@ class Loader:
 
     @contextlib.contextmanager
     def _server(
-        self, home: str, folder: Path, settings: Mapping[str, str]
+        self, home: str, folder: Path, settings: Mapping[str, str], host: Host
     ) -> Iterator[tuple[Server, str]]:
         """A server on that data directory, and the path of its socket."""
         module = self.engine.settings
@@ -92,6 +96,7 @@ class Loader:
             with started(
                 self.engine.title,
                 (module.programs(home)[0], *module.arguments(str(config))),
+                host=host,
                 env=environment(home),
                 log=folder / _LOG,
                 abort=self.abort,
