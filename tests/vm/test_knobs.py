@@ -83,7 +83,7 @@ def test_an_interrupt_that_cannot_move_takes_the_whole_set_back(found: dict[str,
 def test_what_somebody_else_changed_is_left_alone(found: dict[str, Any]) -> None:
     told = found["refusals"]
     assert told["foreign"]["status"] == 1
-    assert "swappiness: 30 now, changed by somebody else" in told["foreign"]["err"]
+    assert "swappiness: somebody else changed it to 30" in told["foreign"]["err"]
     assert told["foreign"]["out"] == "thp-enabled: never -> always, as before\n"
     assert told["foreign_value"] == "30\n"
     assert told["put_back"]["status"] == 0 and told["after_foreign"]
@@ -92,7 +92,7 @@ def test_what_somebody_else_changed_is_left_alone(found: dict[str, Any]) -> None
 def test_another_boot_s_journal_is_dropped(found: dict[str, Any]) -> None:
     told = found["refusals"]
     assert (told["boot"]["status"], told["boot_value"]) == (0, "10\n")
-    assert "set in an earlier boot (it was 60); forgotten" in told["boot"]["out"]
+    assert "set before the last boot (it was 60); forgotten" in told["boot"]["out"]
 
 
 def test_four_at_once_take_turns(found: dict[str, Any]) -> None:
@@ -148,4 +148,4 @@ def test_after_a_real_reboot_the_journal_is_dropped(guest: Guest, tmp_path: Path
     assert (first.returncode, first.stdout) == (0, "swappiness: 60 -> 10\n")
     second = boot(f"{atoll} undo --all && cat /proc/sys/vm/swappiness")
     assert second.returncode == 0
-    assert second.stdout == "swappiness: set in an earlier boot (it was 60); forgotten\n60\n"
+    assert second.stdout == "swappiness: set before the last boot (it was 60); forgotten\n60\n"

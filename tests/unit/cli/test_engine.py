@@ -97,7 +97,7 @@ def test_the_whole_life(toy: Engine, capsys: Capture) -> None:
     assert said.out.splitlines()[:3] == [
         "toy-1: 1.50 GB by apt (toy), 2.00 GB unpacked, MIT",
         "java-9: 40 MB by pip (java 9), 90 MB unpacked, GPL",
-        "together: 1.54 GB to fetch, 2.09 GB unpacked",
+        "total: 1.54 GB to fetch, 2.09 GB unpacked",
     ]
     assert said.out.splitlines()[3] == f"toy is ready: 1.2 in {toy.folder}/toy-1"
     assert said.err.splitlines()[0] == "fetching toy-1 (0 MB of 0 MB, 50 %)"

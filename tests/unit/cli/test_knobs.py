@@ -131,7 +131,7 @@ def test_without_root_a_script_is_printed_and_nothing_written(
     for shell in ("sh", "bash"):
         subprocess.run([shell, "-n"], input=printed.out, text=True, check=True)
     assert atoll("set", "swappiness=60") == 0  # there is nothing to do
-    assert capsys.readouterr().out == "swappiness: 60 already\n"
+    assert capsys.readouterr().out == "swappiness: already 60\n"
 
 
 def test_without_root_undo_reads_the_journal(
@@ -147,7 +147,7 @@ def test_without_root_undo_reads_the_journal(
     capsys.readouterr()
     assert atoll("undo", "--all") == 4
     printed = capsys.readouterr()
-    assert "swappiness: 30 now, changed by somebody else" in printed.err
+    assert "swappiness: somebody else changed it to 30" in printed.err
     assert f"turn {BALANCING} 1 || fail" in printed.out
     assert f"turn {SWAPPINESS}" not in printed.out
 

@@ -115,7 +115,7 @@ def test_what_it_has_already_is_not_journalled(
     journal: JournalFolder, atoll: Atoll, capsys: Capture
 ) -> None:
     assert atoll("set", "swappiness=60", "thp-enabled=madvise") == 0
-    assert capsys.readouterr().out == "swappiness: 60 already\nthp-enabled: madvise already\n"
+    assert capsys.readouterr().out == "swappiness: already 60\nthp-enabled: already madvise\n"
     assert journal.read() is None
 
 
@@ -158,8 +158,8 @@ def test_somebody_elses_value_is_reported_and_left_alone(
         capsys.readouterr()
         assert atoll(*arguments) == 1
         assert (
-            "swappiness: 30 now, changed by somebody else since it was set to 10 (before that 60); "
-            "left alone. 'atoll knobs set swappiness=30' takes it over"
+            "swappiness: somebody else changed it to 30 after it was set to 10 (originally 60); "
+            "left unchanged. 'atoll knobs set swappiness=30' takes it over"
         ) in capsys.readouterr().err
         assert kernel.value(SWAPPINESS) == "30"
     assert kernel.value(BALANCING) == "1"  # that was undone all the same
@@ -213,7 +213,7 @@ def test_nothing_is_told_where_nothing_takes_it_over(
     capsys.readouterr()
     assert atoll("undo", "--all") == 1
     told = capsys.readouterr().err
-    assert "changed by somebody else" in told and "takes it over" not in told
+    assert "somebody else" in told and "takes it over" not in told
 
 
 def test_policies_without_a_cpu_online_are_passed_over(
@@ -254,7 +254,7 @@ def test_a_value_that_somebody_put_back_is_done_with(
     assert atoll("set", "swappiness=10") == 0
     kernel.files[SWAPPINESS] = "60\n"
     assert atoll("undo", "swappiness") == 0
-    assert "somebody else put it back" in capsys.readouterr().out
+    assert "somebody else restored it" in capsys.readouterr().out
     assert on_disk(journal).switches == ()
 
 
@@ -308,7 +308,7 @@ def test_entries_of_an_earlier_boot_are_dropped_and_not_written(
     capsys.readouterr()
     assert atoll("undo", "swappiness") == 0
     assert capsys.readouterr().out == (
-        "swappiness: set in an earlier boot (it was 60); forgotten\n"
+        "swappiness: set before the last boot (it was 60); forgotten\n"
     )
     assert on_disk(journal).switches == ()
 

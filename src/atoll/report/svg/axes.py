@@ -15,10 +15,16 @@ from atoll.schema.size import gib
 Array = npt.NDArray[np.float64]
 
 SMALLEST = 1e-6  # stands for 0 where a logarithm is drawn
-_RATIOS = (
-    (1.05, 1.1), (1.1, 1.2), (1.25, 1.5), (1.5, 2.0), (2.0, 3.0), (2.0, 5.0), (2.0, 5.0, 10.0),
+_RATIOS: tuple[tuple[float, ...], ...] = (
+    (1.05, 1.1),
+    (1.1, 1.2),
+    (1.25, 1.5),
+    (1.5, 2.0),
+    (2.0, 3.0),
+    (2.0, 5.0),
+    (2.0, 5.0, 10.0),
     (3.0, 10.0, 30.0),
-)  # fmt: skip
+)
 
 
 class Scale(NamedTuple):

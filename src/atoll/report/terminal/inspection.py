@@ -1,8 +1,8 @@
 """An inspection, and a deployment's verification, for a terminal. Fits 80 columns. Pure.
 
-Sums first, then what is wrong. What is alike is told once with a count: 200 threads with one
-fault are one entry. Names come from foreign processes, so that nothing unprintable of them is let
-through to the terminal.
+Totals first, then what is wrong. Findings that are alike share an entry with a count: 200 threads
+with one fault are one entry. Names come from foreign processes, so unprintable characters are
+replaced.
 """
 
 from __future__ import annotations
@@ -44,39 +44,40 @@ _LABEL = 9
 _STYLES = {Severity.DRIFT: "bold red", Severity.NOTE: "yellow"}
 
 
-def inspection_text(found: Inspection) -> RenderableType:
-    """One process, with its findings."""
+def inspection_text(inspection: Inspection) -> RenderableType:
+    """One process and its findings."""
     parts: list[RenderableType] = [
-        _title(found),
-        Text(printable(found.command), style="dim", no_wrap=True, overflow="ellipsis"),
-        Text(_expected(found)),
+        _title(inspection),
+        Text(printable(inspection.command), style="dim", no_wrap=True, overflow="ellipsis"),
+        Text(_expected(inspection)),
         Text(),
-        *_threads(found.threads),
+        *_threads(inspection.threads),
     ]
-    if found.spread is not None:
-        parts.append(_line("Spread", _spread(found.spread)))
-    if found.memory is not None:
-        parts += _memory(found.memory, found.memory_policy)
-    if found.page_cache:
-        parts.append(_line("Cache", _page_cache(found.page_cache)))
-    if found.malloc is not None:
-        parts.append(_line("Malloc", _malloc(found.malloc)))
-    if found.jvm is not None:
-        parts.append(_line("JVM", _jvm(found.jvm)))
-    parts += [_line("L3", _l3(look)) for look in found.l3]
-    parts += [_line("Unknown", printable(line), style="yellow") for line in found.unknown]
-    parts += findings_text(found.findings, several_processes=False)
+    if inspection.spread is not None:
+        parts.append(_line("Spread", _spread(inspection.spread)))
+    if inspection.memory is not None:
+        parts += _memory(inspection.memory, inspection.memory_policy)
+    if inspection.page_cache:
+        parts.append(_line("Cache", _page_cache(inspection.page_cache)))
+    if inspection.malloc is not None:
+        parts.append(_line("Malloc", _malloc(inspection.malloc)))
+    if inspection.jvm is not None:
+        parts.append(_line("JVM", _jvm(inspection.jvm)))
+    parts += [_line("L3", _l3(look)) for look in inspection.l3]
+    parts += [_line("Unknown", printable(line), style="yellow") for line in inspection.unknown]
+    parts += findings_text(inspection.findings, several_processes=False)
     return Group(*parts)
 
 
-def verification_text(found: Verification) -> RenderableType:
+def verification_text(verification: Verification) -> RenderableType:
     """A line for each process, then the findings of all."""
-    head = f"{found.deployment}: {plural(found.threads, 'thread')}, {found.drifted} drifted"
+    threads = plural(verification.threads, "thread")
+    head = f"{verification.deployment}: {threads}, {verification.drifted} drifted"
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     for title in ("PROCESS", "SLOT", "PID", "CPUS", "THREADS", "MEMORY", "ON ITS NODES", "DRIFT"):
         left = title in ("PROCESS", "CPUS")
         table.add_column(title, justify="left" if left else "right", overflow="fold")
-    for process in sorted(found.processes, key=lambda one: (one.process, one.pid)):
+    for process in sorted(verification.processes, key=lambda one: (one.process, one.pid)):
         memory = process.memory
         table.add_row(
             printable(process.process),
@@ -88,12 +89,12 @@ def verification_text(found: Verification) -> RenderableType:
             _percent(memory.own_nodes_share if memory else None),
             Text(str(process.drifted), style="bold red" if process.drifted else ""),
         )
-    findings = findings_text(found.findings, several_processes=True)
+    findings = findings_text(verification.findings, several_processes=True)
     return Group(Text(head, style="bold"), table, *findings)
 
 
 def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> list[RenderableType]:
-    """Findings that differ only in whom they concern are one entry."""
+    """Findings that differ only in their thread or mapping are one entry."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: finding.severity):  # drift first
         alike = (finding.severity, finding.code, finding.expected, finding.cause)
@@ -106,9 +107,9 @@ def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> li
             (f"{first.severity}: {first.code}{count}", _STYLES[first.severity]),
             f"  expected {printable(first.expected)}",
         )
-        lines = [Text(line) for line in _whom(group, several_processes=several_processes)]
+        lines = [Text(line) for line in _subjects(group, several_processes=several_processes)]
         remedies = list(dict.fromkeys(finding.remedy for finding in group))
-        others = " (likewise the others)" if len(remedies) > 1 else ""
+        others = " (and similarly for the others)" if len(remedies) > 1 else ""
         body = Group(
             *lines,
             _line("cause", printable(first.cause), width=7),
@@ -118,17 +119,17 @@ def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> li
     return parts
 
 
-def _whom(group: Sequence[Finding], *, several_processes: bool) -> list[str]:
-    """Threads by what was found, mappings one by one, the first few of each."""
+def _subjects(group: Sequence[Finding], *, several_processes: bool) -> list[str]:
+    """Threads by what was found, mappings one by one; the first few of each."""
     lines = []
     by_found: dict[tuple[str, str], list[Finding]] = {}
     for finding in group:
         process = f"{finding.process} pid {finding.pid}" if several_processes else ""
         by_found.setdefault((process, finding.found), []).append(finding)
     for (process, found), alike in by_found.items():
-        who = [text for finding in alike if (text := _who(finding))]
-        shown = ", ".join(who[:MOST_NAMED])
-        more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
+        subjects = [text for finding in alike if (text := _subject(finding))]
+        shown = ", ".join(subjects[:MOST_NAMED])
+        more = f" and {len(subjects) - MOST_NAMED} more" if len(subjects) > MOST_NAMED else ""
         where = " ".join(filter(None, (process, shown + more)))
         lines.append(printable(f"{where}: found {found}" if where else f"found {found}"))
     if len(lines) > 2 * MOST_NAMED:
@@ -137,64 +138,64 @@ def _whom(group: Sequence[Finding], *, several_processes: bool) -> list[str]:
     return lines
 
 
-def _who(finding: Finding) -> str:
+def _subject(finding: Finding) -> str:
     if finding.tid is not None:
         return f"tid {finding.tid} ({finding.comm})"
     return finding.mapping
 
 
-def _title(found: Inspection) -> Text:
-    slot = "" if found.slot is None else f"  slot {found.slot}"
-    notes = len(found.findings) - found.drifted
-    state = f"{found.drifted} drifted" if found.drifted else "no drift"
+def _title(inspection: Inspection) -> Text:
+    slot = "" if inspection.slot is None else f"  slot {inspection.slot}"
+    notes = len(inspection.findings) - inspection.drifted
+    state = f"{inspection.drifted} drifted" if inspection.drifted else "no drift"
     return Text.assemble(
-        (f"{printable(found.process)}  pid {found.pid}{slot}  ", "bold"),
-        (state, "bold red" if found.drifted else "green"),
+        (f"{printable(inspection.process)}  pid {inspection.pid}{slot}  ", "bold"),
+        (state, "bold red" if inspection.drifted else "green"),
         f", {plural(notes, 'note')}" if notes else "",
     )
 
 
-def _expected(found: Inspection) -> str:
-    expected = found.expected
-    who = "By its plan" if expected.source == "plan" else "As it was given"
+def _expected(inspection: Inspection) -> str:
+    expected = inspection.expected
+    source = "Planned" if expected.source == "plan" else "Started with"
     parts = [f"CPUs {brief_cpulist(parse_cpulist(expected.cpus))}"]
     if expected.memory_policy:
         parts.append(f"memory {expected.memory_policy}")
     if expected.memory_nodes:
         parts.append(f"on nodes {expected.memory_nodes}")
-    return f"{who}: {', '.join(parts)}"
+    return f"{source}: {', '.join(parts)}"
 
 
 def _threads(threads: Sequence[ThreadLook]) -> list[RenderableType]:
     migrations = [thread.migrations for thread in threads if thread.migrations is not None]
-    sums = [plural(len(threads), "thread"), f"{_seconds(threads)} of CPU time"]
+    totals = [plural(len(threads), "thread"), f"{_seconds(threads)} of CPU time"]
     if migrations:
-        sums.append(f"moved {plural(sum(migrations), 'time')}")
+        totals.append(f"migrated {plural(sum(migrations), 'time')}")
     table = _table()
     table.add_column("MAY RUN ON", overflow="fold")
     table.add_column("THREADS", justify="right")
     table.add_column("CPU TIME", justify="right", no_wrap=True)
-    table.add_column("LAST RAN ON CPU (THREADS)", overflow="fold")
-    for name, mine in _by_mask(threads):
-        table.add_row(name, str(len(mine)), _seconds(mine), _last_cpus(mine))
-    return [_line("Threads", ", ".join(sums)), Padding(table, (0, 0, 0, 2))]
+    table.add_column("LAST CPU (THREADS)", overflow="fold")
+    for name, group in _by_mask(threads):
+        table.add_row(name, str(len(group)), _seconds(group), _last_cpus(group))
+    return [_line("Threads", ", ".join(totals)), Padding(table, (0, 0, 0, 2))]
 
 
 def _by_mask(threads: Sequence[ThreadLook]) -> list[tuple[str, list[ThreadLook]]]:
-    """Threads with one mask together; many that are pinned to one CPU each are one row."""
+    """Threads by mask; many threads that are each pinned to their own CPU are one row."""
     groups: dict[str, list[ThreadLook]] = {}
     for thread in threads:
         groups.setdefault(thread.cpus, []).append(thread)
     rows = []
-    single = {cpus: mine for cpus, mine in groups.items() if cpus.isdecimal() and len(mine) == 1}
+    single = {cpus: group for cpus, group in groups.items() if cpus.isdecimal() and len(group) == 1}
     if len(single) > MOST_SINGLE:
-        pinned = [thread for mine in single.values() for thread in mine]
-        rows.append((f"one each of {brief_cpulist(map(int, single))}", pinned))
-        groups = {cpus: mine for cpus, mine in groups.items() if cpus not in single}
-    rows += [(brief_cpulist(parse_cpulist(cpus)), mine) for cpus, mine in groups.items()]
+        pinned = [thread for group in single.values() for thread in group]
+        rows.append((f"one CPU each of {brief_cpulist(map(int, single))}", pinned))
+        groups = {cpus: group for cpus, group in groups.items() if cpus not in single}
+    rows += [(brief_cpulist(parse_cpulist(cpus)), group) for cpus, group in groups.items()]
     rows.sort(key=lambda row: -len(row[1]))
     if len(rows) > MOST_MASKS:
-        rest = [thread for _, mine in rows[MOST_MASKS - 1 :] for thread in mine]
+        rest = [thread for _, group in rows[MOST_MASKS - 1 :] for thread in group]
         rows = [*rows[: MOST_MASKS - 1], (f"{len(rows) - MOST_MASKS + 1} other masks", rest)]
     return rows
 
@@ -241,22 +242,22 @@ def _memory(memory: MemoryLook, policy: str) -> list[RenderableType]:
         if memory.method == "move_pages"
         else "counted"
     )
-    sums = [f"{gib(memory.resident_bytes)} resident, {how}"]
+    totals = [f"{gib(memory.resident_bytes)} resident, {how}"]
     if memory.own_nodes_share is not None:
-        sums.append(f"{_percent(memory.own_nodes_share)} on its CPUs' nodes")
+        totals.append(f"{_percent(memory.own_nodes_share)} on its CPUs' nodes")
     if memory.local_share is not None:
-        sums.append(f"{_percent(memory.local_share)} local")
+        totals.append(f"{_percent(memory.local_share)} local")
     more = [f"policy {policy}"] if policy else []
     if memory.huge_bytes is not None:
         more.append(f"{gib(memory.huge_bytes)} in transparent huge pages")
-    parts: list[RenderableType] = [_line("Memory", ", ".join(sums))]
+    parts: list[RenderableType] = [_line("Memory", ", ".join(totals))]
     if more:
         parts.append(_line("", ", ".join(more)))
     return [*parts, Padding(_nodes(memory), (0, 0, 0, 2))]
 
 
 def _nodes(memory: MemoryLook) -> Table:
-    """A row for each node: its share, its bytes, and those of the largest kinds."""
+    """A row for each node: its share, its bytes, and the bytes of the largest kinds."""
     sizes = {kind: sum(nodes.values()) for kind, nodes in memory.bytes_by_kind.items()}
     kinds = sorted((kind for kind in sizes if sizes[kind]), key=lambda kind: -sizes[kind])
     shown, rest = kinds[:MOST_KINDS], kinds[MOST_KINDS:]
@@ -305,11 +306,11 @@ def _malloc(malloc: MallocLook) -> str:
     if malloc.unknown:
         text += f" ({printable(malloc.unknown)})"
     if malloc.preload:
-        text += f"; asked for {', '.join(malloc.preload)}"
-    brings = [f"{name}: {other}" for name, other in malloc.exceptions.items()]
-    if brings:
-        more = f" and {len(brings) - MOST_FILES} more" if len(brings) > MOST_FILES else ""
-        text += f"; but {', '.join(brings[:MOST_FILES])}{more}"
+        text += f"; requested {', '.join(malloc.preload)}"
+    exceptions = [f"{name}: {other}" for name, other in malloc.exceptions.items()]
+    if exceptions:
+        more = f" and {len(exceptions) - MOST_FILES} more" if len(exceptions) > MOST_FILES else ""
+        text += f"; except {', '.join(exceptions[:MOST_FILES])}{more}"
     return printable(text)
 
 
@@ -330,17 +331,17 @@ def _l3(look: L3Look) -> str:
     parts = []
     if look.occupancy_bytes is not None:
         parts.append(f"{gib(look.occupancy_bytes)} in use")
-    for words, value in (
+    for what, value in (
         ("of memory traffic", look.total_bytes_per_s),
         ("local", look.local_bytes_per_s),
     ):
         if value is not None:
-            parts.append(f"{value / 1e9:.2f} GB/s {words}")
-    return f"domain {look.l3}: {', '.join(parts) or 'nothing is counted'}"
+            parts.append(f"{value / 1e9:.2f} GB/s {what}")
+    return f"domain {look.l3}: {', '.join(parts) or 'no counters'}"
 
 
 def _line(label: str, text: str, *, style: str = "", width: int = _LABEL) -> Table:
-    """A label and text that wraps beside it."""
+    """A label, and text that wraps in its own column."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=width, no_wrap=True, style="bold" if width == _LABEL else "dim")
     table.add_column(overflow="fold")
@@ -353,7 +354,7 @@ def _table() -> Table:
 
 
 def _percent(share: float | None) -> str:
-    """Nothing is rounded to all or none that is not."""
+    """Only exactly all is '100%', and only exactly none is '0%'."""
     if share is None:
         return "-"
     whole = round(share * 100)

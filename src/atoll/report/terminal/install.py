@@ -20,7 +20,7 @@ from atoll.engines.availability import EngineState
 from atoll.install.catalog import Artifact, Part, Wheel
 from atoll.install.progress import Tell
 
-_LOGGED_PERCENT = 20  # a file gets a line for each so many
+_LOGGED_PERCENT = 20  # between the lines of a log
 
 
 def size(size_bytes: int) -> str:
@@ -47,7 +47,7 @@ def _short(path: str) -> str:
 
 
 def announcement(parts: Sequence[Part]) -> list[str]:
-    """What will be fetched, and how large it is."""
+    """The parts to fetch, with their sizes."""
     lines = [
         f"{part.name}: {size(part.fetched_bytes)} by {_client(part)}, "
         f"{size(part.unpacked_bytes)} unpacked, {part.licence}"
@@ -56,7 +56,7 @@ def announcement(parts: Sequence[Part]) -> list[str]:
     if len(parts) > 1:
         fetched = size(sum(part.fetched_bytes for part in parts))
         unpacked = size(sum(part.unpacked_bytes for part in parts))
-        lines.append(f"together: {fetched} to fetch, {unpacked} unpacked")
+        lines.append(f"total: {fetched} to fetch, {unpacked} unpacked")
     return lines
 
 
@@ -70,7 +70,7 @@ def _client(part: Part) -> str:
 
 @contextmanager
 def install_progress() -> Iterator[Tell]:
-    """On stderr: a bar with bytes on a terminal, lines with bytes in a file."""
+    """Progress on stderr in bytes: a bar on a terminal, otherwise lines."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         yield _Lines(console)
@@ -78,27 +78,27 @@ def install_progress() -> Iterator[Tell]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[much]}"),
+        TextColumn("{task.fields[amount]}"),
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
 
         def tell(doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
-            much = f"{size(done_bytes)} of {size(total_bytes)}" if total_bytes else ""
+            amount = f"{size(done_bytes)} of {size(total_bytes)}" if total_bytes else ""
             for task in progress.tasks:
                 if task.description == doing:
-                    progress.update(task.id, completed=done_bytes, much=much)
+                    progress.update(task.id, completed=done_bytes, amount=amount)
                     return
                 progress.remove_task(task.id)
             total = total_bytes or None
-            progress.add_task(doing, completed=done_bytes, total=total, much=much)
+            progress.add_task(doing, completed=done_bytes, total=total, amount=amount)
 
         yield tell
 
 
 class _Lines:
-    """A line when something else begins, and with each fifth of it."""
+    """A line when something new begins, and one for each fifth of it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -112,5 +112,5 @@ class _Lines:
         if percent < self._next:
             return
         self._next = (percent // _LOGGED_PERCENT + 1) * _LOGGED_PERCENT
-        much = f" ({size(done_bytes)} of {size(total_bytes)}, {percent} %)" if total_bytes else ""
-        self._console.print(f"{doing}{much}", markup=False)
+        amount = f" ({size(done_bytes)} of {size(total_bytes)}, {percent} %)" if total_bytes else ""
+        self._console.print(f"{doing}{amount}", markup=False)

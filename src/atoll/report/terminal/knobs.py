@@ -1,60 +1,50 @@
-"""Knobs for a terminal: the table, one knob's page, what a command has done. Pure."""
+"""Knobs for a terminal: the table, the page of one knob, what a command did. Pure."""
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from rich.console import Console
 from rich.table import Table
 
 from atoll.knobs.catalog import KNOBS, setting, shown
 from atoll.knobs.control import KnobState
 from atoll.knobs.notes import Kind, Note
+from atoll.report.numbers import cut
+from atoll.report.terminal.printed import printed
+from atoll.schema.text import one_line
 
 _LONGEST = 60
 
 
 def table(states: Sequence[KnobState], *, width: int, colour: bool) -> str:
-    """Every knob; BEFORE only where one is set."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-    )
+    """Every knob; the column BEFORE only if a knob is set."""
     any_set = any(state.switches for state in states)
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("KNOB", no_wrap=True)
     grid.add_column("NOW", overflow="fold", max_width=24)
     if any_set:
         grid.add_column("BEFORE", overflow="fold", max_width=16)
-    grid.add_column("WHAT IT IS")
+    grid.add_column("DESCRIPTION")
     for state in states:
-        row = [state.knob.name, _brief(now(state)) or "not on this machine"]
-        grid.add_row(*row, *([_brief(before(state))] if any_set else []), state.knob.title)
-    console.print(grid)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        row = [state.knob.name, cut(now(state), _LONGEST) or "not on this machine"]
+        grid.add_row(*row, *([cut(before(state), _LONGEST)] if any_set else []), state.knob.title)
+    return printed(grid, width=width, colour=colour).rstrip("\n")
 
 
 def now(state: KnobState) -> str:
-    text = shown(state.knob, state.values) if state.values else ""
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return one_line(shown(state.knob, state.values)) if state.values else ""
 
 
 def before(state: KnobState) -> str:
-    """The originals of what is set; empty where nothing is."""
-    turned = {s.path: s.original for s in state.switches if s.original != (s.next or s.ours)}
-    return shown(state.knob, turned) if turned else ""
+    """The original values of what is set; empty if nothing is."""
+    changed = {s.path: s.original for s in state.switches if s.original != (s.next or s.ours)}
+    return shown(state.knob, changed) if changed else ""
 
 
 def page(state: KnobState, *, width: int) -> str:
-    """All there is to say about one knob."""
+    """Everything about one knob."""
     knob = state.knob
 
     def entry(name: str, text: str) -> str:
@@ -79,29 +69,33 @@ def page(state: KnobState, *, width: int) -> str:
 
 
 def foreign_lines(states: Iterable[KnobState]) -> list[str]:
-    """What is not as we left it."""
+    """What somebody else changed since Atoll set it."""
     lines = []
     for state in states:
         name = state.knob.name
         if state.foreign:
             here = {switch.path: state.values[switch.path] for switch in state.foreign}
-            ours = {switch.path: switch.ours for switch in state.foreign}
+            set_to = {switch.path: switch.ours for switch in state.foreign}
             original = {switch.path: switch.original for switch in state.foreign}
-            lines.append(_foreign(name, here, ours, original))
+            lines.append(_foreign(name, here, set_to, original))
         if state.lost:
             original = {switch.path: switch.original for switch in state.lost}
             lines.append(
-                f"{name}: it cannot be read any more, so it cannot be undone "
+                f"{name}: can no longer be read, so it cannot be undone "
                 f"(it was {_text(name, original)}): {', '.join(sorted(original))}"
             )
     return lines
 
 
 def done_lines(notes: Sequence[Note]) -> list[str]:
-    """What was done, a line for each knob and kind."""
-    turned = {note.knob for note in notes if note.kind is Kind.TURNED}
-    told = [n for n in notes if n.kind in _DONE and not (n.kind is Kind.SAME and n.knob in turned)]
-    return [_DONE[kind](knob, group) for kind, knob, group in _grouped(told)]
+    """What was done, a line for each knob and kind of action."""
+    changed = {note.knob for note in notes if note.kind is Kind.TURNED}
+    shown_notes = [
+        note
+        for note in notes
+        if note.kind in _DONE and not (note.kind is Kind.SAME and note.knob in changed)
+    ]
+    return [_DONE[kind](knob, group) for kind, knob, group in _grouped(shown_notes)]
 
 
 def fault_lines(notes: Sequence[Note]) -> list[str]:
@@ -135,7 +129,7 @@ def _grouped(notes: Iterable[Note]) -> list[tuple[Kind, str, list[Note]]]:
 
 
 def _text(knob: str, values: dict[str, str]) -> str:
-    return _brief(shown(KNOBS[knob], values))
+    return cut(shown(KNOBS[knob], values), _LONGEST)
 
 
 def _now(knob: str, group: Sequence[Note]) -> str:
@@ -152,35 +146,33 @@ def _original(knob: str, group: Sequence[Note]) -> str:
 
 _DONE: dict[Kind, Callable[[str, list[Note]], str]] = {
     Kind.TURNED: lambda knob, group: f"{knob}: {_before(knob, group)} -> {_now(knob, group)}",
-    Kind.SAME: lambda knob, group: f"{knob}: {_now(knob, group)} already",
+    Kind.SAME: lambda knob, group: f"{knob}: already {_now(knob, group)}",
     Kind.UNDONE: lambda knob, group: (
         f"{knob}: {_before(knob, group)} -> {_now(knob, group)}, as before"
     ),
     Kind.BACK: lambda knob, group: (
-        f"{knob}: {_now(knob, group)} already; somebody else put it back"
+        f"{knob}: already {_now(knob, group)}; somebody else restored it"
     ),
     Kind.FINISHED: lambda knob, group: (
-        f"{knob}: {_now(knob, group)}; an interrupted command was finished"
+        f"{knob}: {_now(knob, group)}; finished an interrupted command"
     ),
-    Kind.TAKEN_BACK: lambda knob, group: f"{knob}: {_now(knob, group)} again; a set was taken back",
+    Kind.TAKEN_BACK: lambda knob, group: (
+        f"{knob}: {_now(knob, group)} again; a failed set was undone"
+    ),
     Kind.DROPPED: lambda knob, group: (
-        f"{knob}: set in an earlier boot (it was {_original(knob, group)}); forgotten"
+        f"{knob}: set before the last boot (it was {_original(knob, group)}); forgotten"
     ),
 }
 
 
 def _foreign(
-    knob: str, here: dict[str, str], ours: dict[str, str], original: dict[str, str]
+    knob: str, here: dict[str, str], set_to: dict[str, str], original: dict[str, str]
 ) -> str:
     takes_over = setting(KNOBS[knob], here)
     return (
-        f"{knob}: {_text(knob, here)} now, changed by somebody else since it was set to "
-        f"{_text(knob, ours)} (before that {_text(knob, original)}); left alone"
+        f"{knob}: somebody else changed it to {_text(knob, here)} after it was set to "
+        f"{_text(knob, set_to)} (originally {_text(knob, original)}); left unchanged"
     ) + (f". 'atoll knobs set {knob}={takes_over}' takes it over" if takes_over else "")
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _firsts(texts: Sequence[str]) -> list[tuple[bool, str]]:

@@ -1,59 +1,50 @@
-"""A plan as a table for a terminal, with the rule that it rests on. Pure.
+"""A plan as a table for a terminal, with the rules behind it. Pure.
 
-Slots that are alike but for their CPUs are told in one line where there would be more lines
-than a screen has; the plan file has them all.
+If the slots would fill more than a screen, those that differ only in their CPUs share a line; the
+plan file has them all.
 """
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from atoll.report.terminal.printed import printed
 from atoll.schema.cpulist import brief_cpulist, format_cpulist
 from atoll.schema.plan import CoordinatorPlace, MemoryPolicy, Plan, Reason, Slot
 from atoll.schema.size import gib
 from atoll.schema.text import plural
 
 MOST_LINES = 32
-# Reasons that a reader must see unasked: the choice, and that other policies come to the same.
+# Reasons that are always shown: the choice, and that other policies lead to the same plan.
 _LEADING = ("auto picks", "no choice", "only the mask differs", "copies")
 
 
 def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> str:
     """The plan in at most `width` columns."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
     auto = " (chosen by auto)" if plan.asked == "auto" else ""
-    console.print(f"{plan.engine} under {plan.policy}{auto}", style="bold")
-    sums = [
+    totals = [
         plural(len(plan.slots), "instance"),
         plural(plan.total_threads, "thread"),
         f"{gib(plan.total_heap_bytes)} of heap",
     ]
+    lines = []
     if plan.coordinator is not None:  # a single server shuffles nothing
-        sums.append(plural(plan.shuffle_partitions, "shuffle partition"))
-    console.print(", ".join(sums))
-    console.print(_table(plan.slots))
-    if plan.coordinator is not None:
-        console.print(f"coordinator: {_coordinator(plan.coordinator)}", soft_wrap=False)
-    for reason in plan.reasons:
-        if explain or reason.rule.startswith(_LEADING):
-            console.print(_reason(reason, width))
-    return out.getvalue()
+        totals.append(plural(plan.shuffle_partitions, "shuffle partition"))
+        lines.append(f"coordinator: {_coordinator(plan.coordinator)}")
+    lines += [
+        _reason(reason, width)
+        for reason in plan.reasons
+        if explain or reason.rule.startswith(_LEADING)
+    ]
+    head = Text(f"{plan.engine} under {plan.policy}{auto}", style="bold")
+    table = _table(plan.slots)
+    return printed(head, ", ".join(totals), table, *lines, width=width, colour=colour)
 
 
 def _table(slots: Sequence[Slot]) -> Table:
@@ -89,7 +80,7 @@ def _table(slots: Sequence[Slot]) -> Table:
 
 
 def _grouped(slots: Sequence[Slot]) -> list[list[Slot]]:
-    """Each slot by itself, or runs of like ones where the lines would be too many."""
+    """Each slot by itself, or runs of similar slots if there would be too many lines."""
     if len(slots) <= MOST_LINES:
         return [[slot] for slot in slots]
 

@@ -1,4 +1,4 @@
-"""What `atoll inspect` and `atoll verify` print: 80 columns, sums first, like findings once."""
+"""What `atoll inspect` and `atoll verify` print: 80 columns, totals first, like findings once."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def test_everything_fits_80_columns_and_is_there() -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "worker-0 pid 100 slot 0 no drift",
-        "By its plan: CPUs 0-3, memory bind:0, on nodes 0",
+        "Planned: CPUs 0-3, memory bind:0, on nodes 0",
         ">99.9% on its CPUs' nodes, 52% local",
         "1.1 GiB of 1.1 GiB cached: 100 MiB on node 0, 1 GiB on node 1",
-        "libc.so.6; asked for /usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+        "libc.so.6; requested /usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
         "16 processors, UseNUMA off",
         "domain 0: 12 MiB in use, 12.00 GB/s of memory traffic",
     ):
@@ -106,7 +106,7 @@ def test_everything_fits_80_columns_and_is_there() -> None:
 
 def test_a_process_that_nobody_planned_says_so() -> None:
     text = printed(inspection_text(inspection(team("0-3"), expected=GIVEN.record(), slot=None)))
-    assert "As it was given: CPUs 0-3" in text
+    assert "Started with: CPUs 0-3" in text
     assert "slot" not in text
 
 
@@ -122,7 +122,7 @@ def test_200_threads_with_one_fault_are_one_entry() -> None:
 
 def test_threads_that_have_a_cpu_each_are_one_row() -> None:
     text = printed(inspection_text(inspection(team(*[str(cpu) for cpu in range(256)]))))
-    assert "one each of 0-255" in text
+    assert "one CPU each of 0-255" in text
     spread = team(*[f"{cpu}-{cpu + 1}" for cpu in range(40)])
     assert "33 other masks" in printed(inspection_text(inspection(spread)))
 

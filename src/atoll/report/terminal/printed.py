@@ -1,0 +1,24 @@
+"""Rich renderables as text for standard output."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console, RenderableType
+
+
+def printed(*parts: RenderableType, width: int, colour: bool) -> str:
+    """Each part on lines of at most `width` columns, without trailing blanks."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for part in parts:
+        console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
