@@ -20,6 +20,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else REPLACEMENT for letter in text)
 
 
+def first_line(text: str) -> str:
+    """The first line that is not blank, printable, of at most 300 characters."""
+    return printable((text.strip().splitlines() or ["no message"])[0])[:300]
+
+
 def one_line(text: str) -> str:
     """As `printable`, with each run of white space as one blank."""
     return printable(" ".join(text.split()))

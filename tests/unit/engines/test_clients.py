@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from atoll.engines.sql.connections import OverTime, TimeLimit
+from atoll.engines.sql.endings import OverTime, TimeLimit
 
 Line = tuple[socket.socket, socket.socket]
 

@@ -1,8 +1,8 @@
-"""A client of one PostgreSQL server (psycopg 3); what `connect` and `reach` of the engine give.
+"""A client of one PostgreSQL server (psycopg 3), for `connect` and `reach` of the engine.
 
-Promises, as `atoll.engines.sql.client`: every fault is an EngineFailed of one line; after a query
-past its limit, or a lost server, the query is cancelled, the connection closed, and stays so. The
-limit also holds against a server that answers nothing any more.
+Every fault is an EngineFailed of one line. After a query past its limit or a lost server the client
+cancels the query, closes its connection and stays closed. The limit holds even if the server no
+longer answers.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.api import Column, QueryResult
 from atoll.engines.postgresql.settings import SUPERUSER
-from atoll.engines.sql.connections import OverTime, TimeLimit, hang_up, plain_rows
-from atoll.errors import EngineFailed, ServerGone, UsageError
+from atoll.engines.sql.connections import plain_rows
+from atoll.engines.sql.endings import QueryEnd, TimeLimit, hang_up
+from atoll.errors import EngineFailed, UsageError
+from atoll.schema.text import first_line
 
 _SOCKET_NAME = ".s.PGSQL."
 _SCHEMES = ("postgresql://", "postgres://")
 _CANCEL_S = 5.0
-# What libpq takes where nothing is set, of those that it refuses to be told empty.
+# The defaults of the parameters that libpq refuses to take empty.
 _USUAL = {"sslcertmode": "allow", "min_protocol_version": "3.0", "max_protocol_version": "3.0"}
 
 
 def connect(path: str, *, timeout_s: float) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection to a server of Atoll's, as its superuser. Raises psycopg.Error."""
+    """A connection to a server that Atoll started, as its superuser. Raises psycopg.Error."""
     folder, name = os.path.split(path)
     own: dict[str, Any] = _usual() | {
         "host": folder,
@@ -41,15 +43,15 @@ def connect(path: str, *, timeout_s: float) -> psycopg.Connection[tuple[Any, ...
         "gssencmode": "disable",
         "application_name": "atoll",
         "connect_timeout": _whole_seconds(timeout_s),
-        # A bench's may have nothing to ask for long, whatever limit the user's configuration has.
+        # A bench may be idle for longer than a user's configuration allows.
         "options": "-c idle_session_timeout=0",
     }
     return psycopg.connect("", autocommit=True, **own)
 
 
 def _usual() -> dict[str, str]:
-    """Every parameter as it is where nothing is set: what the environment says (PGOPTIONS,
-    PGREQUIREAUTH, ...) is meant for other servers. There is none for 'no service'."""
+    """The default of every parameter that the environment may set: PGOPTIONS, PGREQUIREAUTH and the
+    like are meant for other servers. No value of `service` stands for none."""
     known = {
         option.keyword.decode(): (option.compiled or b"").decode()
         for option in pq.Conninfo.get_defaults()
@@ -59,17 +61,17 @@ def _usual() -> dict[str, str]:
 
 
 def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
-    """A client of the server at `url`, as libpq takes it: what the URL leaves out (the password
-    above all) it finds in PGPASSWORD, its password file or its service file.
+    """A client of the server at `url`. libpq looks for whatever the URL leaves out, such as the
+    password, in PGPASSWORD, its password file or its service file.
 
-    Raises UsageError for what is no such URL, and EngineFailed; neither has a password in it.
+    Raises UsageError for any other URL, and EngineFailed; neither contains a password.
     """
     try:
         given = conninfo_to_dict(url if url.startswith(_SCHEMES) else "//")
     except psycopg.ProgrammingError:
-        # libpq's own words would repeat what it was given.
+        # libpq's message would repeat the URL.
         raise UsageError(
-            "--url: not a URL of PostgreSQL; write postgresql://USER@HOST:PORT/DATABASE"
+            "--url: not a PostgreSQL URL; write postgresql://USER@HOST:PORT/DATABASE"
         ) from None
     host, port = given.get("host") or given.get("hostaddr") or "local socket", given.get("port")
     where = f"{host}:{port}" if port else str(host)
@@ -79,18 +81,20 @@ def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
         connection = psycopg.connect(make_conninfo("", **given), autocommit=True)
     except psycopg.Error as fault:
         raise EngineFailed(
-            f"cannot log in to PostgreSQL at {where} ({words(fault)}); check that it is running, "
+            f"cannot log in to PostgreSQL at {where} ({reason(fault)}); check that it is running, "
             "and put the password in PGPASSWORD or ~/.pgpass"
         ) from None
     return PostgreSQLClient(where, connection)
 
 
 def _whole_seconds(timeout_s: float) -> int:
-    return max(2, round(timeout_s))  # libpq knows no less than 2 s
+    return max(2, round(timeout_s))  # libpq takes at least 2 s
 
 
-class PostgreSQLClient:
-    """See `atoll.engines.api.Client`. Not for use by several threads at once."""
+class PostgreSQLClient(QueryEnd):
+    """See `atoll.engines.api.ClusterClient`. Not for use by several threads at once."""
+
+    server = "PostgreSQL"
 
     def __init__(self, where: str, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.where = where
@@ -103,18 +107,14 @@ class PostgreSQLClient:
             return cls(path, connect(path, timeout_s=timeout_s))
         except psycopg.Error as fault:
             raise EngineFailed(
-                f"no PostgreSQL answers at {path} ({words(fault)}); see 'atoll ps' for what is up"
+                f"no PostgreSQL answers at {path} ({reason(fault)}); "
+                "see 'atoll ps' for what is running"
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
-        connection = self._connection
-        if connection is None:
-            raise self._closed()
-        try:
+        with self.asking(timeout_s):
+            connection = self._open
             clock = TimeLimit(connection.fileno(), timeout_s, lambda: _cancel(connection))
-        except psycopg.Error:  # by another thread, just now
-            raise self._closed() from None
-        try:
             with clock:
                 started = time.perf_counter()
                 # No str of a literal: psycopg then sends the text as it is.
@@ -123,36 +123,38 @@ class PostgreSQLClient:
                     pass  # of several statements the last one answers
                 rows = cursor.fetchall() if cursor.description is not None else []
                 seconds = time.perf_counter() - started
-        except OverTime as late:
-            self.close()
-            raise EngineFailed(f"{late}; the query was cancelled") from None
-        except psycopg.Error as fault:
-            if self._connection is not connection:
-                raise self._closed() from None
-            if connection.broken:
-                self.close()
-                raise ServerGone(
-                    f"the PostgreSQL at {self.where} is gone ({words(fault)}); see its log"
-                ) from None
-            raise EngineFailed(words(fault)) from None
-        except BaseException:
-            # Interrupted in the middle of an answer: the next one could not be told from it.
-            _cancel(connection)
-            self.close()
-            raise
         columns = tuple(_column(each) for each in cursor.description or ())
         return QueryResult(columns, plain_rows(columns, rows), seconds)
+
+    @property
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._connection is None:
+            raise self.closed()
+        return self._connection
+
+    @property
+    def is_closed(self) -> bool:
+        return self._connection is None
+
+    def explain(self, fault: Exception) -> EngineFailed | None:
+        """See `QueryEnd`."""
+        if not isinstance(fault, psycopg.Error):
+            return None
+        return self.gone(reason(fault)) if self._open.broken else EngineFailed(reason(fault))
+
+    def cancel(self) -> None:
+        """A server that Atoll did not start notices a client that hangs up only when it answers."""
+        if self._connection is not None:
+            _cancel(self._connection)
 
     def instances(self, *, timeout_s: float) -> int:
         self.execute("select 1", timeout_s=timeout_s)
         return 1
 
     def nodes(self, *, timeout_s: float) -> list[str]:
-        """See `atoll.engines.api.ClusterClient`: where libpq came to, which the URL may leave to
-        it, or name several servers for."""
-        if self._connection is None:
-            raise self._closed()
-        info = self._connection.info
+        """See `atoll.engines.api.ClusterClient`. This is the address that libpq connected to: a URL
+        may name several servers, or none."""
+        info = self._open.info
         place = info.host if info.host.startswith("/") else info.hostaddr
         host = f"[{place}]" if ":" in place else quote(place, safe="")
         return [f"postgresql://{host}:{info.port}"]
@@ -162,8 +164,8 @@ class PostgreSQLClient:
         if connection is None:
             return
         if not connection.lock.acquire(blocking=False):
-            # Another thread waits for its answer. It has to leave first: libpq would free what it
-            # waits with.
+            # Another thread waits for its answer. It has to leave first: libpq would free the
+            # memory that the wait uses.
             _cancel(connection)
             with contextlib.suppress(psycopg.Error):
                 hang_up(connection.fileno())
@@ -173,12 +175,8 @@ class PostgreSQLClient:
         finally:
             connection.lock.release()
 
-    def _closed(self) -> EngineFailed:
-        return EngineFailed(f"the connection to {self.where} was closed")
-
 
 def _cancel(connection: psycopg.Connection[Any]) -> None:
-    """Servers that are not Atoll's do not notice that we have gone until they answer."""
     with contextlib.suppress(psycopg.Error):
         connection.cancel_safe(timeout=_CANCEL_S)
 
@@ -194,9 +192,8 @@ def _column(described: Described) -> Column:
     return Column(described.name, name)
 
 
-def words(fault: psycopg.Error) -> str:
-    """What the server says, else the first line of what libpq says."""
-    said = fault.diag.message_primary or str(fault)
-    line = (said.strip().splitlines() or [type(fault).__name__])[0]
-    # Of a refused connection libpq tells the socket's path too: '... failed: FATAL:  too many'.
+def reason(fault: psycopg.Error) -> str:
+    """The server's message, else the first line of libpq's."""
+    line = first_line(fault.diag.message_primary or str(fault) or type(fault).__name__)
+    # For a refused connection libpq prints the socket's path too: '... failed: FATAL:  too many'.
     return line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip()

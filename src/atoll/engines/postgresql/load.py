@@ -106,6 +106,6 @@ def _session(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         with postgresql_client.connect(path, timeout_s=CONNECT_S) as session:
             yield session
     except psycopg.errors.DiskFull as fault:
-        raise DiskFull(postgresql_client.words(fault)) from None
+        raise DiskFull(postgresql_client.reason(fault)) from None
     except psycopg.Error as fault:
-        raise EngineFailed(postgresql_client.words(fault)) from None
+        raise EngineFailed(postgresql_client.reason(fault)) from None

@@ -1,7 +1,7 @@
-"""A client of one SQL host over its UNIX socket; what `Engine.connect` gives.
+"""A client of one SQL host over its UNIX socket, for `Engine.connect` to return.
 
-Promises: every fault is an EngineFailed of one line; after a query past its limit, or a lost
-host, the connection is closed (which cancels the query there) and stays so.
+Every fault is an EngineFailed of one line. After a query past its limit or a lost host the client
+closes its connection, which cancels the query there, and stays closed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from atoll.engines.api import Client, QueryResult
+from atoll.engines.sql.connections import connect_each
+from atoll.engines.sql.endings import QueryEnd
 from atoll.engines.sql.protocol import (
     MAX_LINE_BYTES,
     decode,
@@ -21,16 +23,18 @@ from atoll.engines.sql.protocol import (
     decode_work,
     encode,
 )
-from atoll.errors import EngineFailed, ServerGone
+from atoll.errors import EngineFailed
 from atoll.schema.results import EngineWork, SchedulerState
 
 
-class SocketClient:
+class SocketClient(QueryEnd):
     """A `HostedClient`, `ScheduledClient` and `CountingClient` of atoll.engines.api. Not for use
     by several threads at once."""
 
+    server = "SQL host"
+
     def __init__(self, path: str, *, timeout_s: float) -> None:
-        self._path = path
+        self.where = path
         self._socket: socket.socket | None = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout_s)
         try:
@@ -39,7 +43,7 @@ class SocketClient:
             self.close()
             raise EngineFailed(
                 f"no SQL host answers at {path} ({fault.strerror or fault}); "
-                "see 'atoll ps' for what is up"
+                "see 'atoll ps' for what is running"
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
@@ -47,14 +51,14 @@ class SocketClient:
 
     def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
         """See `atoll.engines.api.HostedClient`."""
-        told = self._ask({"do": "execute", "sql": sql}, timeout_s)
-        return lambda: decode_result(told, self._ask({"do": "values"}, timeout_s))
+        described = self._ask({"do": "execute", "sql": sql}, timeout_s)
+        return lambda: decode_result(described, self._ask({"do": "values"}, timeout_s))
 
     def instances(self, *, timeout_s: float) -> int:
         return int(self._ask({"do": "instances"}, timeout_s)["instances"])
 
     def scheduler(self, *, timeout_s: float) -> SchedulerState:
-        """What Atoll's scheduler did. Raises EngineFailed too if the engine schedules itself."""
+        """The state of Atoll's scheduler. Raises EngineFailed if the engine has its own."""
         return decode_scheduler(self._ask({"do": "scheduler"}, timeout_s))
 
     def work(self, *, timeout_s: float) -> dict[str, EngineWork]:
@@ -66,35 +70,24 @@ class SocketClient:
         if link is None:
             return
         with contextlib.suppress(OSError):
-            link.shutdown(socket.SHUT_RDWR)  # another thread may wait for its answer
+            link.shutdown(socket.SHUT_RDWR)  # another thread may be waiting for its answer
         link.close()
 
     def _ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         link = self._socket
         if link is None:
-            raise self._was_closed()
-        try:
+            raise self.closed()
+        with self.asking(timeout_s):
             line = self._exchange(link, encode(message), time.monotonic() + timeout_s)
-        except TimeoutError:
-            self.close()
-            raise EngineFailed(
-                f"no answer within {timeout_s:g} s; the query was cancelled"
-            ) from None
-        except OSError as fault:
-            if self._socket is None:
-                raise self._was_closed() from None
-            self.close()
-            raise ServerGone(
-                f"the SQL host at {self._path} is gone ({fault.strerror or fault}); see its log"
-            ) from None
-        except BaseException:
-            # Interrupted in the middle of an answer: the next one could not be told from it.
-            self.close()
-            raise
         return decode(line)
 
-    def _was_closed(self) -> EngineFailed:
-        return EngineFailed(f"the connection to {self._path} was closed")
+    @property
+    def is_closed(self) -> bool:
+        return self._socket is None
+
+    def explain(self, fault: Exception) -> EngineFailed | None:
+        """See `QueryEnd`. The SQL host cancels the query of a client that hangs up."""
+        return self.gone(fault.strerror or str(fault)) if isinstance(fault, OSError) else None
 
     def _exchange(self, link: socket.socket, request: bytes, deadline: float) -> bytes:
         link.settimeout(max(0.0, deadline - time.monotonic()) or 1e-3)
@@ -112,7 +105,7 @@ class SocketClient:
                 raise ConnectionError("it hung up")
             if size > MAX_LINE_BYTES:
                 raise EngineFailed(
-                    f"the SQL host at {self._path} answers with more than "
+                    f"the SQL host at {self.where} sent more than "
                     f"{MAX_LINE_BYTES >> 20} MiB; ask for fewer rows"
                 )
             parts.append(part)
@@ -120,12 +113,5 @@ class SocketClient:
 
 
 def connect_all(sockets: Sequence[str], *, timeout_s: float) -> list[Client]:
-    """A client for each socket, in order; none stays open if one cannot be reached."""
-    clients: list[Client] = []
-    try:
-        clients.extend(SocketClient(path, timeout_s=timeout_s) for path in sockets)
-    except EngineFailed:
-        for client in clients:
-            client.close()
-        raise
-    return clients
+    """A client for each socket, in order. If one cannot connect, closes those before it."""
+    return connect_each(sockets, lambda path: SocketClient(path, timeout_s=timeout_s))

@@ -27,14 +27,16 @@ from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, HttpError, TrinoConnectionError, TrinoQueryError
 
 from atoll.engines.api import Client, Column, QueryResult
+from atoll.engines.sql.connections import connect_each
+from atoll.engines.sql.endings import QueryEnd
 from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
 from atoll.engines.trino.facts import TRINO_FACTS
-from atoll.errors import EngineFailed, ServerGone, UsageError
+from atoll.errors import EngineFailed, UsageError
+from atoll.schema.text import first_line
 
 _CANCEL_LIMIT_S = 1.0
 _DETECTOR_LIMIT_S = 1.0  # for both its answers; a count does without them
-_WORDS_CHARACTERS = 300
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
 _ACTIVE = "select http_uri from system.runtime.nodes where not coordinator and state = 'active'"
 
@@ -160,17 +162,20 @@ def _rename(headers: Any, old: str, new: str) -> None:
 # ---- the client ----------------------------------------------------------------------------------
 
 
-class TrinoClient:
+class TrinoClient(QueryEnd):
     """See `atoll.engines.api.Client`. Not for use by several threads at once.
 
     `own`: the coordinator is Atoll's, on loopback, and requests go through no proxy. In any other
     cluster the client counts the workers and does not ask whether they will stay.
     """
 
+    server = "server"
+
     def __init__(self, address: Address, *, header: str = "Trino", own: bool = False) -> None:
         self.settles_s = 0.0  # see `atoll.engines.api.SettlingClient`
         self._asks_detector = own
         self._address = address
+        self.where = address.place
         self._closed = self._answered = False
         self._out: TrinoQuery | None = None  # the query that has no answer yet
         self._wire = Wire(header, password=bool(address.password))
@@ -202,56 +207,53 @@ class TrinoClient:
         self._wire.deadline = time.monotonic() + timeout_s
         if self._closed:  # tested after setting `_out`, which close() in another thread cancels
             self._out = None
-            raise self._shut()
-        try:
-            started = time.perf_counter()
-            rows = list(query.execute())
-            described = query.columns or []
-            columns = tuple(Column(each["name"], each["type"].lower()) for each in described)
-            kinds = [kind_of(column.type) for column in columns]
-            values = _plain(rows, kinds)
-            seconds = time.perf_counter() - started
-        except BaseException as fault:
-            raise self._failure(query, fault, timeout_s) from None
+            raise self.closed()
+        with self.asking(timeout_s):
+            try:
+                started = time.perf_counter()
+                rows = list(query.execute())
+                described = query.columns or []
+                columns = tuple(Column(each["name"], each["type"].lower()) for each in described)
+                kinds = [kind_of(column.type) for column in columns]
+                values = _plain(rows, kinds)
+                seconds = time.perf_counter() - started
+            except (TrinoConnectionError, requests.RequestException):
+                if self._wire.is_late:
+                    raise TimeoutError from None
+                raise
+            finally:
+                self._out = query  # close() in another thread may have come too early to cancel it
         self._out, self._answered = None, True
         if query.cancelled:  # by close() in another thread; the rows end there
-            raise self._shut()
+            raise self.closed()
         return QueryResult(columns, values, seconds)
 
-    def _failure(self, query: TrinoQuery, fault: BaseException, timeout_s: float) -> BaseException:
-        """The exception that `execute` raises. The client stays open only if the server refused the
-        query."""
-        late, closed = self._wire.is_late, self._closed
-        if isinstance(fault, TrinoQueryError) and not closed:
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def explain(self, fault: Exception) -> EngineFailed | None:
+        """See `QueryEnd`. The client stays open only if the server refused the query."""
+        if isinstance(fault, TrinoQueryError):
             self._out = None
-            return EngineFailed(_line(fault.message))
-        self._out = query  # close() in another thread may have come too early to cancel it
+            return EngineFailed(first_line(fault.message))
         self.close()
-        if not isinstance(fault, Exception):
-            return fault
-        if closed:
-            return self._shut()
         if isinstance(fault, TrinoConnectionError | requests.RequestException):
-            if late:
-                return EngineFailed(f"no answer within {timeout_s:g} s; the query was cancelled")
             return self._unreached(_reason(fault))
         if isinstance(fault, HttpError):
-            return EngineFailed(f"{self._address.place}: {_refusal(fault)}")
+            return EngineFailed(f"{self.where}: {_refusal(fault)}")
         if isinstance(fault, Error | ValueError | ArithmeticError | KeyError | TypeError):
             return EngineFailed(
-                f"{self._address.place} does not answer like Trino or Presto ({_line(str(fault))})"
+                f"{self.where} does not answer like Trino or Presto ({first_line(str(fault))})"
             )
-        return fault
-
-    def _shut(self) -> EngineFailed:
-        return EngineFailed(f"the connection to {self._address.place} was closed")
+        return None
 
     def instances(self, *, timeout_s: float) -> int:
         if self._closed or not self._asks_detector:
             return len(self.execute(_ACTIVE, timeout_s=timeout_s).rows)
         # Asked first: the list of nodes will not drop a worker that the detector trusts by then.
         self._wire.deadline = time.monotonic() + min(timeout_s, _DETECTOR_LIMIT_S)
-        trusted = trino_detector.trusted(self._http, self._address.place, self._address.user)
+        trusted = trino_detector.trusted(self._http, self.where, self._address.user)
         rows = self.execute(_ACTIVE, timeout_s=timeout_s).rows
         active = {urlsplit(str(row[0])).netloc for row in rows}
         self.settles_s = trino_detector.settles_s(active, trusted)
@@ -269,22 +271,21 @@ class TrinoClient:
         """
         self._wire.deadline = time.monotonic() + timeout_s
         try:
-            info = self._http.get(f"{self._address.place}/v1/info").json()
+            info = self._http.get(f"{self.where}/v1/info").json()
         except (requests.RequestException, ValueError) as fault:
-            raise EngineFailed(f"no answer at {self._address.place} ({_reason(fault)})") from None
+            raise EngineFailed(f"no answer at {self.where} ({_reason(fault)})") from None
         if not isinstance(info, dict) or info.get("starting") is not False:
-            raise EngineFailed(f"the server at {self._address.place} is still starting")
+            raise EngineFailed(f"the server at {self.where} is still starting")
         self._answered = True
 
     def _unreached(self, why: str) -> EngineFailed:
-        place = self._address.place
         if self._answered:
-            return ServerGone(f"the server at {place} is gone ({why}); see its log")
+            return self.gone(why)
         if "CERTIFICATE_VERIFY_FAILED" in why:
             why += f"; set {_TRUSTED} to a file with the certificates that you trust"
-            return EngineFailed(f"{place}: {why}")
+            return EngineFailed(f"{self.where}: {why}")
         return EngineFailed(
-            f"cannot reach Trino or Presto at {place} ({why}); check that it is running"
+            f"cannot reach Trino or Presto at {self.where} ({why}); check that it is running"
         )
 
     def close(self) -> None:
@@ -301,17 +302,18 @@ class TrinoClient:
 def connect_all(
     endpoints: Sequence[str], *, timeout_s: float, header: str = "Trino"
 ) -> list[Client]:
-    """A client for each endpoint of a layout, in order. Closes all of them if one has no answer."""
-    clients: list[TrinoClient] = []
-    try:
-        for endpoint in endpoints:
-            clients.append(TrinoClient(parse_endpoint(endpoint), header=header, own=True))
-            clients[-1].greet(timeout_s=timeout_s)
-    except EngineFailed:
-        for each in clients:
-            each.close()
-        raise
-    return list(clients)
+    """A client for each endpoint, in order. If one has no answer, closes those before it."""
+
+    def connect(endpoint: str) -> Client:
+        client = TrinoClient(parse_endpoint(endpoint), header=header, own=True)
+        try:
+            client.greet(timeout_s=timeout_s)
+        except EngineFailed:
+            client.close()
+            raise
+        return client
+
+    return connect_each(endpoints, connect)
 
 
 def reach(url: str, *, timeout_s: float, header: str = "Trino") -> Client:
@@ -354,15 +356,11 @@ def _plain_column(values: Sequence[Any], kind: Kind) -> Sequence[Any]:
 
 def _refusal(fault: HttpError) -> str:
     """'error 401: Access Denied'. The client package has the bytes as Python prints them."""
-    return re.sub(r"""^(error \d+: )b(['"])(.*)\2$""", r"\1\3", _line(str(fault)))
-
-
-def _line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[0][:_WORDS_CHARACTERS]
+    return re.sub(r"""^(error \d+: )b(['"])(.*)\2$""", r"\1\3", first_line(str(fault)))
 
 
 def _reason(fault: BaseException) -> str:
     """The first cause: the exceptions around it also print addresses of objects."""
     while inner := fault.__cause__ or fault.__context__:
         fault = inner
-    return _line(getattr(fault, "strerror", None) or str(fault))
+    return first_line(getattr(fault, "strerror", None) or str(fault))
