@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Progress
-from atoll.engines.explained import Reasons
 from atoll.engines.facts import EngineFacts
 from atoll.engines.mariadb import settings as mariadb_settings
 from atoll.engines.mariadb.facts import FACTS
-from atoll.engines.mariadb.reasons import REASONS
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
 from atoll.schema.plan import EngineTraits
@@ -36,7 +34,6 @@ class MariaDBEngine(ServerPerSlot):
     version_arguments: ClassVar[tuple[str, ...]] = ("--no-defaults", "--version")
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"\bVer ((\d+)\.(\d+)\.\d+)-MariaDB")
     python_client: ClassVar[tuple[str, str]] = ("PyMySQL", "pymysql")
-    reasons: ClassVar[Reasons] = REASONS
     own_traits: ClassVar[EngineTraits] = EngineTraits(
         name="mariadb",
         distributed=False,

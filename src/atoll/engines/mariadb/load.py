@@ -12,6 +12,7 @@ import signal
 import pymysql
 
 from atoll.engines.api import Column, Table
+from atoll.engines.explained import values
 from atoll.engines.loading.parquet_text import lines_of, longest_texts
 from atoll.engines.loading.templates import Meter
 from atoll.engines.mariadb import client as mariadb_client
@@ -31,7 +32,7 @@ def loader(engine: ServerPerSlot) -> Loader:
     return Loader(
         engine=engine,
         settings={
-            **ALIKE,
+            **values(ALIKE),
             "local_infile": "ON",
             "innodb_buffer_pool_size": "512M",
             "innodb_sort_buffer_size": "16M",

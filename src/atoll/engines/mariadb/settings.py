@@ -1,8 +1,7 @@
 """The settings of a MariaDB server, from the slot that it runs on. Pure.
 
-The buffer pool follows MariaDB's documentation (Memory Allocation). That nothing is durable follows
-its pages on innodb_flush_log_at_trx_commit and innodb_doublewrite. All other settings keep
-MariaDB's default.
+Each setting stands with its reason and the reason's source, which `atoll render --explain` prints.
+All other settings keep MariaDB's default.
 
 The functions are documented in `atoll.engines.server.per_slot.ServerSettings`.
 """
@@ -13,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping
 
+from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.option_file import INCLUDING
 from atoll.engines.server import sizes
@@ -26,6 +26,11 @@ USER = "atoll"  # the server accepts any name
 # Bytewise with trailing blanks, as in the other engines.
 COLLATION = "utf8mb4_nopad_bin"
 
+_MARIADB = "MariaDB's documentation, "
+_MEMORY = _MARIADB + "Memory allocation"
+_INNODB = _MARIADB + "InnoDB system variables"
+_SERVER = _MARIADB + "Server system variables"
+
 _MIB = 1 << 20
 # MariaDB's defaults of join_buffer_size, join_buffer_space_limit, sort_buffer_size,
 # tmp_memory_table_size.
@@ -34,11 +39,8 @@ _DEFAULT_JOINS_BYTES = 2 * _MIB
 _DEFAULT_SORT_BYTES = 2 * _MIB
 _DEFAULT_TABLE_BYTES = 16 * _MIB
 _DEFAULT_CONNECTIONS = 151  # MariaDB's default; we add one per thread, for a stream of queries
-# A query may sort, join and fill a temporary table at the same time. With as many queries as
-# threads that is 3/8 of the heap, which the plan leaves free beside it.
-_PARTS = 8
-# Join buffers of one query: MariaDB refuses a query whose buffers exceed the limit for all of them
-# ('Could not create a join buffer', seen on Q8 with room for a single one).
+_PARTS = 8  # of the heap, for the work of all queries: the plan leaves 3 of them free beside it
+# Join buffers of one query ('Could not create a join buffer', seen on Q8 with room for one).
 _JOINS = 16
 _LEAST_IO_THREADS, _MOST_IO_THREADS = 2, 64
 _CONFIGS = ("my.cnf", "mariadb.cnf")
@@ -54,16 +56,32 @@ _FOLDERS = (
     "aria_log_dir_path",
 )
 _LOGS = ("general_log_file", "slow_query_log_file")
-# Other options of the user would switch these on again, so they come last: any option of TLS
-# (nobody connects over the network, and the key may belong to another account), and log_bin.
+# Other options of the user would switch these on again, so they come last.
 _LAST = "skip_ssl\nskip_log_bin\n"
 # These reach beyond the deployment. Not every build knows them, so they are set only where the user
 # sets them, or may set them.
 _APART = {
-    "wsrep_on": "OFF",  # the server would join the user's cluster
-    "innodb_numa_interleave": "OFF",
-    "feedback": "OFF",
-    "innodb_data_file_path": "ibdata1:12M:autoextend",  # as in the template
+    "wsrep_on": Setting("OFF", "the server would join your cluster", _MARIADB + "Galera cluster"),
+    "innodb_numa_interleave": Setting(
+        "OFF", "it would undo where pages lie; not every build knows it", _INNODB
+    ),
+    "feedback": Setting("OFF", "the server sends no reports", _MARIADB + "Feedback plugin"),
+    "innodb_data_file_path": Setting(
+        "ibdata1:12M:autoextend", "as in the data directory that a server starts with", _INNODB
+    ),
+}
+OTHER_REASONS: Reasons = {
+    **{f"loose_{name}": why for name, why in reasons(_APART).items()},
+    **dict.fromkeys(
+        (*_FOLDERS, *_LOGS),
+        Why("with the data: your own server may use the files that you named", _SERVER),
+    ),
+    "skip_ssl": Why(
+        "nobody connects over the network, and the key may belong to another account; it comes "
+        "last, because any other option of TLS switches it on",
+        _MARIADB + "Securing connections for client and server",
+    ),
+    "--defaults-file": Why("this configuration file and no other", _SERVER),
 }
 # MariaDB's defaults, which are part of the measured size of an empty server.
 _DEFAULT_BUFFERS_BYTES = {
@@ -108,65 +126,115 @@ def shared_files() -> dict[str, str]:
     return {"init.sql": f"create database if not exists {DATABASE} collate {COLLATION};\n"}
 
 
-def location(index: int, *, data: str, run_dir: str, home: str) -> dict[str, str]:
+def location(index: int, *, data: str, run_dir: str, home: str) -> dict[str, Setting]:
     return {
-        "basedir": home,
-        "datadir": data,
-        "tmpdir": data,
-        "socket": socket_path(run_dir, index),
-        "pid_file": f"{data}/mariadb.pid",
-        "init_file": f"{run_dir}/init.sql",
-        "skip_networking": "ON",
-        "skip_grant_tables": "ON",  # see `atoll.engines.server.per_slot`
-        "skip_log_bin": "ON",
-        "skip_log_error": "ON",  # the log goes to stderr
+        "basedir": Setting(home, "the folder of the server's own files", _SERVER),
+        "datadir": Setting(data, "each server has its own", _SERVER),
+        "tmpdir": Setting(data, "on the scratch disk, with the data", _SERVER),
+        "socket": Setting(socket_path(run_dir, index), "in a folder closed to others", _SERVER),
+        "pid_file": Setting(f"{data}/mariadb.pid", "each server has its own", _SERVER),
+        "init_file": Setting(
+            f"{run_dir}/init.sql", "creates the database if it does not exist", _SERVER
+        ),
+        "skip_networking": Setting(
+            "ON", "nothing listens on the network; there is the socket", _SERVER
+        ),
+        "skip_grant_tables": Setting(
+            "ON", "only the folder's owner and root can open the socket", _SERVER
+        ),
+        "skip_log_bin": Setting("ON", "nobody replicates it", _SERVER),
+        "skip_log_error": Setting("ON", "the log goes to stderr", _SERVER),
     }
 
 
-def placement(slot: Slot) -> dict[str, str]:
-    io_threads = str(min(max(slot.threads, _LEAST_IO_THREADS), _MOST_IO_THREADS))
+def placement(slot: Slot) -> dict[str, Setting]:
+    io_threads = Setting(
+        str(min(max(slot.threads, _LEAST_IO_THREADS), _MOST_IO_THREADS)),
+        "the slot's threads, within MariaDB's bounds, 2 to 64",
+        _INNODB,
+    )
     return {
-        "innodb_buffer_pool_size": str(slot.heap_bytes),
-        # atoll-exec decides where pages lie. Not every build of MariaDB knows this option.
-        "loose_innodb_numa_interleave": "OFF",
+        "innodb_buffer_pool_size": Setting(
+            str(slot.heap_bytes),
+            "60 % of the slot's memory; MariaDB's documentation has 60 to 70 %, and every query "
+            "has buffers of its own",
+            _MEMORY,
+        ),
+        "loose_innodb_numa_interleave": Setting(
+            "OFF",
+            "the default, set because it would undo where pages lie; not every build knows it",
+            _INNODB,
+        ),
         "innodb_read_io_threads": io_threads,
         "innodb_write_io_threads": io_threads,
-        "thread_handling": "one-thread-per-connection",
+        "thread_handling": Setting(
+            "one-thread-per-connection",
+            "the default, set because a thread pool would follow the machine's size",
+            _SERVER,
+        ),
     }
 
+
+_ALIKE = "every start begins alike"
+_DELETED = "the data is deleted with the deployment"
 
 # Every server starts alike, with the same text, and reports nothing to anybody.
 ALIKE = {
-    "character_set_server": "utf8mb4",
-    "collation_server": COLLATION,
-    "innodb_buffer_pool_dump_at_shutdown": "OFF",
-    "innodb_buffer_pool_load_at_startup": "OFF",
-    "loose_feedback": "OFF",
+    "character_set_server": Setting("utf8mb4", "text is Unicode", _SERVER),
+    "collation_server": Setting(
+        COLLATION, "text compares bytewise, as in the other engines", _SERVER
+    ),
+    "innodb_buffer_pool_dump_at_shutdown": Setting("OFF", _ALIKE, _INNODB),
+    "innodb_buffer_pool_load_at_startup": Setting("OFF", _ALIKE, _INNODB),
+    "loose_feedback": Setting("OFF", "the server sends no reports", _MARIADB + "Feedback plugin"),
 }
-# For data that is deleted with the deployment.
 _NOT_DURABLE = {
-    "innodb_flush_log_at_trx_commit": "0",
-    "innodb_doublewrite": "OFF",
-    "innodb_fast_shutdown": "3",  # does not write the buffer pool at the end
+    "innodb_flush_log_at_trx_commit": Setting("0", _DELETED, _INNODB),
+    "innodb_doublewrite": Setting("OFF", _DELETED, _INNODB),
+    "innodb_fast_shutdown": Setting(
+        "3", "the buffer pool is not written at the end: the data is deleted", _INNODB
+    ),
 }
 
 
-def choices(slot: Slot, *, durable: bool) -> dict[str, str]:
+def choices(slot: Slot, *, durable: bool) -> dict[str, Setting]:
     # Linear in heap and threads, which plans keep equal, so that policies get equal buffers too.
     work = slot.heap_bytes // (slot.threads * _PARTS)
+    why = (
+        "heap / threads / 8, at least the default: a query may sort, join and fill a temporary "
+        "table at the same time, and with a query per thread that is 3/8 of the heap"
+    )
     table = str(max(work, _DEFAULT_TABLE_BYTES))
     return {
-        "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
+        "max_connections": Setting(
+            str(_DEFAULT_CONNECTIONS + slot.threads),
+            "the default, and one per thread: there are as many streams of queries",
+            _SERVER,
+        ),
         **ALIKE,
-        "sort_buffer_size": str(max(work, _DEFAULT_SORT_BYTES)),
-        "join_buffer_size": str(max(work // _JOINS, _DEFAULT_JOIN_BYTES)),
-        "join_buffer_space_limit": str(max(work, _DEFAULT_JOINS_BYTES)),
-        # MariaDB fetches rows of the other table in the order of its key, one buffer at a time, and
-        # joins without a key by hashing. Both are off by default.
-        "join_cache_level": "8",
-        "optimizer_switch": "mrr=on,mrr_sort_keys=on",
-        "tmp_memory_table_size": table,
-        "max_heap_table_size": table,
+        "sort_buffer_size": Setting(str(max(work, _DEFAULT_SORT_BYTES)), why, _MEMORY),
+        "join_buffer_size": Setting(
+            str(max(work // _JOINS, _DEFAULT_JOIN_BYTES)),
+            "a sixteenth of join_buffer_space_limit: every join of a query has one, and MariaDB "
+            "refuses the query if they do not fit together",
+            _MEMORY,
+        ),
+        "join_buffer_space_limit": Setting(str(max(work, _DEFAULT_JOINS_BYTES)), why, _MEMORY),
+        "join_cache_level": Setting(
+            "8",
+            "joins by batches of keys and by hashing, which are off by default",
+            _MARIADB + "Block-based join algorithms",
+        ),
+        "optimizer_switch": Setting(
+            "mrr=on,mrr_sort_keys=on",
+            "rows are fetched in the order of their key, a batch at a time; without it, "
+            "join_cache_level has nothing to batch",
+            _MARIADB + "Multi range read optimization",
+        ),
+        "tmp_memory_table_size": Setting(table, why, _MEMORY),
+        "max_heap_table_size": Setting(
+            table, "the same as tmp_memory_table_size; the smaller of the two applies", _MEMORY
+        ),
         **({} if durable else _NOT_DURABLE),
     }
 
@@ -175,52 +243,54 @@ def write(settings: Mapping[str, str]) -> str:
     return option_file.write(_GROUP, settings)
 
 
-def check_base(base: UserTree) -> None:
-    _names(base, included(base, config_of(base), INCLUDING), ())
+def check_tree(tree: UserTree) -> None:
+    _names(tree, included(tree, config_of(tree), INCLUDING), ())
 
 
-def config_of(base: UserTree) -> str:
-    refuse_closed(base, _CONFIGS)
-    found = next((name for name in _CONFIGS if name in base.texts), None)
+def config_of(tree: UserTree) -> str:
+    refuse_closed(tree, _CONFIGS)
+    found = next((name for name in _CONFIGS if name in tree.texts), None)
     if found is None:
         raise UsageError(
-            f"{base.root}: no {' or '.join(_CONFIGS)} found; give the folder that contains it "
+            f"{tree.root}: no {' or '.join(_CONFIGS)} found; give the folder that contains it "
             "('mariadbd --help --verbose' prints its path)"
         )
     return found
 
 
-def on_base(
-    base: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+def on_tree(
+    tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str
 ) -> dict[str, str]:
-    config = config_of(base)
-    files = included(base, config, INCLUDING)
+    config = config_of(tree)
+    files = included(tree, config, INCLUDING)
     release = ".".join(version.split(".")[:2])
     if release:
         groups = {*_GROUPS, *(f"{name}-{release}" for name in _VERSIONED)}
     else:  # rendered for another machine: groups of any release
-        groups = {*_GROUPS, *_release_groups(base, files)}
-    names = _APART.keys() if files.elsewhere else _names(base, files, groups)
+        groups = {*_GROUPS, *_release_groups(tree, files)}
+    names = _APART.keys() if files.elsewhere else _names(tree, files, groups)
     data = ours["datadir"]
     settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
     settings |= dict.fromkeys(_FOLDERS, data)
     settings |= {key: f"{data}/{key}" for key in _LOGS}
     merged = option_file.merge(
-        files.texts[config], _GROUP, settings, where=f"{base.root}/{config}", also=groups
+        files.texts[config], _GROUP, settings, where=f"{tree.root}/{config}", also=groups
     )
-    apart = "".join(f"loose_{key} = {value}\n" for key, value in _APART.items() if key in names)
+    apart = "".join(
+        f"loose_{key} = {value}\n" for key, value in values(_APART).items() if key in names
+    )
     texts = {**files.texts, config: f"{merged}\n[{_GROUP}]\n{_LAST}{apart}"}
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def taken(base: UserTree) -> dict[str, int]:
+def taken(tree: UserTree) -> dict[str, int]:
     """Beyond the defaults, in the groups of any release. Source: MariaDB 10.11, "Server System
     Variables"."""
-    files = included(base, config_of(base), INCLUDING)
-    all_groups = _release_groups(base, files)
+    files = included(tree, config_of(tree), INCLUDING)
+    all_groups = _release_groups(tree, files)
     found = []
     for path, text in {**files.in_place, **files.texts}.items():
-        found.append(option_file.read(text, all_groups, where=f"{base.root}/{path}"))
+        found.append(option_file.read(text, all_groups, where=f"{tree.root}/{path}"))
     theirs = sizes.largest(found, unit_bytes=dict.fromkeys(_DEFAULT_BUFFERS_BYTES, 1))
     return {
         name: max(0, theirs.get(name, 0) - default)
@@ -228,19 +298,19 @@ def taken(base: UserTree) -> dict[str, int]:
     }
 
 
-def _release_groups(base: UserTree, files: Included) -> set[str]:
+def _release_groups(tree: UserTree, files: Included) -> set[str]:
     """The user's groups for a server of any release."""
     return {
         piece.section
         for path, text in {**files.in_place, **files.texts}.items()
-        for piece in option_file.pieces(text, where=f"{base.root}/{path}")
+        for piece in option_file.pieces(text, where=f"{tree.root}/{path}")
         if _SERVER_GROUP.fullmatch(piece.section)
     }
 
 
-def _names(base: UserTree, files: Included, groups: Collection[str]) -> set[str]:
+def _names(tree: UserTree, files: Included, groups: Collection[str]) -> set[str]:
     """The options that the user sets in those groups."""
     names: set[str] = set()
     for path, text in {**files.in_place, **files.texts}.items():
-        names |= option_file.read(text, groups, where=f"{base.root}/{path}").keys()
+        names |= option_file.read(text, groups, where=f"{tree.root}/{path}").keys()
     return names

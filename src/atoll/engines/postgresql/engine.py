@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Progress
-from atoll.engines.explained import Reasons
 from atoll.engines.facts import EngineFacts
 from atoll.engines.postgresql import settings as postgresql_settings
 from atoll.engines.postgresql.facts import FACTS
-from atoll.engines.postgresql.reasons import REASONS
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
 from atoll.schema.plan import EngineTraits
@@ -37,7 +35,6 @@ class PostgreSQLEngine(ServerPerSlot):
     version_arguments: ClassVar[tuple[str, ...]] = ("--version",)
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"\(PostgreSQL\) ((\d+)[.\w]*)")
     python_client: ClassVar[tuple[str, str]] = ("psycopg", "psycopg")
-    reasons: ClassVar[Reasons] = REASONS
     own_traits: ClassVar[EngineTraits] = EngineTraits(
         name="postgresql",
         distributed=False,

@@ -1,8 +1,7 @@
 """The settings of a PostgreSQL server, from the slot that it runs on. Pure.
 
-Sizes follow PostgreSQL's manual, Server Configuration, Resource Consumption (shared_buffers,
-work_mem, min_dynamic_shared_memory) and Query Planning (effective_cache_size). That nothing is
-durable follows its chapter Non-Durable Settings. All other settings keep PostgreSQL's default.
+Each setting stands with its reason and the reason's source, which `atoll render --explain` prints.
+All other settings keep PostgreSQL's default.
 
 The functions are documented in `atoll.engines.server.per_slot.ServerSettings`.
 """
@@ -11,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.postgresql import config_file
 from atoll.engines.postgresql.config_file import INCLUDING
 from atoll.engines.server import sizes
@@ -18,6 +18,15 @@ from atoll.engines.userconfig.included import Included, included, refuse_closed
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
+
+_MANUAL = "PostgreSQL's manual, "
+_CONSUMPTION = _MANUAL + "Resource consumption"
+_PLANNING = _MANUAL + "Query planning"
+_CONNECTIONS = _MANUAL + "Connections and authentication"
+_LOCATIONS = _MANUAL + "File locations"
+_ERRORS = _MANUAL + "Error handling"
+_DURABILITY = _MANUAL + "Non-durable settings"
+_LOGGING = _MANUAL + "Error reporting and logging"
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -63,61 +72,108 @@ def shared_files() -> dict[str, str]:
     return {"pg_hba.conf": "local all all trust\n", "pg_ident.conf": ""}
 
 
-def location(index: int, *, data: str, run_dir: str, **_: str) -> dict[str, str]:
+def location(index: int, *, data: str, run_dir: str, **_: str) -> dict[str, Setting]:
     return {
-        "data_directory": data,
-        "hba_file": f"{run_dir}/pg_hba.conf",
-        "ident_file": f"{run_dir}/pg_ident.conf",
-        "listen_addresses": "",
-        "port": str(_FIRST_PORT + index),
-        "unix_socket_directories": run_dir,
-        "unix_socket_permissions": "0700",
-        # By default parallel queries share memory through a file in /dev/shm, which a killed
-        # server would leave there.
-        "dynamic_shared_memory_type": "mmap",
-        # A restart would hide a lost process, and a time with a loss in it is no measurement.
-        "restart_after_crash": "off",
-        "log_destination": "stderr",
-        "logging_collector": "off",
+        "data_directory": Setting(data, "each server has its own", _LOCATIONS),
+        "hba_file": Setting(
+            f"{run_dir}/pg_hba.conf",
+            "only the owner of the socket's folder, and root, may connect",
+            _LOCATIONS,
+        ),
+        "ident_file": Setting(
+            f"{run_dir}/pg_ident.conf", "empty: no account may act as another", _LOCATIONS
+        ),
+        "listen_addresses": Setting(
+            "", "nothing listens on the network; there is the socket", _CONNECTIONS
+        ),
+        "port": Setting(str(_FIRST_PORT + index), "only part of the socket's name", _CONNECTIONS),
+        "unix_socket_directories": Setting(run_dir, "a folder closed to others", _CONNECTIONS),
+        "unix_socket_permissions": Setting("0700", "closed to others", _CONNECTIONS),
+        "dynamic_shared_memory_type": Setting(
+            "mmap",
+            "by default parallel queries share memory through a file in /dev/shm, which a killed "
+            "server would leave there; this file is in the data directory",
+            _CONSUMPTION,
+        ),
+        "restart_after_crash": Setting(
+            "off",
+            "a lost process ends the deployment: a restart would hide it, and a time with a loss "
+            "in it is not a measurement",
+            _ERRORS,
+        ),
+        "log_destination": Setting("stderr", "the log is the deployment's", _LOGGING),
+        "logging_collector": Setting("off", "no process of its own for the log", _LOGGING),
     }
 
 
-def placement(slot: Slot) -> dict[str, str]:
+def placement(slot: Slot) -> dict[str, Setting]:
     buffers = slot.heap_bytes
     workers = min(slot.threads, _MOST_PARALLEL)
+    session = Setting(
+        str(workers - 1), "the slot's threads without the session's own process", _CONSUMPTION
+    )
     return {
-        "shared_buffers": kib(buffers),
-        # The manual: shared_buffers and the database's part of the page cache. That is the slot's
-        # memory without the memory for work.
-        "effective_cache_size": kib(max(slot.memory_bytes - buffers, buffers)),
-        # The session's own process runs its share of a query too.
-        "max_parallel_workers_per_gather": str(workers - 1),
-        "max_parallel_maintenance_workers": str(workers - 1),
-        "max_parallel_workers": str(workers),
-        _PROCESSES: str(workers),
-        # Allocated at the start, within the main region, and large enough for one hash join at its
-        # largest (hash_mem_multiplier is 2). More than that lies in a file of the data directory.
-        "min_dynamic_shared_memory": f"{max(buffers // 2 // _MIB, 1)}MB",
-        # The server cancels the query of a client that hangs up.
-        "client_connection_check_interval": "500ms",
+        "shared_buffers": Setting(
+            kib(buffers),
+            "25 % of the slot's memory, with which the manual starts; the page cache has the rest",
+            _CONSUMPTION,
+        ),
+        "effective_cache_size": Setting(
+            kib(max(slot.memory_bytes - buffers, buffers)),
+            "the slot's memory without the memory for work, which is as much as shared_buffers: "
+            "the manual adds shared_buffers and the database's part of the page cache",
+            _PLANNING,
+        ),
+        "max_parallel_workers_per_gather": session,
+        "max_parallel_maintenance_workers": session,
+        "max_parallel_workers": Setting(str(workers), "the slot's threads", _CONSUMPTION),
+        _PROCESSES: Setting(
+            str(workers),
+            "the slot's threads: a server must not start more processes than its slot has CPUs; "
+            "with your own configuration at least as many as it sets, for its extensions",
+            _CONSUMPTION,
+        ),
+        # hash_mem_multiplier is 2.
+        "min_dynamic_shared_memory": Setting(
+            f"{max(buffers // 2 // _MIB, 1)}MB",
+            "half of shared_buffers: room for one hash join at its largest, allocated at the start "
+            "and so on the slot's node",
+            _CONSUMPTION,
+        ),
+        "client_connection_check_interval": Setting(
+            "500ms", "the server cancels the query of a client that disconnects", _CONNECTIONS
+        ),
     }
 
 
-# The manual's Non-Durable Settings, for data that is deleted with the deployment.
-_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-
-
-def choices(slot: Slot, *, durable: bool) -> dict[str, str]:
-    # All processes of a query together may use as much memory for work as shared_buffers. This is
-    # linear in heap and threads, which plans keep equal, so that policies get equal work_mem too.
+def choices(slot: Slot, *, durable: bool) -> dict[str, Setting]:
+    # Linear in heap and threads, which plans keep equal, so that policies get equal work_mem too.
     work_mem = max(slot.heap_bytes // (slot.threads * _OPERATIONS), _DEFAULT_WORK_MEM_BYTES)
     return {
-        "max_connections": str(_DEFAULT_CONNECTIONS + slot.threads),
-        "work_mem": kib(work_mem),
-        "huge_pages": "try",
-        "max_logical_replication_workers": "0",  # its launcher is a process of its own
+        "max_connections": Setting(
+            str(_DEFAULT_CONNECTIONS + slot.threads),
+            "the default, and one per thread: wim gets as many streams of queries as the finest "
+            "policy has servers",
+            _CONNECTIONS,
+        ),
+        "work_mem": Setting(
+            kib(work_mem),
+            "4 sorts or hash tables in every process of a query together take as much memory as "
+            "shared_buffers; at least the default",
+            _CONSUMPTION,
+        ),
+        "huge_pages": Setting("try", "the default: used if there are any", _CONSUMPTION),
+        "max_logical_replication_workers": Setting("0", "its launcher would be another process"),
         **({} if durable else _NOT_DURABLE),
     }
+
+
+_NOT_DURABLE = {
+    name: Setting(
+        "off", "the data is deleted with the deployment", _MANUAL + "Non-durable settings"
+    )
+    for name in ("fsync", "synchronous_commit", "full_page_writes")
+}
 
 
 def kib(size_bytes: int) -> str:
@@ -128,45 +184,56 @@ write = config_file.write
 
 # With a user's configuration: settings that would reach beyond the deployment.
 _APART = {
-    "ssl": "off",  # nobody connects over the network, and the key may belong to another account
-    "archive_mode": "off",
-    "external_pid_file": "",
-    "synchronous_standby_names": "",  # a commit would wait for the user's standby servers
-    "unix_socket_group": "",  # this user may not be a member
+    "ssl": Setting(
+        "off",
+        "nobody connects over the network, and the key may belong to another account",
+        _CONNECTIONS,
+    ),
+    "archive_mode": Setting("off", "it would write into your archive", _MANUAL + "Write ahead log"),
+    "external_pid_file": Setting("", "it is your own server's file", _LOCATIONS),
+    "synchronous_standby_names": Setting(
+        "", "a commit would wait for your standby servers", _MANUAL + "Replication"
+    ),
+    "unix_socket_group": Setting("", "the account may not be a member", _CONNECTIONS),
+}
+OTHER_REASONS: Reasons = {
+    **reasons(_APART),
+    "local": Why("only the folder's owner and root can open the socket", _CONNECTIONS),
+    "-c": Why("the configuration file", _LOCATIONS),
 }
 
 
-def check_base(base: UserTree) -> None:
-    _read(base, included(base, config_of(base), INCLUDING))
+def check_tree(tree: UserTree) -> None:
+    _read(tree, included(tree, config_of(tree), INCLUDING))
 
 
-def config_of(base: UserTree) -> str:
-    refuse_closed(base, (_CONFIG,))
-    if _CONFIG not in base.texts:
+def config_of(tree: UserTree) -> str:
+    refuse_closed(tree, (_CONFIG,))
+    if _CONFIG not in tree.texts:
         raise UsageError(
-            f"{base.root}: no {_CONFIG} found; give the folder that contains it "
+            f"{tree.root}: no {_CONFIG} found; give the folder that contains it "
             "('show config_file' prints its path)"
         )
     return _CONFIG
 
 
-def on_base(base: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -> dict[str, str]:
+def on_tree(tree: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -> dict[str, str]:
     """Atoll decides who may connect: the user's roles do not exist in the deployment."""
-    files = included(base, _CONFIG, INCLUDING)
-    settings = {**ours, **_APART}
+    files = included(tree, _CONFIG, INCLUDING)
+    settings = {**ours, **values(_APART)}
     # The user's extensions may have processes of their own, which must not displace ours.
-    given = [each.get(_PROCESSES, "") for each in _read(base, files)]
+    given = [each.get(_PROCESSES, "") for each in _read(tree, files)]
     most = max(int(value) for value in (ours[_PROCESSES], *given) if value.isdecimal())
     settings[_PROCESSES] = str(most)
     texts = dict(files.texts)
-    texts[_CONFIG] = config_file.merge(texts[_CONFIG], settings, where=f"{base.root}/{_CONFIG}")
+    texts[_CONFIG] = config_file.merge(texts[_CONFIG], settings, where=f"{tree.root}/{_CONFIG}")
     return {f"{folder}/{path}": text for path, text in texts.items()}
 
 
-def taken(base: UserTree) -> dict[str, int]:
+def taken(tree: UserTree) -> dict[str, int]:
     """Sources: PostgreSQL 15, "Resource Consumption" and "Automatic Vacuuming"."""
     theirs = sizes.largest(
-        _read(base, included(base, _CONFIG, INCLUDING)),
+        _read(tree, included(tree, _CONFIG, INCLUDING)),
         unit_bytes={"wal_buffers": _PAGE_BYTES, "autovacuum_max_workers": 1},
     )
     # The default of autovacuum_work_mem, -1, stands for maintenance_work_mem.
@@ -176,7 +243,7 @@ def taken(base: UserTree) -> dict[str, int]:
     return {"wal_buffers": theirs.get("wal_buffers", 0), vacuum: each * workers}
 
 
-def _read(base: UserTree, files: Included) -> list[dict[str, str]]:
+def _read(tree: UserTree, files: Included) -> list[dict[str, str]]:
     """The settings of each file."""
     texts = {**files.in_place, **files.texts}
-    return [config_file.read(text, where=f"{base.root}/{path}") for path, text in texts.items()]
+    return [config_file.read(text, where=f"{tree.root}/{path}") for path, text in texts.items()]

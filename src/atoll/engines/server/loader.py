@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from atoll.engines.api import Data, Installation, Progress, Table
+from atoll.engines.explained import values
 from atoll.engines.loading.server import Server, run_folder, started
 from atoll.engines.loading.templates import (
     Meter,
@@ -88,7 +89,7 @@ class Loader:
         module = self.engine.settings
         with run_folder(folder) as run:
             config = run / self.engine.config_name.format(0)
-            location = module.location(0, data=str(folder), run_dir=str(run), home=home)
+            location = values(module.location(0, data=str(folder), run_dir=str(run), home=home))
             files = module.shared_files() | {config.name: module.write({**location, **settings})}
             for name, text in files.items():
                 write_atomic(run / name, text, mode=0o600)

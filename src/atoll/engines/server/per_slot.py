@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
 from atoll.engines.api import Client, Data, Installation, Layout, Table
-from atoll.engines.explained import Reasons
+from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.facts import EngineFacts
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.loading.templates import loaded_path
@@ -57,15 +57,17 @@ class ServerSettings(Protocol):
         """Files in the run folder that all servers read."""
         ...
 
-    def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, str]:
+    OTHER_REASONS: Reasons  # for settings that the functions below do not return
+
+    def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, Setting]:
         """Settings that keep a server within its data directory and the run folder."""
         ...
 
-    def placement(self, slot: Slot) -> dict[str, str]:
+    def placement(self, slot: Slot) -> dict[str, Setting]:
         """Settings that follow from the slot, and that a user's configuration cannot change."""
         ...
 
-    def choices(self, slot: Slot, *, durable: bool) -> dict[str, str]:
+    def choices(self, slot: Slot, *, durable: bool) -> dict[str, Setting]:
         """Settings that a user's own configuration replaces."""
         ...
 
@@ -73,22 +75,22 @@ class ServerSettings(Protocol):
         """A new configuration file."""
         ...
 
-    def check_base(self, base: UserTree) -> None:
+    def check_tree(self, tree: UserTree) -> None:
         """Raises UsageError for a folder without a configuration or with one that cannot be
         read."""
         ...
 
-    def config_of(self, base: UserTree) -> str:
+    def config_of(self, tree: UserTree) -> str:
         """The path of the file that includes the others."""
         ...
 
-    def on_base(
-        self, base: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+    def on_tree(
+        self, tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str
     ) -> dict[str, str]:
         """The user's files below `folder`, with `ours` in the one that includes the others."""
         ...
 
-    def taken(self, base: UserTree) -> dict[str, int]:
+    def taken(self, tree: UserTree) -> dict[str, int]:
         """Setting -> bytes that each server uses in addition to its buffer pool."""
         ...
 
@@ -99,14 +101,13 @@ class ServerPerSlot(ABC):
     `atoll.engines.api`. An engine adds where its programs are, its clients, and its loading."""
 
     data: Data | None = None
-    base: UserTree | None = None
+    tree: UserTree | None = None
     durable: bool = False
 
     title: ClassVar[str]
     own_traits: ClassVar[EngineTraits]  # without a user's configuration
     facts: ClassVar[EngineFacts]
     settings: ClassVar[ServerSettings]
-    reasons: ClassVar[Reasons]
     config_name: ClassVar[str]  # 'NAME-{}.conf': the configuration of a slot's server
     oldest: ClassVar[tuple[int, ...]]  # the oldest version that Atoll can start
     version_arguments: ClassVar[tuple[str, ...]]  # with which the server prints its version
@@ -129,12 +130,12 @@ class ServerPerSlot(ABC):
 
     @property
     def traits(self) -> EngineTraits:
-        if self.base is None:
+        if self.tree is None:
             return self.own_traits
-        taken = {name: size for name, size in self.settings.taken(self.base).items() if size}
+        taken = {name: size for name, size in self.settings.taken(self.tree).items() if size}
         if not taken:
             return self.own_traits
-        source = f"{self.base.root} ({', '.join(taken)})"
+        source = f"{self.tree.root} ({', '.join(taken)})"
         counted = {"asked_bytes": sum(taken.values()), "asked_source": source}
         return self.own_traits.model_copy(update=counted)
 
@@ -194,20 +195,23 @@ class ServerPerSlot(ABC):
         settings, home = self.settings, installation.home
         processes: list[ProcessSpec] = []
         files = settings.shared_files()
+        why: dict[str, Why] = dict(settings.OTHER_REASONS)
         for slot in plan.slots:
             data = f"{scratch_dir or run_dir}/data-{slot.index}"
             ours = settings.location(slot.index, data=data, run_dir=run_dir, home=home)
             ours |= settings.placement(slot)
             folder = ""
-            if self.base is None:
+            if self.tree is None:
+                ours |= settings.choices(slot, durable=self.durable)
                 config = self.config_name.format(slot.index)
-                files[config] = settings.write(ours | settings.choices(slot, durable=self.durable))
+                files[config] = settings.write(values(ours))
             else:
                 folder = f"server-{slot.index}"
-                config = f"{folder}/{settings.config_of(self.base)}"
-                files |= settings.on_base(
-                    self.base, ours, folder=folder, version=installation.version
+                config = f"{folder}/{settings.config_of(self.tree)}"
+                files |= settings.on_tree(
+                    self.tree, values(ours), folder=folder, version=installation.version
                 )
+            why |= reasons(ours)
             processes.append(
                 ProcessSpec(
                     name=f"worker-{slot.index}",
@@ -224,7 +228,7 @@ class ServerPerSlot(ABC):
             processes=tuple(processes),
             files=files,
             endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
-            reasons=self.reasons,
+            reasons=why,
         )
 
     def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:
@@ -252,9 +256,9 @@ class ServerPerSlot(ABC):
     def holding(self, data: Data) -> Self:
         return replace(self, data=data)
 
-    def on(self, base: UserTree) -> Self:
-        self.settings.check_base(base)
-        return replace(self, base=base)
+    def on(self, tree: UserTree) -> Self:
+        self.settings.check_tree(tree)
+        return replace(self, tree=tree)
 
     def unattended(self) -> Self:
         return replace(self, durable=True)

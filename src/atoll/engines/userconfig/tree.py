@@ -109,7 +109,7 @@ def _text(root: str, path: str, host: Host) -> str | None:
         raise _refused(full, fault) from None
 
 
-def unreadable(path: str, why: str) -> NotPermitted:
+def unreadable(path: str, why: str | None) -> NotPermitted:
     return NotPermitted(f"{path}: cannot be read ({why}); give yourself read permission")
 
 
