@@ -1,8 +1,8 @@
-"""Reading a machine: this one, a file, a captured folder, or a synthetic string.
+"""Reads a machine: this one, a file, a captured folder, or a synthetic string.
 
-The topology logic is native (native/src/topology); this module tells sources apart by their
-content, unpacks captured folders, and holds the answer as `Machine`. hwloc 2.9 does not run
-in this process but in a child of it, so no input can take Atoll down.
+The topology logic is native (native/src/topology). This module recognises sources by their
+content, unpacks captured folders, and returns a `Machine`. hwloc 2.9 runs in a child process, so
+no input can crash Atoll.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from atoll.schema.machine import Machine, machine_of
 
 _TARBALLS = (b"BZh", b"\x1f\x8b", b"\xfd7zXZ")  # bzip2, gzip, xz
 _MOST_FILE_BYTES = 256 << 20
+# A capture of a machine with 1,000 CPUs has some 100,000 files of a few bytes each.
+_MOST_CAPTURE_FILES = 1_000_000
+_MOST_CAPTURE_BYTES = 512 << 20
 
 
 def read_machine(source: str | None = None, synthetic: str | None = None) -> Machine:
@@ -29,12 +32,12 @@ def read_machine(source: str | None = None, synthetic: str | None = None) -> Mac
         if source is not None:
             raise TopologyError("give either a file to read or a synthetic string, not both")
         if "\0" in synthetic:
-            raise TopologyError("the synthetic string holds a NUL character")
+            raise TopologyError("the synthetic string contains a NUL character")
         return _discover("synthetic", synthetic)
     if source is None:
         return _discover("live", "")
     if "\0" in source:
-        raise TopologyError("the path holds a NUL character")
+        raise TopologyError("the path contains a NUL character")
     if os.path.isdir(source):
         return _discover("sysfs", source)
     content = _read(source)
@@ -53,7 +56,7 @@ def _machine_file(path: str, content: bytes) -> Machine:
     fault = contradiction(machine)
     if fault:
         raise TopologyError(
-            f"{path}: contradicts itself: {fault}; write it anew with 'atoll topo --json'"
+            f"{path}: contradicts itself: {fault}; write it again with 'atoll topo --json'"
         )
     return machine
 
@@ -84,12 +87,30 @@ def _read(path: str) -> bytes:
     return content
 
 
+def _unpack_capture(tarball: Path, folder: Path) -> None:
+    from atoll.host.unpack import unpack
+
+    try:
+        unpack(
+            tarball,
+            folder,
+            error=TopologyError,
+            most_bytes=_MOST_CAPTURE_BYTES,
+            most_members=_MOST_CAPTURE_FILES,
+            skips_links=True,  # sysfs has a few that lead out; hwloc needs none of them
+        )
+    except TopologyError as fault:
+        raise TopologyError(
+            f"{fault}; write the tarball again with 'hwloc-gather-topology OUT'"
+        ) from None
+    except OSError as fault:
+        raise TopologyError(f"{tarball}: cannot be unpacked: {fault.strerror or fault}") from None
+
+
 def _read_tarball(path: str) -> Machine:
     import tempfile
 
-    from atoll.host.unpack import unpack_capture
-
     with tempfile.TemporaryDirectory(prefix="atoll-capture-") as folder:
-        unpack_capture(Path(path), Path(folder))
+        _unpack_capture(Path(path), Path(folder))
         machine = _discover("sysfs", folder)
     return machine.model_copy(update={"origin": machine.origin.model_copy(update={"where": path})})

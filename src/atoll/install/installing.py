@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.host.unpack import unpack
 from atoll.install import debian, debian_sources, maven, wheel
 from atoll.install.catalog import Artifact, Catalog, Packages, Part, Wheel, parts_of
 from atoll.install.client import Run
 from atoll.install.listing import damage, write_list
 from atoll.install.parts import engines_dir, installed, kept_by, tree_bytes
 from atoll.install.progress import Tell
-from atoll.install.unpack import unpack
 from atoll.store.files import sha256
 from atoll.store.locks import locked
 from atoll.store.once import (
@@ -112,6 +112,7 @@ def _made(part: Part, tree: Path, keep: Path, tell: Tell, run: Run) -> Path:
     unpack(
         archive,
         tree,
+        error=DownloadFailed,
         most_bytes=part.unpacked_bytes,
         tell=lambda done: tell(doing, done, part.unpacked_bytes),
     )
