@@ -7,7 +7,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
-from atoll.report.svg.elements import palette_css, picture_css
+from atoll.report.svg.palette import palette_css, picture_css
 from atoll.schema.text import printable
 
 

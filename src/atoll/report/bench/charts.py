@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from atoll.report.bench.verdicts import baseline, query_name, speedup_of, times_of, title, variant
 from atoll.report.numbers import cut, duration, ratio, ratio_interval, time_tick
 from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
-from atoll.report.svg.elements import SERIES, Picture, circle, element, line, path, rect, text
+from atoll.report.svg.elements import Picture, circle, element, line, path, rect, text
+from atoll.report.svg.palette import SERIES
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Speedup
 from atoll.schema.text import plural
 

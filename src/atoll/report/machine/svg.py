@@ -22,7 +22,8 @@ from atoll.report.machine.layout import (
     lay_out,
     node_label,
 )
-from atoll.report.svg.elements import LETTER, SLOTS, Picture, document, moved, path, rect, text
+from atoll.report.svg.elements import LETTER, Picture, document, moved, path, rect, text
+from atoll.report.svg.palette import SLOTS
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.machine import Machine
 from atoll.schema.size import gib

@@ -91,10 +91,6 @@ def machine_picture(
     return [piece for line in lines for piece in _wrap(line, width)]
 
 
-def plain_text(lines: Sequence[Line]) -> str:
-    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
-
-
 # ---- Around the islands -------------------------------------------------------------------
 
 

@@ -13,7 +13,6 @@ from atoll.report.numbers import cut
 from atoll.report.svg.axes import Axis
 from atoll.report.svg.elements import (
     LETTER,
-    SERIES,
     WIDTH,
     Picture,
     circle,
@@ -23,6 +22,7 @@ from atoll.report.svg.elements import (
     rect,
     text,
 )
+from atoll.report.svg.palette import SERIES
 
 _LEFT, _RIGHT, _BOTTOM = 76.0, 160.0, 54.0
 _TOP = 96.0  # the names of regions and marks are above it

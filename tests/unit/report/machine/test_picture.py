@@ -12,7 +12,7 @@ from atoll.plan import make_plan
 from atoll.plan.coordinator import parse_coordinator
 from atoll.report.machine.layout import distances_label
 from atoll.report.machine.svg import machine_svg, plan_drawing
-from atoll.report.machine.text import machine_picture, plain_text
+from atoll.report.machine.text import Line, machine_picture
 from atoll.report.svg.elements import inline
 from atoll.schema.machine import ChipletSource, Distances, Machine, Nic
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
@@ -37,6 +37,10 @@ MACHINES = {
     "192 cores, no chiplets": plain(192),
     "unequal": build([[NodeShape((6, 8), 3), NodeShape((8,), 0, 0)], [NodeShape((), 4)]]),
 }
+
+
+def plain_text(lines: list[Line]) -> str:
+    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
 
 
 def picture(machine: Machine, **options: bool) -> str:

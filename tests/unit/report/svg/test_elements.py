@@ -8,16 +8,8 @@ import xml.etree.ElementTree as ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.report.svg.elements import (
-    Picture,
-    document,
-    element,
-    inline,
-    palette_css,
-    picture_css,
-    rect,
-    text,
-)
+from atoll.report.svg.elements import Picture, document, element, inline, rect, text
+from atoll.report.svg.palette import palette_css, picture_css
 
 SVG = "{http://www.w3.org/2000/svg}"
 
