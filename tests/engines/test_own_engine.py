@@ -20,7 +20,8 @@ from atoll.bench.results import read_results
 from atoll.engines.api import Column
 from atoll.errors import EngineFailed, ServerGone
 from atoll.schema.results import QueryTime, VerifyResult
-from tests.parts.deployment import ROOT, left_over
+from tests.parts.deployment import left_over
+from tests.parts.paths import ROOT
 
 PAGE = ROOT / "docs/adding-an-engine.md"
 
@@ -29,29 +30,44 @@ PAGE = ROOT / "docs/adding-an-engine.md"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder on Python's path with the page's package in it, as pip would leave it."""
     folder = tmp_path_factory.mktemp("site")
-    blocks = dict(re.findall(r"```(toml|python)\n(.*?)```", PAGE.read_text(), re.DOTALL))
-    (folder / "duckling.py").write_text(blocks["python"])
-    group, entry = blocks["toml"].strip().splitlines()
-    info = folder / "duckling-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: duckling\nVersion: 1.0\n")
+    (folder / "duckling.py").write_text(block("python"))
+    group, entry = block("toml").strip().splitlines()
     name = re.fullmatch(r'\[project\.entry-points\."(.*)"\]', group)
     assert name is not None
-    (info / "entry_points.txt").write_text(f"[{name[1]}]\n{entry.replace(chr(34), '')}\n")
+    install(folder, "duckling", f"[{name[1]}]\n{entry.replace(chr(34), '')}\n")
     return folder
 
 
-def atoll(site: Path, *arguments: str) -> str:
+def block(kind: str) -> str:
+    """The page's block of code that begins with ```KIND."""
+    found = re.search(rf"```{re.escape(kind)}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def install(folder: Path, package: str, entry_points: str) -> None:
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def python(site: Path, *arguments: str, code: int = 0, **env: str) -> str:
+    """What Python prints with the site's packages. It must exit with `code`."""
     done = subprocess.run(
-        [sys.executable, "-m", "atoll", *arguments],
-        env={**os.environ, "PYTHONPATH": str(site)},
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(site), **env},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + (done.stderr if code else "")
+
+
+def atoll(site: Path, *arguments: str, code: int = 0, **env: str) -> str:
+    return python(site, "-m", "atoll", *arguments, code=code, **env)
 
 
 def test_it_is_planned_for_and_measured_under_two_policies(site: Path, tmp_path: Path) -> None:
@@ -79,6 +95,52 @@ def test_it_comes_up_where_planned_and_goes_down(site: Path) -> None:
     atoll(site, "verify", "duckling")
     assert atoll(site, "down", "duckling") == "duckling: down\n"
     assert left_over("duckling") == []
+
+
+# ---- the facts -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reef(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on Python's path with an engine that declares the page's facts."""
+    folder = tmp_path_factory.mktemp("reef")
+    (folder / "reef_facts.py").write_text(block('python title="facts"'))
+    (folder / "reef.py").write_text((ROOT / "tests/parts/reef.py").read_text())
+    install(folder, "reef", "[atoll.engines]\nreef = reef:ReefEngine\n")
+    return folder
+
+
+def test_its_account_home_and_stop_signal_are_rendered(reef: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    machine = ("--synthetic", "Package:1 NUMANode:1(memory=8GB) Core:4 PU:1")
+    atoll(reef, "render", "reef", *machine, "--policy", "wim", "--to", "systemd", "-o", str(out))
+    unit = (out / "systemd/reef-server-0.service").read_text()
+    assert "\nUser=reefd\n" in unit
+    assert "\nKillSignal=SIGQUIT\n" in unit
+
+
+def test_a_failed_start_shows_its_log_and_leaves_nothing(reef: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    said = atoll(reef, "up", "reef", "--policy", "wim", code=5, REEF_LOCK=str(lock))
+    assert "error: the coral is bleached (log: " in said
+    assert not lock.exists()
+    assert left_over("reef") == []
+
+
+def test_its_cluster_has_its_port_and_its_comments(reef: Path, tmp_path: Path) -> None:
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql/one.sql").write_text("select 1 %% not; three; statements\n")
+    path = tmp_path / "r.jsonl"
+    where = ("--url", "reef://127.0.0.1", "--suite", str(tmp_path / "sql"))
+    atoll(reef, "bench", "reef", *where, "--blocks", "1", "-o", str(path))
+    (entrant,) = read_results(path).header.entrants
+    assert entrant.label == "reef/127.0.0.1:7777"
+
+
+def test_its_rewrites_and_parts_are_known(reef: Path) -> None:
+    code = "from atoll.suites import registry; print(registry.get('tpch').queries('reef')['q15'])"
+    assert "supplier_no" not in python(reef, "-c", code)
+    assert "nothing of it was in the cache" in atoll(reef, "engine", "remove", "reef")
 
 
 # ---- the client ----------------------------------------------------------------------------------
@@ -126,10 +188,8 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page_client() -> ModuleType:
-    found = re.search(r'```python title="client"\n(.*?)```', PAGE.read_text(), re.DOTALL)
-    assert found is not None
     module = ModuleType("page_client")
-    exec(compile(found[1], str(PAGE), "exec"), module.__dict__)
+    exec(compile(block('python title="client"'), str(PAGE), "exec"), module.__dict__)
     return module
 
 
