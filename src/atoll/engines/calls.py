@@ -1,7 +1,7 @@
-"""How the rest of Atoll asks an engine, whoever wrote it.
+"""How the rest of Atoll calls an engine, whoever wrote it.
 
-What another package's engine raises, and what it gives that is not what `atoll.engines.api` says,
-becomes an EngineFailed that names the engine and the line.
+If the engine of another package raises a fault, or returns a value of the wrong type, the caller
+gets an EngineFailed of one line that names the engine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from atoll.engines import registry
 from atoll.engines.api import (
@@ -29,92 +30,87 @@ from atoll.engines.facts import EngineFacts
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import AtollError, EngineFailed
 from atoll.host.api import Host
-from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
 
 _CLIENT = ("execute", "instances", "close")
-# Of a layout's parts.
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "processes": (tuple, list),
-    "files": (Mapping,),
-    "copies": (Mapping,),
-    "links": (Mapping,),
-    "endpoints": (tuple, list),
-    "reasons": (Mapping,),
-}
+T = TypeVar("T")
 
 
 def blamed(fault: BaseException) -> EngineFailed | None:
-    """The fault as one of the other package's engine that it came out of; None: out of none, or it
-    says itself what is wrong."""
+    """An EngineFailed for a fault that the engine of another package raised. None for any other
+    fault, and for an AtollError, which already is one line for the user."""
     if isinstance(fault, AtollError):
         return None
     engines = registry.others_by_package()
-    told = None
+    blame = None
     for frame, line in traceback.walk_tb(fault.__traceback__):
         module = str(frame.f_globals.get("__name__", ""))
         name = engines.get(module.partition(".")[0])
         if name:
             code = frame.f_code
-            told = EngineFailed(
+            blame = EngineFailed(
                 f"engine {name!r}: {type(fault).__name__}: {fault} "
                 f"({code.co_filename}:{line}, in {code.co_name}); "
-                "mend or uninstall the package that brings it"
+                "fix or uninstall the package that brings it"
             )
-    return told
+    return blame
 
 
 @contextlib.contextmanager
 def foreign_faults() -> Iterator[None]:
-    """What another package's engine raises inside is an EngineFailed. Faults of ours stay."""
+    """Raises what `blamed` gives for the faults of another package's engine, and others as they
+    are."""
     try:
         yield
-    except AtollError:
-        raise
     except Exception as fault:
-        told = blamed(fault)
-        if told is None:
+        blame = blamed(fault)
+        if blame is None:
             raise
-        raise told from fault
+        raise blame from fault
+
+
+def _returned(engine: Engine, method: str, kind: type[T], *args: object, **kwargs: object) -> T:
+    """The value that the engine's method returns. Raises EngineFailed for another type."""
+    with foreign_faults():
+        value = getattr(engine, method)(*args, **kwargs)
+    if not isinstance(value, kind):
+        raise _wrong(engine, method, value, kind.__name__)
+    return value
+
+
+def _wrong(engine: Engine, method: str, value: object, wanted: str) -> EngineFailed:
+    return EngineFailed(
+        f"engine {engine.traits.name!r}: its {method} returned {str(value)[:60]!r} of type "
+        f"{type(value).__name__}, not {wanted}; fix or uninstall the package that brings it"
+    )
 
 
 def located(engine: Engine, host: Host) -> Installation:
-    """`engine.locate(host)`, and raises as that does."""
-    with foreign_faults():
-        found: object = engine.locate(host)
-    if not isinstance(found, Installation):
-        raise _wrong(engine, "locate", found, "an Installation")
-    return found
+    return _returned(engine, "locate", Installation, host)
 
 
 def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:
-    """`engine.on(tree)`, and raises as that does."""
-    with foreign_faults():
-        found = engine.on(tree)
-    return _engine(engine, "on", found)
+    return _engine(engine, "on", tree)
 
 
 def unattended(engine: Engine) -> Engine:
     """The engine for deployments that run without Atoll."""
-    if not isinstance(engine, UnattendedEngine):
-        return engine
+    return _engine(engine, "unattended") if isinstance(engine, UnattendedEngine) else engine
+
+
+def _engine(engine: Engine, method: str, *args: object) -> Engine:
     with foreign_faults():
-        found = engine.unattended()
-    return _engine(engine, "unattended", found)
-
-
-def _engine(engine: Engine, method: str, found: Engine) -> Engine:
-    if not isinstance(getattr(found, "traits", None), EngineTraits):
-        raise _wrong(engine, method, found, "an engine")
-    return found
+        made: Engine = getattr(engine, method)(*args)
+    if not isinstance(getattr(made, "traits", None), EngineTraits):
+        raise _wrong(engine, method, made, "an engine")
+    return made
 
 
 def wanted_ports(engine: Engine, plan: Plan) -> int:
-    with foreign_faults():
-        number: object = engine.ports(plan)
-    if not isinstance(number, int) or number < 0:
-        raise _wrong(engine, "ports", number, "a number")
+    number = _returned(engine, "ports", int, plan)
+    if number < 0:
+        raise _wrong(engine, "ports", number, "a count")
     return number
 
 
@@ -127,38 +123,31 @@ def laid_out(
     ports: Sequence[int],
     scratch_dir: str | None = None,
 ) -> Layout:
-    """`engine.layout(...)`. Raises EngineFailed for one that cannot be started."""
-    with foreign_faults():
-        layout: object = engine.layout(
-            plan, installation, run_dir=run_dir, ports=ports, scratch_dir=scratch_dir
-        )
-    if not isinstance(layout, Layout):
-        raise _wrong(engine, "layout", layout, "a Layout")
-    fault = next(_faults_of(layout, plan), "")
+    """`engine.layout(...)`. Raises EngineFailed for a layout that cannot be started."""
+    where = {"run_dir": run_dir, "ports": ports, "scratch_dir": scratch_dir}
+    layout = _returned(engine, "layout", Layout, plan, installation, **where)
+    try:
+        fault = next(_faults_of(layout, plan), "")
+    except (AttributeError, TypeError) as wrong_type:
+        fault = str(wrong_type)
     if fault:
         raise EngineFailed(f"engine {engine.traits.name!r}: its layout cannot be started: {fault}")
     return layout
 
 
 def connected(engine: Engine, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:
-    """`engine.connect(...)`. Raises EngineFailed, also unless it is a client for each endpoint."""
-    clients: object = engine.connect(endpoints, timeout_s=timeout_s)
-    if not isinstance(clients, list) or len(clients) != len(endpoints):
-        raise _wrong(engine, "connect", clients, "a list with a client for each endpoint")
+    clients = _returned(engine, "connect", list, endpoints, timeout_s=timeout_s)
+    if len(clients) != len(endpoints):
+        raise _wrong(engine, "connect", clients, "a client for each endpoint")
     for client in clients:
-        lacking = [name for name in _CLIENT if not hasattr(client, name)]
-        if lacking:
-            raise EngineFailed(f"engine {engine.traits.name!r}: its client has no {lacking[0]}")
+        missing = [name for name in _CLIENT if not hasattr(client, name)]
+        if missing:
+            raise EngineFailed(f"engine {engine.traits.name!r}: its client has no {missing[0]}")
     return clients
 
 
 def attaching(engine: Engine, table: Table) -> list[str]:
-    """`engine.attach(table)`, and raises as that does."""
-    with foreign_faults():
-        statements: object = engine.attach(table)
-    if not isinstance(statements, list):
-        raise _wrong(engine, "attach", statements, "a list of statements")
-    return statements
+    return _returned(engine, "attach", list, table)
 
 
 def engine_notes(facts: EngineFacts, files: Mapping[str, str]) -> Sequence[str]:
@@ -170,61 +159,43 @@ def engine_notes(facts: EngineFacts, files: Mapping[str, str]) -> Sequence[str]:
 
 
 def holding(engine: Engine, data: Data) -> Engine:
-    """The engine with these tables in it, where it keeps tables itself."""
+    """The engine whose instances start with these tables, if it keeps tables itself."""
     return engine.holding(data) if isinstance(engine, LoadingEngine) else engine
 
 
 def under(engine: Engine, scheduler: Scheduler | None) -> Engine:
-    """The engine with that scheduler; None: it has but its own."""
+    """The engine with that scheduler. None stands for an engine that has only its own."""
     if scheduler is None or not isinstance(engine, ScheduledEngine):
         return engine
     return engine.under(scheduler)
 
 
-def _wrong(engine: Engine, method: str, found: object, wanted: str) -> EngineFailed:
-    return EngineFailed(
-        f"engine {engine.traits.name!r}: its {method} gives {type(found).__name__} "
-        f"{str(found)[:60]!r} and not {wanted}; mend the package that brings it"
-    )
-
-
 def _faults_of(layout: Layout, plan: Plan) -> Iterator[str]:
-    """What a supervisor could not start, or would start somewhere else than planned."""
-    for name, kinds in _KINDS.items():
-        part: object = getattr(layout, name)
-        if not isinstance(part, kinds):
-            yield f"its {name} are {type(part).__name__} and not {kinds[0].__name__}"
-            return
-    processes: Sequence[object] = layout.processes
-    specs = [spec for spec in processes if isinstance(spec, ProcessSpec)]
-    yield from (
-        f"{type(spec).__name__} is no ProcessSpec" for spec in processes if spec not in specs
-    )
-    for spec in specs:
-        if not spec.argv:
-            yield f"process {spec.name!r} has no argument, not even a program"
-        if not spec.name or "/" in spec.name:
-            yield f"process {spec.name!r}: its log is named after it, so it needs a file's name"
-        if spec.slot is not None and not 0 <= spec.slot < len(plan.slots):
-            yield f"process {spec.name!r} sits in slot {spec.slot} of {len(plan.slots)}"
-        if not _is_below(spec.cwd):
-            yield f"process {spec.name!r}: cwd {spec.cwd!r} is not below the run folder"
-    if not specs:
-        yield "it has no process"
-    names = Counter(spec.name for spec in specs)
-    yield from (f"two processes are named {name!r}" for name, count in names.items() if count > 1)
+    """Why a supervisor could not start the layout, or would start it elsewhere than planned.
+    Raises AttributeError or TypeError for a part of another type."""
     parts = (layout.files, layout.copies, layout.links)
+    names = Counter(spec.name for spec in layout.processes)
     paths = Counter(path for part in parts for path in part)
-    for path, count in paths.items():
-        if not _is_below(path):
+    if not names:
+        yield "it has no process"
+    if not (isinstance(layout.endpoints, tuple | list) and layout.endpoints):
+        yield "it has no tuple of endpoints, so nobody could send it a query"
+    for spec in layout.processes:
+        if not spec.argv:
+            yield f"process {spec.name!r} has no arguments, not even a program"
+        if names[spec.name] > 1 or not spec.name or "/" in spec.name:
+            yield f"process {spec.name!r}: each needs a name that can also be its log's file name"
+        if spec.slot is not None and not 0 <= spec.slot < len(plan.slots):
+            yield f"process {spec.name!r} uses slot {spec.slot} of {len(plan.slots)}"
+    for path in (*paths, *(spec.cwd for spec in layout.processes)):
+        if os.path.isabs(path) or ".." in path.split("/"):
             yield f"{path!r} is not a path below the run folder"
-        if count > 1:
-            yield f"{path!r} is a file, a copy or a link, and not two of them"
-    texts: list[object] = [*layout.endpoints, *(text for part in parts for text in part.values())]
-    yield from (f"{text!r} is not text" for text in texts if not isinstance(text, str))
-    if not layout.endpoints:
-        yield "it has no endpoint, so nobody could ask it"
-
-
-def _is_below(path: object) -> bool:
-    return isinstance(path, str) and not os.path.isabs(path) and ".." not in path.split("/")
+        if paths[path] > 1:
+            yield f"{path!r} is listed twice among files, copies and links"
+    texts: Sequence[object] = [
+        *(text for part in parts for text in part.values()),
+        *layout.endpoints,
+    ]
+    for text in texts:
+        if not isinstance(text, str):
+            yield f"{text!r} is not text"

@@ -82,7 +82,7 @@ def _load(name: str, group: str) -> Any:
     if wrong:
         raise EngineFailed(
             f"engine {name!r} ({points[0].value}) cannot be loaded: {wrong}; "
-            f"mend or uninstall {_package(points[0])}"
+            f"fix or uninstall {_package(points[0])}"
         )
     return made
 

@@ -1,4 +1,4 @@
-"""Engines of other packages: how they are found, and what Atoll says of one that is wrong."""
+"""Engines of other packages: how they are found, and how Atoll reports their faults."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.supervise.patience import within
+from tests.parts.faults import check_complaint, fails
 from tests.parts.toy import toy_plan
 
 PLAN = toy_plan(2)
@@ -118,7 +119,7 @@ def test_one_that_is_none_is_told(brings: Callable[..., ModuleType], kind: str, 
     brings(odd=kind)
     with pytest.raises(EngineFailed) as told:
         registry.get("odd")
-    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}; mend" in str(told.value)
+    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}; fix" in str(told.value)
 
 
 def test_two_of_one_name_are_refused(brings: Callable[..., ModuleType]) -> None:
@@ -146,26 +147,27 @@ def test_an_unknown_one_is_a_mistake_of_the_users() -> None:
 # ---- what it raises ------------------------------------------------------------------------------
 
 
-def test_its_fault_is_told_with_its_line(odd: Engine) -> None:
-    with pytest.raises(EngineFailed) as told:
-        located(odd, FakeHost())
+def test_a_fault_is_reported_with_its_line(odd: Engine) -> None:
     line = MODULE.splitlines().index('    def locate(self, host): return {}["home"]') + 1
-    assert str(told.value).startswith("engine 'odd': KeyError: 'home' (")
-    assert f"odd_package.py:{line}, in locate); mend or uninstall" in str(told.value)
-    assert isinstance(told.value.__cause__, KeyError)
+    place = f"{sys.modules['odd_package'].__file__}:{line}"
+    with fails(
+        EngineFailed, engine="odd", fault="KeyError: 'home'", place=place, method="locate"
+    ) as caught:
+        located(odd, FakeHost())
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_fault_of_ours_stays_one(odd: Engine) -> None:
+def test_a_fault_of_atoll_stays_as_it_is(odd: Engine) -> None:
     with pytest.raises(ZeroDivisionError), foreign_faults():
         1 / 0  # noqa: B018 - it is raised here and not in the other package
 
 
-def test_what_a_client_raises_is_an_engines_fault(odd: Engine) -> None:
+def test_a_fault_of_a_client_is_the_engines(odd: Engine) -> None:
     with pytest.raises(EngineFailed, match="engine 'odd': ValueError: no"):
         within(5, "connecting", lambda: odd.connect(["a"], timeout_s=1))
 
 
-def test_a_fault_that_it_tells_itself_stays_as_it_is(brings: Callable[..., ModuleType]) -> None:
+def test_an_error_that_it_raises_itself_stays_as_it_is(brings: Callable[..., ModuleType]) -> None:
     """A bench waits longer for the reason where a server is gone."""
     brings(odd="Honest")
     odd = registry.get("odd")
@@ -173,12 +175,12 @@ def test_a_fault_that_it_tells_itself_stays_as_it_is(brings: Callable[..., Modul
         within(5, "connecting", lambda: odd.connect(["a"], timeout_s=1))
 
 
-def test_the_list_of_engines_survives_it(odd: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_engines_reports_it(odd: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["engine", "list"]) == 0
     assert "odd: engine 'odd': KeyError: 'home' (" in capsys.readouterr().out
 
 
-def test_a_command_tells_it_in_one_line(
+def test_a_command_reports_it_in_one_line(
     brings: Callable[..., ModuleType], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     brings(odd="Based")
@@ -193,7 +195,7 @@ def test_a_command_tells_it_in_one_line(
     ("asked", "method"),
     [(("--base", "."), "on"), ((), "unattended"), (("--explain",), "unattended")],
 )
-def test_an_engine_that_gives_none_is_told(
+def test_an_engine_that_returns_no_engine_is_refused(
     brings: Callable[..., ModuleType],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -207,8 +209,9 @@ def test_an_engine_that_gives_none_is_told(
     monkeypatch.chdir(tmp_path / "etc")
     machine = ["--synthetic", "Package:1 NUMANode:1(memory=8GB) Core:4 PU:1", "--home", "/opt"]
     assert run(["render", "odd", *machine, *asked, "-o", str(tmp_path / "out")]) == 5
-    said = capsys.readouterr().err
-    assert f"engine 'odd': its {method} gives NoneType" in said
+    check_complaint(
+        capsys.readouterr().err, engine="odd", method=method, value="None", type="NoneType"
+    )
 
 
 # ---- what it gives -------------------------------------------------------------------------------
@@ -218,19 +221,21 @@ def gives(engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str, value: o
     monkeypatch.setattr(type(engine), method, lambda *_, **__: value)
 
 
-def test_what_is_none_of_the_types_is_told(odd: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_of_another_type_is_refused(odd: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     gives(odd, monkeypatch, "locate", None)
-    with pytest.raises(EngineFailed, match="'odd': its locate gives NoneType 'None' and not an"):
+    nothing = {"engine": "odd", "value": "None", "type": "NoneType"}
+    with fails(EngineFailed, method="locate", wanted="Installation", **nothing):
         located(odd, FakeHost())
-    with pytest.raises(EngineFailed, match="its ports gives NoneType 'None' and not a number"):
+    with fails(EngineFailed, method="ports", wanted="int", **nothing):
         wanted_ports(odd, PLAN)
-    with pytest.raises(EngineFailed, match="its attach gives str 'create view' and not a list"):
+    view = {"engine": "odd", "value": "create view", "type": "str"}
+    with fails(EngineFailed, method="attach", wanted="list", **view):
         attaching(odd, Table("t", "/t.parquet", ()))
     gives(odd, monkeypatch, "connect", [])
-    with pytest.raises(EngineFailed, match="a list with a client for each endpoint"):
+    with fails(EngineFailed, engine="odd", method="connect", value="[]", type="list"):
         connected(odd, ["a"], timeout_s=1)
     gives(odd, monkeypatch, "connect", [object()])
-    with pytest.raises(EngineFailed, match="its client has no execute"):
+    with fails(EngineFailed, engine="odd", method="execute"):
         connected(odd, ["a"], timeout_s=1)
 
 
@@ -249,23 +254,23 @@ def of(**changed: Any) -> Layout:
 @pytest.mark.parametrize(
     ("layout", "why"),
     [
-        (None, "gives NoneType 'None' and not a Layout"),
+        (None, "returned 'None' of type NoneType, not Layout"),
         (laid(processes=()), "it has no process"),
-        (laid(processes=None), "its processes are NoneType and not tuple"),
-        (laid(files=None), "its files are NoneType and not Mapping"),
-        (laid(endpoints="sock"), "its endpoints are str and not tuple"),
-        (laid(processes=({"name": "worker"},)), "dict is no ProcessSpec"),
-        (laid(processes=(SPEC, SPEC)), "two processes are named 'worker-0'"),
-        (laid(endpoints=()), "it has no endpoint"),
+        (laid(processes=None), "'NoneType' object is not iterable"),
+        (laid(files=None), "'NoneType' object is not iterable"),
+        (laid(endpoints="sock"), "no tuple of endpoints"),
+        (laid(processes=({"name": "worker"},)), "'dict' object has no attribute 'name'"),
+        (laid(processes=(SPEC, SPEC)), "process 'worker-0': each needs a name"),
+        (laid(endpoints=()), "no tuple of endpoints"),
         (laid(endpoints=(8080,)), "8080 is not text"),
         (laid(files={"/etc/odd": ""}), "'/etc/odd' is not a path below the run folder"),
         (laid(links={"../x": "y"}), r"'\.\./x' is not a path below the run folder"),
-        (laid(copies={"a/b": "/x"}), "'a/b' is a file, a copy or a link"),
+        (laid(copies={"a/b": "/x"}), "'a/b' is listed twice"),
         (laid(files={"a": b"text"}), "b'text' is not text"),
-        (of(slot=2), "process 'worker-0' sits in slot 2 of 2"),
+        (of(slot=2), "process 'worker-0' uses slot 2 of 2"),
         (of(argv=()), "process 'worker-0' has no argument"),
-        (of(name="a/b"), "process 'a/b': its log is named after it"),
-        (of(cwd="../up"), r"cwd '\.\./up' is not below the run folder"),
+        (of(name="a/b"), "process 'a/b': each needs a name"),
+        (of(cwd="../up"), r"'\.\./up' is not a path below the run folder"),
     ],
 )
 def test_a_layout_that_cannot_be_started_is_refused(
@@ -276,6 +281,8 @@ def test_a_layout_that_cannot_be_started_is_refused(
         laid_out(odd, PLAN, FOUND, run_dir="/run", ports=())
 
 
-def test_one_that_can_is_given_as_it_is(odd: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layout_that_can_be_started_is_returned(
+    odd: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gives(odd, monkeypatch, "layout", GOOD)
     assert laid_out(odd, PLAN, FOUND, run_dir="/run", ports=()) is GOOD
