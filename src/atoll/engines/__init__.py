@@ -1,1 +1,1 @@
-"""Query engines: one small module each, found by name through `atoll.engines.registry`."""
+"""Query engines: one package each, found by name through `atoll.engines.registry`."""

@@ -1,8 +1,8 @@
 """Spark inside the SQL host: the driver of a standalone application, one session for all clients.
 
-Everything that the session is told stands in spark-defaults.conf (SPARK_CONF_DIR), where the
-master and the workers read it too. `config` has `executors`, how many there must be, and
-`events`, the folder of the event log.
+The session is configured by spark-defaults.conf (SPARK_CONF_DIR), which the master and the workers
+read too. `config` has `executors`, the number of executors, and `events`, the folder of the event
+log.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from atoll.schema.results import EngineWork
 
 _EVENTS_LIMIT_MS = 10_000
 _WHY_S = 5.0
-# SparkExitCode.OOM, and the shell's word for SIGKILL.
+# SparkExitCode.OOM, and SIGKILL as the shell reports it.
 _MEANINGS = {
     "52": "its heap was full; fewer instances have larger heaps",
-    "137": "killed, as the kernel does where memory runs out",
+    "137": "killed, perhaps by the OOM killer",
 }
 
 
@@ -36,7 +36,7 @@ class SparkBackend:
     def __init__(self, config: dict[str, Any]) -> None:
         self._executors: int = config["executors"]
         self._events = Path(config["events"])
-        self._events.mkdir(mode=0o700, exist_ok=True)  # Spark wants it to be there
+        self._events.mkdir(mode=0o700, exist_ok=True)  # Spark does not create it
         self._log = EventLog()
         self._read_bytes = 0
         self._session = SparkSession.builder.getOrCreate()
@@ -49,7 +49,7 @@ class SparkBackend:
             frame = self._session.sql(sql)
             rows = [tuple(row) for row in frame.collect()]
         except PySparkException as fault:
-            # The message alone: str() of it brings the plan and the JVM's stack along.
+            # Only the message: str() also has the plan and the JVM's stack.
             raise EngineFailed(str(fault).partition("\n")[0]) from None
         return [
             Column(field.name, field.dataType.simpleString()) for field in frame.schema.fields
@@ -65,12 +65,12 @@ class SparkBackend:
         return len(present) - 1
 
     def check(self) -> None:
-        # The master starts a lost executor anew, so a count alone would not show the loss;
-        # a time that was taken over one must not pass for a measurement.
+        # The master restarts a lost executor, so a count alone would not show the loss, and a
+        # time with a loss in it is not a measurement.
         lost = self._complete - self._present()
         if not lost:
             return
-        # Spark drops an executor an instant before it writes down why.
+        # Spark removes an executor shortly before it records why.
         deadline = time.monotonic() + _WHY_S
         while len(why := self._why_lost()) < len(lost) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -80,10 +80,10 @@ class SparkBackend:
         )
 
     def work(self) -> dict[str, EngineWork]:
-        """By ticket, of the queries since the last call. Raises EngineFailed if the log cannot
-        be read."""
+        """Ticket -> what the queries since the last call took. Raises EngineFailed if the log
+        cannot be read."""
         try:
-            # Events are written by a thread of their own, and a job's end flushes the file.
+            # Another thread writes the events, and a job's end flushes the file.
             self._context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
             (path,) = self._events.iterdir()
             with path.open("rb") as log:
@@ -101,19 +101,19 @@ class SparkBackend:
         return self._log.take()
 
     def _why_lost(self) -> list[str]:
-        """What Spark says of each executor that is gone, with what its exit code means."""
+        """What Spark reports about each lost executor, with the meaning of its exit code."""
         spark = self._context._jsc.sc()
         found = []
         try:
             spark.listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
-            listed = spark.statusStore().executorList(False)  # False: not the active ones only
+            listed = spark.statusStore().executorList(False)  # False: not only the active ones
             for place in range(listed.size()):
                 executor = listed.apply(place)
                 if not executor.isActive() and executor.removeReason().isDefined():
-                    said = " ".join(executor.removeReason().get().split())
-                    found.append(f"{executor.hostPort()}: {said}{_meaning(said)}")
+                    reason = " ".join(executor.removeReason().get().split())
+                    found.append(f"{executor.hostPort()}: {reason}{_meaning(reason)}")
         except Py4JError:
-            return []  # the driver's JVM has other troubles; that they are lost is known
+            return []  # the driver's JVM has failed too; the loss is reported in any case
         return found
 
     def close(self) -> None:

@@ -1,9 +1,8 @@
-"""Reads Spark's event log, JSON lines, for what each query took. Pure.
+"""Reads from Spark's event log, JSON lines, what each query took. Pure.
 
-`JobStart` says of which query (job group) its stages are, `TaskEnd` what a task of a stage did
-(org.apache.spark.util.JsonProtocol of Spark 4.3.0). All other events are passed over. The log is
-a foreign file: a line that is not what it should be is a ValueError, since sums that lack a task
-would be wrong without saying so.
+`JobStart` names the query (job group) of its stages, `TaskEnd` what a task of a stage did
+(org.apache.spark.util.JsonProtocol of Spark 4.3.0). All other events are skipped. A malformed line
+is a ValueError, because sums that lack a task would be wrong without anybody noticing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 from atoll.schema.results import EngineWork
 
 _GROUP = "spark.jobGroup.id"
-_MOST = 1 << 63  # what a Java long cannot be
+_MOST = 1 << 63  # more than a Java long can be
 
 
 class _Task(NamedTuple):
@@ -32,7 +31,7 @@ class _Task(NamedTuple):
 
 @dataclass(slots=True)
 class EventLog:
-    """An event log that is read as it grows: `add` lines, `take` what is known of each query."""
+    """An event log that is read while it grows: `add` lines, then `take` each query's sums."""
 
     _group_of_stage: dict[int, str]
     _tasks: dict[str, list[_Task]]
@@ -42,7 +41,7 @@ class EventLog:
         self._tasks = defaultdict(list)
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Whole lines. Raises ValueError naming the first that cannot be read, by its place."""
+        """Adds whole lines. Raises ValueError with the number of the first that cannot be read."""
         for number, line in enumerate(lines, start=1):
             try:
                 self._add(json.loads(line))
@@ -50,7 +49,7 @@ class EventLog:
                 raise ValueError(f"line {number}: {type(fault).__name__}: {fault}") from None
 
     def take(self) -> dict[str, EngineWork]:
-        """By job group, of the tasks that ended since the last call."""
+        """Job group -> sums over the tasks that ended since the last call."""
         found = {group: _sum(tasks) for group, tasks in self._tasks.items()}
         self._tasks.clear()
         return found
@@ -64,7 +63,7 @@ class EventLog:
                     self._group_of_stage.update((_number(stage), str(group)) for stage in stages)
             case "SparkListenerTaskEnd":
                 group = self._group_of_stage.get(_number(event["Stage ID"]))
-                # A task that was lost has no metrics.
+                # A lost task has no metrics.
                 if group is not None and event.get("Task Metrics") is not None:
                     self._tasks[group].append(_task(event["Task Info"], event["Task Metrics"]))
 
@@ -83,7 +82,7 @@ def _task(info: dict[str, Any], metrics: dict[str, Any]) -> _Task:
 
 def _number(value: Any) -> int:
     if type(value) is not int or not 0 <= value < _MOST:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 
@@ -99,7 +98,7 @@ def _sum(tasks: Sequence[_Task]) -> EngineWork:
 
 
 def _most_at_once(tasks: Sequence[_Task]) -> int:
-    """A task begins before another of the same millisecond ends, so that none counts too little."""
+    """In the same millisecond, tasks begin before others end, so that the peak is not too small."""
     changes = sorted(
         change
         for task in tasks

@@ -1,9 +1,8 @@
-"""How Java reads its settings: properties files, files of JVM flags and of arguments. Pure.
+"""Reads and writes the files of settings that Java reads: properties and JVM flags. Pure.
 
-The readers raise UsageError 'FILE:LINE: what is wrong' for what Java refuses, and for a line that
-it would take but that cannot be meant. They never repeat the line: it may hold a password.
-Sources: java.util.Properties.load of JDK 25; for jvm.config, the launcher of the engine that reads
-it.
+The readers raise UsageError 'FILE:LINE: ...' for a line that Java refuses, and for one that Java
+accepts but that cannot be meant. They never repeat the line: it may contain a password. Sources:
+java.util.Properties.load of JDK 25; for jvm.config, the launcher of the engine that reads it.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ def properties(text: str, *, where: str) -> list[Piece]:
     number = 0
     for number, body, end in natural:
         start = body.lstrip(_BLANK)
-        # Where a line is only continued, the next one begins anew, and may be a comment.
+        # After a line with only a backslash, the next line may be a comment.
         if not start or start[0] in "#!" or start == "\\":
             pieces.append(Piece(body + end))
             continue
         raw, logical = body + end, start
         while _is_continued(body):
-            # A comment that we add below would become a part of the value.
+            # A comment that Atoll adds below would become part of the value.
             following = next(natural, None)
             if following is None:
                 raise fault(where, number, _DANGLING)
@@ -88,7 +87,7 @@ def _unescaped(text: str, where: str) -> str:
 
 
 def write_property(text: str, *, is_key: bool = False) -> str:
-    """As `java.util.Properties.store` does, so that any encoding reads it."""
+    """Escapes text as `java.util.Properties.store` does, for a reader with any encoding."""
     named = {control: f"\\{name}" for name, control in _CONTROLS.items()} | {"\\": "\\\\"}
     special = "=: #!" if is_key else ""
     parts = []
@@ -111,15 +110,14 @@ ARGUMENTS = "java.args"
 
 
 def write_arguments(words: Sequence[str]) -> str:
-    """What java reads as `@FILE` (JDK 9 and later): there a word in quotes is taken as it is, but
-    for backslashes."""
+    """A file for `java @FILE` (JDK 9 and later). In quotes, java changes only backslashes."""
     escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
     return "".join(f'"{word}"\n' for word in escaped)
 
 
 # ---- JVM flags, one a line -----------------------------------------------------------------------
 
-# Flags whose value may be the next line, as it may be the next argument.
+# Flags whose value may be on the next line, as it may be in the next argument.
 _TAKES_VALUE = re.compile(r"--[a-z-]+|-cp|-classpath|-p")
 _COLLECTOR = re.compile(r"-XX:[+-](Use\w+GC)")
 COLLECTOR = "-XX:Use*GC"  # the kind of a flag that chooses a garbage collector
@@ -129,16 +127,16 @@ _KINDS = (
     re.compile(r"(-XX:\w+)="),
     re.compile(r"(-D[^=]+)"),
 )
-# Flags of a JVM that has a machine to itself: threads and generations sized for all of it (they
-# follow from ActiveProcessorCount and -Xmx), and what several JVMs cannot share: the ports of
-# debuggers, JMX and agents, logs in files.
+# Flags for a JVM that has a machine to itself: numbers of threads and sizes of generations, which
+# follow from ActiveProcessorCount and -Xmx, and things that several JVMs cannot share, such as the
+# ports of debuggers, JMX and agents, and log files.
 MACHINE_WIDE = re.compile(
     r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize"
     r"|(Min|SoftMax)HeapSize)="
     r"|-Xmn|-Xloggc:|-Xlog:[^:]*:(?!std(out|err)(:|$))[^:]"
     r"|-Dcom\.sun\.management\.jmxremote\.(rmi\.)?port=|-agentlib:jdwp|-Xrunjdwp"
-    # '=9404:metrics.yaml', '=localhost:9404:...', '=port=9404,...': an agent that listens, and so
-    # does one with an address of this machine. 'host=collector' is where another one sends to.
+    # An agent that listens has a port ('=9404:metrics.yaml', '=localhost:9404:...',
+    # '=port=9404,...') or an address of this machine. Others send: 'host=collector'.
     r"|-javaagent:[^=]+=(?:[^:,=]*:|.*\bport=)?\d{2,5}(?:[:,]|$)"
     r"|-javaagent:[^=]+=(?:.*,)?host=(?:0\.|127\.|localhost|\*|\[?::)"
     r"|-agentpath:[^=]*(?:jdwp|=.*\b(?:port|listen|address)=)"
@@ -147,8 +145,8 @@ _OTHER_NAMES = {"-XX:MaxHeapSize": "-Xmx", "-XX:InitialHeapSize": "-Xms"}
 
 
 def flag_kind(flag: str) -> str:
-    """What two flags have in common when only one of them can hold: '-Xmx', '-XX:UseNUMA',
-    '-Duser.timezone'; of any other flag all of it. A JVM has one garbage collector."""
+    """The common name of flags of which only one can apply: '-Xmx', '-XX:UseNUMA',
+    '-Duser.timezone', `COLLECTOR`. For any other flag, the flag itself."""
     if _COLLECTOR.fullmatch(flag):
         return COLLECTOR
     for pattern in _KINDS:
@@ -163,8 +161,9 @@ DIRECT_MEMORY = "-XX:MaxDirectMemorySize"
 
 
 def direct_memory_bytes(words: Iterable[str], *, where: str) -> int:
-    """What a JVM with these flags may take for direct buffers, beside its heap; 0 where it is not
-    said. Raises UsageError for what is no size."""
+    """The limit that these flags set for a JVM's direct buffers; 0 if they set none.
+
+    Raises UsageError for a size that cannot be read."""
     found = 0
     for word in words:
         name, _, size = word.partition("=")
@@ -189,11 +188,11 @@ def flags(text: str, *, where: str) -> list[Piece]:
         if not awaits_value and not flag.startswith("-"):
             raise fault(where, number, "is not a JVM flag; flags begin with '-'")
         if re.match(r"-(X(?!X)|XX:[+-])\S*\s", flag):
-            raise fault(where, number, "has a blank in it; write one flag a line")
+            raise fault(where, number, "contains a blank; write one flag per line")
         head = body[: body.index(flag)]
         key = "" if awaits_value else flag_kind(flag)
         awaits_value = not awaits_value and _TAKES_VALUE.fullmatch(flag) is not None
         if awaits_value:
-            key = ""  # it may stand several times, each with another value
+            key = ""  # it may occur several times, each time with another value
         pieces.append(Piece(body + end, key=key, value=flag, head=head, tail=end))
     return pieces

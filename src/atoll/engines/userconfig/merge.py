@@ -1,11 +1,11 @@
-"""Our settings put into a user's configuration file, with all else in it left as it is.
+"""Puts Atoll's settings into a user's configuration file and leaves all else as it is.
 
-A key's value is replaced where it stands; what is missing is added at the end, below a line that
-says so; None takes a key out. Where a key stands several times, all of them are replaced, so that
-it does not matter which the engine believes. Where another file is included below a key's place,
-which may set it again, the setting is added at the end too. Merging twice is merging once.
+A value is replaced in place; a missing setting is added at the end, below a line that says so; None
+removes a setting. If a setting occurs several times, all values are replaced, so that it does not
+matter which one the engine uses. If another file is included below a setting, which may set it
+again, the setting is also added at the end. A second merge changes nothing.
 
-Pure. Every function raises UsageError 'FILE:LINE: what is wrong'; `where` is the file's name.
+Pure. Every function raises UsageError 'FILE:LINE: ...'; `where` is the file's name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Settings = Mapping[str, str | None]
 
 
 def merge_properties(text: str, settings: Settings, *, where: str, separator: str = "=") -> str:
-    """Java properties. `separator`: between name and value on new lines."""
+    """Merges Java properties. `separator`: between name and value on new lines."""
     return merge_pieces(
         java.properties(text, where=where),
         settings,
@@ -34,15 +34,18 @@ def merge_properties(text: str, settings: Settings, *, where: str, separator: st
 
 
 def read_properties(text: str, *, where: str) -> dict[str, str]:
-    """Key to value; of a key that stands several times the last, as Java has it."""
+    """Key to value; the last value of a key that occurs several times, as in Java."""
     return read_pieces(java.properties(text, where=where))
 
 
 def merge_flags(
     text: str, flags: Sequence[str], *, where: str, without: re.Pattern[str] | None = None
 ) -> str:
-    """jvm.config: one flag a line. A flag replaces the user's of the same kind (-Xmx, -XX:Name,
-    -Dname, the choice of a garbage collector). Those that begin as `without` are taken out."""
+    """Merges a file with one JVM flag per line, such as jvm.config.
+
+    A flag replaces the user's flags of the same kind (`flag_kind`). Flags that match `without` are
+    removed.
+    """
     pieces = java.flags(text, where=where)
     taken_out: dict[str, str | None] = {
         piece.key: None for piece in pieces if without and piece.key and without.match(piece.value)
@@ -56,12 +59,12 @@ def merge_flags(
 
 
 def read_flags(text: str, *, where: str) -> list[str]:
-    """The flags in their order."""
+    """The flags, in order."""
     return [piece.value for piece in java.flags(text, where=where) if piece.value]
 
 
 def read_pieces(pieces: Iterable[Piece]) -> dict[str, str]:
-    """Key to value; the last value where a key stands several times."""
+    """Key to value; the last value of a key that occurs several times."""
     return {piece.key: piece.value for piece in pieces if piece.key}
 
 

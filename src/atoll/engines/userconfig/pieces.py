@@ -1,7 +1,7 @@
-"""A configuration file taken apart into pieces that keep every byte of it.
+"""Splits a configuration file into pieces that, joined, give the file again byte for byte.
 
-Joined, the pieces are the file again. A piece is a setting (with what stands before and behind
-its value) or anything else: comments, blank lines, headers.
+A piece is a setting, with the text before and after its value, or anything else: a comment, a blank
+line, a header.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from atoll.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A natural line or, in properties, several that make one setting."""
+    """A line; in properties, all lines of one setting."""
 
-    raw: str  # with its line's end
+    raw: str  # with the end of the line
     section: str = ""  # of an option file: '[server]'
-    key: str = ""  # in its one spelling; empty for what is no setting
+    key: str = ""  # in its one spelling; empty if the piece is not a setting
     value: str = ""  # unquoted
-    head: str = ""  # of raw: what stands before the value
-    tail: str = ""  # of raw: what stands behind it
-    includes: bool = False  # another file's settings come here
+    head: str = ""  # the part of raw before the value
+    tail: str = ""  # the part of raw after the value
+    includes: bool = False  # includes the settings of another file
 
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
