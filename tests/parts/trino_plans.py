@@ -23,17 +23,17 @@ def a_plan(name: str = "trino", policy: Any = "wicp") -> Plan:
     return make_plan(milan(2), registry.get(name).traits, policy)
 
 
-def a_base(**texts: str) -> UserTree:
+def a_tree(**texts: str) -> UserTree:
     given = {name.replace("__", "/").replace("_", "."): text for name, text in texts.items()}
     given.setdefault("config.properties", "coordinator=true\n")
     return UserTree(root="/etc/trino", texts=given, others=("keystore.jks",))
 
 
-def lay_out(name: str, plan: Plan, base: UserTree | None = None) -> Layout:
+def lay_out(name: str, plan: Plan, tree: UserTree | None = None) -> Layout:
     engine = registry.get(name)
-    if base:
+    if tree:
         assert isinstance(engine, ConfigurableEngine)
-        engine = engine.on(base)
+        engine = engine.on(tree)
     ports = range(7000, 7000 + engine.ports(plan))
     return engine.layout(plan, INSTALLED, run_dir="/run/x", ports=list(ports), scratch_dir="/var/x")
 

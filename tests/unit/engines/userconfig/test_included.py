@@ -93,16 +93,16 @@ def test_what_is_not_there_is_told_by_file_and_line(line: str, said: str) -> Non
     "line", ["include 'd/b.conf'", "include_dir 'd'", "include_if_exists '/etc/x/d/b.conf'"]
 )
 def test_what_is_included_and_closed_is_told(line: str) -> None:
-    base = UserTree("/etc/x", {"a.conf": f"{line}\n"}, closed=("d/b.conf", "pg_hba.conf"))
+    tree = UserTree("/etc/x", {"a.conf": f"{line}\n"}, closed=("d/b.conf", "pg_hba.conf"))
     with pytest.raises(NotPermitted, match=r"/etc/x/d/b\.conf: cannot be read"):
-        included(base, "a.conf", POSTGRESQL)
+        included(tree, "a.conf", POSTGRESQL)
 
 
 def test_a_first_file_that_is_closed_is_told() -> None:
     for closed, check in (("postgresql.conf", check_postgresql), ("my.cnf", config_of)):
-        base = UserTree("/etc/x", {"other.conf": ""}, closed=(closed,))
+        tree = UserTree("/etc/x", {"other.conf": ""}, closed=(closed,))
         with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read"):
-            check(base)
+            check(tree)
 
 
 def test_what_may_be_missing_is_passed_over() -> None:

@@ -38,13 +38,13 @@ def test_texts_are_read_and_all_else_is_named(tmp_path: Path) -> None:
             ".jvm.config.swp": "x",
         },
     )
-    base = read_tree(str(tmp_path), HOST)
-    assert base.root == str(tmp_path)
-    assert base.texts == {
+    tree = read_tree(str(tmp_path), HOST)
+    assert tree.root == str(tmp_path)
+    assert tree.texts == {
         "config.properties": "a=1\n",
         "catalog/hive.properties": "connector.name=hivé\n",
     }
-    assert sorted(base.others) == ["core", "keystore.jks", "signature"]
+    assert sorted(tree.others) == ["core", "keystore.jks", "signature"]
 
 
 def test_a_mounted_config_map_is_read_through_its_links(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_file_of_another_account_matters_where_it_is_taken(
         with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read"):
             with_user_tree(registry.get(engine), "/etc/x", host)
     else:
-        _, base = with_user_tree(registry.get(engine), "/etc/x", host)
-        assert base is not None
-        assert base.closed == (closed,)
+        _, tree = with_user_tree(registry.get(engine), "/etc/x", host)
+        assert tree is not None
+        assert tree.closed == (closed,)
 
 
 def test_reading_leaves_the_tree_as_it_was(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
+from tests.parts.trino_plans import BOTH, INSTALLED, a_plan, a_tree, config, flags, lay_out
 
 
 @BOTH
 def test_tls_in_the_jvms_flags_is_the_coordinators_alone(name: str) -> None:
     tls = "-Dhttp-server.https.enabled=true\n-Dhttp-server.https.port=8443\n"
-    layout = lay_out(name, a_plan(name), a_base(jvm_config=tls))
+    layout = lay_out(name, a_plan(name), a_tree(jvm_config=tls))
     for spec in layout.processes:
         given = [flag for flag in flags(layout, spec.name) if "https" in flag]
         is_coordinator = spec.name == "coordinator"
@@ -28,8 +28,8 @@ def test_tls_in_the_jvms_flags_is_the_coordinators_alone(name: str) -> None:
     ],
 )
 def test_heap_dumps_go_where_instances_can_share(text: str, kept: bool) -> None:
-    base = a_base(jvm_config=f"-XX:+HeapDumpOnOutOfMemoryError\n{text}\n")
-    given = flags(lay_out("trino", a_plan(), base), "worker-0")
+    tree = a_tree(jvm_config=f"-XX:+HeapDumpOnOutOfMemoryError\n{text}\n")
+    given = flags(lay_out("trino", a_plan(), tree), "worker-0")
     paths = [flag for flag in given if flag.startswith("-XX:HeapDumpPath")]
     assert paths == [text if kept else "-XX:HeapDumpPath=/var/x"]
 
@@ -62,9 +62,9 @@ def test_a_jvm_is_told_nothing_of_the_whole_machine() -> None:
     kept += ["-javaagent:/opt/otel.jar", "-javaagent:/opt/a.jar=licence:x1,level=2"]
     kept += ["-agentpath:/opt/libprofile.so=start,event=cpu", "-Dhttp-server.http.port.mine=1"]
     kept += ["-javaagent:/opt/tell.jar=service=x,host=collector"]
-    base = a_base(jvm_config=MACHINE_WIDE + "\n".join(kept) + "\n")
+    tree = a_tree(jvm_config=MACHINE_WIDE + "\n".join(kept) + "\n")
     plan = a_plan()
-    layout = lay_out("trino", plan, base)
+    layout = lay_out("trino", plan, tree)
     for spec in layout.processes:
         given = flags(layout, spec.name)
         assert not set(MACHINE_WIDE.splitlines()) & set(given)
@@ -76,8 +76,8 @@ def test_a_jvm_is_told_nothing_of_the_whole_machine() -> None:
 @BOTH
 def test_the_collector_does_not_depend_on_how_many_cpus_an_instance_has(name: str) -> None:
     """Of a machine with one, a JVM takes Serial, with which the server does not start."""
-    layout = lay_out(name, a_plan(name), a_base(jvm_config="-server\n"))
-    users = lay_out(name, a_plan(name), a_base(jvm_config="-server\n-XX:+UseZGC\n"))
+    layout = lay_out(name, a_plan(name), a_tree(jvm_config="-server\n"))
+    users = lay_out(name, a_plan(name), a_tree(jvm_config="-server\n-XX:+UseZGC\n"))
     for spec in layout.processes:
         assert "-XX:+UseG1GC" in flags(layout, spec.name)
         assert "-XX:+UseG1GC" not in flags(users, spec.name)
@@ -85,11 +85,11 @@ def test_the_collector_does_not_depend_on_how_many_cpus_an_instance_has(name: st
 
 @BOTH
 def test_a_users_flags_are_on_no_command_line(name: str) -> None:
-    base = a_base(
+    tree = a_tree(
         jvm_config='-server\n-javaagent:/a.jar=licence:hunter2\n-Dx="y\\z"\n',
         node_properties="node.environment=p\nx.y=hunter2\n",
     )
-    layout = lay_out(name, a_plan(name), base)
+    layout = lay_out(name, a_plan(name), tree)
     for spec in layout.processes:
         java, arguments, *rest = spec.argv
         assert (java, arguments) == (INSTALLED.java, f"@/run/x/{spec.name}/java.args")

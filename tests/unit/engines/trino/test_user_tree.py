@@ -15,17 +15,17 @@ from atoll.errors import UsageError
 from atoll.render.native import render_native
 from tests.parts.faults import fails
 from tests.parts.render import unattended
-from tests.parts.trino_plans import BOTH, INSTALLED, a_base, a_plan, config, flags, lay_out
+from tests.parts.trino_plans import BOTH, INSTALLED, a_plan, a_tree, config, flags, lay_out
 
 
-def on(name: str, base: UserTree) -> Engine:
+def on(name: str, tree: UserTree) -> Engine:
     engine = registry.get(name)
     assert isinstance(engine, ConfigurableEngine)
-    return engine.on(base)
+    return engine.on(tree)
 
 
 def test_a_users_tree_is_kept_but_for_placement() -> None:
-    base = a_base(
+    tree = a_tree(
         config_properties=(
             "# ours\ncoordinator=true\nhttp-server.http.port=8080\nquery.max-run-time=1h\n"
             "http-server.https.enabled=true\nhttp-server.https.port=8443\n"
@@ -37,7 +37,7 @@ def test_a_users_tree_is_kept_but_for_placement() -> None:
         catalog__hive_properties="connector.name=hive\n",
     )
     plan = a_plan()
-    layout = lay_out("trino", plan, base)
+    layout = lay_out("trino", plan, tree)
     coordinator, worker = config(layout, "coordinator"), config(layout, "worker-0")
     assert layout.files["coordinator/etc/config.properties"].startswith("# ours\n")
     assert coordinator["query.max-run-time"] == worker["query.max-run-time"] == "1h"
@@ -60,7 +60,7 @@ def test_what_goes_before_config_properties_does_not_outdo_the_plan(name: str) -
     """node.properties become the JVM's own properties, which do."""
     nodes = "node.environment=p\nhttp-server.http.port=9999\ndiscovery.uri=http://real:8080\n"
     nodes += "http-server.https.enabled=true\nhttp-server.https.port=8443\nlog.level=x\n"
-    layout = lay_out(name, a_plan(name), a_base(node_properties=nodes))
+    layout = lay_out(name, a_plan(name), a_tree(node_properties=nodes))
     https = str(layout.processes[-1].ready_port or 0)
     for spec in layout.processes:
         given = layout.files[f"{spec.name}/java.args"].splitlines()
@@ -73,12 +73,12 @@ def test_what_goes_before_config_properties_does_not_outdo_the_plan(name: str) -
 @pytest.mark.parametrize(("name", "taken"), [("trino", True), ("presto", False)])
 def test_secrets_come_from_the_providers_of_the_tree(name: str, taken: bool) -> None:
     """As bin/launcher does: it names etc/secrets.toml, and links the plugins beside etc."""
-    layout = lay_out(name, a_plan(name), a_base(secrets_toml="[keystore]\n"))
+    layout = lay_out(name, a_plan(name), a_tree(secrets_toml="[keystore]\n"))
     for spec in layout.processes:
         assert ("-DsecretsConfig=etc/secrets.toml" in spec.argv) == taken
         link = {f"{spec.name}/secrets-plugin": "/opt/engine/secrets-plugin"}
         assert (link.items() <= layout.links.items()) == taken
-    assert lay_out(name, a_plan(name), a_base()).links == {}
+    assert lay_out(name, a_plan(name), a_tree()).links == {}
 
 
 COORDINATORS_OWN = """\
@@ -98,7 +98,7 @@ web-ui.enabled=true
 @BOTH
 def test_a_worker_is_not_told_what_it_takes_for_an_error(name: str) -> None:
     kept = "event-listener.config-files=/l.properties\nquery.max-run-time=1h\n"
-    layout = lay_out(name, a_plan(name), a_base(config_properties=COORDINATORS_OWN + kept))
+    layout = lay_out(name, a_plan(name), a_tree(config_properties=COORDINATORS_OWN + kept))
     worker, coordinator = config(layout, "worker-0"), config(layout, "coordinator")
     theirs = read_properties(COORDINATORS_OWN, where="")
     assert not set(theirs) & set(worker)
@@ -108,14 +108,14 @@ def test_a_worker_is_not_told_what_it_takes_for_an_error(name: str) -> None:
 
 @BOTH
 def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
-    base = a_base(
+    tree = a_tree(
         config_properties=(
             "jmx.rmiregistry.port=9080\njmx.rmiserver.port=9081\nlog.path=/var/log/s.log\n"
             "log.enable-console=false\nquery-manager.required-workers=20\n"
             "spiller-spill-path=/a,/b\n"
         )
     )
-    layout = lay_out(name, a_plan(name), base)
+    layout = lay_out(name, a_plan(name), tree)
     folders = set()
     for spec in layout.processes:
         found = config(layout, spec.name)
@@ -127,7 +127,7 @@ def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
 
 @BOTH
 def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: str) -> None:
-    engine, plan = on(name, a_base()), a_plan(name)
+    engine, plan = on(name, a_tree()), a_plan(name)
     assert isinstance(engine, UnattendedEngine)
     for each, has_it in ((engine, True), (engine.unattended(), False)):
         ports = list(range(7000, 7000 + engine.ports(plan)))
@@ -137,9 +137,9 @@ def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: 
 
 @pytest.mark.parametrize(("name", "told"), [("trino", True), ("presto", False)])
 def test_only_trino_must_be_told_to_answer_over_http(name: str, told: bool) -> None:
-    base = a_base(config_properties="http-server.authentication.type=PASSWORD\n")
+    tree = a_tree(config_properties="http-server.authentication.type=PASSWORD\n")
     key = "http-server.authentication.allow-insecure-over-http"
-    assert (key in config(lay_out(name, a_plan(name), base), "coordinator")) is told
+    assert (key in config(lay_out(name, a_plan(name), tree), "coordinator")) is told
 
 
 BROKEN = {
@@ -164,7 +164,7 @@ BROKEN = {
 @BOTH
 def test_a_syntax_error_is_told_with_its_line(name: str, texts: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=rf"^/etc/trino/{said}: .*") as caught:
-        on(name, a_base(**texts))
+        on(name, a_tree(**texts))
     assert "\n" not in str(caught.value)
 
 
@@ -175,7 +175,7 @@ def test_what_is_nested_too_deeply_is_told(name: str) -> None:
         "rules_json": "[" * 100_000,
     }
     with pytest.raises(UsageError, match=r"^/etc/trino/rules\.json: is nested too deeply"):
-        on(name, a_base(**rules))
+        on(name, a_tree(**rules))
 
 
 LOST = {
@@ -207,12 +207,12 @@ def test_a_file_that_an_instance_would_not_find_is_told(
     name: str, texts: dict[str, str], said: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(f"/etc/trino/{said}")):
-        on(name, a_base(**texts))
+        on(name, a_tree(**texts))
 
 
 @BOTH
 def test_files_that_are_found_are_let_be(name: str) -> None:
-    base = a_base(
+    tree = a_tree(
         config_properties=(
             "http-server.https.keystore.path=etc/keystore.jks\n"
             "event-listener.config-files=etc/a.properties,/opt/b.properties\n"
@@ -226,19 +226,19 @@ def test_files_that_are_found_are_let_be(name: str) -> None:
             "krb5_conf": "[libdefaults]\n",
         },
     )
-    layout = lay_out(name, a_plan(name), base)
+    layout = lay_out(name, a_plan(name), tree)
     assert layout.files["worker-1/etc/a.properties"] == "event-listener.name=http\n"
     assert flags(layout, "worker-0")[0] == "-Djava.security.krb5.conf=etc/krb5.conf"
 
 
 @BOTH
 def test_variables_that_the_tree_names_are_passed_on(name: str) -> None:
-    base = a_base(
+    tree = a_tree(
         catalog__pg_properties="# ${ENV:NOT}\nconnection-password=x${ENV:PG_SECRET}\n",
         node_properties="node.environment=${ENV:WHERE}\n",
     )
     environment = {"PG_SECRET": "hunter2", "WHERE": "here", "OTHER": "no"}
-    layout = lay_out(name, a_plan(name), replace(base, environment=environment))
+    layout = lay_out(name, a_plan(name), replace(tree, environment=environment))
     for spec in layout.processes:
         assert spec.env["PG_SECRET"] == "hunter2"
         assert set(spec.env) == {"PG_SECRET", "WHERE", "JAVA_HOME"}
@@ -248,19 +248,19 @@ def test_variables_that_the_tree_names_are_passed_on(name: str) -> None:
     with pytest.raises(
         UsageError, match=r"/etc/trino/catalog/pg.properties:2: .* PG_SECRET is not set"
     ):
-        on(name, replace(base, environment=environment))
+        on(name, replace(tree, environment=environment))
     # To render it, nothing need be known of the environment where it will be started.
-    page = render_native(unattended(on(name, base))).files["README.md"]
+    page = render_native(unattended(on(name, tree))).files["README.md"]
     assert "takes PG_SECRET, WHERE from the environment" in page
 
 
 @pytest.mark.parametrize("said", ["etc/cats", "/etc/trino/cats", "etc/../etc/cats/"])
 @BOTH
 def test_catalogs_are_read_from_the_folder_that_the_user_named(name: str, said: str) -> None:
-    base = a_base(
+    tree = a_tree(
         node_properties=f"catalog.config-dir={said}\n", cats__hive_properties="connector.name=h\n"
     )
-    layout = lay_out(name, a_plan(name), base)
+    layout = lay_out(name, a_plan(name), tree)
     for spec in layout.processes:
         assert config(layout, spec.name)["catalog.config-dir"] == "etc/cats"
         assert layout.files[f"{spec.name}/etc/cats/hive.properties"] == "connector.name=h\n"
@@ -278,8 +278,8 @@ cache.base-directory=file:///ssd
 
 @BOTH
 def test_each_instance_has_caches_of_its_own(name: str) -> None:
-    base = a_base(catalog__lake_properties=CACHES, catalog__other_properties=CACHES)
-    layout = lay_out(name, a_plan(name), base)
+    tree = a_tree(catalog__lake_properties=CACHES, catalog__other_properties=CACHES)
+    layout = lay_out(name, a_plan(name), tree)
     found = []
     for spec in layout.processes:
         for catalog in ("lake", "other"):
@@ -300,7 +300,7 @@ http-server.authentication.type=PASSWORD
 
 @BOTH
 def test_a_cluster_that_outlives_atoll_keeps_its_port_and_its_passwords(name: str) -> None:
-    plan, engine = a_plan(name), on(name, a_base(config_properties=TLS))
+    plan, engine = a_plan(name), on(name, a_tree(config_properties=TLS))
     assert isinstance(engine, UnattendedEngine)
     its_own = engine.unattended()
     assert its_own.ports(plan) == engine.ports(plan) - 1

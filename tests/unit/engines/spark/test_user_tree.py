@@ -135,8 +135,8 @@ def test_variables_that_the_deployment_decides_are_taken_out_and_shown() -> None
 
 
 def test_folders_with_blanks_stay_one_option() -> None:
-    for base in (None, {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da=b\n"}):
-        found = layout(base, scratch='/var/a b/"c"\\d').files["conf/spark-defaults.conf"]
+    for texts in (None, {"spark-defaults.conf": "spark.executor.extraJavaOptions -Da=b\n"}):
+        found = layout(texts, scratch='/var/a b/"c"\\d').files["conf/spark-defaults.conf"]
         read = read_properties(found, where="f")
         for role in ("driver", "executor"):
             words = shlex.split(read[f"spark.{role}.extraJavaOptions"])

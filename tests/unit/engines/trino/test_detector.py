@@ -8,7 +8,7 @@ import pytest
 
 from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.engines.trino.detector import SETTLES_S
-from tests.unit.engines.test_trino_client import coordinator, page
+from tests.parts.trino_coordinator import coordinator, page
 
 A, B = ({"uri": f"http://127.0.0.1:{port}/v1/status", "age": "1s"} for port in (81, 82))
 LISTED = page(
