@@ -1,4 +1,4 @@
-"""DuckDB with its tasks on Atoll's workers, by one line.
+"""Runs DuckDB's tasks on Atoll's workers, with one changed line.
 
     import atoll.duckdb
 
@@ -6,9 +6,9 @@
     con.sql("select region, sum(amount) from orders group by region").show()
     con.atoll.queries()[-1]  # where it ran, and what it took
 
-`connect` gives an ordinary DuckDB connection. DuckDB starts no thread: its tasks run on workers
-that sit where the machine's chiplets say, and that move (arcas-runtime, section 5.5; docs/duckdb.md
-says what that can and cannot do).
+`connect` returns an ordinary DuckDB connection. DuckDB starts no threads: its tasks run on workers
+that Atoll places on the machine's chiplets, and moves (arcas-runtime, section 5.5; docs/duckdb.md
+describes what that can and cannot achieve).
 """
 
 from __future__ import annotations

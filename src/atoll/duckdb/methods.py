@@ -1,11 +1,11 @@
-"""Which of DuckDB's Python methods may run tasks in the calling thread, and what they are.
+"""Lists the methods of DuckDB's Python types that may run tasks in the calling thread.
 
-The kinds are those of native/python/duckdb_types.hpp. What is not named here is DuckDB's own and
-unwrapped: it builds values, reads properties, or must not wait (`interrupt`).
+The kinds are those of native/python/duckdb_types.hpp. Methods not listed here are DuckDB's own,
+unwrapped: they build values, read properties, or must not wait (`interrupt`).
 
-`fetchone` of a connection is left alone on purpose: it costs 0.4 us a row, less than binding the
-thread does. Where a row is the first of a new chunk its caller works unbound, beside workers that
-are bound. Of a relation the first row runs the query, bound; those after it are as a connection's.
+`fetchone` of a connection is deliberately left alone: it costs 0.4 us per row, less than binding
+the thread does. When a row is the first of a new chunk its caller works unbound, next to bound
+workers. The first row of a relation runs the query, bound; later rows are as a connection's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONNECTION = {
     ),
 }
 
-# All others of a relation give relations or run one of those.
+# All other methods of a relation return relations or run one of those.
 _RELATION = {
     "relation": (
         *("arrow", "create", "df", "fetch_arrow_reader", "fetch_arrow_table"),
@@ -44,7 +44,7 @@ _NOT_OF_A_RELATION = {"alias", "close", "set_alias", "sql_query"}
 
 
 def connection_methods(kind: type) -> list[tuple[str, str]]:
-    """The methods of DuckDB's connections to wrap, with their kinds: those that this one has."""
+    """The methods of DuckDB's connections to wrap, with their kinds; only those that exist."""
     return [
         (name, what) for what, names in _CONNECTION.items() for name in names if hasattr(kind, name)
     ]

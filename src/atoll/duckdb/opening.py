@@ -1,6 +1,6 @@
 """Opens a DuckDB database so that its tasks run on Atoll's workers.
 
-DuckDB is told that N threads come from outside and starts none; Atoll's extension, loaded into the
+DuckDB is configured for N external threads and starts none. Atoll's extension, loaded into the
 database, hands it over to the pool (native/src/duckdb), which has N-1 threads: the caller is the
 Nth. Connections become instances of a subclass made for their database, so that a call binds its
 thread (`atoll.duckdb.methods`).
@@ -31,26 +31,26 @@ from atoll.schema.plan import Plan
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Versions that the tests have run with.
+# The versions that the tests cover.
 SUPPORTED = ("1.5.5",)
 EXTENSION = Path(_duckdb.__file__).parent / "atoll.duckdb_extension"
 
-# What only we may say.
+# Settings that only Atoll may set.
 _OURS = ("external_threads", "pin_threads")
 
-# As DuckDB reads a setting.
+# DuckDB's spellings of a setting.
 _TRUE = ("true", "t", "yes", "y", "1")
 
-# How long closing a database may take: its workers end, and it may write a checkpoint.
+# The longest that closing a database may take: its workers end, and it may write a checkpoint.
 _CLOSING_S = 5.0
 # How long the interpreter's end waits for calls of daemon threads.
 _LAST_CALLS_S = 2.0
-# So often in a row nobody has to be inside of one: a thread that frees a connection gives the
-# interpreter's lock back too, and there is no hook by which it could be counted.
+# How many consecutive checks must find no thread inside a call: a thread that frees a connection
+# also releases the interpreter's lock, and no hook could count it.
 _LAST_LOOKS = 20
 
 _numbers = itertools.count(1)
-_opening = threading.Lock()  # of one database at a time: two may open the same one
+_opening = threading.Lock()  # one database at a time: two threads may open the same one
 _schedulers: weakref.WeakValueDictionary[int, Scheduler] = weakref.WeakValueDictionary()
 
 
@@ -59,7 +59,7 @@ class _StillOpen(EngineFailed):
 
 
 class FallbackWarning(UserWarning):
-    """Why a database that was opened with `fallback=True` has DuckDB's own scheduler."""
+    """Why a database that was opened with `fallback=True` uses DuckDB's own scheduler."""
 
 
 def connect(
@@ -75,17 +75,20 @@ def connect(
 ) -> DuckDBPyConnection:
     """`duckdb.connect(path)`, with the tasks of its queries on Atoll's workers.
 
-    `policy`: how workers are placed. `local`: on as few chiplets as hold them; `distributed`: on
-    as many as there are; `adaptive`: as each query's working set and what was measured of it say;
-    `none`: unbound. `connection.atoll` is its `Scheduler`: it tells where threads sit and what
-    queries took, and changes the policy.
-    `workers`: how many threads run tasks, the caller among them; by default one for each core that
-    this process may use. `plan`: a plan of one slot (or its file): its CPUs, threads and heap.
-    `fallback`: DuckDB's own scheduler, with a `FallbackWarning`, where Atoll's cannot be had.
-    The rest is what DuckDB takes (`memory_limit="8GB"`); `threads` is another word for `workers`.
+    `policy`: how workers are placed. `local`: on the fewest chiplets that hold them; `distributed`:
+    on as many chiplets as there are; `adaptive`: by each query's working set and its measurements;
+    `none`: unbound. `connection.atoll` is its `Scheduler`: it reports the threads' places and each
+    query's costs, and changes the policy.
+    `workers`: the number of threads that run tasks, including the caller; by default one for each
+    core that this process may use. `plan`: a plan with one slot (or its file): its CPUs, threads
+    and
+    heap. `fallback`: use DuckDB's own scheduler, with a `FallbackWarning`, if Atoll's is
+    unavailable.
+    The rest are DuckDB's settings (`memory_limit="8GB"`); `threads` is an alias of `workers`.
 
-    A file that this process has open already gives another connection to it. The workers end with
-    the last connection. Raises UsageError, EngineFailed, and what DuckDB raises.
+    If this process already has the file open, the result is another connection to it. The workers
+    end
+    with the last connection. Raises UsageError, EngineFailed, and DuckDB's own exceptions.
     """
     return open_database(
         path,
@@ -94,7 +97,7 @@ def connect(
         plan=plan,
         fallback=fallback,
         read_only=read_only,
-        # DuckDB's names know no case.
+        # DuckDB's names are case-insensitive.
         config={name.lower(): value for name, value in {**(config or {}), **duckdb_config}.items()},
     )
 
@@ -110,15 +113,15 @@ def open_database(
     config: dict[str, Any],
     places: str | None = None,
 ) -> DuckDBPyConnection:
-    """See `connect`. `places`: made-up ones on the real CPUs, in words (`synthetic_places`)."""
+    """See `connect`. `places`: simulated places on the real CPUs, as text (`synthetic_places`)."""
     check_policy(policy)
     for name in _OURS:
         if name in config:
-            raise UsageError(f"{name} is set by Atoll; leave it out")
+            raise UsageError(f"{name} is set by Atoll; remove it")
     slot = None if plan is None else _read_plan(plan).slots[0]
     threads = config.pop("threads", config.pop("worker_threads", None))
     count = _workers(workers, threads, None if slot is None else slot.threads)
-    if slot is not None and "max_memory" not in config:  # another word for it
+    if slot is not None and "max_memory" not in config:  # an alias of memory_limit
         config.setdefault("memory_limit", f"{slot.heap_bytes}B")
     duckdb = _duckdb_module()
     try:
@@ -142,7 +145,7 @@ def open_database(
 
 
 def _open_once_closed(*arguments: Any) -> DuckDBPyConnection:
-    """`_open`; a database whose last connection is being closed, by another thread, is awaited."""
+    """`_open`, after waiting for a database whose last connection another thread is closing."""
     give_up_s = time.monotonic() + _CLOSING_S
     while True:
         try:
@@ -213,19 +216,19 @@ def _load(duckdb: Any, connection: Any, handle: _duckdb.DatabaseHandle) -> None:
 
 
 def _join(connection: Any, path: str, policy: str) -> None:
-    """Gives the connection to the scheduler of its database, which was open already."""
-    # In full: not a macro of this name that the database may have.
+    """Gives the connection to the scheduler of its database, which was already open."""
+    # Qualified: the database may have a macro of this name.
     number = connection.execute("SELECT system.main.atoll_pool()").fetchone()[0]
     scheduler = _schedulers.get(number)
     if scheduler is not None and not scheduler.is_here:
         raise EngineFailed(
-            f"{path} was opened before a fork(), and cannot be opened anew in the child process; "
+            f"{path} was opened before a fork() and cannot be opened again in the child process; "
             "open it after the fork, or use multiprocessing's spawn"
         )
     if scheduler is not None and scheduler.in_use and scheduler.policy != policy:
         raise UsageError(
             f"{path} is open with the policy {scheduler.policy}, not {policy}; "
-            "change it for all by connection.atoll.policy"
+            "set connection.atoll.policy to change it for all connections"
         )
     if scheduler is None or not scheduler.join(connection):
         raise _StillOpen(
@@ -247,7 +250,7 @@ def _read_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
         raise UsageError(f"the plan is for {plan.engine}; make one with: atoll plan duckdb")
     if len(plan.slots) != 1:
         raise UsageError(
-            f"the plan has {len(plan.slots)} slots and a database has one; use "
+            f"the plan has {len(plan.slots)} slots, but a database has one; use "
             "atoll plan duckdb --policy wim, or atoll up for several servers"
         )
     return plan
@@ -255,12 +258,12 @@ def _read_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
 
 def _workers(asked: int | None, threads: Any, planned: int | None) -> int | None:
     if asked is not None and threads is not None and asked != threads:
-        raise UsageError(f"workers={asked} and threads={threads}: give one of them")
+        raise UsageError(f"workers={asked} and threads={threads}: use only one of them")
     count = threads if asked is None else asked
     if count is None:
         return planned
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise UsageError(f"workers={count!r}: give 1 or more, or leave it out for one per core")
+        raise UsageError(f"workers={count!r}: use 1 or more, or omit it for one per core")
     return count
 
 
@@ -276,20 +279,18 @@ def _duckdb_module() -> Any:
 def _check_version(version: str) -> None:
     if version not in SUPPORTED:
         raise EngineFailed(
-            f"DuckDB {version} is not supported by this atoll, which knows {', '.join(SUPPORTED)}; "
+            f"this atoll does not support DuckDB {version}, only {', '.join(SUPPORTED)}; "
             f"install it with: pip install duckdb=={SUPPORTED[-1]}"
         )
 
 
 def _check_extension(config: Mapping[str, Any]) -> None:
     if not EXTENSION.is_file():
-        raise EngineFailed(
-            f"{EXTENSION} is missing: this atoll was built without it; install it anew"
-        )
+        raise EngineFailed(f"{EXTENSION} is missing: this atoll was built without it; reinstall it")
     if str(config.get("allow_unsigned_extensions", True)).lower() not in _TRUE:
         raise EngineFailed(
             "allow_unsigned_extensions=False forbids Atoll's extension, which is not signed by "
-            "DuckDB; leave it out: it is switched off again once the extension is loaded"
+            "DuckDB; remove it: Atoll turns it off again once the extension is loaded"
         )
 
 
@@ -303,7 +304,7 @@ def _places(words: str | None, cpus: tuple[int, ...] | None) -> _duckdb.Places:
 
 
 def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relation: type) -> None:
-    """The types of this database's connections and relations: `scheduler` gives them to its own."""
+    """Makes the types of this database's connections and relations, which `scheduler` assigns."""
 
     def adopt(made: Any, made_from: Any) -> None:
         made.__class__ = relations
@@ -340,7 +341,8 @@ def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relati
 
 @contextmanager
 def _inside() -> Iterator[None]:
-    """Around what gives the interpreter's lock back and is no wrapped method (duckdb_types.hpp)."""
+    """Wraps code that releases the interpreter's lock outside of wrapped methods
+    (duckdb_types.hpp)."""
     _duckdb.enter_call()
     try:
         yield
@@ -350,8 +352,8 @@ def _inside() -> Iterator[None]:
 
 @atexit.register
 def _end_all() -> None:
-    """Queries of daemon threads are interrupted, and these threads go no further: one that returns
-    into an interpreter that is no longer there ends the process by a signal."""
+    """Interrupts queries of daemon threads, and stops these threads there: a thread that returns
+    into an interpreter that no longer exists ends the process by a signal."""
     deadline_s = time.monotonic() + _LAST_CALLS_S
     has_daemons = threading.active_count() > 1  # all other threads have ended by now
     looks = _LAST_LOOKS if _duckdb.last_calls() or has_daemons else 0

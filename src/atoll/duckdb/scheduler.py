@@ -1,7 +1,7 @@
-"""One database on Atoll's workers: what a user asks of it, and when its workers end.
+"""The scheduler of one database on Atoll's workers: its user interface, and the workers' end.
 
-The workers end when no connection of the database is left: all closed, or gone, and no relation of
-one that went without being closed is alive. Whatever is closed last, and in whatever order.
+The workers end when no connection of the database is left: all were closed or collected, and no
+relation of a connection that was not closed is alive. The order does not matter.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ from atoll.schema.duckdb_profile import (
 from atoll.schema.runtime_profile import RuntimeProfile
 
 # How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
-# many as there are; wherever the kernel likes.
+# many chiplets as there are; wherever the kernel puts them.
 POLICIES: tuple[Policy, ...] = ("adaptive", "local", "distributed", "none")
 
 
 class _User(NamedTuple):
-    """A connection or relation. Connections have numbers, as an `id` comes again."""
+    """A connection or relation. Connections have numbers because an `id` is reused."""
 
-    end: weakref.ref[Any]  # tells of it
-    connection: int  # the one that it is, or is of
+    end: weakref.ref[Any]  # fires when it is collected
+    connection: int  # the connection's own number, or that of the relation's connection
     made_by: int = 0  # the connection that this one is a cursor of; 0: none
 
 
 class Scheduler:
     """The workers of one database; `connection.atoll`.
 
-    Thread-safe. After the last connection was closed it still tells what was. In a child of fork()
-    it tells nothing: EngineFailed.
+    Thread-safe. After the last connection was closed it still reports the past. In a child of
+    fork()
+    it raises EngineFailed.
     """
 
     def __init__(self, pool: _duckdb.Pool, version: str) -> None:
         self._pool = pool
         self._version = version
         self._process = os.getpid()
-        self._lock = threading.RLock()  # of what follows; the collector may come in between
-        self._users: dict[int, _User] = {}  # by id; a cursor comes after what made it
+        self._lock = threading.RLock()  # for the fields below; the collector may interrupt a holder
+        self._users: dict[
+            int, _User
+        ] = {}  # by id; a cursor comes after the connection that made it
         self._numbers = itertools.count(1)
         self.connections: type = object  # the type of its connections (atoll.duckdb.opening)
 
@@ -69,40 +72,40 @@ class Scheduler:
 
     @property
     def workers(self) -> int:
-        """How many threads run DuckDB's tasks; the caller is one of them."""
+        """The number of threads that run DuckDB's tasks, including the caller."""
         return self._own_pool.workers
 
     @property
     def chiplets(self) -> int:
-        """How many chiplets there are for them."""
+        """The number of chiplets available to them."""
         return self._own_pool.chiplets
 
     @property
     def spread(self) -> int:
-        """Over how many chiplets they sit now."""
+        """The number of chiplets that they occupy now."""
         return self._own_pool.spread
 
     def set_spread(self, spread: int) -> None:
-        """Sits them on so many chiplets, until the policy is set. Not while a query runs."""
+        """Places them on so many chiplets until the policy is set. Not while a query runs."""
         try:
             self._own_pool.set_spread(spread)
         except RuntimeError as fault:
             raise UsageError(str(fault)) from None
 
     def threads(self) -> tuple[ThreadSeat, ...]:
-        """The workers, and who calls now."""
+        """The workers, and the threads that are calling now."""
         return tuple(ThreadSeat.model_validate(seat) for seat in self._own_pool.threads())
 
     def queries(self) -> tuple[QueryRecord, ...]:
-        """The latest 4096 queries as they ended; then those that still run, as far as they are."""
+        """The latest 4096 queries in the order in which they ended; then those that still run."""
         return tuple(QueryRecord.model_validate(query) for query in self._own_pool.queries())
 
     def spreads(self) -> tuple[SpreadChange, ...]:
-        """Where they have sat since the database was opened; the latest 4096 changes."""
+        """Where the workers have sat since the database was opened; the latest 4096 changes."""
         return tuple(SpreadChange.model_validate(change) for change in self._own_pool.spreads())
 
     def profile(self) -> DuckDBProfile:
-        """All of it, as a document: `model_dump_json()` writes it."""
+        """All of this as a document; `model_dump_json()` writes it."""
         return DuckDBProfile(
             duckdb=self._version,
             policy=self.policy,
@@ -124,7 +127,7 @@ class Scheduler:
             f"spread={self.spread} of {self.chiplets}>"
         )
 
-    # How the connections' types (atoll.duckdb.opening) tell who is there.
+    # Callbacks of the connections' types (atoll.duckdb.opening).
 
     @property
     def in_use(self) -> bool:
@@ -137,7 +140,7 @@ class Scheduler:
         return os.getpid() == self._process
 
     def take(self, connection: Any, parent: Any = None) -> Any:
-        """A connection that DuckDB has made, or a cursor of `parent`: now it is one of ours."""
+        """Adopts a connection that DuckDB has made, or a cursor of `parent`."""
         connection.__class__ = self.connections
         with self._lock:
             made_by = 0 if parent is None else self._number(parent)
@@ -145,7 +148,7 @@ class Scheduler:
         return connection
 
     def join(self, connection: Any) -> bool:
-        """`take`, unless the last connection has gone: then the workers end, or have."""
+        """`take`, unless the last connection has gone, so that the workers end or have ended."""
         with self._lock:
             if not self._users:
                 return False
@@ -157,7 +160,7 @@ class Scheduler:
             self._hold(relation, self._number(made_from))
 
     def closed(self, connection: Any) -> None:
-        """`connection.close()` has returned; it closes the connection's cursors, too."""
+        """`connection.close()` has returned; it also closes the connection's cursors."""
         with self._lock:
             users = self._users.copy()  # the collector may change it
             number = self._number(connection)
@@ -173,39 +176,39 @@ class Scheduler:
     def check_process(self) -> None:
         if not self.is_here:
             raise EngineFailed(
-                "this connection was opened before a fork(): open the database anew in the child "
+                "this connection was opened before a fork(); open the database again in the child "
                 "process"
             )
 
     def interrupt(self) -> None:
-        """Whatever runs, on all connections."""
+        """Interrupts all queries on all connections."""
         for connection in self._connections():
-            with suppress(Exception):  # DuckDB's: its thread has just closed it
+            with suppress(Exception):  # DuckDB's: another thread has just closed it
                 connection.interrupt()
 
     def end(self) -> None:
-        """At the interpreter's end, connections or not: workers must not outlive it."""
+        """Called at the interpreter's end, connections or not: workers must not outlive it."""
         if self.is_here:
             self._pool.stop()
 
     def give_up(self) -> None:
-        """In a child of fork(), where the workers are not."""
+        """Called in a child of fork(), which has no workers."""
         self._pool.give_up()
 
     @property
     def _own_pool(self) -> _duckdb.Pool:
-        """Not that of a parent process, whose locks nobody gives back here."""
+        """This process's pool, not that of a parent, whose locks no thread releases here."""
         self.check_process()
         return self._pool
 
     def _number(self, of: Any) -> int:
-        """Of this connection, or the relation's; 0: it is closed."""
+        """The number of this connection or of the relation's; 0: it is closed."""
         user = self._users.get(id(of))
         return 0 if user is None else user.connection
 
     def _hold(self, user: Any, connection: int, made_by: int = 0) -> None:
         one = id(user)
-        # A closed one may have had this id, and have been called since.
+        # A closed connection may have had this id before.
         self._pool.forget(one)
         self._users[one] = _User(weakref.ref(user, lambda _: self._gone(one)), connection, made_by)
 
@@ -233,6 +236,6 @@ class Scheduler:
 
 
 def check_policy(policy: str) -> None:
-    """Raises UsageError for one that there is not."""
+    """Raises UsageError for an unknown policy."""
     if policy not in POLICIES:
         raise UsageError(f"no policy {policy!r} for DuckDB; choose one of {', '.join(POLICIES)}")

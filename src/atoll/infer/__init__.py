@@ -1,2 +1,2 @@
-"""What measured figures say of a machine: chiplets and levels out of matrices, cache capacities
-out of curves, the size at which one spread of threads overtakes another. Pure."""
+"""Infers a machine's structure from measured figures: chiplets and levels from matrices, cache
+capacities from curves, the size from which one thread placement overtakes another. Pure."""

@@ -1,28 +1,28 @@
-"""Cache levels out of a latency curve, without a word from the system.
+"""Infers cache levels from a latency curve alone, without the system's reports.
 
 The curve is the time of a dependent load in random order over the working set. While a set fits a
-cache, every load hits it. Past its capacity C a share of the loads still does: C/W under random
-replacement, less under replacement that is nearer to LRU, where a set that is a little too large
-already misses almost always. Where pages or neighbours crowd some of the cache's sets, misses begin
-before C. So a curve is a sum of steps,
+cache, every load hits it. Past its capacity C a share of the loads still hits: C/W under random
+replacement, less under replacement closer to LRU, where a set slightly too large already misses
+almost always. If pages or neighbours crowd some of the cache's sets, misses begin before C. A curve
+is therefore a sum of steps,
 
     latency(W) = first + sum over k of height_k * miss_k(W / C_k),
 
 where miss(x) is either the sharp-edged 1 - min(1, 1/x) ** s or the smooth 1 / (1 + x ** -s), and a
-level is what lies between two steps. Why steps of that shape, and no change points of a
-curve that is piecewise flat: the rise past a capacity is slow (three quarters of it at four times
-the capacity), and flat pieces cut one slow rise into a staircase of levels that nobody built.
+level lies between two steps. Change points of a piecewise flat curve would not do: the rise past a
+capacity is slow (three quarters of it at four times the capacity), and flat pieces would cut one
+slow rise into a staircase of levels that do not exist.
 
 The steps are chosen one at a time from a fixed grid of capacities and sharpnesses (orthogonal
-matching pursuit, Pati et al. 1993), each choice revises the others, and a further step is taken
+matching pursuit, Pati et al. 1993). Each choice revises the others, and a further step is taken
 only if it lowers the Bayesian information criterion (Schwarz 1978). Errors count in proportion
-to the latency, for that is how the clock's and the neighbours' noise comes. A lone spike does not
-count: the median of three neighbours leaves a rising curve as it is.
+to the latency, because the noise of the clock and of neighbours is proportional. A lone spike does
+not count: the median of three neighbours leaves a rising curve as it is.
 
-Promises: a level is reported only if what follows it is at least MIN_STEP slower, and if its
-capacity is at least MIN_APART times that of the level before; smaller steps are fitted and not
-told, for translation (a TLB that no longer reaches) makes them too. Levels that cannot be told
-apart come out as one. A flat curve has no level: where nothing ends, no capacity shows.
+A level is reported only if the next level is at least MIN_STEP slower, and if its capacity is at
+least MIN_APART times that of the level before. Smaller steps are fitted but not reported, since
+address translation (a TLB that no longer reaches) causes them too. Levels that cannot be
+distinguished come out as one. A flat curve has no level: where nothing ends, no capacity shows.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# The next cache or memory is 1.6 times slower at least on the machines that we know of (L3 to
-# memory in a busy Xeon); with huge pages a TLB costs less than a quarter of a load past its reach.
+# On known machines the next cache or memory is at least 1.6 times slower (L3 to memory in a busy
+# Xeon); with huge pages a TLB past its reach costs less than a quarter of a load.
 MIN_STEP = 1.4
-# Neighbouring caches of one core differ by 4 and more; nearer steps are one that was smeared.
+# Neighbouring caches of one core differ by 4 and more; closer steps are one smeared step.
 MIN_APART = 2.5
 MIN_POINTS = 8
 
-_MOST_STEPS = 6  # four levels, and two steps that translation makes
-_SHARP_EDGED = (1.0, 2.0, 4.0, 16.0)  # exponents: random replacement ... as good as LRU
+_MOST_STEPS = 6  # four levels, and two steps from address translation
+_SHARP_EDGED = (1.0, 2.0, 4.0, 16.0)  # exponents: random replacement ... practically LRU
 _SMOOTH = (2.0, 3.0, 4.0, 6.0, 10.0)
 _PER_OCTAVE = 6  # capacities in the grid
 _MOST_REVISIONS = 8
-# Where, how high, how sharp; and two more, for having been sought among a thousand.
+# Position, height, sharpness; and two more, because the step was chosen among a thousand.
 _NUMBERS_PER_STEP = 5
-# Errors of neighbouring points are not independent as the criterion would have it: a neighbour who
-# takes a part of a shared cache bends a whole stretch. A step that explains less is not taken.
+# The criterion assumes independent errors, but a neighbour that takes part of a shared cache bends
+# a whole stretch of the curve. A step that explains less than this is not taken.
 _LEAST_ERROR = 0.05
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """A level as it shows."""
+    """A level as the curve shows it."""
 
     capacity_bytes: int
     latency_ns: float
@@ -64,8 +64,8 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The levels, fastest first; `beyond_ns` is the latency past the last, None if the curve
-    ends before it is clear of the last level."""
+    """The levels, fastest first. `beyond_ns` is the latency past the last level; None if the curve
+    ends before it is clear of that level."""
 
     levels: tuple[Capacity, ...]
     beyond_ns: float | None
@@ -80,14 +80,14 @@ class _Fit:
 
 
 def cache_levels(working_set_bytes: Sequence[int], latency_ns: Sequence[float]) -> Levels:
-    """The levels in a curve over rising working sets; none in fewer than MIN_POINTS.
+    """The levels in a curve over rising working sets; none with fewer than MIN_POINTS.
 
-    Points whose latency is not a positive number are passed over. Raises ValueError if the two
-    differ in length or the working sets do not rise.
+    Points whose latency is not a positive number are skipped. Raises ValueError if the two
+    sequences differ in length or the working sets do not rise.
     """
     sizes, latencies = np.array(working_set_bytes, float), np.array(latency_ns, float)
     if sizes.shape != latencies.shape:
-        raise ValueError("one latency for every working set")
+        raise ValueError("every working set needs one latency")
     if np.any(np.diff(sizes) <= 0):
         raise ValueError("working sets must rise")
     good = np.isfinite(latencies) & (latencies > 0) & (sizes > 0)
@@ -101,7 +101,7 @@ def cache_levels(working_set_bytes: Sequence[int], latency_ns: Sequence[float]) 
 
 
 def median_of_three(values: Floats) -> Floats:
-    """Each value with its two neighbours; the ends stay. A monotone curve is left as it is."""
+    """The median of each value and its two neighbours; the ends stay. Keeps a monotone curve."""
     if len(values) < 3:
         return values
     inner = np.median(np.stack([values[:-2], values[1:-1], values[2:]]), axis=0)
@@ -109,9 +109,9 @@ def median_of_three(values: Floats) -> Floats:
 
 
 def _grid(sizes: Floats) -> tuple[Floats, Floats]:
-    """The steps to choose from: their capacities, and each one's rise from 0 to 1 by size."""
+    """The candidate steps: their capacities, and each step's rise from 0 to 1 by size."""
     octaves = float(np.log2(sizes[-1] / sizes[0]))
-    # A capacity is not looked for before the second point or at the last: nothing shows it there.
+    # No capacity before the second point or at the last: no data would show it there.
     capacities = np.geomspace(sizes[1], sizes[-2], max(2, int(octaves * _PER_OCTAVE) + 1))
     share = capacities[:, None] / sizes[None, :]
     steps = [1.0 - np.minimum(1.0, share) ** exponent for exponent in _SHARP_EDGED]
@@ -120,7 +120,7 @@ def _grid(sizes: Floats) -> tuple[Floats, Floats]:
 
 
 def _choose(steps: Floats, ones: Floats, capacities: Floats) -> _Fit:
-    """The steps by which the curve, in proportion to itself, comes nearest to 1 everywhere."""
+    """The steps that bring the curve, relative to itself, closest to 1 everywhere."""
     best = _fit(steps, ones, ())
     chosen: tuple[int, ...] = ()
     while len(chosen) < _MOST_STEPS:
@@ -137,7 +137,7 @@ def _choose(steps: Floats, ones: Floats, capacities: Floats) -> _Fit:
 def _revised(
     steps: Floats, ones: Floats, chosen: tuple[int, ...], capacities: Floats
 ) -> tuple[int, ...]:
-    """One step more, then each of them anew beside the others until none moves; empty: there is
+    """Adds a step, then refits each step with the others fixed until none moves; empty if there is
     no room for another."""
     added = _best_beside(steps, ones, chosen, capacities)
     if added is None:
@@ -158,7 +158,7 @@ def _revised(
 def _best_beside(
     steps: Floats, ones: Floats, others: tuple[int, ...], capacities: Floats
 ) -> int | None:
-    """The rising step that explains most of what the others leave; far enough from them all."""
+    """The rising step that explains most of what the others leave, at a distance from them all."""
     basis, _ = np.linalg.qr(np.stack([ones, *(steps[index] for index in others)], axis=1))
     rest = np.ones(len(ones)) - basis @ (basis.T @ np.ones(len(ones)))
     new = steps - (steps @ basis) @ basis.T

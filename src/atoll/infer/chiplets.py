@@ -1,9 +1,10 @@
-"""Chiplets, packages, SMT siblings and levels out of core-to-core matrices alone.
+"""Infers chiplets, packages, SMT siblings and levels from core-to-core matrices alone.
 
 The idea of looking for the islands in measured latency and bandwidth is that of olap-on-chiplets
-2.3 and 2.4 and of arcas-runtime 2; the method is written down in docs/inference.md. Steps:
+2.3 and 2.4 and of arcas-runtime 2; docs/inference.md describes the method. The steps are:
 atoll.infer.matrix (both homes into one), cleaning, smt, levels (candidates from hierarchy, judged
-by evidence), naming. Promise: the same matrix gives the same answer; 'there are none' is one.
+by evidence), classification. The same matrix always gives the same answer, which may be that there
+are no chiplets.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Unit = Literal["latency", "bandwidth"]
 
-# The halves of a mesh, or two rings of one package, come to 26 % when the noise is unkind; L3
-# complexes and clusters have 50 % and more (docs/inference.md). In bandwidth the tiles
-# of Sapphire Rapids differ by 14 % (olap-on-chiplets 2.4).
+# With unlucky noise the halves of a mesh, or two rings of one package, reach 26 %; L3 complexes
+# and clusters have 50 % and more (docs/inference.md). In bandwidth the tiles of Sapphire Rapids
+# differ by 14 % (olap-on-chiplets 2.4).
 _LATENCY_BARS = Bars(first=math.log(1.30), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
 _OWN_LEVEL = 1.5  # times the median of a group of the same level
-_OWN_PAIRS = 40  # figures that a median of its own needs, so that noise makes no levels
+_OWN_PAIRS = 40  # figures that a separate median needs, so that noise makes no levels
 
 
 @dataclass(frozen=True)
 class _View:
-    """What one matrix says, in indices into the matrix."""
+    """The information of one matrix, in indices into the matrix."""
 
     unit: Unit
-    cost: Floats  # as measured, holes and all
+    cost: Floats  # as measured, including missing figures
     cleaned: Cleaned
     smt: tuple[Group, ...]
     chiplets: tuple[Group, ...]
@@ -62,8 +63,8 @@ def infer(
     bandwidth_gbs: Floats | None,
     pus: Sequence[int] | None = None,
 ) -> Inference:
-    """Where the islands are. Square matrices of the same PUs, NaN where nothing was measured;
-    `pus` are their numbers (default 0, 1, ...)."""
+    """Infers the islands. The matrices are square, of the same PUs, with NaN where nothing was
+    measured; `pus` are the PUs' numbers (default 0, 1, ...)."""
     first = latency_ns if latency_ns is not None else bandwidth_gbs
     size = 0 if first is None else len(first)
     numbers = tuple(pus) if pus is not None else tuple(range(size))
@@ -140,7 +141,7 @@ def _step(
 
 
 def _level_of_pairs(tiers: Sequence[tuple[Group, ...]], size: int) -> Counts:
-    """The index of the nearest tier with both in one group; the number of tiers: of none."""
+    """The index of the nearest tier with both PUs in one group; the number of tiers if none has."""
     level = np.full((size, size), len(tiers), dtype=np.int64)
     for index in range(len(tiers) - 1, -1, -1):
         for group in tiers[index]:
@@ -156,8 +157,9 @@ def _median(cost: Floats, mask: Mask) -> float:
 
 
 def _sureness(found: Found, bars: Bars) -> float:
-    """From how far the weakest islands of the first level clear the bar, or how far the best
-    refused candidate stays under it: a half at the bar itself."""
+    """The confidence: by how far the weakest islands of the first level clear the bar, or by how
+    far
+    the best rejected candidate stays below it. At the bar itself it is a half."""
     if not found.tiers:
         return 1 - 0.5 * found.nearly**2
     margins = sorted(max(1.0, i.evidence.margin(bars.first)) for i in found.tiers[0])
@@ -205,7 +207,7 @@ def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[in
 
 
 def _within(chiplets: tuple[Group, ...], latency: _View) -> tuple[Group, ...]:
-    """Groups that bandwidth shows, as far as they fit into what latency shows."""
+    """Groups that bandwidth shows, as far as they fit those that latency shows."""
     packages = [set(package) for package in latency.packages]
     threads = {frozenset(core) for core in latency.smt}
     for chiplet in chiplets:
@@ -235,7 +237,7 @@ def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Grou
             _by_median(view.cost, mask, groups) if split else [(_median(view.cost, mask), groups)]
         )
         result.extend(part for part in parts if not math.isnan(part[0]))
-    # By cost, since a socket that is far from its own lines is farther than the other one.
+    # By cost, since a socket that is far from its own lines is farther away than the other socket.
     result.sort(key=lambda part: part[0])
     return [
         (float(f"{cost if view.unit == 'latency' else 1 / cost:.4g}"), groups)
@@ -246,8 +248,8 @@ def _levels(view: _View, smt: tuple[Group, ...]) -> list[tuple[float, tuple[Grou
 def _by_median(
     cost: Floats, mask: Mask, groups: tuple[Group, ...]
 ) -> list[tuple[float, tuple[Group, ...]]]:
-    """Groups of one tier whose medians differ by half are levels of their own: on a machine that
-    holds every line in one socket, the other socket's pairs are as slow as those across."""
+    """Makes separate levels of groups of one tier whose medians differ by half. On a machine that
+    homes every line in one socket, the other socket's pairs are as slow as those across sockets."""
     alone = []
     for group in groups:
         inside = np.ix_(group, group)
@@ -276,23 +278,25 @@ def _reasons(
 ) -> tuple[str, ...]:
     said = []
     if main.smt:
-        said.append(f"{len(main.smt)} cores have SMT siblings, by far the nearest pairs")
+        said.append(f"{len(main.smt)} cores have SMT siblings, by far the closest pairs")
     if chiplets:
         sizes = sorted({len(group) for group in chiplets})
         range_ = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         said.append(f"{len(chiplets)} groups of {range_} PUs are islands in {source}")
     elif main.packages:
-        said.append("inside the packages no group stands apart from the cores next to it")
+        said.append("inside the packages no group stands apart from the neighbouring cores")
     else:
-        said.append("no group stands apart from the cores next to it")
+        said.append("no group stands apart from the neighbouring cores")
     if main.packages:
         said.append(f"{len(main.packages)} packages")
     said.extend(shown.reasons)
     cleaned = main.cleaned
     if cleaned.filled:
-        said.append(f"{cleaned.filled} pairs without a figure were filled in from like pairs")
+        said.append(f"{cleaned.filled} pairs without a figure were filled in from similar pairs")
     if cleaned.disturbed:
-        said.append(f"{cleaned.disturbed} pairs far slower than like pairs were not relied on")
+        said.append(f"{cleaned.disturbed} pairs far slower than similar pairs were corrected")
     if cleaned.slow:
-        said.append(f"{len(cleaned.slow)} PUs were slower to everyone; their pattern was used")
+        said.append(
+            f"{len(cleaned.slow)} PUs were slower to all others; only their pattern counted"
+        )
     return tuple(said)

@@ -1,7 +1,7 @@
-"""Costs made fit for grouping: holes filled, disturbed pairs and slow PUs set right.
+"""Prepares costs for grouping: fills gaps, corrects disturbed pairs and slow PUs.
 
-Everything here works by comparison with the PUs that see the machine most alike. It changes what
-groups are looked for in, never the figures that are reported.
+Every correction compares a PU with the PUs that see the machine most alike. The corrections change
+the data in which groups are searched, never the figures that are reported.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _NEIGHBOURS = 5
 _UNLIKE = 9.0  # times the nearest one's mean square difference: three times as far
 _SAME = 0.01**2  # rows that differ by no more are the same
-_LEAST_PUS = 6  # below it no PU has neighbours to compare with
-_DISTURBED = math.log(1.6)  # a pair that is slower by more than this than its neighbours' pairs
-_SLOW = math.log(1.3)  # a PU that is slower to everyone by more than this
-_ALIKE = 0.9  # correlation of two rows that show the same pattern
+_LEAST_PUS = 6  # with fewer, no PU has neighbours to compare with
+_DISTURBED = math.log(1.6)  # a pair slower than its neighbours' pairs by more than this
+_SLOW = math.log(1.3)  # a PU slower to all others by more than this
+_ALIKE = 0.9  # correlation of two rows with the same pattern
 _PATTERN = 0.25  # standard deviation of a row that has a pattern at all
-_FEW = 0.05  # share of PUs that can be slow before slowness is the machine's own
+_FEW = 0.05  # share of PUs that may be slow before slowness is the machine's own property
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Cleaned:
 
 
 def clean(cost: Floats) -> Cleaned:
-    """`cost` from matrix.log_cost; the diagonal stays NaN."""
+    """Cleans `cost` from matrix.log_cost; the diagonal stays NaN."""
     whole, filled = _fill(cost)
     if len(whole) < _LEAST_PUS:
         return Cleaned(whole, filled, 0, ())
@@ -63,7 +63,7 @@ def _fill(cost: Floats) -> tuple[Floats, int]:
 
 
 def _expected(cost: Floats) -> Floats:
-    """Each pair as the PUs most like its two ends would have it; NaN where nobody knows."""
+    """Each pair as the PUs most like its two ends predict it; NaN if none can."""
     size = len(cost)
     known = ~np.isnan(cost)
     plain = np.where(known, cost, 0.0)
@@ -75,12 +75,12 @@ def _expected(cost: Floats) -> Floats:
     count = min(_NEIGHBOURS, size - 2)
     near = np.argsort(distance, axis=1, kind="stable")[:, :count]
     reach = np.take_along_axis(distance, near, axis=1)
-    # A member of a small group has fewer that are like it; the others would speak for their own.
+    # A member of a small group has fewer similar PUs; the others would bring their own pattern.
     least = max(float(np.median(reach[:, 0])), _SAME)
     unlike = reach > _UNLIKE * np.maximum(reach[:, :1], least)
     with np.errstate(all="ignore"):
         stacked = np.where(unlike[:, :, None], np.nan, cost[near])  # (i, neighbour, j)
-        # A neighbour's own diagonal is NaN: it has no word on itself.
+        # A neighbour's own diagonal is NaN: it predicts nothing about itself.
         expected = _nanmedian(stacked)
     both = np.fmin(expected, expected.T)
     averaged = (expected + expected.T) / 2
@@ -89,8 +89,8 @@ def _expected(cost: Floats) -> Floats:
 
 
 def _nanmedian(stacked: Floats) -> Floats:
-    """Over axis 1, of an even count the upper one: of two that disagree, one may be the sibling
-    of the pair's other end. NaN where all are NaN, without a warning."""
+    """The median over axis 1; for an even count the upper value, because one of two that disagree
+    may be the sibling of the pair's other end. NaN where all are NaN, without a warning."""
     ordered = np.sort(stacked, axis=1)  # NaN last
     count = np.sum(~np.isnan(ordered), axis=1)
     high = np.minimum(count // 2, ordered.shape[1] - 1)
@@ -99,13 +99,13 @@ def _nanmedian(stacked: Floats) -> Floats:
 
 
 def _speed_up(cost: Floats) -> tuple[Floats, tuple[int, ...]]:
-    """A PU that was disturbed while it was measured shows the pattern of its neighbours, all of
-    it slower. One without a pattern may be alone in its chiplet, and is left as it is."""
+    """Corrects PUs that were disturbed while measured: these show their neighbours' pattern, slower
+    throughout. A PU without a pattern may be alone in its chiplet, and stays as it is."""
     size = len(cost)
     shifts = np.zeros(size)
-    # A PU is as near to itself as to the nearest other one.
+    # A PU is as close to itself as to its nearest neighbour.
     plain = np.where(np.isnan(cost), np.nanmin(cost, axis=1)[:, None], cost)
-    # Less what the other end explains: one very slow PU would else make all other rows alike.
+    # Without the other end's part: otherwise one very slow PU would make all other rows alike.
     plain = plain - np.median(plain, axis=0, keepdims=True)
     patterned = plain.std(axis=1) >= _PATTERN
     with np.errstate(all="ignore"):
@@ -131,7 +131,7 @@ def _calm(cost: Floats) -> tuple[Floats, int]:
     if not off.any():
         return cost, 0
     spread = 1.4826 * float(np.median(np.abs(excess[off])))
-    # Only slower: a pair that is faster than its neighbours' pairs is what SMT looks like.
+    # Only slower pairs: a pair faster than its neighbours' pairs is what SMT looks like.
     disturbed = off & (excess > max(_DISTURBED, 6 * spread))
     count = int(disturbed.sum()) // 2
     if not 0 < count <= max(1, int(_FEW * off.sum() / 2)):

@@ -1,11 +1,11 @@
-"""Two profiles side by side: two settings of one machine, or two machines. Pure.
+"""Compares two profiles: two settings of one machine, or two machines. Pure.
 
-Machines may have other numbers of CPUs, so what is compared has the same meaning on both: kinds
-of pairs (SMT siblings, within a chiplet, across), the own and the other node, cache levels, STREAM
-with the same working set in the same level, an allocator with the same threads. A ratio is B over
-A, its interval from the ends of both. Something is called a difference only if the intervals do
-not touch and the difference is larger than either of them; a figure that did not settle is
-marked.
+Machines may have different numbers of CPUs, so the comparison uses figures that mean the same on
+both: kinds of pairs (SMT siblings, within a chiplet, across), the own and the other node, cache
+levels, STREAM with the same working set in the same level, an allocator with the same threads. A
+ratio is B over A, and its interval comes from the ends of both. A difference is reported only if
+the intervals do not overlap and the difference is larger than either of them. A figure that did not
+settle is marked.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Compared(Record):
     b: Figure | None
     ratio: Ratio | None  # None: one is missing, or A is 0
     verdict: Verdict
-    better: Literal["A", "B", ""]  # only where it differs
+    better: Literal["A", "B", ""]  # empty unless they differ
 
 
 class Setting(Record):
-    """Something that is not alike and may be why."""
+    """A setting or property that differs and may explain a difference."""
 
     name: str
     a: str
@@ -66,10 +66,10 @@ class Setting(Record):
 class Comparison(Record):
     a: str
     b: str
-    same_machine: bool  # of the same layout: the machine ids are the same
-    emulated: bool  # one of them: the figures mean nothing
+    same_machine: bool  # the machine ids, hence the layouts, are equal
+    emulated: bool  # one machine is emulated: the figures mean nothing
     settings: tuple[Setting, ...]
-    shapes: tuple[Setting, ...]  # what the machines are
+    shapes: tuple[Setting, ...]  # the structure of the machines
     rows: tuple[Compared, ...]
 
 
@@ -81,7 +81,7 @@ class _Entry(NamedTuple):
 
 
 def compare_profiles(a: Profile, b: Profile) -> Comparison:
-    """Every figure that means the same on both, A's order first."""
+    """Every figure that means the same on both, in the order of A first."""
     left, right = list(_entries(a, b)), list(_entries(b, a))
     found_b = {entry[:3]: entry.figure for entry in right}
     found_a = {entry[:3]: entry.figure for entry in left}
@@ -185,8 +185,8 @@ def _pairs(profile: Profile) -> Iterable[_Entry]:
 
 
 def _median(found: Relation, spread: float) -> Figure:
-    """The median over pairs, its interval by order statistics, and never narrower than what one
-    pair is known to. Settled if most of its pairs are."""
+    """The median over pairs. Its interval uses order statistics and is never narrower than that of
+    one pair. Settled if most of its pairs are."""
     values: Array = found.values
     count = len(values)
     reach = _Z * math.sqrt(count) / 2
@@ -201,7 +201,7 @@ def _median(found: Relation, spread: float) -> Figure:
 
 
 def _nodes(nodes: NodeMatrix | None) -> Iterable[_Entry]:
-    """The own and the other node, each the middle one of its cells."""
+    """The own and the other node, each by the median of its cells."""
     if nodes is None:
         return
     grids: tuple[tuple[Unit, tuple[tuple[Figure | None, ...], ...]], ...] = (
@@ -221,7 +221,7 @@ def _nodes(nodes: NodeMatrix | None) -> Iterable[_Entry]:
 
 
 def _caches(curves: Sequence[CacheCurve]) -> Iterable[_Entry]:
-    """The middle point of each level of the first curve, and memory's last."""
+    """The middle point of each level of the first curve, and memory's last point."""
     for curve in curves[:1]:
         below = 0
         for level in curve.levels:
@@ -239,8 +239,8 @@ def _caches(curves: Sequence[CacheCurve]) -> Iterable[_Entry]:
 
 
 def _stream(mine: Profile, other: Profile) -> Iterable[_Entry]:
-    """For each way and level the largest working set that both ran there; memory first, and of
-    kernels other than triad only what they show of the memory."""
+    """For each division and level the largest working set that both ran there, memory first; of
+    kernels other than triad only the figures from memory."""
     theirs = {(r.kernel, r.per, r.level, r.working_set_bytes) for r in other.stream}
     largest: dict[tuple[StreamKernel, str, str], StreamRun] = {}
     for run in sorted(mine.stream, key=lambda run: run.working_set_bytes):
@@ -288,7 +288,7 @@ def _count(found: Inference | None, field: str) -> str:
 
 
 def _settings(a: Profile, b: Profile) -> Iterable[Setting]:
-    """What differs of the environment, and of how it was measured."""
+    """Differences in the environment and in the way of measuring."""
     plain = {"hostname_hash", "cgroup", "atoll_version"}
     for name in type(a.environment).model_fields:
         one, other = str(getattr(a.environment, name)), str(getattr(b.environment, name))

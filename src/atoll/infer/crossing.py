@@ -1,13 +1,13 @@
-"""Where one way of spreading threads overtakes another for good, over the size of the data.
+"""Finds the data size from which one thread placement stays faster than another.
 
-Threads on one chiplet are the faster while their data fits its L3; threads spread over several
-have more cache and overtake past it (olap-on-chiplets 4.4, arcas-runtime 2.3). Far past all
-caches the two are alike, so the last word is often a tie: 'for good' says that the first is not
-the faster anywhere after, not that the second always is.
+Threads on one chiplet are faster while their data fits its L3. Threads spread over several chiplets
+have more cache and overtake beyond that (olap-on-chiplets 4.4, arcas-runtime 2.3). Far beyond all
+caches the two are equal, so the last points are often ties. The crossing means that the first
+placement is never faster afterwards, not that the second always is.
 
-A point speaks only if the two differ by more than TIE, and by more than their intervals leave
-open. A lone contradiction does not count, nor is one point alone the end of the matter: the ratio's
-median of three neighbours is judged.
+A point counts only if the two differ by more than TIE and by more than their intervals allow. A
+lone contradiction does not count, and one point alone proves no crossing: the ratio is smoothed by
+the median of three neighbours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Both at one size, with half the interval's width over the median."""
+    """Both rates at one size, each with half its interval's width over the median."""
 
     size_bytes: int
     local: float
@@ -34,10 +34,10 @@ class Rates:
 
 
 def crossing_bytes(points: Sequence[Rates]) -> int | None:
-    """The size from which the distributed ones are the faster for good; None: never, or always.
+    """The size from which the distributed placement stays faster; None: never, or always.
 
-    Between the two sizes that it lies in, it is where the ratio passes 1 on a double logarithmic
-    scale. Points in which a rate is not positive are passed over. `points` by rising size.
+    Between the two surrounding sizes, the crossing is where the ratio passes 1 on a double
+    logarithmic scale. Points with a rate that is not positive are skipped. `points` by rising size.
     """
     good = [point for point in points if point.local > 0 and point.distributed > 0]
     if len(good) < 2:
@@ -47,7 +47,7 @@ def crossing_bytes(points: Sequence[Rates]) -> int | None:
         raise ValueError("sizes must rise")
     seen = np.log([point.distributed / point.local for point in good])
     ratio = median_of_three(seen)
-    # An end has its neighbours on one side.
+    # An end has neighbours on one side only.
     ratio[0], ratio[-1] = np.median(seen[:3]), np.median(seen[-3:])
     doubt = np.log1p([max(TIE, p.local_spread + p.distributed_spread) for p in good])
     local_wins = np.flatnonzero(ratio < -doubt)
@@ -58,7 +58,7 @@ def crossing_bytes(points: Sequence[Rates]) -> int | None:
     if not len(after):
         return None
     first = last_local + int(after[0])
-    # Ties may lie between the two: the ratio passes 1 for the last time before `first`.
+    # Ties may lie in between: the ratio passes 1 for the last time before `first`.
     below = last_local + int(np.flatnonzero(ratio[last_local:first] <= 0)[-1])
     share = -ratio[below] / (ratio[below + 1] - ratio[below])
     return round(float(np.exp(sizes[below] + share * (sizes[below + 1] - sizes[below]))))

@@ -1,19 +1,19 @@
-"""Is a candidate group an island, or a cut through something smooth?
+"""Judges whether a candidate group is an island, or a cut through a smooth gradient.
 
-A mesh or a ring has no groups, yet every clustering cuts it into some. What a cut cannot fake:
-all members are nearer to their own group than anyone outside is to it, and by a margin that is
-most of the contrast. On a mesh the members at the cut are as near to the other side. Four
-figures are taken, all on the logarithm of the cost, so that they are ratios:
+A mesh or a ring has no groups, yet every clustering cuts it into some. A cut cannot fake this: in
+an island all members are closer to their own group than any outsider is, by a margin that is most
+of the contrast. On a mesh the members at the cut are as close to the other side. There are four
+figures, all computed on the logarithm of the cost, so that they are ratios:
 
-contrast    from inside the group to those who are nearest to it outside (as many as it has
-            members: the group next door)
-corrected   the same, less what a faster kind of core explains (cost = a_i + a_j): twice the
-            cost across, less the cost inside, less the cost among the nearest outsiders
-separation  the worst member against the nearest outsider, and against its own way next door,
-            over the contrast: 1 for an island, about 0 for a cut through a gradient
-order       how often a pair inside is nearer than a pair across (AUC, Mann and Whitney 1947)
+contrast    from inside the group to the nearest outsiders (as many as the group has members:
+            the group next door)
+corrected   the same, minus what a faster kind of core explains (cost = a_i + a_j): twice the
+            cost across, minus the cost inside, minus the cost among the nearest outsiders
+separation  the worst member against the nearest outsider, and against its own distance to the
+            group next door, over the contrast: 1 for an island, about 0 for a cut in a gradient
+order       how often a pair inside is closer than a pair across (AUC, Mann and Whitney 1947)
 
-and all are held against what noise alone can give: among all groups of g of m PUs the tightest
+All are compared with what noise alone can give: among all groups of g of m PUs the tightest
 has a contrast of about 2 sigma sqrt(ln(e m / g) / (g - 1)) without any structure (the union
 bound of scan statistics, as for a planted dense subgraph).
 """
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-SEPARATION = 0.4  # half way between an island and a gradient, less what noise takes
-FULL_SEPARATION = 0.8  # below it, more contrast is asked for
-_LARGEST_ALLOWANCE = 0.35  # of the contrast: noise alone never carries a group over the bar
+SEPARATION = 0.4  # half way between an island and a gradient, minus an allowance for noise
+FULL_SEPARATION = 0.8  # below it, more contrast is required
+_LARGEST_ALLOWANCE = 0.35  # of the contrast: noise alone never lifts a group over the bar
 _BEYOND_CHANCE = 1.25  # times the bound
 _USUAL_WORTH = 10
-_NOISE_QUANTILE = 1.5  # standard errors that the worst member may be off by noise
+_NOISE_QUANTILE = 1.5  # standard errors by which noise may displace the worst member
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,20 @@ class Evidence:
     chance: float  # the contrast that noise alone may give
 
     def clarity(self, least_contrast: float) -> float:
-        """How far it clears the bar: 1 just clears it, below 1 does not."""
+        """By how much it clears the bar: 1 just clears it, less does not."""
         bar = max(least_contrast, _BEYOND_CHANCE * self.chance)
         believed = self.contrast / bar * min(1.0, self.separation / FULL_SEPARATION)
         return min(believed, self.separation / SEPARATION, self.order / self.least_order)
 
     def margin(self, least_contrast: float) -> float:
-        """`clarity` without the tests that are passed or not."""
+        """`clarity` without the pass-or-fail tests."""
         bar = max(least_contrast, _BEYOND_CHANCE * self.chance)
         return self.contrast / bar * min(1.0, self.separation / FULL_SEPARATION)
 
     @property
     def least_order(self) -> float:
-        """Two normal samples this far apart, less a margin; at high contrast nearly all."""
+        """The order of two normal samples this far apart, minus a margin; near 1 at high
+        contrast."""
         apart = self.contrast / max(self.noise, 1e-6) / math.sqrt(2)
         ideal = 0.5 * (1 + math.erf(min(apart, 8.0) / math.sqrt(2)))
         return min(0.97, 0.5 + 0.85 * (ideal - 0.5))
@@ -71,8 +72,10 @@ class Evidence:
 def weigh(
     cost: Floats, group: Group, usual_noise: float, *, folded: bool = False
 ) -> Evidence | None:
-    """None: too little outside, or the outside is as near. A single core outside may just be a
-    slow one (a_i + a_j), so two are needed; of folded groups, each has shown itself already."""
+    """None if there is too little outside, or the outside is as close. A single core outside may
+    just
+    be slow (a_i + a_j), so at least two are needed; folded groups have already proved
+    themselves."""
     size, count = len(cost), len(group)
     if not 2 <= count <= size - (1 if folded else 2):
         return None
@@ -93,7 +96,7 @@ def weigh(
         among = cost[np.ix_(next_door, next_door)]
         beyond = float(among[np.triu_indices(len(next_door), 1)].mean())
         if folded:
-            # They may be of several quadrants: the ways within theirs, then.
+            # The outsiders may be of several quadrants: then use the distances within theirs.
             others = cost[np.ix_(next_door, outside)]
             beyond = min(beyond, float(np.nanmin(others, axis=1).mean()))
         corrected = 2 * between - within - beyond
@@ -102,7 +105,7 @@ def weigh(
         return None
     noise = _noise(own_pairs, across, usual_noise)
     allowance = _NOISE_QUANTILE * noise * math.sqrt(1 / (count - 1) + 1 / count)
-    # Two ways to be at the edge: an outsider as near as a member, a member as near to next door.
+    # Two ways to be at the edge: an outsider as close as a member, a member as close to next door.
     gap = float(approach.min()) - float(own.max())
     own_gap = float((across.mean(axis=0) - own).min())
     separation = 0.0
@@ -114,8 +117,9 @@ def weigh(
 
 
 def _noise(own: Floats, across: Floats, usual: float) -> float:
-    """Of a single figure, after the means of rows and columns are taken out. `usual`, that of the
-    whole machine, counts as much as ten figures, so that small groups are not thought exact."""
+    """The noise of a single figure, without the means of rows and columns. `usual`, the noise of
+    the
+    whole machine, counts as ten figures, so that small groups are not considered exact."""
     squares, freedom = _USUAL_WORTH * usual**2, float(_USUAL_WORTH)
     if len(own) >= 4:
         filled = np.where(np.isnan(own), np.nanmean(own), own)
@@ -131,7 +135,7 @@ def _noise(own: Floats, across: Floats, usual: float) -> float:
 
 
 def _order(near: Floats, far: Floats) -> float:
-    """Share of (near, far) couples in the right order, ties half."""
+    """The share of (near, far) couples in the right order; ties count half."""
     ordered, near = np.sort(far), np.sort(near)
     below = np.searchsorted(ordered, near, side="left")
     upto = np.searchsorted(ordered, near, side="right")

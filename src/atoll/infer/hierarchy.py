@@ -1,14 +1,14 @@
-"""Candidate groups: two trees by average linkage, and flat partitions by spectrum.
+"""Proposes candidate groups: two trees by average linkage, and flat partitions by spectrum.
 
-Candidates only: atoll.infer.evidence decides which of them are real. Three ways, since each sees
-what the others miss:
-- average linkage (Sokal and Michener 1958) on the costs: exact where the contrast is well above
-  the noise, and each branch at its own height;
+atoll.infer.evidence decides which candidates are real. There are three methods, since each finds
+groups that the others miss:
+- average linkage (Sokal and Michener 1958) on the costs: exact if the contrast is well above
+  the noise, with each branch at its own height;
 - the same on the profiles (how a PU sees all others): the noise of single pairs averages out
   over a whole row;
-- the leading eigenvectors of the centred cost, as in spectral partitioning, then members moved
-  to the group to which they are nearest on average: finds many groups of a contrast below the
-  noise of one pair, as Intel's tiles show in bandwidth.
+- the leading eigenvectors of the centred cost, as in spectral partitioning, after which members
+  move to the group to which they are closest on average. This finds many groups whose contrast is
+  below the noise of one pair, such as Intel's tiles in bandwidth.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     Labels = npt.NDArray[np.intp]
 
 Group = tuple[int, ...]
-_ROUNDS = 20  # of moving members; it settles in three or four
+_ROUNDS = 20  # of moving members; three or four usually suffice
 
 
 def average_linkage(cost: Floats) -> list[tuple[Group, int]]:
-    """All groups of 2 members up to all, each with the index of the group that encloses it
-    next (-1: none). Children stand before their parents."""
+    """All groups from 2 members up to all, each with the index of the next enclosing group (-1:
+    none).
+    Children precede their parents."""
     size = len(cost)
     distance = cost.copy()
     np.fill_diagonal(distance, np.inf)
@@ -64,12 +65,12 @@ def average_linkage(cost: Floats) -> list[tuple[Group, int]]:
 
 
 def profile_distance(cost: Floats) -> Floats:
-    """Mean square difference of how two PUs see all third ones."""
+    """The mean square difference of how two PUs see every third one."""
     size = len(cost)
     plain = cost.copy()
     np.fill_diagonal(plain, 0.0)
     square = plain**2
-    # Over k other than i and j: the sum over all k, less the two terms with the blank diagonal.
+    # Over k other than i and j: the sum over all k, minus the two terms with the blank diagonal.
     total = square.sum(axis=1)
     distance = total[:, None] + total[None, :] - 2 * plain @ plain - 2 * square
     distance = np.maximum(distance, 0.0) / max(size - 2, 1)
@@ -79,7 +80,7 @@ def profile_distance(cost: Floats) -> Floats:
 
 
 def partitions(cost: Floats, most: int) -> list[list[Group]]:
-    """Flat partitions into 2 up to `most` groups, each settled."""
+    """Flat partitions into 2 up to `most` groups, each after moving its members."""
     size = len(cost)
     off = ~np.eye(size, dtype=bool)
     rows = np.where(off, cost, 0.0).sum(axis=1) / (size - 1)
@@ -98,7 +99,7 @@ def partitions(cost: Floats, most: int) -> list[list[Group]]:
 
 
 def _seeds(points: Floats, count: int) -> Labels:
-    """Each point to the nearest of `count` far-apart points, then k-means (Lloyd)."""
+    """Assigns each point to the nearest of `count` points far apart, then runs k-means (Lloyd)."""
     first = int((points**2).sum(axis=1).argmax())
     chosen = [first]
     reach = ((points - points[first]) ** 2).sum(axis=1)
@@ -120,7 +121,7 @@ def _seeds(points: Floats, count: int) -> Labels:
 
 
 def _settle(nearness: Floats, labels: Labels) -> Labels:
-    """Move members to the group to which they are nearest on average, until none moves."""
+    """Moves members to the group to which they are closest on average, until none moves."""
     count = int(labels.max()) + 1
     for _ in range(_ROUNDS):
         of_group = (labels[:, None] == np.arange(count)[None, :]).astype(np.float64)

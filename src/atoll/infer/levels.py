@@ -1,9 +1,9 @@
-"""Nested levels, the nearest first: find the smallest islands, fold each into one, look again.
+"""Finds nested levels, nearest first: finds the smallest islands, folds each into one, repeats.
 
 Folding keeps the machine's own order (L3 groups inside quadrants inside packages) and makes the
-upper levels the more certain: between two folded groups stands the mean of all pairs between
-them. Groups are judged one by one, so one package may have islands where another has none, each
-at its own latency.
+upper levels more certain, because the distance of two folded groups is the mean of all pairs
+between them. Groups are judged one by one, so one package may have islands where another has none,
+each at its own latency.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 _MOST_LEVELS = 6
-_MOST_PARTS = 16  # tiles that are looked for by spectrum; more show in the trees or not at all
-_LEAST_TO_PART = 8  # units; smaller sets have no average to speak of
-# A split must be a fair part of the split that encloses it: the speckle inside an L3 group is a
-# tenth of the step out of it. Folded groups have next to no speckle left.
+_MOST_PARTS = 16  # tiles to search by spectrum; more show in the trees or not at all
+_LEAST_TO_PART = 8  # units; smaller sets give no useful average
+# A split must be a fair part of the split that encloses it: the scatter inside an L3 group is a
+# tenth of the step out of it. Folded groups have almost no scatter left.
 _SHARE_OF_PARENT = 0.25
 _SHARE_OF_PARENT_FOLDED = 0.10
-_LONE_BAR = math.log(1.5)  # one group amid cores without any is seldom what a machine is
-_LONE_PAIR_BAR = math.log(2.0)  # and one pair, which rests on one figure, hardly ever
+_LONE_BAR = math.log(1.5)  # a machine seldom has one group among cores without any
+_LONE_PAIR_BAR = math.log(2.0)  # and hardly ever one lone pair, which rests on one figure
 _PEERS = 3
 _PEER_CLARITY = 0.7
 _CLEAR_SHARE = 0.75
@@ -42,7 +42,7 @@ _PAIR_BAR = math.log(1.4)  # a group of two rests on one figure
 
 @dataclass(frozen=True)
 class Bars:
-    """The least contrasts, as log ratios; by what was measured."""
+    """The least contrasts, as log ratios, by the kind of measurement."""
 
     first: float  # between single cores
     folded: float  # between groups, where noise has averaged out
@@ -58,11 +58,11 @@ class Island:
 @dataclass(frozen=True)
 class Found:
     tiers: tuple[tuple[Island, ...], ...]  # nearest first
-    nearly: float  # clarity of the best candidate refused among single cores; below 1
+    nearly: float  # clarity of the best rejected candidate among single cores; below 1
 
 
 def find_levels(cost: Floats, bars: Bars) -> Found:
-    """`cost` is symmetric without NaN off the diagonal."""
+    """The levels of `cost`, which is symmetric without NaN off the diagonal."""
     units: list[Group] = [(i,) for i in range(len(cost))]
     folded = cost
     tiers: list[tuple[Island, ...]] = []
@@ -103,10 +103,10 @@ def fold(cost: Floats, units: Sequence[Group]) -> Floats:
 
 
 def usual_noise(cost: Floats) -> float:
-    """Of one figure: how much the rows of two PUs that see the machine alike differ."""
+    """The noise of one figure: how much the rows of two PUs that see the machine alike differ."""
     size = len(cost)
     if size < 4:
-        return 0.05  # too few to tell: what a careful tool reaches on a busy machine
+        return 0.05  # too few to estimate: what a careful tool reaches on a busy machine
     distance = profile_distance(cost)
     np.fill_diagonal(distance, np.inf)
     twin = distance.argmin(axis=1)
@@ -119,7 +119,7 @@ def usual_noise(cost: Floats) -> float:
 
 
 def _islands(cost: Floats, bar: float, *, first: bool) -> tuple[list[Island], float]:
-    """The smallest islands of the tree that shows more, no two with a member in common."""
+    """The smallest islands of the tree that shows more, all disjoint."""
     best: list[Island] = []
     nearly = 0.0
     noise = usual_noise(cost)
@@ -141,7 +141,7 @@ def _weigh_tree(
 ) -> list[Island]:
     islands = []
     share = _SHARE_OF_PARENT if first else _SHARE_OF_PARENT_FOLDED
-    enclosing = [0.0] * len(tree)  # the largest contrast of a group around it or of itself
+    enclosing = [0.0] * len(tree)  # the largest contrast of the group itself or of one around it
     for index in reversed(range(len(tree))):  # parents before their children
         group, parent = tree[index]
         around = enclosing[parent] if parent >= 0 else 0.0
@@ -158,8 +158,8 @@ def _weigh_tree(
 
 
 def _look_closer(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
-    """Parts of a contrast below the noise of a pair, in the whole and in large islands; and
-    members that the trees left beside the island they belong to."""
+    """Adds parts, of the whole and of large islands, whose contrast is below the noise of a pair,
+    and members that the trees left outside of the island to which they belong."""
     flat = _parts(cost, tuple(range(len(cost))), bar)
     if _worth(flat) > _worth(islands):
         islands = flat
@@ -170,9 +170,9 @@ def _look_closer(cost: Floats, islands: list[Island], bar: float) -> list[Island
 
 
 def _adopted(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
-    """Single units join the island that they are as near to as its members are, if it stays
-    clear: noise leaves some out of a tree. One that is slower than they are to all others was
-    disturbed while it was measured; that much is not held against it."""
+    """Adds single units to the island to which they are as close as its members, if it stays clear:
+    noise leaves some out of a tree. If a unit is slower than the members to all others, it was
+    disturbed while measured, and that much is forgiven."""
     noise = usual_noise(cost)
     result = list(islands)
     alone = set(range(len(cost))) - {unit for island in islands for unit in island.members}
@@ -243,9 +243,9 @@ def _smallest(islands: list[Island]) -> list[Island]:
 
 
 def _with_peers(cost: Floats, chosen: list[Island], weighed: list[Island]) -> list[Island]:
-    """What a group lacks, three of its like make up for; what is many times their size
-    and as wide inside as the way between them, is a level of its own: it is found again when
-    these are folded."""
+    """Lets three similar groups make up for what a group lacks. A group many times their size, as
+    wide inside as the distance between them, is a separate level: it is found again after these
+    are folded."""
     if len(chosen) < _PEERS:
         return chosen
     sizes = sorted(len(island.members) for island in chosen)
@@ -267,7 +267,7 @@ def _with_peers(cost: Floats, chosen: list[Island], weighed: list[Island]) -> li
 
 
 def _worth(islands: list[Island]) -> float:
-    """Which way of looking saw more."""
+    """How much a method found, to compare methods."""
     return sum(i.evidence.contrast * math.sqrt(len(i.members)) for i in islands)
 
 

@@ -1,8 +1,9 @@
-"""Anyone's matrix of core-to-core figures, as text, into an array; and both homes into one figure.
+"""Parses a matrix of core-to-core figures from text, and merges both homes into one figure.
 
-Reads what the common tools write: cells apart by comma, semicolon, tab or blanks, with or without
-a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF. A cell
-that is blank, `nan` or `-` is missing. Promise: an array of positive numbers and NaN, or a
+Reads the output of common tools: cells separated by comma, semicolon, tab or blanks, with or
+without a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF. A
+cell that is blank, `nan` or `-` is missing. The result is an array of positive numbers and NaN, or
+a
 UsageError of one line that names the row and the column as an editor counts them.
 """
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _MISSING = frozenset({"", "-", "--", ".", "nan", "na", "n/a", "none", "null", "x"})
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _LARGEST = 4096  # PUs; more is a mistake, and would take minutes
-_SHARE_NEEDED = 0.5  # of all pairs; below it a group of three is often known by one pair alone
+_SHARE_NEEDED = 0.5  # of all pairs; with fewer, often only one pair supports a group of three
 # Homes that differ by more were not measured alike: one was disturbed, or the line's home matters.
 _HOMES_DIFFER = math.log(1.5)
 
@@ -38,21 +39,23 @@ class _Row:
 
 
 def parse_matrix(text: str, *, where: str) -> Floats:
-    """The square matrix in `text`, NaN where nothing is given; `where` names it in errors.
+    """The square matrix in `text`, with NaN for missing cells; `where` names it in errors.
 
-    Raises UsageError: no numbers, not square, a cell that is no positive number, one PU only,
-    too little given.
+    Raises UsageError if it contains no numbers, is not square, has a cell that is not a positive
+    number, has only one PU, or has too few figures.
     """
     rows = _rows(text)
     if not any(_is_number(cell) for row in rows for cell in row.cells):
-        raise UsageError(f"{where}: holds no numbers; expected a square matrix, one row a line")
+        raise UsageError(
+            f"{where}: contains no numbers; expected a square matrix, one row per line"
+        )
     rows, first_column = _without_labels(rows)
     size = _size(rows, where)
     matrix = np.full((size, size), np.nan)
     for i, row in enumerate(rows):
         for j, cell in enumerate(row.cells):
             matrix[i, j] = _value(cell, f"{where}: line {row.line}, column {j + 1 + first_column}")
-    np.fill_diagonal(matrix, np.nan)  # a PU with itself says nothing; some tools write 0 there
+    np.fill_diagonal(matrix, np.nan)  # a PU with itself means nothing; some tools write 0 there
     _blank_empty_triangle(matrix)
     bad = np.argwhere(~(np.isnan(matrix) | ((matrix > 0) & np.isfinite(matrix))))
     if len(bad):
@@ -66,11 +69,11 @@ def parse_matrix(text: str, *, where: str) -> Floats:
 
 
 def log_cost(matrix: Floats) -> Floats:
-    """Both homes of each pair as one figure, the logarithm taken; symmetric, NaN on the diagonal.
+    """Both homes of each pair merged, as logarithms; symmetric, NaN on the diagonal.
 
-    The geometric mean, so that noise of the two homes averages out; where they differ by more
-    than half, the lower one: a disturbance only ever slows a pair down. Give 1/bandwidth for
-    bandwidths, so that small is near.
+    Uses the geometric mean, so that the noise of the two homes averages out. If they differ by more
+    than half, it uses the lower one, because a disturbance only slows a pair down. For bandwidths
+    pass 1/bandwidth, so that small means near.
     """
     logs = np.log(matrix)
     there, back = logs, logs.T
@@ -101,7 +104,7 @@ def _rows(text: str) -> list[_Row]:
 
 
 def _without_trailing_mark(rows: list[_Row]) -> list[_Row]:
-    """Some writers end every line with the delimiter: one column too many, all blank."""
+    """Removes the blank last column of writers that end every line with the delimiter."""
     wide = max((len(row.cells) for row in rows), default=0)
     full = [row for row in rows if len(row.cells) == wide]
     if len(full) == len(rows) == wide - 1 and all(row.cells[-1] == "" for row in rows):
@@ -110,12 +113,12 @@ def _without_trailing_mark(rows: list[_Row]) -> list[_Row]:
 
 
 def _without_labels(rows: list[_Row]) -> tuple[list[_Row], int]:
-    """The rows without a header line and a label column; how many columns were taken off."""
+    """The rows without a header line and a label column, and the number of columns removed."""
     head, body = rows[0], rows[1:]
     if body and _numbered_both_ways(rows):
         return [_Row(row.line, row.cells[1:]) for row in body], 1
     if body and all(not _is_number(cell) for cell in head.cells) and not _all_missing(head):
-        rows = body  # words alone
+        rows = body  # only words
     elif body and len(head.cells) > 1 and _is_word(head.cells[0]) and _consecutive(head.cells[1:]):
         rows = body  # cpu,0,1,2
     elif len(body) == len(head.cells) and _consecutive(head.cells) and _is_head(head, body):
@@ -131,14 +134,15 @@ def _without_labels(rows: list[_Row]) -> tuple[list[_Row], int]:
 
 
 def _numbered_both_ways(rows: list[_Row]) -> bool:
-    """A blank or word in the corner, the same rising whole numbers along the top and the side."""
+    """Whether the corner is blank or a word, and top and side have the same rising whole
+    numbers."""
     top = rows[0].cells[1:]
     side = [row.cells[0] for row in rows[1:]]
     return not _is_number(rows[0].cells[0]) and top == side and _consecutive(top)
 
 
 def _consecutive(cells: list[str]) -> bool:
-    """Numbers of PUs: whole, each above the one before, from 0 or without a gap."""
+    """Whether these are PU numbers: whole and rising, starting at 0 or without a gap."""
     if not cells or not all(re.fullmatch(r"\d{1,6}", cell, re.ASCII) for cell in cells):
         return False
     numbers = [int(cell) for cell in cells]
@@ -147,8 +151,8 @@ def _consecutive(cells: list[str]) -> bool:
 
 
 def _is_head(head: _Row, body: list[_Row]) -> bool:
-    """Numbers above a square, and not the first line of figures of one that has a line too many:
-    no figure is 0, lines with labels are longer, and a PU with itself has no figure."""
+    """Whether numbers head a square, rather than being the first of too many lines of figures: a
+    figure is not 0, labelled lines are longer, and a PU with itself has no figure."""
     return (
         head.cells[0] == "0"
         or any(len(row.cells) > len(head.cells) for row in body)
@@ -177,13 +181,13 @@ def _all_missing(row: _Row) -> bool:
 def _size(rows: list[_Row], where: str) -> int:
     size = len(rows)
     if size > _LARGEST:
-        raise UsageError(f"{where}: {size} rows; at most {_LARGEST} PUs are taken")
+        raise UsageError(f"{where}: {size} rows; the limit is {_LARGEST} PUs")
     widths = [len(row.cells) for row in rows]
     lower = all(w <= i + 1 for i, w in enumerate(widths)) and widths[-1] >= size - 1
     if size == 1 and widths[0] == 1:
-        raise UsageError(f"{where}: one figure only; a matrix of at least two PUs is needed")
+        raise UsageError(f"{where}: one figure only; the matrix needs at least two PUs")
     if widths == list(range(1, size + 1)) and all(_is_positive(row.cells[-1]) for row in rows):
-        # A lower triangle without the diagonal, whose first line is empty and was dropped.
+        # A lower triangle without the diagonal, whose empty first line was dropped.
         rows.insert(0, _Row(rows[0].line, []))
         return size + 1
     if lower:
@@ -206,7 +210,7 @@ def _value(cell: str, place: str) -> float:
 
 
 def _blank_empty_triangle(matrix: Floats) -> None:
-    """A triangle of zeros is a triangle that was not measured."""
+    """Blanks a triangle of zeros: it was not measured."""
     upper = np.triu(np.ones(matrix.shape, dtype=bool), 1)
     for half, other in ((upper, upper.T), (upper.T, upper)):
         if len(matrix) > 1 and np.all(matrix[half] == 0) and np.any(matrix[other] > 0):
@@ -218,11 +222,9 @@ def _check_enough(matrix: Floats, where: str) -> None:
     known = ~np.isnan(np.fmin(matrix, matrix.T))
     lonely = np.flatnonzero(~known.any(axis=1))
     if len(lonely):
-        raise UsageError(
-            f"{where}: nothing is given between row {int(lonely[0]) + 1} and any other"
-        )
+        raise UsageError(f"{where}: no figure between row {int(lonely[0]) + 1} and any other")
     share = float(known.sum()) / (size * (size - 1))
     if share < _SHARE_NEEDED:
         raise UsageError(
-            f"{where}: only {share:.0%} of the pairs are given; at least {_SHARE_NEEDED:.0%} needed"
+            f"{where}: only {share:.0%} of the pairs have figures; {_SHARE_NEEDED:.0%} are needed"
         )

@@ -1,8 +1,8 @@
-"""What the nested groups are: threads of a core, chiplets, quadrants, packages.
+"""Classifies the nested groups: threads of a core, chiplets, quadrants, packages.
 
-Grouping is measured; the name often is not. Two groups of 8 cores may be two CCDs of one package
-or two sockets: the matrix has the same shape. Then priors decide, each from published
-measurements, and the confidence says so. docs/inference.md lists them with their sources.
+The grouping is measured; its meaning often is not. Two groups of 8 cores may be two CCDs of one
+package or two sockets: the matrix has the same shape. Priors then decide, each from published
+measurements, and the confidence reflects it. docs/inference.md lists them with their sources.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from atoll.infer.hierarchy import Group
 
 WIDE_SMT_NS = 13.0  # threads by 4 or 8
-MANY_WIDE_SMT_NS = 17.0  # where so many groups are alike that they are no desktop's two CCDs
+MANY_WIDE_SMT_NS = 17.0  # if there are too many equal groups for a desktop's two CCDs
 _MANY_CORES = 8
 # Within an L3 complex 15 to 27 ns; within a package's ring or mesh 30 to 60.
 _COMPLEX_NS = 27.5
 _STEEP = 3.4  # across over within: 4 and more between L3 complexes, 2 to 3.3 between sockets
 _FEW_CORES = 4  # L3 complexes of Zen to Zen 2 and most clusters; no server socket since 2012
 _SMALL_CORES = 6  # clusters of phones and desktops; packages this small had SMT
-_LARGE_CORES = 16  # and no complex or cluster is larger, up to the tiles of Sapphire Rapids
-_MANY = 4  # more packages than that are rare
-# Across sockets lies a link: 180 ns and more where an I/O die is in between already.
+_LARGE_CORES = 16  # no complex or cluster is larger, except the tiles of Sapphire Rapids
+_MANY = 4  # more packages than this are rare
+# A link lies between sockets: 180 ns and more if an I/O die is already in between.
 _SOCKET_NS = 160.0
 _SOCKET_RATIO = 1.35
-_LEAST_LINK = 1.5  # across over within, where packages have no chiplets
-_LEAST_LINK_NS = 90.0  # two cache agents and a link; the fastest pair of sockets known is at 100
-_LEAST_CHIPLETS = 3  # of few cores in a package of several; two are one die of Zen
-_ALIKE = 1.25  # packages of one machine differ by no more in size, but for cores taken away
+_LEAST_LINK = 1.5  # across over within, if packages have no chiplets
+_LEAST_LINK_NS = 90.0  # two cache agents and a link; the fastest known pair of sockets has 100
+_LEAST_CHIPLETS = 3  # of few cores, in a machine with several packages; two are one die of Zen
+_ALIKE = 1.25  # packages of one machine differ in size by no more, unless cores are disabled
 
 
 @dataclass(frozen=True)
 class Step:
-    """One level as measured. Latencies in ns, or in 1/(GB/s) where `in_ns` is false."""
+    """One level as measured. Latencies are in ns, or in 1/(GB/s) if `in_ns` is false."""
 
     groups: tuple[Group, ...]
     cores: tuple[int, ...]  # of each group
@@ -46,14 +46,14 @@ class Step:
 
 
 def is_wide_smt(step: Step) -> bool:
-    """Threads of cores with 4 or 8 of them."""
+    """Whether the groups are the threads of cores with 4 or 8 threads each."""
     sizes = {len(group) for group in step.groups}
     bound = MANY_WIDE_SMT_NS if len(step.groups) >= _MANY_CORES else WIDE_SMT_NS
     return sizes <= {4, 8} and step.within < bound and step.across > 1.5 * step.within
 
 
 def package_odds(step: Step, others: int, *, in_ns: bool) -> float:
-    """Log odds that the first groups above cores are packages rather than chiplets.
+    """The log odds that the first groups above cores are packages rather than chiplets.
 
     `others`: cores in no group.
     """
@@ -88,7 +88,7 @@ def _has_no_threads(group: Group, cores: int) -> bool:
 
 
 def are_packages_above(step: Step, chiplets: Step, *, in_ns: bool) -> bool:
-    """Groups of chiplets: packages, or quadrants and dies of one package?"""
+    """Whether groups of chiplets are packages rather than quadrants or dies of one package."""
     held = [sum(set(c) <= group for c in chiplets.groups) for group in map(set, step.groups)]
     if max(held) < _LEAST_CHIPLETS and median_low(chiplets.cores) <= _FEW_CORES:
         return False
@@ -100,10 +100,11 @@ def are_packages_above(step: Step, chiplets: Step, *, in_ns: bool) -> bool:
 
 
 def completed(groups: Sequence[Group], everyone: Sequence[int]) -> tuple[Group, ...] | None:
-    """`groups` with the rest as one more where that is of their size; None: it is not.
+    """`groups` plus the remaining PUs as one more group if they are of that size; otherwise None.
 
-    With the line homed in the other socket only, the pairs of a socket are as slow as those
-    across, and only one socket shows. Packages of a machine are alike.
+    If all lines are homed in the other socket, a socket's own pairs are as slow as those across,
+    and
+    only one socket shows. Packages of a machine are alike.
     """
     inside = {pu for group in groups for pu in group}
     rest = tuple(pu for pu in everyone if pu not in inside)

@@ -1,8 +1,7 @@
-"""The PUs of a profile in the order of the groups that were inferred, and what two of them are to
-each other. Pure.
+"""Orders the PUs of a profile by the inferred groups, and classifies pairs of PUs. Pure.
 
-Numbered by the kernel, SMT siblings and chiplets of a machine lie far apart; side by side in a
-picture they show as blocks. Where nothing was inferred the kernel's order stays.
+In the kernel's numbering the SMT siblings and the members of a chiplet are often far apart; next to
+each other they show as blocks in a picture. Without an inference the kernel's order stays.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Span(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """`relation[i][j]` is an index of `names`, from the nearest to the farthest; -1 on the
+    """`relation[i][j]` is an index into `names`, from the nearest to the farthest; -1 on the
     diagonal. Rows and columns follow `pus`."""
 
     pus: tuple[int, ...]
@@ -50,12 +49,12 @@ class Relation(NamedTuple):
 
 
 def arrange(inference: Inference | None, pus: Sequence[int]) -> Arrangement:
-    """`pus` by package, chiplet, core and number."""
+    """Orders `pus` by package, chiplet, core and number."""
     smt, chiplets, packages = (
         (inference.smt, inference.chiplets, inference.packages) if inference else ((), (), ())
     )
     core, island, package = (_member(groups, pus) for groups in (smt, chiplets, packages))
-    # A kind without groups says nothing of the order.
+    # A kind without groups does not influence the order.
     ranks = [member for member, there in
              ((package, packages), (island, chiplets), (core, smt)) if there]  # fmt: skip
     order = sorted(pus, key=lambda pu: (*(member[pu] for member in ranks), pu))
@@ -102,7 +101,7 @@ def ordered(matrix: PairMatrix, found: Arrangement) -> tuple[Array, npt.NDArray[
 
 
 def relations(matrix: PairMatrix | None, inference: Inference | None) -> list[Relation]:
-    """The figures by what the pairs are to each other, nearest first; no empty kinds."""
+    """The figures by the kind of the pair, nearest first; no empty kinds."""
     if matrix is None:
         return []
     found = arrange(inference, matrix.pus)
@@ -116,14 +115,14 @@ def relations(matrix: PairMatrix | None, inference: Inference | None) -> list[Re
 
 
 def cores(profile: Profile) -> int:
-    """How many cores the measured PUs are: SMT siblings count as one."""
+    """The number of cores that were measured: SMT siblings count as one."""
     smt = profile.inference.smt if profile.inference else ()
     mine = set(profile.cpus)
     return len(mine) - sum(max(0, len(mine & set(group)) - 1) for group in smt)
 
 
 def _member(groups: Sequence[Sequence[int]], pus: Sequence[int]) -> dict[int, int]:
-    """The number of each PU's group; a PU of none has a number of its own, after all groups."""
+    """The number of each PU's group; a PU without a group gets a number after all groups."""
     found = {pu: len(groups) + index for index, pu in enumerate(sorted(pus))}
     ranked = sorted(enumerate(groups), key=lambda one: (min(one[1], default=0), one[0]))
     for rank, (_, group) in enumerate(ranked):
@@ -132,7 +131,7 @@ def _member(groups: Sequence[Sequence[int]], pus: Sequence[int]) -> dict[int, in
 
 
 def _spans(members: Sequence[int], groups: int) -> tuple[Span, ...]:
-    """Runs of PUs of one group; those in no group are in no span."""
+    """Runs of PUs of one group; PUs without a group are in no span."""
     edges = [0, *(i for i in range(1, len(members)) if members[i] != members[i - 1]), len(members)]
     return tuple(
         Span(members[start], start, stop)

@@ -1,12 +1,12 @@
-"""SMT siblings: PUs of one core, told apart before anything else is looked for.
+"""Finds SMT siblings, that is PUs of one core, before any other structure.
 
 Siblings share the L1 cache, so a line need not move at all: 5 to 12 ns one way, against 15 ns and
-more between cores of any machine known. Pairs are matched greedily, the fastest first; a pair is
-certain when it is under the bound and clearly nearer than the next best partners of both. Where
-most certain pairs follow one rule of numbering (i and i + d), the rule completes the rest, pairs
-without a figure and disturbed ones among them.
-Threads by four or eight have no pairs that stand out: they are found as groups, and
-atoll.infer.naming tells them by the same bound.
+more between cores of any known machine. Pairs are matched greedily, the fastest first. A pair is
+certain if it is under the bound and clearly closer than the next best partners of both. If most
+certain pairs follow one numbering rule (i and i + d), the rule completes the rest, including pairs
+without a figure and disturbed ones.
+With four or eight threads per core no pairs stand out: the threads are found as groups, and
+atoll.infer.classification recognises them by the same bound.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-PAIR_NS = 16.0  # slower pairs are two cores; the fastest L3 measured is at 15, noise comes on top
-LONE_PAIR_NS = 11.0  # the same where there is nothing to compare with
+PAIR_NS = 16.0  # slower pairs are two cores; the fastest measured L3 has 15, plus noise
+LONE_PAIR_NS = 11.0  # the same if there is nothing to compare with
 _CLEAR = math.log(1.6)
 _FAIR = math.log(1.25)
-_SOME = math.log(1.1)  # for a pair that the numbering already speaks for
+_SOME = math.log(1.1)  # for a pair that the numbering already supports
 _RULE_SHARE = 0.8
-_FEW = 0.05  # of the pairs of a rule, where nothing else speaks for them
-_UNKNOWN_UNIT = math.log(1.5)  # bandwidth has no bound in ns, so the contrast alone decides
+_FEW = 0.05  # of the pairs of a rule, if nothing else supports them
+_UNKNOWN_UNIT = math.log(1.5)  # bandwidth has no bound in ns, so only the contrast decides
 
 
 def smt_pairs(cost: Floats, *, in_ns: bool) -> list[Group]:
-    """Pairs of PUs of one core; empty where there are none."""
+    """Pairs of PUs of one core; empty if there are none."""
     size = len(cost)
     if size < 2:
         return []
@@ -71,14 +71,14 @@ def _match(cost: Floats) -> list[tuple[int, int]]:
 
 
 def _contrast(cost: Floats, i: int, j: int) -> float:
-    """To the two next best partners of both, on average."""
+    """The average contrast to the two next best partners of both."""
     third = np.delete(np.arange(len(cost)), [i, j])
     shared = np.sort((cost[i, third] + cost[j, third]) / 2)
     return float(shared[:2].mean() - cost[i, j])
 
 
 def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list[Group]:
-    """The certain pairs; all pairs of the numbering's rule, where they nearly all follow it."""
+    """The certain pairs; all pairs of the numbering rule if nearly all certain pairs follow it."""
     steps = [j - i for i, j in certain]
     step = max(set(steps), key=steps.count)
     following = {i for i, j in certain if j - i == step}
@@ -102,9 +102,9 @@ def _is_likely(cost: Floats, i: int, j: int, bound: float) -> bool:
 
 
 def _disturbed(cost: Floats, starts: list[int], told: set[int], step: int) -> set[int]:
-    """Pairs of the rule whose figure does not show it: lost or disturbed, if the pairs before and
-    after are told. At either end they may as well be cores without threads (hybrids), so there the
-    pair must be near, all PUs be of the rule, and hardly another one be missing."""
+    """Pairs of the rule whose figure does not show it, lost or disturbed, if the pairs before and
+    after are known. At either end they may also be cores without SMT (hybrids). There the pair must
+    be close, all PUs must follow the rule, and hardly another pair may be missing."""
     whole = len(cost) == 2 * len(starts)
     few = len(starts) - len(told) <= max(1, int(_FEW * len(starts)))
     found = set()
@@ -118,6 +118,6 @@ def _disturbed(cost: Floats, starts: list[int], told: set[int], step: int) -> se
 
 
 def _usual(cost: Floats, i: int, j: int) -> float:
-    """What a fast pair of another core costs these two: the lower quarter."""
+    """The cost of a fast pair with another core for these two: the lower quartile."""
     third = np.delete(np.arange(len(cost)), [i, j])
     return float(np.quantile((cost[i, third] + cost[j, third]) / 2, 0.25))

@@ -1,1 +1,1 @@
-"""What a live process really does: its descendants, its threads, their masks. Reads only."""
+"""Inspects live processes: descendants, threads, CPU masks, memory, allocator. Read-only."""

@@ -1,7 +1,8 @@
-"""All rules over one process's looks. Pure; the rules are in drift_threads, _memory, _runtime.
+"""Runs all drift rules on what was observed of one process. Pure.
 
-Whether something is found depends on the looks alone; clues only say why. So the rules run once
-without clues, and again with them where there is something to explain.
+The rules are in drift_threads, drift_memory and drift_runtime. Whether there is a finding depends
+on the observations alone; clues only explain it. The rules therefore run once without clues, and a
+second time with clues if there is something to explain.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from atoll.schema.inspection import (
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What was seen of a process; None: not looked at, or it could not be read."""
+    """What was observed of a process. None: not examined, or unreadable."""
 
     threads: Sequence[ThreadLook]
     policy: str = ""
@@ -36,7 +37,7 @@ class Looks:
 
 
 def find(looks: Looks, scene: Scene, weights: Mapping[int, int]) -> list[Finding]:
-    """Drift first, then notes. `weights`: of weighted interleave, by node."""
+    """The findings, drift before notes. `weights`: the node weights of weighted interleave."""
     findings = thread_findings(looks.threads, scene)
     findings += policy_findings(looks.policy, looks.threads, scene)
     if looks.memory is not None:

@@ -1,12 +1,12 @@
-"""Pages that are elsewhere than they should be, and why, most likely. Pure.
+"""Finds pages on the wrong nodes and their most likely cause. Pure.
 
-What a policy promises (set_mempolicy(2), mm/mempolicy.c):
+What each memory policy guarantees (set_mempolicy(2), mm/mempolicy.c):
 
-- bind is strict: a page on another node was moved, or was there before the policy was;
-- preferred, local and first touch fall back to other nodes when one is full, and so does
-  interleave; a little elsewhere says nothing, so that they have a threshold;
-- a policy holds for memory of the process's own. A file's pages lie where whoever read them
-  first ran; shared memory of a file system may have been touched by another process.
+- bind is strict: a page on another node was moved, or was allocated before the policy was set;
+- preferred, local and first touch fall back to other nodes when a node is full, and so does
+  interleave. A few pages elsewhere prove nothing, so these policies have a threshold;
+- a policy applies to the process's own memory. A file's pages lie where the first process that
+  read them ran, and another process may have touched shared memory that has a file.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from atoll.schema.inspection import (
 )
 from atoll.schema.size import GIB, MIB, gib
 
-# Under bind, of all mappings: a fork shares its parent's few pages, exec its arguments.
+# Under bind, over all mappings: a fork shares a few pages with its parent, exec copies arguments.
 STRICT_BYTES = 64 << 10
-# Else: at least this much, and this share of what the policy holds for.
+# Under other policies: at least this much, and this share of the memory that the policy governs.
 SOFT_BYTES = 8 * MIB
 SOFT_SHARE = 0.05
-# Interleaving is told uneven from this much a node on (16 huge pages), and beyond this part of a
-# node's share: where many mappings begin, the first nodes get a little more.
+# Interleaving counts as uneven if a node differs by this much (16 huge pages) and by this part of
+# its share. Where many mappings begin, the first nodes get slightly more.
 UNEVEN_BYTES = 32 * MIB
 UNEVEN_PART = 0.25
-# A node is full when less than this part of it is free.
+# A node is full if less than this part of it is free.
 FULL_PART = 0.02
-# Memory has moved as a whole if this part of every mapping has.
+# All memory has been moved if this part of every mapping has been.
 _WHOLE = 0.9
 _OWN_KINDS = frozenset(
     {MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS, MappingKind.HUGETLB}
@@ -54,7 +54,7 @@ def memory_findings(
     scene: Scene,
     weights: Mapping[int, int],
 ) -> list[Finding]:
-    """memory-outside, interleave-uneven. `policy`: the process's own."""
+    """memory-outside and interleave-uneven. `policy`: the process's own memory policy."""
     if not scene.machine.several_nodes:
         return []
     return [
@@ -64,7 +64,7 @@ def memory_findings(
 
 
 def policy_findings(policy: str, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
-    """memory-policy: the process's own against the plan's."""
+    """memory-policy: compares the process's own policy with the plan's."""
     expectation = scene.expectation
     if (
         not expectation.planned
@@ -84,20 +84,20 @@ def policy_findings(policy: str, threads: Sequence[ThreadLook], scene: Scene) ->
                 f"cpuset.mems of its cgroup closes nodes {format_cpulist(closed)}; the kernel "
                 "then rewrites policies"
                 if closed
-                else "the program set a policy of its own (set_mempolicy), or a launcher in its "
-                "command did (numactl)"
+                else "the program set its own policy (set_mempolicy), or a launcher in its command "
+                "did (numactl)"
             ),
             remedy=(
                 "widen cpuset.mems and restart, or plan inside the cgroup"
                 if closed
-                else "leave the policy to Atoll: turn the program's own NUMA setting off"
+                else "turn off the program's own NUMA setting and let Atoll set the policy"
             ),
         )
     ]
 
 
 def page_cache_findings(files: Sequence[PageCacheLook], scene: Scene) -> list[Finding]:
-    """page-cache-elsewhere: a note, since nobody promised where a file is cached."""
+    """page-cache-elsewhere: only a note, since no policy promises where a file is cached."""
     home = scene.expectation.nodes
     findings = []
     for file in files:
@@ -110,8 +110,8 @@ def page_cache_findings(files: Sequence[PageCacheLook], scene: Scene) -> list[Fi
                     mapping=file.path,
                     expected=f"cached on nodes {format_cpulist(home)}",
                     found=_by_node(away),
-                    cause="a process on another node read it first, or wrote it",
-                    remedy="drop it from the cache (vmtouch -e) and read it again from its place",
+                    cause="a process on another node read or wrote it first",
+                    remedy="drop it from the cache (vmtouch -e) and read it from the planned place",
                 )
             )
     return findings
@@ -183,11 +183,11 @@ def _why_outside(
     perhaps_own = ""
     if not mapping.policy:
         perhaps_own = (
-            ", or the program gave them a policy of its own (mbind): a process this large is "
-            "sampled, and a sample does not tell"
+            ", or the program gave them their own policy (mbind); Atoll samples a process this "
+            "large, and a sample does not show policies"
         )
         policy_line = f"grep ^{mapping.start:08x} /proc/{{pid}}/numa_maps"
-        back = f"see its policy: {policy_line}; if it has none of its own, {back}"
+        back = f"check its policy: {policy_line}; if it has none of its own, {back}"
     if closed := _closed(nodes, threads):
         return (
             f"cpuset.mems of its cgroup closes nodes {format_cpulist(closed)}",
@@ -195,11 +195,11 @@ def _why_outside(
         )
     if mapping.policy and policy and mapping.policy != policy and away.keys() & own.nodes:
         return (
-            f"the program gave this mapping a policy of its own, {mapping.policy} (mbind)",
-            "turn the program's own NUMA setting off",
+            f"the program gave this mapping its own policy, {mapping.policy} (mbind)",
+            "turn off the program's own NUMA setting",
         )
     if threads_own := _threads_with_own_policy(away, policy, threads, scene):
-        return threads_own, "turn the program's own NUMA setting off, then " + back
+        return threads_own, "turn off the program's own NUMA setting, then " + back
     if scene.expectation.planned and policy and plain(policy) != scene.expectation.policy:
         return (
             f"its memory policy is {policy} instead of {scene.expectation.policy}",
@@ -208,10 +208,10 @@ def _why_outside(
     if (own if mapping.policy else parse_policy(policy)).mode == "bind":
         return (
             (
-                "all of its memory was moved after it was touched (migrate_pages, a change "
-                "of cpuset.mems), or was there before the policy was set"
+                "all of its memory was moved after first touch (migrate_pages, a change "
+                "of cpuset.mems), or existed before the policy was set"
                 if whole
-                else "these pages were moved after they were touched (move_pages, migrate_pages), "
+                else "these pages were moved after first touch (move_pages, migrate_pages), "
                 "or were touched before the policy was set, or by a thread that had another"
             )
             + perhaps_own,
@@ -220,18 +220,18 @@ def _why_outside(
     full = [node for node in nodes if node in clues.free and _is_full(*clues.free[node])]
     if full:
         return (
-            f"node {format_cpulist(full)} is full, and the policy then takes another",
-            "give the process less memory (heap, cache), or free some; then " + back,
+            f"node {format_cpulist(full)} is full, so the policy fell back to another node",
+            "give the process less memory (heap, cache) or free some; then " + back,
         )
     if all(not scene.machine.node_cpus.get(node) for node in away) and clues.demotion:
         return (
-            "the kernel moved cold pages to memory without CPUs (numa/demotion_enabled)",
+            "the kernel moved cold pages to a memory-only node (numa/demotion_enabled)",
             "turn demotion off, or bind the memory",
         )
     balanced = ", or AutoNUMA (numa_balancing is on)" if scene.machine.balancing else ""
     return (
-        "they were touched by threads that ran there (before they were pinned, or elsewhere now), "
-        f"or moved since (migrate_pages{balanced}){perhaps_own}",
+        "threads that ran there touched them (before they were pinned, or they run elsewhere now), "
+        f"or they were moved since (migrate_pages{balanced}){perhaps_own}",
         back,
     )
 
@@ -239,7 +239,7 @@ def _why_outside(
 def _threads_with_own_policy(
     away: Mapping[int, int], policy: str, threads: Sequence[ThreadLook], scene: Scene
 ) -> str:
-    """Those of the threads whose policy may have put pages there, in words; empty: none."""
+    """Names those of the threads whose policy may have put pages there; empty if none may have."""
     own = [
         (thread, text)
         for thread in threads
@@ -254,17 +254,17 @@ def _threads_with_own_policy(
 
 
 def _wanted(mapping: MappingLook, policy: str, scene: Scene) -> tuple[frozenset[int], bool]:
-    """The nodes where a mapping's pages belong (empty: anywhere), and whether strictly."""
+    """The nodes where a mapping's pages belong (empty: anywhere), and whether strictly so."""
     expectation = scene.expectation
     if not expectation.planned and mapping.policy and mapping.policy != policy:
-        own = parse_policy(mapping.policy)  # of its own, and nobody asked for another
+        own = parse_policy(mapping.policy)  # its own, and the plan asked for no other
         return own.nodes, own.mode == "bind"
     return expectation.nodes, parse_policy(expectation.policy).mode == "bind"
 
 
 def _is_own(mapping: MappingLook, scene: Scene) -> bool:
-    """Whether the process's policy governs the mapping's pages: processes elsewhere do not touch
-    it. Shared memory without a name is a family's; a deployment's has one place."""
+    """Whether the process's policy governs the mapping's pages, that is, no process elsewhere
+    touches it. Unnamed shared memory belongs to a process family; a deployment has one place."""
     if mapping.kind is MappingKind.SHARED:
         names = _DEPLOYMENTS_OWN if scene.expectation.planned else _FAMILY_S_OWN
         return mapping.name.startswith(names)
@@ -306,8 +306,8 @@ def _uneven(
             cause=(
                 f"node {format_cpulist(full)} is full"
                 if full
-                else "pages were moved since (migrate_pages), or touched before the policy was "
-                "set, or a node was full then"
+                else "pages were moved since (migrate_pages) or touched before the policy was "
+                "set, or a node was full at the time"
             ),
             remedy="restart the process under the policy, or move pages with migratepages",
         )
@@ -322,7 +322,7 @@ def _shares(policy: Policy, weights: Mapping[int, int]) -> dict[int, float]:
 
 
 def _closed(nodes: frozenset[int], threads: Sequence[ThreadLook]) -> frozenset[int]:
-    """Those of `nodes` that a cpuset closes to every thread."""
+    """Those of `nodes` that cpusets close to every thread."""
     lists = [thread.memory_nodes for thread in threads if thread.memory_nodes]
     allowed = frozenset(node for text in set(lists) for node in parse_cpulist(text))
     return nodes - allowed if lists else frozenset()
@@ -337,7 +337,7 @@ def _is_much(out: int, held: int) -> bool:
 
 
 def _is_full(free: int, total: int) -> bool:
-    # Of a node of TiBs some GiB are the kernel's reserve, of a small one much less.
+    # On a node of TiBs the kernel reserves some GiB, on a small node much less.
     return free < min(FULL_PART * total, 4 * GIB)
 
 

@@ -1,10 +1,10 @@
-"""What was asked of the allocator and of the JVM, and did not come about. Pure.
+"""Finds allocator and JVM settings that were requested but did not take effect. Pure.
 
-Whether a preload took effect is found out by `atoll.inspect.malloc`, with the reason.
+`atoll.inspect.malloc` determines whether a preload took effect, and if not, why.
 
-HotSpot turns UseNUMA off by itself (os_linux.cpp): without libnuma, on one node, and when its
-memory is bound to one node. JDK 17 keeps it on with memory of several nodes, also with all CPUs on
-one of them (tests/vm/test_jvm.py); of some versions it is told that they do not.
+HotSpot silently turns UseNUMA off (os_linux.cpp) if libnuma is missing, if there is one node, and
+if its memory is bound to one node. JDK 17 keeps it on if it has memory of several nodes, even with
+all CPUs on one of them (tests/vm/test_jvm.py); some other versions reportedly do not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from atoll.inspect.scene import Scene
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity, ThreadLook
 
-# They allocate without a thought for nodes.
+# These collectors ignore NUMA nodes.
 _WITHOUT_NUMA = ("Serial", "Epsilon")
 
 
 def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
-    """preload-without-effect, malloc-exception."""
+    """preload-without-effect and malloc-exception."""
     if malloc is None or not malloc.preload:
         return []
     findings = [
@@ -44,8 +44,8 @@ def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
                 Severity.NOTE,
                 expected=f"malloc of {malloc.reached}",
                 found=f"{name} calls {other}",
-                cause="it brings an allocator of its own, or was linked to another",
-                remedy="none from outside; a preloaded malloc changes little inside it",
+                cause="it contains its own allocator, or was linked to another",
+                remedy="none from outside; preloading an allocator hardly affects this library",
             )
             for name, other in malloc.exceptions.items()
         ]
@@ -54,20 +54,20 @@ def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
 
 def _preload_remedy(cause: str) -> str:
     if "static" in cause:
-        return "link the allocator into the program, or take a dynamic build"
+        return "link the allocator into the program, or use a dynamically linked build"
     if "raised rights" in cause:
-        return "put the library into /etc/ld.so.preload, or run the program without setuid"
+        return "add the library to /etc/ld.so.preload, or run the program without setuid"
     if "preload" in cause:
-        return "preload that library: atoll-exec --malloc picks the right one"
+        return "preload that library; atoll-exec --malloc chooses the right one"
     if "comes before" in cause or "comes first" in cause:
-        return "preload it before the others, or build the program without its malloc"
-    return "install the library and name its full path; atoll-exec --malloc checks that it is there"
+        return "preload it before the others, or build the program without its own malloc"
+    return "install the library and give its full path; atoll-exec --malloc checks that it exists"
 
 
 def jvm_findings(
     jvm: JvmLook | None, policy: str, threads: Sequence[ThreadLook], scene: Scene
 ) -> list[Finding]:
-    """jvm-numa-off, jvm-processors, jvm-thp-off."""
+    """jvm-numa-off, jvm-processors and jvm-thp-off."""
     if jvm is None:
         return []
     return [
@@ -85,10 +85,10 @@ def _numa(jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
     return [
         scene.finding(
             "jvm-numa-off",
-            # Where there is one node nothing was lost.
+            # On a machine with one node nothing is lost.
             Severity.DRIFT if scene.machine.several_nodes else Severity.NOTE,
             expected="-XX:+UseNUMA",
-            found=f"on, without effect in {jvm.collector}" if jvm.use_numa else "off",
+            found=f"on, but {jvm.collector} ignores it" if jvm.use_numa else "off",
             cause=cause,
             remedy=remedy,
         )
@@ -100,11 +100,11 @@ def _why_no_numa(
 ) -> tuple[str, str]:
     if jvm.use_numa:
         return (
-            f"the {jvm.collector} collector knows no nodes",
+            f"the {jvm.collector} collector does not support NUMA",
             "use -XX:+UseParallelGC, -XX:+UseG1GC or -XX:+UseZGC",
         )
     if not scene.machine.several_nodes:
-        return "the machine has one memory node", "leave -XX:+UseNUMA out on this machine"
+        return "the machine has one memory node", "remove -XX:+UseNUMA on this machine"
     if not scene.clues.libnuma:
         return "libnuma.so.1 is not installed", "install it: apt-get install libnuma1"
     main = next((thread for thread in threads if thread.tid == scene.pid), None)
@@ -116,19 +116,19 @@ def _why_no_numa(
     if len(allowed) == 1:
         differ = "" if beside == allowed else f" (its CPUs are on {format_cpulist(beside)})"
         return (
-            f"its memory is bound to node {format_cpulist(allowed)} alone{differ}; a JVM turns "
-            "UseNUMA off then, whatever CPUs it has",
-            "leave -XX:+UseNUMA out: all its memory is on that node; or give it memory of "
-            "several (atoll-exec -N 0-1 -m 0-1)",
+            f"its memory is bound to node {format_cpulist(allowed)} alone{differ}; a JVM then "
+            "turns UseNUMA off, whatever its CPUs",
+            "remove -XX:+UseNUMA, since all its memory is on that node; or give it memory of "
+            "several nodes (atoll-exec -N 0-1 -m 0-1)",
         )
     differ = (
         f"; its CPUs are on nodes {format_cpulist(beside)}, its memory on "
-        f"{format_cpulist(allowed)}, which JDK 17 takes and others may not"
+        f"{format_cpulist(allowed)}, which JDK 17 accepts and other versions may not"
         if allowed and beside != allowed
         else ""
     )
     return (
-        f"the JVM turned it off as it started{differ}",
+        f"the JVM turned it off at start{differ}",
         "start it with -Xlog:os+numa and read the first lines of its output"
         + (", or give it CPUs and memory of the same nodes" if differ else ""),
     )
@@ -142,20 +142,20 @@ def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
     if asked is not None:
         if asked == has:
             return []
-        expected, cause = f"{asked} (-XX:ActiveProcessorCount)", "the JVM refused the number"
+        expected, cause = f"{asked} (-XX:ActiveProcessorCount)", "the JVM rejected the number"
         remedy = "read the first lines of the JVM's output"
         severity = Severity.DRIFT
     elif has == place:
         return []
     else:
         expected = f"{place}, the CPUs {format_cpulist(scene.expectation.cpus)}"
-        remedy = f"start it in its place, or with -XX:ActiveProcessorCount={place}"
+        remedy = f"start it in its planned place, or with -XX:ActiveProcessorCount={place}"
         if has > place:
             severity = Severity.DRIFT
-            cause = "its mask was narrowed after it had started: the sizes of its thread pools stay"
+            cause = "its CPU mask was narrowed after start; its thread pools keep their size"
         else:
             severity = Severity.NOTE
-            cause = "a CPU quota of its cgroup (cpu.max), or a narrower mask as it started"
+            cause = "a CPU quota of its cgroup (cpu.max), or a narrower CPU mask at start"
     return [
         scene.finding(
             "jvm-processors",

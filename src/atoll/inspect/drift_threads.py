@@ -1,8 +1,8 @@
-"""Threads that may run elsewhere than they should, and why, most likely. Pure.
+"""Finds threads that may run on the wrong CPUs and their most likely cause. Pure.
 
-A mask says where a thread may run, not who set it. The cause is told from what the mask looks
-like, from what the other threads have, and from what is mapped and set; where two causes look
-alike both are named.
+A mask shows where a thread may run, not who set it. The rules infer the cause from the mask
+itself, from the masks of the other threads, and from the mapped libraries and the environment.
+Where two causes look alike, the finding names both.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from atoll.inspect.surroundings import Clues
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Finding, Severity, ThreadLook
 
-_AGAIN = "restart the process in its place, or move all of it: taskset -a -c -p {cpus} {pid}"
-_THREAD = "put the thread back: taskset -c -p {cpus} {tid}"
+_AGAIN = "restart the process in its place, or move all its threads: taskset -a -c -p {cpus} {pid}"
+_THREAD = "move the thread back: taskset -c -p {cpus} {tid}"
 
 
 def is_outside(thread: ThreadLook, expectation: Expectation) -> bool:
@@ -25,7 +25,7 @@ def is_outside(thread: ThreadLook, expectation: Expectation) -> bool:
 
 
 def thread_findings(threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
-    """thread-outside, thread-narrower, cpuset-differs."""
+    """thread-outside, thread-narrower and cpuset-differs."""
     findings = []
     expectation = scene.expectation
     may_be_narrower = expectation.seats_threads or (expectation.planned and not expectation.exact)
@@ -69,19 +69,19 @@ def _why_outside(
         return clues.pinning.cause, clues.pinning.remedy
     if thread.comm.startswith(("iou-wrk-", "iou-sqp-")):
         return (
-            "io_uring's workers follow the cpuset, not the mask of the thread that they work for",
+            "io_uring workers follow the cpuset, not the mask of the thread that they work for",
             "confine the process with a cgroup cpuset, or set the workers' mask with "
             "IORING_REGISTER_IOWQ_AFF",
         )
     if gone := place - scene.machine.online:
         return (
-            f"CPUs {format_cpulist(gone)} went offline; the kernel moved what could run nowhere "
-            "else",
-            "bring them online, or plan anew and restart",
+            f"CPUs {format_cpulist(gone)} went offline; the kernel moved threads that could "
+            "run on no other CPU",
+            "bring the CPUs online, or make a new plan and restart",
         )
     if clues.cpuset is not None and not place <= clues.cpuset:
         return (
-            f"its cgroup {clues.cpuset_name} allows CPUs {format_cpulist(clues.cpuset)} only; a "
+            f"its cgroup {clues.cpuset_name} allows only CPUs {format_cpulist(clues.cpuset)}; a "
             "change of cpuset.cpus resets the masks",
             "widen cpuset.cpus and restart, or plan inside the cgroup",
         )
@@ -93,7 +93,7 @@ def _why_outside(
     if all(cpus_of(other) == found for other in threads):
         return (
             "the whole process was moved after its start (taskset -a, a change of its cpuset), or "
-            "set its mask itself as it began",
+            "set its own mask at start",
             _AGAIN,
         )
     return _one_of_several(thread, threads, scene)
@@ -108,41 +108,41 @@ def _one_of_several(
     )
     if main is not None and thread is not main and alone and cpus_of(main) < found:
         return (
-            "the main thread alone was moved (taskset -p without -a), or pinned itself, after the "
-            "others were made; or they widened their masks themselves",
-            "move all of it: taskset -a -c -p {cpus} {pid}",
+            "only the main thread was moved (taskset -p without -a) or pinned itself, after it had "
+            "made the other threads; or they widened their masks themselves",
+            "move all threads: taskset -a -c -p {cpus} {pid}",
         )
     if clues_of_kin := sum(cpus_of(other) == found for other in threads) - 1:
         return (
-            f"it and {clues_of_kin} more set their masks themselves (sched_setaffinity), or were "
-            "made by a thread that had; or somebody moved them (taskset -p)",
-            "turn the program's own pinning off, or " + _THREAD,
+            f"it and {clues_of_kin} more set their own masks (sched_setaffinity), or were made by "
+            "a thread that had; or another program moved them (taskset -p)",
+            "turn off the program's own pinning, or " + _THREAD,
         )
     return (
-        "the thread set its mask itself (sched_setaffinity, pthread_setaffinity_np), or somebody "
-        "moved it (taskset -p)",
-        "turn the program's own pinning off, or " + _THREAD,
+        "the thread set its own mask (sched_setaffinity, pthread_setaffinity_np), or another "
+        "program moved it (taskset -p)",
+        "turn off the program's own pinning, or " + _THREAD,
     )
 
 
 def _narrower(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -> Finding:
     expectation, place = scene.expectation, format_cpulist(scene.expectation.cpus)
     cause, remedy = (
-        "the thread or who made it set a narrower mask (sched_setaffinity, taskset -p)",
-        "turn the program's own pinning off, or " + _THREAD,
+        "the thread or its creator set a narrower mask (sched_setaffinity, taskset -p)",
+        "turn off the program's own pinning, or " + _THREAD,
     )
     if scene.clues.cpuset is not None and not expectation.cpus <= scene.clues.cpuset:
         cause = (
-            f"its cgroup {scene.clues.cpuset_name} allows CPUs "
-            f"{format_cpulist(scene.clues.cpuset)} only"
+            f"its cgroup {scene.clues.cpuset_name} allows only CPUs "
+            f"{format_cpulist(scene.clues.cpuset)}"
         )
         remedy = "widen cpuset.cpus, or plan inside the cgroup"
     elif gone := expectation.cpus - scene.machine.online:
         cause = f"CPUs {format_cpulist(gone)} went offline"
-        remedy = "bring them online, or plan anew and restart"
+        remedy = "bring the CPUs online, or make a new plan and restart"
     elif not expectation.planned:
         cause = "the program pins its threads" if is_team(threads) else cause
-        remedy = "none needed if that is wanted; else " + _THREAD
+        remedy = "none needed if this is intended; otherwise " + _THREAD
     return scene.finding(
         "thread-narrower",
         Severity.DRIFT if expectation.planned else Severity.NOTE,
@@ -155,7 +155,7 @@ def _narrower(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -
 
 
 def _cpuset(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
-    """A thread whose cpuset closes nodes that its memory policy, or the main thread, has."""
+    """A thread whose cpuset excludes nodes of its own memory policy or of the main thread's."""
     if not thread.memory_nodes:
         return []  # a kernel without cpusets
     allowed = _cpus(thread.memory_nodes)

@@ -1,14 +1,15 @@
-"""ELF files: segments, the dynamic section, symbols with their versions, relocations.
+"""Reads ELF files: segments, the dynamic section, versioned symbols, relocations.
 
-After elf(5), the System V gABI, its x86-64 and AArch64 supplements, and the GNU extensions
-(DT_GNU_HASH, symbol versions) as the dynamic linkers of glibc and musl read them. Only what the
-search for `malloc` needs: 64-bit little-endian files of the two machines that Atoll runs on.
+Follows elf(5), the System V gABI with its x86-64 and AArch64 supplements, and the GNU extensions
+(DT_GNU_HASH, symbol versions) as the dynamic linkers of glibc and musl read them. It covers only
+what the search for `malloc` needs: 64-bit little-endian files of the two architectures that Atoll
+supports.
 
-A file comes as a function that reads bytes at an offset, so that tables are fetched and the rest
-of a large library is not. Whatever the bytes are, the only fault is ElfFault; no table is larger
-than `MAX_TABLE_BYTES`, no chain is followed for more than `MAX_CHAIN` steps, and at most
-`MAX_NAMES` names are looked at. Without numpy, whose import costs more than to
-read all libraries of most processes.
+The caller passes a function that reads bytes at an offset, so that only the tables of a large
+library are read. Whatever the bytes, the only error is ElfFault: no table exceeds
+`MAX_TABLE_BYTES`, no chain is followed for more than `MAX_CHAIN` steps, and at most `MAX_NAMES`
+names are examined. The module does without numpy, whose import takes longer than reading all
+libraries of most processes.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from functools import cached_property
 MAX_TABLE_BYTES = 64 << 20
 MAX_CHAIN = 4096
 MAX_NAMES = 1 << 16
-MAX_NAME_BYTES = 127  # before the end that is asked for; longer names are passed over
+MAX_NAME_BYTES = 127  # before the ending searched for; longer names are skipped
 
 X86_64, AARCH64 = 62, 183
 MACHINES = {X86_64: "x86-64", AARCH64: "aarch64", 3: "i386", 40: "arm", 243: "riscv", 21: "ppc64"}
-# (GLOB_DAT, JUMP_SLOT): the relocations that leave a function's address in the GOT.
+# (GLOB_DAT, JUMP_SLOT): the relocations that put a function's address into the GOT.
 _GOT_TYPES = {X86_64: (6, 7), AARCH64: (1025, 1026)}
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
@@ -45,7 +46,7 @@ _TAG = struct.Struct("<qQ")
 
 
 class ElfFault(Exception):
-    """The bytes are no ELF file that can be read; the text says why, in a few words."""
+    """The bytes are not a readable ELF file; the text says why in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +64,18 @@ class Symbol:
     name: str
     value: int
     defined: bool
-    visible: bool  # global or weak: others can be bound to it
+    visible: bool  # global or weak: other objects can bind to it
 
 
 class Elf:
-    """An ELF file, read as far as it is asked."""
+    """An ELF file; reads a table when it is needed."""
 
     def __init__(self, read: Bytes) -> None:
-        """Raises ElfFault if it is no 64-bit little-endian ELF file."""
+        """Raises ElfFault unless it is a 64-bit little-endian ELF file."""
         self._read = read
         head = self.bytes_at(0, 64)
         if head[:4] != b"\x7fELF":
-            raise ElfFault("is no ELF file")
+            raise ElfFault("is not an ELF file")
         if head[4] != 2 or head[5] != 1:
             self.machine = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0]
             raise ElfFault(f"is for {self.machine_name}, not a 64-bit little-endian machine")
@@ -97,7 +98,7 @@ class Elf:
     def bytes_at(self, offset: int, size: int) -> bytes:
         """Exactly `size` bytes of the file."""
         if not (0 <= offset < 1 << 62 and 0 <= size <= MAX_TABLE_BYTES):
-            raise ElfFault("is damaged: a table lies outside")
+            raise ElfFault("is damaged: a table lies outside of the file")
         found = self._read(offset, size) if size else b""
         if len(found) != size:
             raise ElfFault("is damaged: it is shorter than its tables")
@@ -107,7 +108,7 @@ class Elf:
         return next((segment for segment in self.segments if segment.type == kind), None)
 
     def extent(self) -> tuple[int, int]:
-        """The addresses that it takes up, before the base is added."""
+        """The range of addresses that the file occupies, before the base is added."""
         loads = [segment for segment in self.segments if segment.type == PT_LOAD]
         if not loads:
             return 0, 0
@@ -115,12 +116,12 @@ class Elf:
 
     @cached_property
     def tags(self) -> dict[int, int]:
-        """The dynamic section; empty where there is none."""
+        """The dynamic section; empty if the file has none."""
         segment = self.segment(PT_DYNAMIC)
         return {} if segment is None else parse_tags(self.bytes_at(*_range(segment)))
 
     def memory(self, address: int, size: int) -> bytes:
-        """What lies at an address of the loaded file, before relocation."""
+        """The bytes at an address of the loaded file, before relocation."""
         for segment in self.segments:
             start = address - segment.address
             if segment.type == PT_LOAD and 0 <= start <= segment.file_bytes - size:
@@ -140,7 +141,7 @@ class Elf:
         return SymbolTable(table, names)
 
     def static_symbols(self) -> SymbolTable | None:
-        """.symtab, which `strip` removes; None too where it is larger than MAX_TABLE_BYTES."""
+        """.symtab, which `strip` removes; also None if it exceeds MAX_TABLE_BYTES."""
         if not self._sections_at or self._section_bytes != 64:
             return None
         raw = self.bytes_at(self._sections_at, 64 * self._section_count)
@@ -156,7 +157,7 @@ class Elf:
         return None
 
     def _symbol_count(self) -> int:
-        """The dynamic symbol table does not tell its size: the hash tables do."""
+        """The size of the dynamic symbol table, which only the hash tables give."""
         tags = self.tags
         if DT_HASH in tags:
             return int(struct.unpack("<II", self.memory(tags[DT_HASH], 8))[1])
@@ -174,7 +175,7 @@ class Elf:
         raise ElfFault("is damaged: a hash chain has no end")
 
     def version(self, symbol: Symbol) -> tuple[str, bool]:
-        """(the version of a dynamic symbol or '', whether only that version is meant)."""
+        """(version of a dynamic symbol or '', whether only that version may be bound)."""
         if DT_VERSYM not in self.tags:
             return "", False
         (number,) = struct.unpack("<H", self.memory(self.tags[DT_VERSYM] + 2 * symbol.index, 2))
@@ -183,7 +184,7 @@ class Elf:
 
     @cached_property
     def _version_names(self) -> dict[int, str]:
-        """By number: the versions that it defines (verdef) and those that it needs (verneed)."""
+        """Version names by number: defined versions (verdef) and required ones (verneed)."""
         found: dict[int, str] = {}
         steps, at = 0, self.tags.get(DT_VERDEF, 0)
         while at and steps < MAX_CHAIN:
@@ -208,9 +209,9 @@ class Elf:
     # ---- relocations ---------------------------------------------------------------------------
 
     def got_slots(self, symbol: Symbol) -> tuple[int, ...]:
-        """Addresses (before the base) where the linker leaves the address of a dynamic symbol."""
+        """Addresses (before the base) where the linker stores the address of a dynamic symbol."""
         tags = self.tags
-        # The relative relocations come first and name no symbol: most of a large library's.
+        # Relative relocations come first and name no symbol; a large library has mostly these.
         skip = min(tags.get(DT_RELACOUNT, 0) * _RELOCATION.size, tags.get(DT_RELASZ, 0))
         slots: list[int] = []
         for start, size in (
@@ -230,18 +231,19 @@ class Elf:
 
 
 class SymbolTable:
-    """Symbols and their names; found by the end of the name, without decoding the others."""
+    """Symbols and their names; finds symbols by the end of a name without decoding the others."""
 
     def __init__(self, symbols: bytes, names: bytes) -> None:
         self._symbols, self._names = symbols, names
 
     def ending_in(self, end: bytes) -> list[Symbol]:
-        """The symbols whose names end so. Linkers share tails: 'malloc' may be that of another."""
+        """The symbols whose names end in `end`. Linkers share tails: 'malloc' may end another
+        name."""
         end += b"\0"
         places = _places(self._names, end)
         if not places:
             return []
-        begins = bytearray(len(self._names))  # 1 where a name that ends so may begin
+        begins = bytearray(len(self._names))  # 1 where a name with this ending may begin
         for place in places:
             first = self._names.rfind(b"\0", max(place - MAX_NAME_BYTES, 0), place) + 1
             first = max(first, place - MAX_NAME_BYTES)
@@ -271,7 +273,7 @@ class SymbolTable:
 
 
 class Blocks:
-    """Reads whole blocks and keeps some, since tables are looked at in many small pieces."""
+    """Reads and keeps whole blocks, since tables are read in many small pieces."""
 
     MOST_KEPT = 64
 
@@ -297,7 +299,7 @@ class Blocks:
 
 
 def _places(content: bytes, text: bytes) -> list[int]:
-    """Where `text` is, at most MAX_NAMES times."""
+    """The offsets of `text`, at most MAX_NAMES."""
     places: list[int] = []
     at = content.find(text)
     while at >= 0 and len(places) < MAX_NAMES:
@@ -307,7 +309,7 @@ def _places(content: bytes, text: bytes) -> list[int]:
 
 
 def parse_tags(raw: bytes) -> dict[int, int]:
-    """A dynamic section's tags up to DT_NULL; of a tag that comes twice the first."""
+    """The tags of a dynamic section up to DT_NULL; of duplicate tags, the first."""
     raw = raw[: min(len(raw) // _TAG.size, MAX_CHAIN) * _TAG.size]
     found: dict[int, int] = {}
     for tag, value in _TAG.iter_unpack(raw):

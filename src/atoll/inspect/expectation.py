@@ -1,19 +1,20 @@
-"""What a process should be like: its place in a plan, or what it was given itself. Pure.
+"""What a process should look like: its place in a plan, or the place it was started in. Pure.
 
-A process of a deployment is held against its slot:
+A process of a deployment is compared with its slot:
 
-- a slot without a mask (WIM, a shared coordinator): every thread may use all that the supervisor
-  may use;
-- thread placement none: every thread has the slot's CPUs, exactly;
+- a slot without a mask (WIM, a shared coordinator): every thread may use all CPUs that the
+  supervisor may use;
+- thread placement none: every thread has exactly the slot's CPUs;
 - dense or sparse, or a process that seats its threads itself (Atoll's scheduler): a thread's mask
-  may be narrower inside the slot, never leave it.
+  may be narrower than the slot, but must stay inside it.
 
-Nobody planned any other process. What was asked of it is what it was started with: `taskset` and
-`numactl` set the mask and the policy of a thread and then become the program, so its main thread
-has them, and threads inherit the mask of the thread that makes them. The reference is therefore
-the main thread's mask. It misleads where a program pins its main thread too (OpenMP, DPDK,
-Seastar); see `pins_itself`. Then it is the mask of the parent process. In a process with Atoll's
-runtime it is the mask of the runtime's governor, which is never bound; its callers are.
+Other processes have no plan. Their reference is the place they were started in: `taskset` and
+`numactl` set the mask and the policy of a thread and then become the program. So the main thread
+has them, and other threads inherit the mask of the thread that creates them. The reference is
+therefore the mask of the main thread. It misleads if the program pins its main thread too (OpenMP,
+DPDK, Seastar; see `pins_itself`); then the reference is the mask of the parent process. In a
+process with Atoll's runtime it is the mask of the runtime's governor thread, which is never bound,
+while the threads that call it are.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from atoll.schema.deployment import ProcessRecord
 from atoll.schema.inspection import Expected, ThreadLook
 from atoll.schema.plan import MemoryPolicy, Placement, Plan
 
-# What numa_maps calls a policy.
+# The names of the policies in numa_maps.
 _KERNEL_WORD = {
     MemoryPolicy.FIRST_TOUCH: "default",
     MemoryPolicy.LOCAL: "local",
@@ -38,24 +39,24 @@ _KERNEL_WORD = {
     MemoryPolicy.INTERLEAVE: "interleave",
     MemoryPolicy.WEIGHTED_INTERLEAVE: "weighted interleave",
 }
-# A thread of this name: native/src/runtime/governor.cpp.
+# The thread with this name: native/src/runtime/governor.cpp.
 _GOVERNOR = "atoll-governor"
-# Two threads that differ are no team: one may have left the other.
+# Two threads with different masks are not a team: one of them may have moved away.
 _SMALLEST_TEAM = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """See `atoll.schema.inspection.Expected`, which is this as a record."""
+    """See `atoll.schema.inspection.Expected`, the record of this."""
 
     source: Literal["plan", "process"]
-    process: str  # its name in the deployment, else its comm
+    process: str  # its name in the deployment, otherwise its comm
     slot: int | None
     cpus: frozenset[int]
     exact: bool
-    policy: str  # in numa_maps' words
+    policy: str  # spelt as in numa_maps
     nodes: frozenset[int]  # where private memory belongs; empty: anywhere
-    seats_threads: bool = False  # Atoll's runtime does, inside these CPUs
+    seats_threads: bool = False  # Atoll's runtime seats them, inside these CPUs
 
     @property
     def planned(self) -> bool:
@@ -78,9 +79,10 @@ def planned(
     everything: frozenset[int],
     node_cpus: Mapping[int, frozenset[int]],
 ) -> Expectation:
-    """The place that the plan gives.
+    """The place that the plan assigns.
 
-    `everything`: the CPUs that the supervisor may use; `node_cpus` of the nodes with memory.
+    `everything`: the CPUs that the supervisor may use. `node_cpus`: the CPUs of each node with
+    memory.
     """
     place: tuple[int, ...] | None = None
     policy = _KERNEL_WORD[MemoryPolicy.FIRST_TOUCH]
@@ -90,7 +92,7 @@ def planned(
         place, nodes = slot.cpus, slot.memory_nodes
         policy = _words(_KERNEL_WORD[slot.memory_policy], nodes)
         if not nodes and slot.cpus is not None:
-            # First touch and local: beside the threads.
+            # First touch and local: on the nodes of the threads.
             nodes = tuple(node for node in slot.nodes if node in node_cpus)
     elif plan.coordinator is not None:
         place, nodes = plan.coordinator.cpus, plan.coordinator.memory_nodes
@@ -118,9 +120,10 @@ def as_given(
     node_cpus: Mapping[int, frozenset[int]],
     pins_itself: bool = False,
 ) -> Expectation:
-    """What a process that nobody planned was given. `node_cpus` of the nodes with memory.
+    """The place in which a process without a plan was started.
 
-    `policy` may be empty: not known. `pins_itself`: it is known to pin its main thread too.
+    `node_cpus`: the CPUs of each node with memory. `policy` is empty if unknown. `pins_itself`:
+    the program is known to pin its main thread too.
     """
     governor = next((thread for thread in threads if thread.comm == _GOVERNOR), None)
     main = governor or next((thread for thread in threads if thread.tid == pid), threads[0])
@@ -141,16 +144,16 @@ def as_given(
 
 
 def pins_itself(threads: Sequence[ThreadLook], *, openmp: bool, library: bool) -> bool:
-    """Whether the program gave its main thread a CPU as it did the others.
+    """Whether the program pinned its main thread to a CPU as it did its other threads.
 
-    `openmp`: it was started with OMP_PROC_BIND or the like, which binds the main thread first.
+    `openmp`: it was started with OMP_PROC_BIND or similar, which binds the main thread first.
     `library`: a `PinningLibrary` is mapped, which leaves the main thread alone.
     """
     return not library and (openmp or is_team(threads))
 
 
 def is_team(threads: Sequence[ThreadLook]) -> bool:
-    """Whether the threads have a CPU each, equally many on every CPU, the main thread too."""
+    """Whether each thread has one CPU, with equally many on each, the main thread included."""
     crowd = Counter(thread.cpus for thread in threads)
     return (
         len(crowd) >= _SMALLEST_TEAM
@@ -162,10 +165,10 @@ def is_team(threads: Sequence[ThreadLook]) -> bool:
 def home_nodes(
     policy: Policy, cpus: frozenset[int], node_cpus: Mapping[int, frozenset[int]]
 ) -> frozenset[int]:
-    """Where private memory belongs under a policy; empty: anywhere.
+    """The nodes where private memory belongs under a policy; empty: anywhere.
 
-    A policy that names no node puts memory beside the thread that touches it first; that says
-    something only of threads that may not run everywhere.
+    A policy that names no node puts memory on the node of the thread that touches it first. That
+    determines a node only for threads that may not run everywhere.
     """
     if policy.nodes or not policy.mode:
         return policy.nodes

@@ -1,8 +1,8 @@
-"""One process, looked at once, from its threads to its allocator (`atoll inspect`).
+"""Inspects one process once, from its threads to its allocator (`atoll inspect`).
 
-Reads only. What cannot be read becomes a line of `unknown`; a process that ends meanwhile, or
-whose pid is given anew, is `ProcessGone`. Looks go from cheap to dear, and the process is not
-stopped, so that they are of slightly different moments.
+Read-only. Anything unreadable becomes a line of `unknown`. If the process ends meanwhile or its
+pid is reused, the inspection raises `ProcessGone`. Cheap observations come before expensive ones.
+The process is not stopped, so they are of slightly different moments.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from atoll.schema.inspection import (
 
 _T = TypeVar("_T")
 _MASK = "Cpus_allowed_list"
-_INTERVAL_S = 1.0  # of measuring bandwidth
+_INTERVAL_S = 1.0  # over which bandwidth is measured
 _NO_L3: tuple[L3Look, ...] = ()
 _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
@@ -51,9 +51,9 @@ _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
 def glance_at_process(
     host: Host, pid: int, machine: Machine, expectation: Expectation | None = None
 ) -> Inspection:
-    """Its threads and its memory policy: milliseconds, also where memory is large.
+    """Inspects only threads and memory policy: milliseconds, even if memory is large.
 
-    Without an expectation as in `inspect_process`.
+    Without an expectation it uses the same reference as `inspect_process`.
     """
     return _Look(host, pid, machine).inspection(expectation, deep=False)
 
@@ -68,15 +68,16 @@ def inspect_process(
     files: MallocFiles | None = None,
     spreads: SpreadEye | None = None,
 ) -> Inspection:
-    """Everything. Without an expectation it is what the process was given (see `as_given`).
+    """Inspects everything. Without an expectation, the reference is the place in which the process
+    was started (see `as_given`).
 
-    `l3`, `files`, `spreads`: one of each for all processes of a run. Raises ProcessGone.
+    `l3`, `files`, `spreads`: shared by all processes of a run. Raises ProcessGone.
     """
     return _Look(host, pid, machine, files, l3, spreads).inspection(expectation, deep=True)
 
 
 class _Look:
-    """The looks at one process, and what went wrong with them."""
+    """The observations of one process and the reasons for those that failed."""
 
     def __init__(
         self,
@@ -104,9 +105,9 @@ class _Look:
         host, pid = self._host, self._pid
         threads: Sequence[ThreadLook] = self._try("threads", lambda: look_at_threads(host, pid), [])
         if not threads:
-            raise ProcessGone(f"process {pid} has ended while it was looked at")
+            raise ProcessGone(f"process {pid} ended during the inspection")
         if all(thread.tid != pid for thread in threads):
-            self._eye = threads[0].tid  # an ended main thread has let go of them
+            self._eye = threads[0].tid  # a main thread that has ended no longer shows them
         policy = self._try("memory policy", lambda: process_policy(host, self._eye), "")
         if expectation is None:
             expectation = self._as_given(threads, policy)
@@ -167,7 +168,7 @@ class _Look:
             "name", lambda: parse_stat(self._host.read_text(f"/proc/{self._pid}/stat")), None
         )
         if stat is None:
-            raise ProcessGone(f"process {self._pid} has ended while it was looked at")
+            raise ProcessGone(f"process {self._pid} ended during the inspection")
         try:
             parent = self._host.affinity(stat.parent) if stat.parent else self._machine.online
         except OSError:
@@ -183,7 +184,7 @@ class _Look:
         )
 
     def _with_leader(self, threads: Sequence[ThreadLook]) -> Sequence[ThreadLook]:
-        """An ended main thread has its mask still: what the process was given."""
+        """The threads with an ended main thread, which still has the mask it was started with."""
         if self._eye == self._pid:
             return threads
         cpus = self._try(
@@ -209,12 +210,12 @@ class _Look:
         wanted = parse_policy(expectation.policy)
         shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
         found = find(looks, Scene(self._pid, expectation, machine, NO_CLUES), shares)
-        if found:  # now it pays to ask why
+        if found:  # only now are clues worth reading
             found = find(looks, Scene(self._pid, expectation, machine, self._clues()), shares)
         return found
 
     def _command(self, threads: Sequence[ThreadLook]) -> str:
-        """As it was typed; of a kernel thread its name, as ps(1) shows it."""
+        """The command line as typed; for a kernel thread its name, as in ps(1)."""
         text = self._try("command", lambda: self._text("cmdline"), "")
         return " ".join(text.split("\0")).strip() or f"[{threads[0].comm}]"
 
@@ -222,13 +223,13 @@ class _Look:
         try:
             return not self._text("maps")
         except OSError:
-            return False  # it cannot be told; the looks say why
+            return False  # unknown; the observations say why
 
     def _text(self, name: str) -> str:
         return self._host.read_text(f"/proc/{self._eye}/{name}")
 
     def _try(self, what: str, look: Callable[[], _T], without: _T) -> _T:
-        """`look()`, or `without` and a line that says why."""
+        """`look()`, or `without` and a line that gives the reason."""
         try:
             return look()
         except OSError as fault:
@@ -238,13 +239,13 @@ class _Look:
 
     def _still_there(self) -> None:
         if self._host.identify(self._pid) != self._id:
-            raise ProcessGone(f"process {self._pid} has ended while it was looked at")
+            raise ProcessGone(f"process {self._pid} ended during the inspection")
 
 
 def cpu_seconds_by_node(
     threads: Iterable[ThreadLook], node_cpus: Mapping[int, frozenset[int]]
 ) -> dict[int, float]:
-    """The CPU time of each thread on the node where it ran last."""
+    """The CPU time of the threads, summed on the node where each ran last."""
     found: dict[int, float] = {}
     for thread in threads:
         node = next((node for node, cpus in node_cpus.items() if thread.last_cpu in cpus), None)
@@ -254,7 +255,7 @@ def cpu_seconds_by_node(
 
 
 def _cut(memory: MemoryLook, findings: Iterable[Finding]) -> MemoryLook:
-    """The largest mappings, and what the findings name."""
+    """Keeps the largest mappings and those that the findings name."""
     named = {finding.mapping for finding in findings if finding.mapping}
     starts = [mapping.start for mapping in memory.mappings if mapping_name(mapping) in named]
     return cut_mappings(memory, starts)
@@ -263,7 +264,7 @@ def _cut(memory: MemoryLook, findings: Iterable[Finding]) -> MemoryLook:
 def _why(fault: OSError) -> str:
     said, stock = fault.strerror or str(fault), os.strerror(fault.errno or 0)
     if said != stock:
-        return said  # in words of ours
+        return said  # Atoll's own text
     if fault.errno in (errno.EPERM, errno.EACCES):
-        return "not permitted; ask as root or as the process's user"
-    return "this kernel cannot tell" if fault.errno == errno.ENOSYS else said
+        return "not permitted; run as root or as the process's user"
+    return "this kernel does not support it" if fault.errno == errno.ENOSYS else said

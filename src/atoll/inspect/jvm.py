@@ -1,12 +1,12 @@
-"""What a HotSpot JVM made of its flags: UseNUMA, its processors, its collector, its pages.
+"""What a HotSpot JVM made of its flags: UseNUMA, processors, collector, huge pages.
 
-A JVM takes flags back without a word. UseNUMA is off again without libnuma, on a machine with
-one memory node, and where the memory is bound to one node, whatever CPUs it has (numa_init in
-OpenJDK's os_linux.cpp; tests/vm/test_jvm.py shows it for 17). So the JVM itself is asked, by
-jcmd's commands: 'VM.flags -all' has what holds, 'VM.command_line' what was asked, 'VM.info' the
-number of processors that it sized its pools by.
+A JVM overrides flags silently. It turns UseNUMA off without libnuma, on a machine with one memory
+node, and if its memory is bound to one node, whatever its CPUs (numa_init in OpenJDK's
+os_linux.cpp; tests/vm/test_jvm.py shows it for 17). This module therefore asks the JVM itself
+through jcmd's commands: 'VM.flags -all' gives the effective values, 'VM.command_line' the
+requested ones, 'VM.info' the number of processors by which it sized its thread pools.
 
-JDK 8 tells no origin of a flag and has no VM.info: there `processors` is None.
+JDK 8 reports no origin of a flag and has no VM.info; `processors` is then None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from atoll.host.api import Host
 from atoll.schema.inspection import JvmLook
 
 _LIBRARY = re.compile(r"/libjvm\.so(?: \(deleted\))?$", re.MULTILINE)
-# 'bool UseNUMA = false {product} {command line}'; JDK 8 writes ':=' for what is not the default.
+# 'bool UseNUMA = false {product} {command line}'; JDK 8 writes ':=' for non-default values.
 _FLAG = re.compile(
     r"^[ \t]*\w+[ \t]+(\w+)[ \t]*:?=[ \t]*((?:[^\s{]\S*)?)[ \t]*((?:\{[^}\n]*\}[ \t]*)*)$",
     re.MULTILINE,
@@ -40,7 +40,7 @@ _COLLECTORS = {
 @dataclass(frozen=True, slots=True)
 class Flag:
     value: str
-    origin: str  # 'default', 'ergonomic', 'command line', 'environment'; '': not told
+    origin: str  # 'default', 'ergonomic', 'command line', 'environment'; '': unknown
 
     @property
     def on(self) -> bool:
@@ -52,15 +52,15 @@ class Flag:
 
 
 def is_jvm(maps: str) -> bool:
-    """Whether a process with these /proc/PID/maps runs a JVM."""
+    """Whether a process with this /proc/PID/maps is a JVM."""
     return _LIBRARY.search(maps) is not None
 
 
 def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 10.0) -> JvmLook | None:
-    """None if the process is no JVM.
+    """Asks the JVM; None if the process is not a JVM.
 
-    Raises OSError if it is one and cannot be asked: refused for its safety, not ours, no answer,
-    or gone. The text says which.
+    Raises OSError if it is a JVM that cannot be asked: refused for its safety, not permitted, no
+    answer, or gone. The text says which.
     """
     if not is_jvm(host.read_text(f"/proc/{pid}/maps")):
         return None
@@ -83,7 +83,7 @@ def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 10.0) -> JvmLook | N
 
 
 def parse_flags(answer: str) -> dict[str, Flag]:
-    """'VM.flags -all' by flag. The origin is the last word in braces."""
+    """'VM.flags -all' by flag name. The origin is the last word in braces."""
     found = {}
     for match in _FLAG.finditer(answer):
         words = re.findall(r"\{([^}]*)\}", match[3])
@@ -98,14 +98,14 @@ def parse_version(answer: str) -> str:
 
 
 def parse_arguments(answer: str) -> tuple[str, ...]:
-    """The JVM's own arguments from 'VM.command_line', those of the environment included. One with
-    spaces falls apart: the answer does not quote."""
+    """The JVM's own arguments from 'VM.command_line', including those of the environment. An
+    argument with spaces falls apart because the answer does not quote."""
     found = re.search(r"^jvm_args: (.*)$", answer, re.MULTILINE)
     return tuple(found[1].split()) if found else ()
 
 
 def parse_processors(info: str) -> int | None:
-    """The number of processors when it started, from 'VM.info'; ActiveProcessorCount counts."""
+    """The number of processors at start, from 'VM.info'; ActiveProcessorCount overrides it."""
     found = _ACTIVE.search(info)
     return int(found[1]) if found else None
 
@@ -114,7 +114,7 @@ def summarize(
     *, version: str, flags: dict[str, Flag], arguments: tuple[str, ...], processors: int | None
 ) -> JvmLook:
     use_numa = flags.get("UseNUMA", Flag("false", ""))
-    # What turns UseNUMA off leaves 'command line' as its origin: the arguments decide.
+    # A JVM that turns UseNUMA off leaves 'command line' as its origin, so the arguments decide.
     said = [word for word in arguments if re.fullmatch(r"-XX:[+-]UseNUMA", word)]
     asked = said[-1] == "-XX:+UseNUMA" if said else use_numa.on and use_numa.asked
     count = flags.get("ActiveProcessorCount", Flag("-1", ""))

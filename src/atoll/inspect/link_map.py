@@ -1,11 +1,11 @@
-"""The shared objects of a live process in the order in which its dynamic linker searches them.
+"""Lists the shared objects of a live process in its dynamic linker's search order.
 
-Debuggers' way (<link.h>, "Debugger interface" of the System V gABI): the auxiliary vector tells
-where the program's entry is, hence its base; its dynamic section in memory has DT_DEBUG, which
-the linker pointed to an r_debug, the head of the list of link_maps. glibc and musl keep both
-alike. Objects of other namespaces (dlmopen) are not in the list, the vDSO has no file; both are
-left out. Memory is read through /proc/PID/mem, without stopping the process; each object's file
-through /proc/PID/map_files, which is the file that is mapped, also if its path has a new one.
+Works as debuggers do (<link.h>, "Debugger interface" of the System V gABI): the auxiliary vector
+gives the program's entry and so its base; its dynamic section in memory has DT_DEBUG, which the
+linker pointed to an r_debug, the head of the list of link_maps. glibc and musl keep both alike.
+The list omits objects of other namespaces (dlmopen); the vDSO has no file and is left out. Memory
+is read through /proc/PID/mem, without stopping the process, and each object's file through
+/proc/PID/map_files: the file that is mapped, even if its path now names a new one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MAX_OBJECTS = 4096
 _MAX_NAME_BYTES = 4096
 _MAX_TAGS_BYTES = 64 << 10
 _PAGE_BYTES = 4096
-_BLOCK_BYTES = 64 << 10  # the tables of most libraries lie in two or three
+_BLOCK_BYTES = 64 << 10  # two or three hold the tables of most libraries
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ [0-9a-f]+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
 class NoLinkMap(Exception):
-    """The list cannot be walked; the text says why, in a few words."""
+    """The list cannot be walked; the text says why in a few words."""
 
 
 class StaticProgram(NoLinkMap):
@@ -47,17 +47,17 @@ class StaticProgram(NoLinkMap):
 class FileMapping:
     start: int
     end: int
-    path: str  # as /proc/PID/maps has it
+    path: str  # as in /proc/PID/maps
 
 
 @dataclass(frozen=True, slots=True)
 class SharedObject:
-    """An object of the link map and its file."""
+    """An object of the link map with its file."""
 
-    name: str  # path as the linker found it; of the program itself that of its file
-    base: int  # what is added to the file's addresses
+    name: str  # path as the linker found it; for the program itself, the path of its file
+    base: int  # added to the file's addresses
     end: int  # of its mappings
-    files: tuple[str, ...]  # paths to its file: the next where one may not be used
+    files: tuple[str, ...]  # paths to its file, to be tried in turn
 
 
 def parse_auxv(raw: bytes) -> dict[int, int]:
@@ -75,7 +75,7 @@ def parse_file_mappings(maps: str) -> list[FileMapping]:
 
 
 def is_secure(host: Host, pid: int) -> bool:
-    """The program runs with raised rights, so that the linker obeys no environment."""
+    """Whether the program runs with raised privileges, so that the linker ignores LD_PRELOAD."""
     return bool(parse_auxv(host.read_bytes(f"/proc/{pid}/auxv")).get(_AT_SECURE))
 
 
@@ -100,13 +100,13 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
     memory = _Memory(host, pid)
     starts = [mapping.start for mapping in mappings]
     ends = {mapping.path: mapping.end for mapping in mappings}  # the last is the highest
-    found: dict[str, SharedObject] = {}  # by file: a list that names one twice is damaged
+    found: dict[str, SharedObject] = {}  # by file: a list that names a file twice is damaged
     for name, base, dynamic in _walk(memory, _head(host, pid, memory)):
         at = bisect.bisect_right(starts, dynamic) - 1
         if at < 0 or dynamic >= mappings[at].end:
             if found:
                 continue  # the vDSO
-            # The program's data was mapped anew.
+            # The program's data has been remapped.
             path = host.read_link(f"/proc/{pid}/exe")
             files: tuple[str, ...] = (f"/proc/{pid}/exe",)
         elif (path := mappings[at].path) not in found:
@@ -121,7 +121,7 @@ def _head(host: Host, pid: int, memory: _Memory) -> int:
     """The first link_map's address."""
     auxv = parse_auxv(host.read_bytes(f"/proc/{pid}/auxv"))
     if _AT_ENTRY not in auxv:
-        raise NoLinkMap("it has ended, or is a thread of the kernel")
+        raise NoLinkMap("it has ended, or is a kernel thread")
     exe = program(host, pid)
     base = auxv[_AT_ENTRY] - exe.entry
     segment = exe.segment(PT_DYNAMIC)
@@ -131,7 +131,7 @@ def _head(host: Host, pid: int, memory: _Memory) -> int:
     else:
         debug = base + _debug_symbol(exe)
     if not debug:
-        raise NoLinkMap("its dynamic linker has not begun, or keeps no list for debuggers")
+        raise NoLinkMap("its dynamic linker has not started, or keeps no list for debuggers")
     version, head = struct.unpack_from("<I4xQ", memory.read(debug, 16))
     if not 1 <= version < 16 or not head:
         raise NoLinkMap("its dynamic linker has not finished")
@@ -148,8 +148,8 @@ def _debug_symbol(exe: Elf) -> int:
 
 
 def _walk(memory: _Memory, at: int) -> Iterator[tuple[str, int, int]]:
-    """(name, base, address of the dynamic section) of every link_map. A list that changes under
-    the walk may lead anywhere: the walk ends."""
+    """(name, base, address of the dynamic section) of every link_map. If the list changes during
+    the walk it may lead anywhere; the limits end the walk."""
     seen: set[int] = set()
     while at and at not in seen and len(seen) < _MAX_OBJECTS:
         seen.add(at)
@@ -160,7 +160,7 @@ def _walk(memory: _Memory, at: int) -> Iterator[tuple[str, int, int]]:
 
 def _files(pid: int, mapping: FileMapping) -> tuple[str, ...]:
     exact = f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
-    # map_files wants CAP_CHECKPOINT_RESTORE; the path does as long as the file is still there.
+    # map_files needs CAP_CHECKPOINT_RESTORE; the path works as long as the file exists.
     by_path = f"/proc/{pid}/root{mapping.path}"
     return (exact,) if mapping.path.endswith(" (deleted)") else (exact, by_path)
 
@@ -173,14 +173,14 @@ class _Memory:
         )
 
     def read(self, address: int, size: int) -> bytes:
-        """Exactly `size` bytes. Raises NoLinkMap for an address that is not there."""
+        """Exactly `size` bytes. Raises NoLinkMap if the address is not mapped."""
         found = self._read(address, size) if 0 < address < 1 << 62 else b""
         if len(found) != size:
-            raise NoLinkMap("its list of libraries leads nowhere: it changes, or is damaged")
+            raise NoLinkMap("its list of libraries is damaged or is changing")
         return found
 
     def string(self, address: int) -> str:
-        """Up to the NUL, page by page: the next page may not be there."""
+        """The string up to its NUL, read page by page since the next page may not be mapped."""
         text = b""
         while len(text) < _MAX_NAME_BYTES:
             here = address + len(text)
@@ -193,7 +193,7 @@ class _Memory:
 
 
 def read_memory(host: Host, path: str, address: int, size: int) -> bytes:
-    """Bytes of a process's memory; none where nothing is mapped. Raises PermissionError."""
+    """Bytes of a process's memory; empty if nothing is mapped. Raises PermissionError."""
     if not 0 < address < 1 << 62:
         return b""
     try:

@@ -1,7 +1,7 @@
-"""Which processes listen at a port or a UNIX socket of this machine (proc(5): net/tcp, net/unix).
+"""Finds the processes that listen at a port or a UNIX socket (proc(5): net/tcp, net/unix).
 
-Only sockets of our own network namespace are seen: of a server in a container it is the proxy, if
-anybody.
+Covers only the caller's network namespace. For a server in a container it finds at most the
+container's port proxy.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _ACCEPTS = 0x10000  # __SO_ACCEPTCON
 
 
 def tcp_listeners(host: Host, address: str, port: int) -> frozenset[str]:
-    """The inodes of sockets that listen at `port` of that numeric address: at the very address, as
-    the kernel prefers it, else at all of the machine's."""
+    """The inodes of the sockets that listen at `port` of that numeric address. Sockets bound to the
+    very address win, as in the kernel; otherwise those bound to all addresses count."""
     wanted = ipaddress.ip_address(address)
     exact, all_of_them = set(), set()
     for name in ("tcp", "tcp6"):
@@ -31,13 +31,13 @@ def tcp_listeners(host: Host, address: str, port: int) -> frozenset[str]:
             if bound == wanted:
                 exact.add(fields[9])
             elif bound.is_unspecified and bound.version in (wanted.version, 6):
-                all_of_them.add(fields[9])  # [::] takes IPv4 too, unless it was told not to
+                all_of_them.add(fields[9])  # [::] accepts IPv4 too, unless configured otherwise
     return frozenset(exact or all_of_them)
 
 
 def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
-    """The inodes of listening UNIX sockets at `path`; if it is a folder, of those in it whose names
-    end in the port: servers share a folder."""
+    """The inodes of listening UNIX sockets at `path`. If `path` is a folder, of the sockets in it
+    whose names end in the port: servers share a folder."""
     folder = path.rstrip("/")
     return frozenset(
         fields[6]
@@ -52,9 +52,9 @@ def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
 
 
 def holders(host: Host, inodes: Iterable[str]) -> list[int]:
-    """The processes that hold one of the sockets, without those that have it from their parent.
+    """The processes that hold one of the sockets, without those that inherited it from a parent.
 
-    Only those that this user may look into.
+    Covers only processes that this user may inspect.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     table = process_table(host)
@@ -73,12 +73,12 @@ def _holds(host: Host, pid: int, wanted: set[str]) -> bool:
             if host.read_link(f"{folder}/{name}") in wanted:
                 return True
         except GONE:
-            continue  # closed since
+            continue  # closed meanwhile
     return False
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Of proc(5): words of 32 bits, each with its bytes in the machine's order."""
+    """Decodes proc(5)'s form: words of 32 bits, each in the machine's byte order."""
     words = [bytes.fromhex(text[place : place + 8]) for place in range(0, len(text), 8)]
     packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
     found = ipaddress.ip_address(packed)
@@ -87,9 +87,9 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _rows(host: Host, name: str, columns: int = 0) -> list[list[str]]:
-    """`columns`: the last one is a path, which may have blanks."""
+    """`columns`: the last column is a path, which may contain spaces."""
     try:
         text = host.read_text(f"/proc/net/{name}")
     except OSError:
-        return []  # no IPv6, say
+        return []  # for example no IPv6
     return [line.split(maxsplit=columns - 1) for line in text.splitlines()[1:]]

@@ -1,15 +1,16 @@
-"""Whose `malloc` a process reaches: not what was asked for, nor what is mapped, but what is called.
+"""Determines whose `malloc` a process calls, whatever was preloaded or mapped.
 
-A preload can fail in many quiet ways: the file is missing or for another machine, the program is
-static or runs with raised rights, it brings a malloc that comes first, the library defines none
-(libtbbmalloc without its proxy), or the engine calls an allocator of its own by another name
-(a jemalloc that it brings). So the answer is read where the calls go: in the GOT slots for `malloc`
-of every loaded object, as they stand in memory. A slot that is not bound yet (lazy binding) says
-nothing; if no slot is bound, the answer is what the dynamic linker would find: the first object
-of the link map that defines a fitting `malloc` (Drepper, "How To Write Shared Libraries", 1.5).
+A preload can fail silently in many ways. The file is missing or for another architecture; the
+program is static or runs with raised privileges, or has its own malloc that comes first; the
+library defines no malloc (libtbbmalloc without its proxy); or the engine calls its own allocator
+under another name (a bundled jemalloc). The answer is therefore read where the calls go: in the GOT
+slots for `malloc` of every loaded object, in memory. A slot that is not bound yet (lazy binding)
+gives no information. If no slot is bound, the answer is what the dynamic linker would find: the
+first object of the link map that defines a matching `malloc` (Drepper, "How To Write Shared
+Libraries", 1.5).
 
-`resolve` and `preload_faults` are pure; `look_at_malloc` reads memory, never writes, and stops
-nothing. A malloc that is replaced in other ways (code patched, hooks) is not seen.
+`resolve` and `preload_faults` are pure. `look_at_malloc` reads memory; it never writes, and stops
+nothing. A malloc that is replaced in other ways (patched code, hooks) goes unnoticed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from atoll.schema.inspection import MallocLook
 _ALLOCATOR = re.compile(
     r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|snmalloc|rpmalloc|scudo|hardened_malloc)"
 )
-# What a bundled allocator calls its malloc when it leaves the system's name alone.
+# The malloc names of bundled allocators that leave the system's name alone.
 _BUNDLED = {
     "je_malloc": "jemalloc",
     "rjem_malloc": "jemalloc",
@@ -62,7 +63,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file says of malloc, wherever it is loaded: addresses are before the base."""
+    """What a file contains about malloc, wherever it is loaded; addresses exclude the base."""
 
     start: int
     end: int
@@ -74,9 +75,9 @@ class FileFacts:
 
 
 class MallocFiles:
-    """The facts of each file, read once for all processes of a run: most libraries are shared.
+    """The facts of each file, read once for all processes of a run, which share most libraries.
 
-    A file that is replaced or written meanwhile is another one.
+    A file that is replaced or written meanwhile counts as another file.
     """
 
     def __init__(self, host: Host) -> None:
@@ -93,7 +94,7 @@ class MallocFiles:
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """One object of the link map, as far as malloc is concerned. Addresses as in memory."""
+    """One object of the link map as far as malloc is concerned, with addresses in memory."""
 
     name: str
     path: str = ""  # as the dynamic linker found it
@@ -101,8 +102,8 @@ class LoadedObject:
     end: int = 0
     definitions: tuple[Definition, ...] = ()
     wanted_version: str = ""  # of the malloc that it calls
-    slots: tuple[int, ...] = ()  # what its GOT slots for malloc hold
-    stub: int = 0  # its PLT entry, where that is malloc's address for everybody (non-PIE)
+    slots: tuple[int, ...] = ()  # contents of its GOT slots for malloc
+    stub: int = 0  # its PLT entry, if that is malloc's address for all objects (non-PIE)
     bundled: str = ""  # 'jemalloc (NAME_je_malloc)'
 
     @property
@@ -111,9 +112,9 @@ class LoadedObject:
 
 
 def look_at_malloc(host: Host, pid: int, files: MallocFiles | None = None) -> MallocLook:
-    """`files`: known from looks at other processes, and to be known to the next.
+    """Whose malloc the process calls. `files`: a cache shared with other inspections.
 
-    Raises OSError if the process is gone or not ours to look into.
+    Raises OSError if the process is gone or may not be inspected.
     """
     files = files or MallocFiles(host)
     preload = asked_preloads(host, pid)
@@ -159,10 +160,11 @@ def asked_preloads(host: Host, pid: int) -> tuple[str, ...]:
 
 
 def resolve(objects: Sequence[LoadedObject]) -> tuple[str | None, dict[str, str]]:
-    """(the object whose malloc the process reaches, the objects for which it is another one).
+    """(the object whose malloc the process calls, the objects that call another one).
 
-    `objects` are in search order, the program first. The program's own slot decides; if it calls
-    no malloc or has not yet, most of the bound slots; if none is bound, the search order.
+    `objects` are in search order, the program first. The program's own slot decides. If the program
+    does not call malloc, or has not yet, the majority of the bound slots decides; if no slot is
+    bound, the search order.
     """
     bound = {each.name: _destinations(each, objects) for each in objects}
     counts = Counter(name for names in bound.values() for name in names)
@@ -195,27 +197,27 @@ def search(objects: Sequence[LoadedObject]) -> str | None:
 
 
 def _destinations(caller: LoadedObject, objects: Sequence[LoadedObject]) -> list[str]:
-    """Where the bound ones of an object's slots lead."""
+    """The objects to which an object's bound slots lead."""
     found = []
     for address in caller.slots:
         home = next((each for each in objects if each.start <= address < each.end), None)
         if home is None:
-            continue  # not filled in yet, or code that was made at run time
+            continue  # not bound yet, or code generated at run time
         if address == home.stub:
-            # The program's PLT entry stands for malloc; it goes where the program's slot does.
+            # The program's PLT entry stands for malloc and leads where the program's slot leads.
             if home is not caller:
                 found += _destinations(home, objects)
         elif home is not caller or any(address == d.address for d in caller.definitions):
             found.append(home.name)
-        # Else its own PLT: not bound yet.
+        # Otherwise its own PLT: not bound yet.
     return found
 
 
 def preload_faults(
     preload: Sequence[str], objects: Sequence[LoadedObject], reached: str | None
 ) -> dict[str, str]:
-    """Of the preloads that change no malloc, why; empty: it is not loaded. A preload that is
-    there and is no allocator has another purpose: no fault."""
+    """The reason for each preload that replaces no malloc; empty if it is not loaded. A loaded
+    preload that is not an allocator serves another purpose and is not a fault."""
     faults = {}
     for entry in preload:
         name = entry.rpartition("/")[2]
@@ -229,7 +231,7 @@ def preload_faults(
             tbb = each.name.startswith("libtbbmalloc.")
             faults[entry] = f"defines no malloc{f'; preload {proxy} instead' if tbb else ''}"
         elif reached == objects[0].name:
-            faults[entry] = "the program has a malloc of its own, which comes first"
+            faults[entry] = "the program has its own malloc, which comes first"
         else:
             faults[entry] = f"{reached} comes before it"
     return faults
@@ -248,7 +250,7 @@ def _loaded(host: Host, pid: int, shared: SharedObject, files: MallocFiles) -> L
         except ElfFault:
             break
         return _placed(host, pid, facts, shared, name)
-    return LoadedObject(name, shared.name, shared.base, shared.end)  # others may lead there
+    return LoadedObject(name, shared.name, shared.base, shared.end)  # slots may lead there
 
 
 def _placed(
@@ -288,7 +290,7 @@ def file_facts(elf: Elf) -> FileFacts:
 
 
 def _bundled(elf: Elf) -> str:
-    """An allocator inside, by the name of its malloc; the private symbols are read last."""
+    """A bundled allocator, by the name of its malloc; private symbols are read last."""
     for static in (False, True):
         table = elf.static_symbols() if static else elf.dynamic_symbols
         for symbol in _ending(table):
@@ -332,7 +334,7 @@ def _unwalked(
 
 def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
     if is_secure(host, pid):
-        return "the program runs with raised rights (AT_SECURE), where preloads are dropped"
+        return "the program runs with raised rights (AT_SECURE), so the linker drops preloads"
     if "/" not in entry or "$" in entry:
         return "the dynamic linker did not find it"
     path = f"/proc/{pid}/{'root' if entry.startswith('/') else 'cwd/'}{entry}"
@@ -342,14 +344,14 @@ def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
     except FileNotFoundError:
         return "no such file"
     except PermissionError:
-        return "it may not be read"
+        return "it is not readable by this user"
     except OSError as fault:
         return f"it cannot be read: {fault.strerror}"
     except ElfFault as fault:
         return str(fault)
     if elf.machine != mine.machine:
         return f"is for {elf.machine_name}, the program for {mine.machine_name}"
-    return "the dynamic linker did not load it: what it needs may be missing, or it came later"
+    return "the dynamic linker did not load it: a dependency may be missing, or it was set later"
 
 
 def _base_name(path: str) -> str:

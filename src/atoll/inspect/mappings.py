@@ -1,7 +1,7 @@
-"""The mappings of a process, from /proc/PID/maps (proc(5)), and what kind of memory each is. Pure.
+"""Reads the mappings of a process from /proc/PID/maps (proc(5)) and classifies them. Pure.
 
-Kinds go by the names that the kernel gives (fs/proc/task_mmu.c, show_map_vma), by those that glibc
-gives its heaps and stacks (PR_SET_VMA_ANON_NAME), and by the file system that a file lies on.
+The kind follows from the names that the kernel gives (fs/proc/task_mmu.c, show_map_vma), from
+those that glibc gives its heaps and stacks (PR_SET_VMA_ANON_NAME), and from the file system.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from atoll.schema.inspection import MappingKind
 
-# The kernel's own tmpfs, for memfd, System V and shared anonymous memory. What has such a name
-# and another device is on its hugetlbfs (memfd with MFD_HUGETLB, SHM_HUGETLB).
+# The kernel's own tmpfs, for memfd, System V and shared anonymous memory. A mapping with such a
+# name on another device is on the kernel's hugetlbfs (memfd with MFD_HUGETLB, SHM_HUGETLB).
 _SHMEM_DEVICE = "00:01"
 _SHMEM_NAMES = ("/memfd:", "/SYSV", "/dev/zero (deleted)")
 _STACKS = ("[stack", "[anon: glibc: pthread stack", "[anon:stack_and_tls")
@@ -24,7 +24,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Vma:
-    """A mapping, as the kernel calls it: a virtual memory area."""
+    """A mapping; the kernel calls it a virtual memory area."""
 
     start: int
     end: int
@@ -38,9 +38,9 @@ class Vma:
 
 
 def parse_maps(text: str) -> list[Vma]:
-    """By address. Lines that are none are left out: a process may end while it is read."""
+    """The mappings by address. Malformed lines are skipped: a process may end during the read."""
     found = []
-    for line in text.split("\n"):  # splitlines() would also split in odd file names
+    for line in text.split("\n"):  # splitlines() would also split odd file names
         fields = line.split(None, 5)
         if len(fields) < 5:
             continue
@@ -56,12 +56,12 @@ def parse_maps(text: str) -> list[Vma]:
 
 
 def unescape(name: str) -> str:
-    r"""The kernel writes a newline (in numa_maps also a space, a tab and '=') as \012."""
+    r"""Decodes \012 and the like: a newline, and in numa_maps also a space, a tab and '='."""
     return _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), name) if "\\" in name else name
 
 
 def kind_of(vma: Vma, file_systems: Mapping[str, str]) -> MappingKind:
-    """`file_systems`: by device, see `parse_mountinfo`."""
+    """The kind of a mapping. `file_systems`: by device, see `parse_mountinfo`."""
     name = vma.name
     if name.startswith(_STACKS):
         return MappingKind.STACK
@@ -81,7 +81,7 @@ def kind_of(vma: Vma, file_systems: Mapping[str, str]) -> MappingKind:
 
 
 def parse_mountinfo(text: str) -> dict[str, str]:
-    """The type of the file system on each device, the device written as in /proc/PID/maps."""
+    """The file-system type of each device; devices are written as in /proc/PID/maps."""
     found = {}
     for line in text.split("\n"):
         fields = line.split(" ")

@@ -1,8 +1,8 @@
-"""Where the pages of a live process are: by node, by kind, by mapping.
+"""Locates the pages of a live process: by node, by kind, by mapping.
 
-The kernel counts them in /proc/PID/numa_maps, but holds the process's mmap_lock meanwhile: about
+The kernel counts them in /proc/PID/numa_maps but holds the process's mmap_lock meanwhile: about
 5 ms for each GiB of small pages. Page faults that need the lock wait that long, and so do mmap and
-munmap. So a process with more than COUNT_BYTES resident is sampled with move_pages(2), which
+munmap. A process with more than COUNT_BYTES resident is therefore sampled with move_pages(2), which
 takes the lock for 16 pages at a time (see `sampling` for method and error).
 """
 
@@ -23,12 +23,12 @@ from atoll.schema.inspection import MappingKind, MappingLook, MemoryLook
 if TYPE_CHECKING:
     from atoll.inspect.sampling import Sample
 
-# numa_maps took 4.5 ns a page (2.2 GHz Sapphire Rapids, 8 GiB in 40 ms), smaps_rollup the same.
+# numa_maps took 4.5 ns per page (2.2 GHz Sapphire Rapids, 8 GiB in 40 ms), smaps_rollup the same.
 COUNT_BYTES = 1 << 30
 LARGEST_MAPPINGS = 20
 _PAGE_BYTES = 4096
 _END_PAGES = 16
-_THP_LOOKS = 4096  # pages asked about, each a system call of about 1 us
+_THP_LOOKS = 4096  # pages queried, each a system call of about 1 us
 _THP_FIELDS = ("AnonHugePages", "ShmemPmdMapped", "FilePmdMapped")
 _STATUS_FIELDS = {
     "RssAnon": MappingKind.ANONYMOUS,
@@ -39,7 +39,7 @@ _STATUS_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one of the ways has found."""
+    """The result of either method."""
 
     mappings: list[MappingLook]
     by_kind: dict[MappingKind, dict[int, int]]
@@ -55,20 +55,21 @@ def look_at_memory(
     cpu_seconds_by_node: Mapping[int, float],
     own_nodes: Collection[int],
 ) -> tuple[MemoryLook | None, list[str]]:
-    """The look, with every mapping that has pages, and what could not be found out and why.
+    """The memory with every mapping that has pages, and what remains unknown and why.
 
-    `cut_mappings` leaves the largest mappings. `cpu_seconds_by_node`: of the process's threads,
-    where they run. `own_nodes`: nodes with CPUs that they may use. Raises ProcessLookupError if
-    there is no such process.
+    `cut_mappings` keeps only the largest mappings. `cpu_seconds_by_node`: CPU time of the process's
+    threads on the nodes where they run. `own_nodes`: nodes with CPUs that the threads may use.
+    Raises
+    ProcessLookupError if there is no such process.
     """
     unknown: list[str] = []
     try:
         status = host.read_text(f"/proc/{pid}/status")
-        resident = _kib(status, "VmRSS")  # hugetlb is not part of it
+        resident = _kib(status, "VmRSS")  # excludes hugetlb
         if resident is None:
             return None, ["memory: it has none of its own (a kernel thread, or it is ending)"]
         if not host.exists(f"/proc/{pid}/numa_maps"):
-            unknown.append("memory by mapping: this kernel knows no NUMA; all is on node 0")
+            unknown.append("memory by mapping: this kernel has no NUMA support; all is on node 0")
             found = _on_node_0(status)
         elif resident > COUNT_BYTES:
             found = _sample(host, pid, resident, unknown)
@@ -82,7 +83,7 @@ def look_at_memory(
 
 
 def cut_mappings(look: MemoryLook, named: Collection[int] = ()) -> MemoryLook:
-    """Leave the largest mappings, and those whose start is `named`."""
+    """Keeps the largest mappings, and those whose start is in `named`."""
     kept = tuple(
         mapping
         for rank, mapping in enumerate(look.mappings)
@@ -92,7 +93,7 @@ def cut_mappings(look: MemoryLook, named: Collection[int] = ()) -> MemoryLook:
 
 
 def shares(bytes_by_node: Mapping[int, float]) -> dict[int, float]:
-    """Of a total that is not 0."""
+    """Each node's share of the total; empty if the total is 0."""
     total = sum(bytes_by_node.values())
     return {node: size / total for node, size in bytes_by_node.items()} if total else {}
 
@@ -100,7 +101,7 @@ def shares(bytes_by_node: Mapping[int, float]) -> dict[int, float]:
 def local_share(
     bytes_by_node: Mapping[int, int], cpu_seconds_by_node: Mapping[int, float]
 ) -> float | None:
-    """See MemoryLook.local_share; None where there are no pages, or no thread has run."""
+    """See MemoryLook.local_share; None if there are no pages or no thread has run."""
     pages, cpu = shares(bytes_by_node), shares(cpu_seconds_by_node)
     if not pages or not cpu:
         return None
@@ -151,7 +152,7 @@ def _count(host: Host, pid: int, unknown: list[str]) -> _Found:
 
 
 def _counted(line: NumaLine, vma: Vma | None, file_systems: Mapping[str, str]) -> MappingLook:
-    if vma is None:  # gone, or made, between the two files; numa_maps tells most of it
+    if vma is None:  # unmapped, or mapped, between the two reads; numa_maps has most of it
         size = sum(line.bytes_by_node.values())
         name = line.file or "[heap]" * line.heap or "[stack]" * line.stack
         vma = Vma(line.start, line.start + size, False, "", name)
@@ -178,7 +179,7 @@ def _huge_counted(host: Host, pid: int, unknown: list[str]) -> int | None:
 
 
 def _sample(host: Host, pid: int, resident: int, unknown: list[str]) -> _Found:
-    import numpy as np  # here, since importing it takes longer than to look at a small process
+    import numpy as np  # late: importing it takes longer than inspecting a small process
 
     from atoll.inspect.sampling import take_sample
 
@@ -188,7 +189,8 @@ def _sample(host: Host, pid: int, resident: int, unknown: list[str]) -> _Found:
         for vma in parse_maps(host.read_text(f"/proc/{pid}/maps"))
         if (kind := kind_of(vma, file_systems)) is not MappingKind.KERNEL
     ]
-    # (index in vmas, first address, pages). The end is apart: there a thread's stack has its pages.
+    # (index in vmas, first address, pages). The end is separate: a thread's stack has its pages
+    # there.
     strata = []
     for index, (vma, _) in enumerate(vmas):
         pages = vma.size_bytes // _PAGE_BYTES
@@ -201,7 +203,7 @@ def _sample(host: Host, pid: int, resident: int, unknown: list[str]) -> _Found:
         starts, sizes_pages, _PAGE_BYTES, lambda addresses: host.page_nodes(pid, addresses)
     )
     hugetlb = np.array([kind is MappingKind.HUGETLB for _, kind in vmas], dtype=bool)[owner]
-    # The kernel knows how much is resident (hugetlb apart); the sample only tells how it is spread.
+    # The kernel gives the resident size (without hugetlb); the sample gives only its distribution.
     scale = np.ones(len(owner))
     scaled = ~hugetlb & ~sample.whole
     rest = resident / _PAGE_BYTES - float(sample.pages[~hugetlb & sample.whole].sum())
@@ -232,7 +234,7 @@ def _sample(host: Host, pid: int, resident: int, unknown: list[str]) -> _Found:
 def _huge_sampled(
     host: Host, pid: int, sample: Sample, scale: object, unknown: list[str]
 ) -> int | None:
-    """Ask about some of the pages that were found; each stands for as many as in the sample."""
+    """Queries some of the found pages; each stands for as many pages as in the sample."""
     import numpy as np
 
     weights = sample.weights * np.asarray(scale)[sample.rows]
@@ -266,7 +268,7 @@ def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, dict[int, int]]:
 
 
 def _on_node_0(status: str) -> _Found:
-    """All that a kernel without NUMA tells cheaply."""
+    """All that a kernel without NUMA support reports cheaply."""
     sizes = {kind: _kib(status, name) for name, kind in _STATUS_FIELDS.items()}
     return _Found([], {kind: {0: size} for kind, size in sizes.items() if size})
 
@@ -280,7 +282,7 @@ def _kib(text: str, name: str) -> int | None:
 def _why(fault: OSError) -> str:
     if fault.errno in (errno.EPERM, errno.EACCES):
         return (
-            "not ours to look at: run as its user or as root (CAP_SYS_PTRACE); in a container, "
+            "not permitted: run as its user or as root (CAP_SYS_PTRACE); in a container, "
             "allow move_pages and ptrace in its seccomp profile"
         )
     if fault.errno == errno.ENOSYS:

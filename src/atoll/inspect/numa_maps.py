@@ -1,12 +1,12 @@
-"""Pages by mapping and node, from /proc/PID/numa_maps (numa(7); task_mmu.c, show_numa_map). Pure.
+"""Parses /proc/PID/numa_maps: pages by mapping and node (numa(7); task_mmu.c, show_numa_map). Pure.
 
-A line is the address, the policy, the kind and the counts:
+A line has the address, the policy, the kind and the counts:
 
     7f3a80000000 bind=static:0-1 anon=512 dirty=512 N0=256 N1=256 kernelpagesize_kB=4
     7f3a90000000 prefer (many):0-1 file=/mnt/a\\040b huge dirty=3 N0=3 kernelpagesize_kB=2048
 
-Counts are in pages of the mapping: huge pages where it is hugetlb, else the small ones, also for
-what transparent huge pages hold. Spaces, tabs, newlines and '=' in file names are escaped.
+Counts are in pages of the mapping: huge pages if it is hugetlb, otherwise small ones, even for
+transparent huge pages. Spaces, tabs, newlines and '=' in file names are escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from atoll.inspect.mappings import unescape
 
-# The names of policies that hold a space, up to it.
+# Policy names that contain a space, up to the space.
 _TWO_WORDS = ("weighted", "prefer")
 
 
@@ -31,7 +31,7 @@ class NumaLine:
 
 
 def parse_numa_maps(text: str) -> list[NumaLine]:
-    """By address. Lines that are none are left out: a process may end while it is read."""
+    """The lines by address. Malformed lines are skipped: a process may end during the read."""
     found = []
     for line in text.split("\n"):
         words = line.split(" ")

@@ -1,9 +1,10 @@
-"""The page cache of the data files that a process has open or mapped, by node.
+"""Locates the page cache of the data files that a process has open or mapped, by node.
 
-A file's cached pages are no process's own, so numa_maps shows only those that this one has mapped
-and touched. Here the whole cache of a file is looked at; see native/src/inspect/page_cache.hpp
-for how, and for what it costs. Files are opened through /proc/PID, so that it is the very file
-also when it was deleted or lies in a container.
+Cached pages of a file belong to no process, so numa_maps shows only those that this process has
+mapped and touched. This module examines the whole cache of a file;
+native/src/inspect/page_cache.hpp
+explains how, and what it costs. Files are opened through /proc/PID, which gives the very file even
+if it has been deleted or lies in a container.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from atoll.schema.inspection import PageCacheLook
 
 MOST_FILES = 16
 MOST_DESCRIPTORS = 4096
-# A node's share is known to 3 % then (95 %), at about 2 us a page.
+# A node's share is then known to 3 % (95 %), at about 2 us per page.
 PAGES_LOOKED_AT = 1024
 _PAGE_BYTES = 4096
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage")
 
 
 def look_at_page_cache(host: Host, pid: int) -> tuple[list[PageCacheLook], list[str]]:
-    """The largest files, and what could not be found out and why.
+    """The largest files, and what remains unknown and why.
 
-    Programs and libraries, which are mapped executable, are left out: every process of the
-    machine shares them.
+    Leaves out programs and libraries (mapped executable), since every process of the machine shares
+    them.
     """
     try:
         mapped, programs = _mapped_files(host, pid)
@@ -49,12 +50,14 @@ def look_at_page_cache(host: Host, pid: int) -> tuple[list[PageCacheLook], list[
             continue
         found.append(look)
         if look.cached_bytes and not look.bytes_by_node:
-            unknown.append(f"page cache of {name}: its nodes; too small a part is cached")
+            unknown.append(
+                f"page cache of {name}: too little of it is cached to estimate its nodes"
+            )
     return found, unknown
 
 
 def _mapped_files(host: Host, pid: int) -> tuple[dict[str, str], set[str]]:
-    """Paths by name, and the names of those that are mapped executable."""
+    """Paths by name, and the names of the files that are mapped executable."""
     vmas = [
         vma
         for vma in parse_maps(host.read_text(f"/proc/{pid}/maps"))
@@ -72,11 +75,11 @@ def _open_files(host: Host, pid: int) -> tuple[dict[str, str], list[str]]:
         try:
             name = host.read_link(f"{folder}/{descriptor}")
         except OSError:
-            continue  # closed since
+            continue  # closed meanwhile
         if name.startswith("/") and not name.startswith(_NO_FILES):
             found[name] = f"{folder}/{descriptor}"
     left = len(descriptors) - MOST_DESCRIPTORS
-    return found, [f"page cache: {left} more open files were not looked at"] if left > 0 else []
+    return found, [f"page cache: {left} more open files were not examined"] if left > 0 else []
 
 
 def _size(host: Host, path: str) -> int:
@@ -105,11 +108,11 @@ def _look(host: Host, name: str, path: str) -> PageCacheLook:
 def _why(fault: OSError) -> str:
     if fault.errno == errno.EPERM:
         return (
-            "the kernel tells only who owns the file or may write it, or a container's seccomp "
-            "profile forbids to ask (mincore, move_pages, process_vm_readv)"
+            "the kernel answers only the file's owner or users with write permission, or a "
+            "container's seccomp profile forbids the calls (mincore, move_pages, process_vm_readv)"
         )
     if fault.errno == errno.EACCES:
-        return "not ours to look at: run as its user or as root (CAP_SYS_PTRACE)"
+        return "not permitted: run as its user or as root (CAP_SYS_PTRACE)"
     if fault.errno == errno.ENODEV:
-        return "its file system cannot be mapped"
+        return "its file system does not support mapping"
     return fault.strerror or str(fault)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PinningLibrary:
-    """A library that binds each of its workers to one CPU, outside the process's mask too, and
+    """A library that binds each of its workers to one CPU, even outside the process's mask, and
     leaves the main thread alone."""
 
     mapped: re.Pattern[str]  # searched in /proc/PID/maps
@@ -18,10 +18,10 @@ class PinningLibrary:
 
 LIBRARIES = (
     PinningLibrary(
-        # The Python package's library, the C library, the command line's program.
+        # The Python package's library, the C library, the command-line program.
         re.compile(r"/(?:_duckdb\b[^/\n]*|libduckdb[^/\n]*|duckdb)$", re.MULTILINE),
-        "DuckDB 1.4 to 1.5 pins its worker i to CPU i whatever the mask (pin_threads; on by "
-        "itself above 64 CPUs)",
+        "DuckDB 1.4 to 1.5 pins worker i to CPU i and ignores the mask (pin_threads; on by "
+        "default above 64 CPUs)",
         "open the database with pin_threads='off' and threads=N",
     ),
 )

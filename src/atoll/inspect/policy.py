@@ -1,8 +1,8 @@
-"""A memory policy in the words of /proc/PID/numa_maps (numa(7), mm/mempolicy.c: mpol_to_str).
+"""Memory policies as /proc/PID/numa_maps writes them (numa(7), mm/mempolicy.c: mpol_to_str).
 
 'bind:0-1', 'bind=static:0-1', 'prefer (many):0,2', 'weighted interleave:0-3', 'local', 'default'.
-Each line of numa_maps shows the policy that holds for a mapping: its own (mbind), else that of
-the process's main thread.
+Each line of numa_maps shows the policy of a mapping: its own (mbind), or otherwise that of the
+process's main thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Policy(NamedTuple):
 
 
 def parse_policy(text: str) -> Policy:
-    """'bind=static:0-1' as ('bind', {0, 1}); what is not understood has no nodes."""
+    """Parses 'bind=static:0-1' as ('bind', {0, 1}); a policy that is not understood has no
+    nodes."""
     mode, _, nodes = text.partition(":")
     try:
         return Policy(mode.partition("=")[0], frozenset(parse_cpulist(nodes)))
@@ -37,16 +38,17 @@ def parse_policy(text: str) -> Policy:
 
 
 def plain(text: str) -> str:
-    """Without the flags: 'bind=static:0' is 'bind:0'."""
+    """The policy without its flags: 'bind=static:0' becomes 'bind:0'."""
     return re.sub(r"=[^:]*", "", text)
 
 
 def process_policy(host: Host, pid: int) -> str:
-    """The process's own policy; empty where the kernel knows none (no NUMA) or it has no memory.
+    """The process's own policy; empty if the kernel has no NUMA support or the process no memory.
 
-    Read off a mapping that nobody gives a policy of its own: the program's file, which comes
-    early, else the stack. Only the start of numa_maps is read if that is enough: the kernel
-    counts the pages of every line that it hands out, and a heap may be the sixth. Raises OSError.
+    It is read from a mapping that programs never give a policy: the program's file, which comes
+    early, or otherwise the stack. If possible only the start of numa_maps is read, because the
+    kernel
+    counts the pages of every line that it returns, and a heap may be the sixth. Raises OSError.
     """
     path = f"/proc/{pid}/numa_maps"
     try:
@@ -63,7 +65,7 @@ def process_policy(host: Host, pid: int) -> str:
 
 
 def main_policy(lines: Sequence[NumaLine], *, sure: bool) -> str:
-    """The policy of the first mapped file, else of the stack; of any mapping unless `sure`."""
+    """The policy of the first mapped file, or of the stack; unless `sure`, of any mapping."""
     best = next((line for line in lines if line.file and not line.hugetlb), None) or next(
         (line for line in lines if line.stack), None
     )

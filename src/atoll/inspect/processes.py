@@ -1,9 +1,10 @@
-"""The process table: who descends from whom, and who carries a deployment's mark.
+"""The process table: who descends from whom, and which processes carry a deployment's mark.
 
-Two ways to know what belongs to a deployment. While its supervisor or keeper lives: their
-descendants, complete because both are subreapers. When both were killed: the processes of
-this user that have ATOLL_DEPLOYMENT=NAME:ID in the environment that they were started with, or
-have written over it, as servers do that set their title, and work in one of its folders.
+There are two ways to find a deployment's processes. While its supervisor or keeper lives, they are
+its descendants; the list is complete because both are subreapers. After both were killed, they are
+the processes of this user that were started with ATOLL_DEPLOYMENT=NAME:ID in the environment.
+A process that has overwritten its environment, as servers do that set their title, counts if it
+works in one of the deployment's folders.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from atoll.schema.deployment import ProcessId
 MARK = "ATOLL_DEPLOYMENT"
 PROCESS_MARK = "ATOLL_PROCESS"
 
-# What reading /proc/PID/... raises for a process that has just gone, or is not ours to read.
+# The errors of reading /proc/PID/... if a process has just ended or belongs to another user.
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def process_table(host: Host) -> dict[int, Stat]:
-    """Every process there is, zombies included."""
+    """Every process, zombies included."""
     table = {}
     for name in host.list_dir("/proc"):
         if name.isdigit():
@@ -34,7 +35,7 @@ def process_table(host: Host) -> dict[int, Stat]:
 
 
 def descendants(table: Mapping[int, Stat], root: int) -> list[ProcessId]:
-    """The living processes below `root`, itself not included, parents first."""
+    """The living processes below `root` (itself excluded), parents first."""
     children: dict[int, list[int]] = {}
     for pid, stat in table.items():
         children.setdefault(stat.parent, []).append(pid)
@@ -49,7 +50,7 @@ def descendants(table: Mapping[int, Stat], root: int) -> list[ProcessId]:
 
 
 def environment(host: Host, pid: int) -> dict[str, str]:
-    """What the process was started with; empty where it is gone or not ours to read."""
+    """The environment the process was started with; empty if it is gone or may not be read."""
     try:
         text = host.read_text(f"/proc/{pid}/environ")
     except GONE:
@@ -60,7 +61,7 @@ def environment(host: Host, pid: int) -> dict[str, str]:
 
 def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> list[ProcessId]:
     """The living processes of user `uid` that carry ATOLL_DEPLOYMENT=`mark`, or that have no
-    environment and work in one of `folders`. (Somebody's shell that is there has one.)"""
+    environment and work in one of `folders`. (A user's shell in that folder has an environment.)"""
     found = []
     for pid, stat in process_table(host).items():
         if not stat.lives:

@@ -1,13 +1,14 @@
 """Memory bandwidth and L3 occupancy of a process by L3 domain, from resctrl's monitors.
 
-After the kernel's Documentation/filesystems/resctrl.rst. A monitor counts a group of tasks, not
-a process: these are the numbers of the groups that the process's threads are in, with all that
-shares them (by default everything that nobody has put into a group of its own). Atoll mounts
-nothing and makes no group: where resctrl is not mounted there is nothing to see.
+Follows the kernel's Documentation/filesystems/resctrl.rst. A monitor counts a group of tasks, not
+a process: the numbers are those of the groups that contain the process's threads, with everything
+else in those groups (by default every task that is in no other group). Atoll mounts nothing and
+creates no group; where resctrl is not mounted there is no data.
 
 Bandwidth is the difference of two reads. With sub-NUMA clustering (mon_sub_L3_YY) a domain's
-number is its sum, as the kernel's own file has it. 'Unavailable', 'Error' and 'Unassigned' are
-unknown. Proved on trees in memory after that document only; no machine of ours has the feature.
+number is its sum, as in the kernel's own file. 'Unavailable', 'Error' and 'Unassigned' count as
+unknown. The module was tested only on trees in memory built after that document, because no test
+machine has the feature.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OCCUPANCY, _TOTAL, _LOCAL = "llc_occupancy", "mbm_total_bytes", "mbm_local_byte
 _DOMAIN = re.compile(r"mon_L3_(\d+)")
 _NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
 
-# domain -> monitor -> value; None: the kernel does not tell
+# domain -> monitor -> value; None: the kernel gives no value
 Counts = dict[int, dict[str, int | None]]
 
 
@@ -36,8 +37,8 @@ class _Reading:
 
 
 class L3Monitor:
-    """Measures all groups at once, over `interval_s`, when the first process is looked at: however
-    many processes a run looks at, it waits once."""
+    """Measures all groups at once, over `interval_s`, when the first process is inspected: a run
+    waits once, however many processes it inspects."""
 
     def __init__(self, host: Host, interval_s: float) -> None:
         self._host = host
@@ -45,7 +46,8 @@ class L3Monitor:
         self._readings: tuple[_Reading, _Reading] | None = None
 
     def look(self, pid: int) -> tuple[L3Look, ...]:
-        """By domain; empty where resctrl is not mounted, monitors nothing, or has no such process.
+        """The values by domain; empty if resctrl is not mounted, monitors nothing, or does not know
+        the process.
 
         Raises PermissionError.
         """
@@ -79,16 +81,17 @@ def find_mount(mountinfo: str) -> str | None:
     for line in mountinfo.split("\n"):
         fields, _, kind = line.partition(" - ")
         if kind.split(" ")[0] == "resctrl" and len(fields.split(" ")) > 4:
-            # Spaces and the like are written in octal.
+            # Spaces and similar characters are written in octal.
             return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields.split(" ")[4])
     return None
 
 
 def groups_of(host: Host, mount: str, pid: int) -> list[str]:
-    """The folders whose monitors count the process's threads, none of them twice.
+    """The folders whose monitors count the process's threads, each once.
 
-    A control group's tasks and counts include those of its monitoring groups; so these come
-    first, and a control group is taken only for threads that are in none of them.
+    The tasks and counts of a control group include those of its monitoring groups. Monitoring
+    groups
+    therefore come first, and a control group counts only for threads that are in none of them.
     """
     threads = _names(host, f"/proc/{pid}/task")
     found = []
@@ -128,7 +131,7 @@ def _counts(host: Host, group: str) -> Counts:
 
 
 def _sum(reading: _Reading, groups: Iterable[str]) -> Counts:
-    """Over the groups. What one of them does not tell is not told."""
+    """The sum over the groups; unknown if one of them is unknown."""
     sums: Counts = {}
     for group in groups:
         for domain, values in reading.by_group.get(group, {}).items():
@@ -142,7 +145,7 @@ def _sum(reading: _Reading, groups: Iterable[str]) -> Counts:
 def _rate(before: Counts, after: Counts, domain: int, monitor: str, seconds: float) -> float | None:
     first, last = before.get(domain, {}).get(monitor), after[domain].get(monitor)
     if first is None or last is None or last < first or seconds <= 0:
-        return None  # a counter that falls was given to another group meanwhile
+        return None  # a falling counter was given to another group meanwhile
     return (last - first) / seconds
 
 
@@ -150,7 +153,7 @@ def _value(host: Host, path: str) -> int | None:
     try:
         text = host.read_text(path).strip()
     except OSError:
-        return None  # a monitor that this processor does not have
+        return None  # this processor lacks the monitor
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
@@ -158,7 +161,7 @@ def _tasks(host: Host, group: str) -> set[str]:
     try:
         return set(host.read_text(f"{group}/tasks").split())
     except (FileNotFoundError, NotADirectoryError):
-        return set()  # removed meanwhile, or no group but a file
+        return set()  # removed meanwhile, or a file rather than a group
 
 
 def _names(host: Host, folder: str) -> set[str]:

@@ -1,19 +1,22 @@
-"""Where a process's pages are, from a random sample of its addresses. Pure but for the look itself.
+"""Estimates where a process's pages are from a random sample of addresses. Pure except `look`.
 
-Stratified random sampling with the combined ratio estimator (Cochran, "Sampling Techniques", 3rd
-ed. 1977, chapters 5A and 6.11). A stratum is a mapping, or a part of one. Small ones are looked at
-whole; in another with N pages, m addresses are drawn, one at random from each of m equal parts, so
-that neither a regular layout nor an interleave policy can be in step with them. Address space is
-mostly empty, so more is drawn, round after round, until the shares by node are known well enough.
+The method is stratified random sampling with the combined ratio estimator (Cochran, "Sampling
+Techniques", 3rd ed. 1977, chapters 5A and 6.11). A stratum is a mapping or a part of one. Small
+strata are examined completely. In a stratum of N pages, m addresses are drawn, one at random from
+each of m equal parts, so that neither a regular layout nor an interleave policy can coincide with
+them. Address space is mostly empty, so rounds of drawing continue until the shares by node are
+known
+well enough.
 
-What it promises: with y = pages found on a node and x = pages found at all, a node's share is
-R = sum(N/m y) / sum(N/m x), and its error 1.96 sqrt(V), where
+With y = pages found on a node and x = pages found at all, a node's share is
+R = sum(N/m y) / sum(N/m x), and its error is 1.96 sqrt(V), where
 
     V = 1 / X^2 * sum over strata of N^2 (1 - m/N) s^2 / m,    X = sum(N/m x),
 
-s^2 the variance of y - R x in a stratum. It is a little too large, since parts are narrower than
-the stratum. What a sample shows nothing of may still be there: no error is below 3/n of the
-sampled share (n pages found; the rule of three). The same process gives the same addresses.
+and s^2 is the variance of y - R x in a stratum. The error is slightly too large, since the parts
+are narrower than the stratum. Pages that the sample missed may still exist, so no error is below
+3/n of the sampled share (n pages found; the rule of three). The same process gives the same
+addresses.
 """
 
 from __future__ import annotations
@@ -28,33 +31,33 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Look = Callable[[npt.NDArray[np.uint64]], npt.NDArray[np.int32]]
 
-# move_pages takes 50 to 100 ns an address: a round is about 5 ms, all rounds are 60.
+# move_pages takes 50 to 100 ns per address: about 5 ms per round, 60 ms for all rounds.
 ROUND_PROBES = 65_536
-WHOLE_PROBES = 65_536  # for mappings that are looked at whole
+WHOLE_PROBES = 65_536  # for mappings that are examined completely
 MOST_PROBES = 786_432
-LEAST_IN_MAPPING = 16  # fewer, but at least 2, where mappings are many
+LEAST_IN_MAPPING = 16  # fewer, but at least 2, if there are many mappings
 ENOUGH_ERROR = 0.01
 Z_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was found, by mapping (row) and node (column)."""
+    """The pages found, by mapping (row) and node (column)."""
 
     nodes: tuple[int, ...]
-    pages: Floats  # estimated pages; exact in rows that are whole
-    whole: npt.NDArray[np.bool_]  # rows that were looked at whole
+    pages: Floats  # estimated pages; exact in rows examined completely
+    whole: npt.NDArray[np.bool_]  # rows that were examined completely
     probes: int
-    found: int  # of these, pages that were there
+    found: int  # probes that hit a page
     share_error: float
-    # Pages that were found, and how many each stands for.
+    # The pages that were found, and how many pages each stands for.
     addresses: npt.NDArray[np.uint64]
     weights: Floats
     rows: Ints
 
 
 def take_sample(starts: Ints, sizes_pages: Ints, page_bytes: int, look: Look) -> Sample:
-    """`look` tells the node at each address, negative where no page is."""
+    """`look` returns the node of each address, negative if there is no page."""
     whole = _whole(sizes_pages)
     draws = np.where(whole, sizes_pages, _allocate(np.where(whole, 0, sizes_pages)))
     rows, addresses = _addresses(starts, sizes_pages, draws, page_bytes, seed=0)
@@ -86,20 +89,20 @@ def _whole(sizes: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _allocate(sizes: Ints) -> Ints:
-    """Draws for each mapping of a round, in proportion to its size; none where the size is 0."""
+    """Draws per mapping in a round, in proportion to its size; none if the size is 0."""
     total = int(sizes.sum())
     if total == 0:
         return np.zeros_like(sizes)
     fair = np.floor(sizes * (ROUND_PROBES / total)).astype(np.int64)
     affordable = ROUND_PROBES // int(np.count_nonzero(sizes))
-    least = max(2, min(LEAST_IN_MAPPING, affordable))  # one draw would have no variance
+    least = max(2, min(LEAST_IN_MAPPING, affordable))  # a single draw would have no variance
     return np.where(sizes > 0, np.minimum(np.maximum(fair, least), sizes), 0)
 
 
 def _addresses(
     starts: Ints, sizes: Ints, draws: Ints, page_bytes: int, *, seed: int
 ) -> tuple[Ints, npt.NDArray[np.uint64]]:
-    """One page at random out of each of `draws` equal parts of each mapping, and its row."""
+    """One random page from each of `draws` equal parts of each mapping, and its row."""
     rows = np.repeat(np.arange(len(draws)), draws)
     part = np.arange(len(rows)) - np.repeat(np.cumsum(draws) - draws, draws)
     size, count = sizes[rows], draws[rows]
@@ -162,12 +165,12 @@ def _share_error(
     total = float(pages.sum())
     found = float(hits[sampled].sum())
     if found == 0:
-        return 1.0  # nothing is known about the mappings that were sampled
+        return 1.0  # nothing is known of the sampled mappings
     m, size = draws[sampled].astype(float), sizes[sampled].astype(float)
     y = hits[sampled]
     x = y.sum(axis=1, keepdims=True)
     share = pages.sum(axis=0) / total
-    # e = y - R x is 1 - R on the node, -R on another, 0 where no page is.
+    # e = y - R x is 1 - R on the node, -R on another, 0 if there is no page.
     squares = y * (1 - share) ** 2 + (x - y) * share**2
     sums = y - share * x
     variance = (squares - sums**2 / m[:, None]) / np.maximum(m - 1, 1)[:, None]

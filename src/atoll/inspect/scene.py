@@ -1,4 +1,4 @@
-"""What the rules about one process share, and how they make a finding. Pure."""
+"""The context that the drift rules for one process share, and how they build a finding. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atoll.schema.inspection import Finding, Severity, ThreadLook
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the rules about one process share."""
+    """What the drift rules know of the process that they examine."""
 
     pid: int
     expectation: Expectation

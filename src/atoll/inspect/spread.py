@@ -1,8 +1,8 @@
-"""On how many chiplets the bound threads of a process sit.
+"""Counts the chiplets over which the bound threads of a process are spread.
 
-A thread is bound here if its mask lies within one chiplet and is not that of the process: it may
-run on a core, or anywhere on the chiplet. Where the machine shows no chiplets its nodes stand for
-them, as they do for Atoll's runtime. A process that may use one of them alone has no spread.
+A thread counts as bound if its mask lies within one chiplet and differs from that of the process.
+It may be bound to a core or to the whole chiplet. On a machine without visible chiplets the nodes
+take their place, as in Atoll's runtime. A process confined to one chiplet has no spread.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from atoll.inspect.drift_threads import cpus_of
 from atoll.schema.inspection import SpreadLook, ThreadLook
 from atoll.schema.machine import Machine
 
-_FEWEST = 2  # one thread, or one chiplet, leaves no room for a spread
+_FEWEST = 2  # one thread or one chiplet has no spread
 
 
 @dataclass(frozen=True, slots=True)
 class Islands:
-    """The CPUs of each chiplet, or of each node; by the numbers that `atoll topo` shows."""
+    """The CPUs of each chiplet or of each node, by the numbers that `atoll topo` shows."""
 
     kind: Literal["chiplet", "node"]
     cpus: Mapping[int, frozenset[int]]
 
 
 class SpreadEye:
-    """For all processes of a run: the machine is read once, and only if a thread is bound."""
+    """Shared by all processes of a run; reads the machine once, and only if a thread is bound."""
 
     def __init__(self, read: Callable[[], Machine] = read_machine) -> None:
         self._read = read
 
     def look(self, threads: Sequence[ThreadLook], given: frozenset[int]) -> SpreadLook | None:
-        """`given`: the CPUs of the process. Raises TopologyError."""
+        """The spread of the threads. `given`: the CPUs of the process. Raises TopologyError."""
         if sum(cpus_of(thread) != given for thread in threads) < _FEWEST:
             return None
         return spread(threads, given, self._islands)
@@ -57,7 +57,7 @@ def islands_of(machine: Machine) -> Islands:
 def spread(
     threads: Sequence[ThreadLook], given: frozenset[int], islands: Islands
 ) -> SpreadLook | None:
-    """None where fewer than two threads are bound, or two chiplets there. Pure."""
+    """None if fewer than two threads are bound or fewer than two chiplets are usable. Pure."""
     reach = given.union(*(cpus_of(thread) for thread in threads))
     usable = {index: cpus for index, cpus in islands.cpus.items() if cpus & reach}
     bound = [
@@ -78,5 +78,5 @@ def spread(
 
 
 def _stem(comm: str) -> str:
-    """'atoll-duck-7' is one of the 'atoll-duck'."""
+    """The family of a thread: 'atoll-duck-7' belongs to 'atoll-duck'."""
     return comm.rstrip("0123456789").rstrip("-_/:# ") or comm

@@ -1,7 +1,7 @@
-"""What the machine and the process's circumstances say about a finding's cause.
+"""What the system and a process's environment reveal about the cause of a finding.
 
-`Machine` is cheap and read once for all processes. `Clues` are read only where something is not
-in place, since most processes are.
+`NumaSystem` is cheap and read once for all processes. `Clues` are read only for a process with a
+finding, since most processes have none.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from atoll.schema.cpulist import parse_cpulist
 _NODES = "/sys/devices/system/node"
 _CGROUPS = "/sys/fs/cgroup"
 _UNREADABLE = (OSError, ValueError)
-# What makes an OpenMP runtime pin its threads.
+# The variables that make an OpenMP runtime pin its threads.
 _OPENMP = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The nodes that have memory, and their CPUs (none: memory only, as CXL's)."""
+    """The nodes that have memory, and their CPUs (none if memory-only, for example CXL)."""
 
     node_cpus: Mapping[int, frozenset[int]]
     online: frozenset[int]
@@ -40,14 +40,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    pinning: PinningLibrary | None = None  # a mapped library that pins its threads itself
+    pinning: PinningLibrary | None = None  # a mapped library that pins its own threads
     libnuma: bool = False  # libnuma is mapped
-    openmp: str = ""  # 'OMP_PROC_BIND=close', as the process was started with
+    openmp: str = ""  # for example 'OMP_PROC_BIND=close', from the environment it was started with
     cpuset: frozenset[int] | None = None  # CPUs of its cgroup
     cpuset_name: str = ""
-    # Of nodes with memory, in bytes: (free, total).
+    # Bytes (free, total) of each node with memory.
     free: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    demotion: bool = False  # cold pages move to slower nodes
+    demotion: bool = False  # the kernel moves cold pages to slower nodes
     policies: Mapping[int, str] = field(default_factory=dict)  # memory policy by thread
 
 
@@ -67,7 +67,7 @@ def read_machine(host: Host) -> Machine:
 
 
 def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
-    """Raises nothing: what cannot be read gives no clue."""
+    """Raises nothing: whatever is unreadable gives no clue."""
     given = environment(host, pid)
     cpuset_name, cpuset = _cpuset(host, pid)
     maps = _text(host, f"/proc/{pid}/maps")
@@ -88,7 +88,7 @@ def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
 
 
 def weights(host: Host, nodes: frozenset[int]) -> dict[int, int]:
-    """What weighted interleave gives each node; 1 where the kernel has no such switch."""
+    """The weights of weighted interleave by node; 1 if the kernel has no such setting."""
     folder = "/sys/kernel/mm/mempolicy/weighted_interleave"
     found = {}
     for node in nodes:
@@ -98,7 +98,7 @@ def weights(host: Host, nodes: frozenset[int]) -> dict[int, int]:
 
 
 def parse_free(meminfo: str) -> tuple[int, int] | None:
-    """(free, total) bytes out of a node's meminfo; page cache can be dropped and counts as free."""
+    """(free, total) bytes from a node's meminfo; droppable page cache counts as free."""
     found = dict(re.findall(r"^Node \d+ (\w+):\s+(\d+) kB", meminfo, re.MULTILINE))
     try:
         free = int(found["MemFree"]) + int(found.get("FilePages", 0)) - int(found.get("Shmem", 0))
@@ -108,7 +108,7 @@ def parse_free(meminfo: str) -> tuple[int, int] | None:
 
 
 def _policies(host: Host, pid: int) -> dict[int, str]:
-    """Each thread's own: a thread's numa_maps shows it where a mapping has none."""
+    """Each thread's own policy, which its numa_maps shows for mappings without one."""
     found = {}
     with suppress(OSError):
         for name in host.list_dir(f"/proc/{pid}/task"):
@@ -118,7 +118,7 @@ def _policies(host: Host, pid: int) -> dict[int, str]:
 
 
 def _cpuset(host: Host, pid: int) -> tuple[str, frozenset[int] | None]:
-    """The process's cpuset, of cgroup v1 or v2, where it is narrower than the root's."""
+    """The cgroup's cpuset (v1 or v2) if it is narrower than the root's."""
     for line in _text(host, f"/proc/{pid}/cgroup").split("\n"):
         _, _, rest = line.partition(":")
         controllers, _, name = rest.partition(":")

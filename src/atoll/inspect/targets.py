@@ -1,4 +1,4 @@
-"""Which processes a user means by a pid or by a name."""
+"""Finds the processes that a user names by pid or by program."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from atoll.inspect.processes import GONE, process_table
 def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
     """The pids that `target` names: a number, or the name of running processes.
 
-    A name is that of the program (comm, or the last part of argv[0]); root sees everybody's
-    processes, others their own. Raises UsageError where there is none, NotPermitted where there
-    are only processes that this user may not look into.
+    A name matches comm or the last part of argv[0]. Root sees all users' processes, others only
+    their own. Raises UsageError if no process matches, NotPermitted if this user may inspect none
+    of
+    those that match.
     """
     if not target:
         raise UsageError("name a process: a pid, a deployment or a program")
@@ -24,8 +25,8 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
         others = _by_name(host, target)
         if others:
             raise NotPermitted(
-                f"{target}: all {len(others)} processes of that name are other users'; "
-                "look as root (sudo)"
+                f"{target}: all {len(others)} processes of that name belong to other users; "
+                "run as root (sudo)"
             )
         raise UsageError(
             f"{target}: no deployment and no running process has that name; see 'atoll ps', ps(1)"
@@ -34,24 +35,24 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
 
 
 def refuse_foreign(host: Host, pid: int, *, uid: int) -> None:
-    """Raises NotPermitted where the kernel would hide most of the process (ptrace(2), access
-    mode): another user's, or one of ours with raised or dropped rights."""
+    """Raises NotPermitted if the kernel would hide most of the process (ptrace(2), access mode):
+    another user's process, or one of this user's with raised or dropped privileges."""
     try:
         host.read_link(f"/proc/{pid}/exe")
     except PermissionError:
-        if uid == 0:  # CAP_SYS_PTRACE or one of its capabilities is not ours
+        if uid == 0:  # root without CAP_SYS_PTRACE or a capability of the process
             raise NotPermitted(
-                f"process {pid} has rights (capabilities) that this root lacks; look from outside "
-                "of the container or sandbox"
+                f"process {pid} has capabilities that this root lacks; run outside of the "
+                "container or sandbox"
             ) from None
-        whose = "is another user's, or has protected itself"
-        raise NotPermitted(f"process {pid} {whose}; look as root (sudo)") from None
+        whose = "belongs to another user or has protected itself"
+        raise NotPermitted(f"process {pid} {whose}; run as root (sudo)") from None
     except OSError:
-        return  # a kernel thread has no program; one that has gone is told later
+        return  # a kernel thread has no program; a process that ended is reported later
 
 
 def owner(host: Host, pid: int) -> int | None:
-    """The user who runs it; None if it is gone."""
+    """The uid of the process's user; None if the process is gone."""
     try:
         fields = status_field(host.read_text(f"/proc/{pid}/status"), "Uid").split()
     except GONE:
@@ -71,7 +72,7 @@ def _by_pid(host: Host, pid: int) -> int:
 
 
 def _by_name(host: Host, name: str) -> list[int]:
-    """Living processes of that name, ourselves left out."""
+    """Living processes of that name, except this one."""
     found = []
     own = host.read_link("/proc/self")
     for pid, stat in sorted(process_table(host).items()):

@@ -1,11 +1,12 @@
-"""Every thread of a process: where it may run, where it ran, how long, how often it was moved.
+"""Inspects every thread of a process: CPU mask, last CPU, CPU time, migrations.
 
-After proc(5): stat has the CPU that a thread ran on last, status its masks, sched (only with
-CONFIG_SCHED_DEBUG) the migrations and the time on a CPU in nanoseconds; without it the time is
-stat's, in ticks. One look is a sum since the thread began; what runs now is the difference of
-two looks (`runs_between`). Three reads a thread and no other work: 500 threads cost some 30 ms.
+The sources (proc(5)): stat has the CPU that a thread ran on last, status its masks, sched (only
+with CONFIG_SCHED_DEBUG) the migrations and the CPU time in nanoseconds. Without sched the time
+comes from stat, in ticks. Values are sums since the thread began; `runs_between` gives the
+difference of two inspections. Each thread takes three reads: 500 threads take some 30 ms.
 
-Threads that end while they are read are left out, and so is a dead leader whose threads go on.
+Threads that end during the inspection are left out, and so is an ended main thread whose other
+threads go on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from atoll.host.procfs import parse_stat
 from atoll.schema.inspection import ThreadLook
 
 _TICKS_PER_S = 100  # USER_HZ, a constant of the kernel's interface on x86-64 and aarch64
-# A name is at most 15 bytes long and so cannot forge any of these lines; `^` is after '\n' only.
+# A name has at most 15 bytes and so cannot forge any of these lines; `^` matches after '\n' only.
 _CPUS = re.compile(r"^Cpus_allowed_list:\t(.*)$", re.MULTILINE)
 _NODES = re.compile(r"^Mems_allowed_list:\t(.*)$", re.MULTILINE)
 _MIGRATIONS = re.compile(r"^se\.nr_migrations\s+:\s+(\d+)$", re.MULTILINE)
@@ -29,7 +30,7 @@ _ENDED = (FileNotFoundError, ProcessLookupError)
 
 @dataclass(frozen=True, slots=True)
 class ThreadRun:
-    """What a thread did between two looks."""
+    """What a thread did between two inspections."""
 
     tid: int
     comm: str
@@ -63,7 +64,7 @@ def look_at_threads(host: Host, pid: int) -> list[ThreadLook]:
 
 
 def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook | None:
-    """One thread from the texts of its three files; None if it is dead. Pure."""
+    """One thread from the texts of its three files; None if it has ended. Pure."""
     values = parse_stat(stat)
     if values.ended:
         return None
@@ -84,8 +85,9 @@ def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook 
 def runs_between(before: Iterable[ThreadLook], after: Iterable[ThreadLook]) -> list[ThreadRun]:
     """What the threads of `after` have done since `before`, the busiest first.
 
-    A thread that is new did all of it in between. A number that was given anew is told by its
-    time, which cannot fall.
+    A new thread did all of it in between. A reused tid shows by its CPU time, which otherwise
+    cannot
+    fall.
     """
     earlier = {look.tid: look for look in before}
     runs = []

@@ -1,8 +1,8 @@
-"""Does every thread and page of a deployment sit where the plan says? (`atoll verify`)
+"""Checks whether every thread and page of a deployment is where the plan put it (`atoll verify`).
 
-Pinning a process proves nothing: engines move their own threads and a thread keeps the mask it
-was made with. So every process of the deployment is looked at, descendants and orphans included,
-each against the slot of the planned process that it comes from. What counts as drift is told in
+Pinning a process proves nothing: engines move their own threads, and a thread keeps the mask it
+was created with. So every process of the deployment is inspected, descendants and orphans
+included, and compared with the slot of the planned process that it comes from. Drift is defined in
 `atoll.inspect.expectation` and the rules of `atoll.inspect.drift`.
 """
 
@@ -29,7 +29,7 @@ from atoll.schema.text import printable
 class Verification(Record):
     deployment: str
     processes: tuple[Inspection, ...]
-    missing: tuple[Finding, ...]  # processes of the record that are gone
+    missing: tuple[Finding, ...]  # recorded processes that are gone
 
     @property
     def findings(self) -> list[Finding]:
@@ -54,13 +54,13 @@ class Verification(Record):
 def verify(
     host: Host, deployment: Deployment, *, deep: bool, interval_s: float = 1.0
 ) -> Verification:
-    """Look at everything once; not `deep`: at threads and memory policies only, in milliseconds.
+    """Inspects everything once. Unless `deep`, only threads and memory policies, in milliseconds.
 
     Raises EngineFailed if the supervisor is gone.
     """
     supervisor = deployment.supervisor
     if supervisor is None or host.identify(supervisor.pid) != supervisor:
-        raise EngineFailed(f"{deployment.name}: is not up; see 'atoll ps'")
+        raise EngineFailed(f"{deployment.name}: is not running; see 'atoll ps'")
     try:
         everything = host.affinity(supervisor.pid)
     except ProcessLookupError:
@@ -81,21 +81,21 @@ def verify(
                 else glance_at_process(host, pid, machine, expectation)
             )
         except ProcessGone:
-            continue  # a child that has ended since; a planned process is missed below
+            continue  # a child that has ended; a planned process is reported missing below
     return Verification(
         deployment=deployment.name,
         processes=tuple(inspections),
         missing=tuple(
             _missing(process)
             for process in deployment.processes
-            # One of a later stage has no id yet while the deployment starts.
+            # A process of a later stage has no id yet while the deployment starts.
             if process.id is not None and host.identify(process.id.pid) != process.id
         ),
     )
 
 
 def document(found: Verification) -> dict[str, object]:
-    """What `atoll verify --json` prints: the inspections, and rows for quick answers."""
+    """What `atoll verify --json` prints: the inspections, and rows for quick queries."""
     outside = {(f.pid, f.tid) for f in found.drift if f.code.startswith("thread-")}
     policies = {f.pid for f in found.drift if f.code == "memory-policy"}
     return {
@@ -133,7 +133,7 @@ def document(found: Verification) -> dict[str, object]:
 
 
 def brief(finding: Finding) -> str:
-    """One finding in a line of a log: 'worker-0 tid 12 (python): CPUs 0-3 instead of 1'."""
+    """One finding as a line of a log: 'worker-0 tid 12 (python): CPUs 0-3 instead of 1'."""
     thread = "" if finding.tid is None else f" tid {finding.tid} ({finding.comm})"
     mapping = f" {finding.mapping}" if finding.mapping else ""
     where = f"{finding.process} pid {finding.pid}{thread}{mapping}"
@@ -143,9 +143,9 @@ def brief(finding: Finding) -> str:
 def attribute(
     host: Host, deployment: Deployment, table: Mapping[int, Stat]
 ) -> dict[int, ProcessRecord]:
-    """Every living process below the supervisor, and which process of the plan it comes from.
+    """Every living process below the supervisor, with the planned process that it comes from.
 
-    By descent; one whose parent has died by the mark that it was started with.
+    The link is descent; for a process whose parent has died, the mark in its environment.
     """
     assert deployment.supervisor is not None
     by_pid = {process.id.pid: process for process in deployment.processes if process.id}
@@ -171,6 +171,6 @@ def _missing(process: ProcessRecord) -> Finding:
         pid=process.id.pid,
         expected="running",
         found="gone",
-        cause=f"it has ended, or was killed; its log: {process.log}",
-        remedy="'atoll ps' says what became of the deployment; start it again with 'atoll up'",
+        cause=f"it ended or was killed; its log: {process.log}",
+        remedy="see 'atoll ps' for the deployment's state; start it again with 'atoll up'",
     )

@@ -1,1 +1,1 @@
-"""System-wide switches: read, journalled on disk before they are turned, undone."""
+"""System-wide settings: read, recorded in a journal on disk before a change, and undone."""

@@ -1,18 +1,18 @@
-"""Turning switches so that nothing is lost: a state machine that does no I/O.
+"""Turns switches so that no original value is lost: a state machine that does no I/O.
 
 `settle`, `turn` and `undo` are generators. They yield one step at a time (`Read`, `Write`,
-`Keep`), get its answer sent in or its OSError thrown in, and return a `Report`. Whoever runs them
-may die between any two steps. This is write-ahead logging: the journal says what will be written
-before it is written, and `settle`, with which every command begins, reads what became of it.
+`Keep`), receive its answer or its OSError, and return a `Report`. The process that runs them may
+die between any two steps. This is write-ahead logging: the journal records what will be written
+before it is written, and `settle`, with which every command begins, reads what happened to it.
 
-- An interrupted set stands if every switch holds its new value; otherwise it is taken back.
-- An interrupted undo is finished.
-- A switch that holds neither the old nor the new value was changed by somebody else: it is
-  reported, left alone, and stays in the journal. So does one that cannot be read or written.
+- An interrupted set stands if every switch has its new value; otherwise it is rolled back.
+- An interrupted undo is completed.
+- A switch with neither the old nor the new value was changed by another program: it is reported,
+  left alone, and stays in the journal. So does a switch that cannot be read or written.
 - The journal of an earlier boot is dropped; nothing is written to a switch.
 
-All switches of one set are turned, or none. A second set keeps the first one's `original`. A set
-to the value that somebody else has given a switch meanwhile takes that value over as ours.
+A set turns all of its switches or none. A second set keeps the first one's `original`. If another
+program has meanwhile given a switch the requested value, the set adopts that value as Atoll's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from atoll.schema.knobs import Action, Journal, Switch
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Answered with the value."""
+    """Its answer is the value."""
 
     path: str
 
@@ -54,7 +54,7 @@ class Report:
 class Wanted:
     knob: str
     path: str
-    value: str | None  # None: what it holds, which stays and is part of its knob's value
+    value: str | None  # None: its present value, which stays and is part of its knob's value
 
 
 Step = Read | Write | Keep
@@ -63,7 +63,7 @@ Run = Generator[Step, str, Report]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A switch that is to go from the value we answer for to another one."""
+    """A switch that is to change from the value that Atoll answers for to another."""
 
     switch: Switch
     start: str
@@ -72,16 +72,16 @@ class _Way:
 
 @dataclass(slots=True)
 class Bookkeeper:
-    """For one command. `whole` names the knobs whose switches are one value together."""
+    """The state of one command. `whole`: the knobs whose switches form one value together."""
 
     boot_id: str
     now_unix_s: float
     whole: frozenset[str]
     _notes: list[Note] = field(default_factory=list)
-    _values: dict[str, str] = field(default_factory=dict)  # path -> what it held when last read
+    _values: dict[str, str] = field(default_factory=dict)  # path -> value when last read
 
     def settle(self, journal: Journal | None) -> Run:
-        """Leave no action half done, and no switch of another boot."""
+        """Completes or rolls back an interrupted action, and drops the switches of another boot."""
         if journal is None:
             return self._report(self._journal(()))
         if journal.boot_id != self.boot_id:
@@ -107,7 +107,7 @@ class Bookkeeper:
         return self._report(journal)
 
     def turn(self, journal: Journal, wanted: Sequence[Wanted]) -> Run:
-        """Turn all, or none: what is refused half way is taken back. `journal` is settled."""
+        """Turns all or none: a refusal half way rolls back the others. `journal` is settled."""
         yield from self._read(wanted)
         begun = self._begun(journal, wanted)
         if begun is None:
@@ -134,7 +134,7 @@ class Bookkeeper:
         return self._report(settled)
 
     def undo(self, journal: Journal, knobs: Iterable[str]) -> Run:
-        """Give the originals back. `journal` is settled."""
+        """Restores the originals. `journal` is settled."""
         names = set(knobs)
         chosen = [switch for switch in journal.switches if switch.knob in names]
         yield from self._read(chosen)
@@ -149,14 +149,14 @@ class Bookkeeper:
         return self._report(settled)
 
     def _begun(self, journal: Journal, wanted: Sequence[Wanted]) -> Journal | None:
-        """The journal with what is to be written; None, with notes, if it must not be."""
+        """The journal with the values to write; None, with notes, if they must not be written."""
         known = {switch.path: switch for switch in journal.switches}
         fault = False
         for each in wanted:
             value = self._values.get(each.path)
             switch = known.get(each.path)
             if value is None:
-                fault = True  # it has its note
+                fault = True  # a note reports it
                 continue
             if switch is None:
                 switch = Switch(knob=each.knob, path=each.path, original=value, ours=value)
@@ -185,9 +185,9 @@ class Bookkeeper:
     def _go(
         self, journal: Journal, ways: Sequence[_Way], done: Kind, already: Kind | None
     ) -> Generator[Step, str, Journal]:
-        """Write the goals to the switches that are at their start, the last one first.
+        """Writes the goals to the switches that still have their start value, the last one first.
 
-        Returns the settled journal: a switch that did not get to its goal stays in it.
+        Returns the settled journal; a switch that did not reach its goal stays in it.
         """
         reached = {way.switch.path: self._held(way) for way in ways}
         for unit in reversed(self._units(ways)):
@@ -216,14 +216,15 @@ class Bookkeeper:
         return self._settled(journal, reached)
 
     def _held(self, way: _Way) -> str:
-        """What we answer for if the switch does not move: never the original while it is not
-        back there, for that would drop it."""
+        """The value that Atoll answers for if the switch does not move. Never the original before
+        the
+        switch has it again, since that would drop the switch."""
         if self._values.get(way.switch.path) == way.goal or way.start == way.switch.original:
             return way.goal
         return way.start
 
     def _put(self, path: str, value: str) -> Generator[Step, str, str]:
-        """Write, and read what became of it. Returns why it failed, '' if it did not."""
+        """Writes, and reads the result. Returns why it failed; '' on success."""
         error = ""
         try:
             yield Write(path, value)
@@ -236,9 +237,9 @@ class Bookkeeper:
         if got == value:
             self._values[path] = value
             return ""
-        # What the kernel made of our value is ours, too, and is taken back.
+        # Whatever the kernel made of the written value is Atoll's too, and is rolled back.
         self._values[path] = got if error else value
-        return error or f"the kernel made {got!r} of it"
+        return error or f"the kernel changed it to {got!r}"
 
     def _read(self, items: Iterable[Switch | Wanted]) -> Generator[Step, str, None]:
         for item in items:
@@ -251,7 +252,7 @@ class Bookkeeper:
                 if value and value.isascii() and value.isprintable():
                     self._values[item.path] = value
                     continue
-                error = "it holds no value that could be put back"
+                error = "it contains no value that could be restored"
             self._notes.append(Note(Kind.UNREADABLE, item.knob, item.path, error=error))
 
     def _units(self, ways: Sequence[_Way]) -> list[list[_Way]]:
@@ -262,13 +263,13 @@ class Bookkeeper:
         return list(units.values())
 
     def _with_sisters(self, journal: Journal, running: Sequence[Switch]) -> list[Switch]:
-        """The running switches, and all others of knobs that are whole."""
+        """The running switches, and all other switches of knobs in `whole`."""
         paths = {switch.path for switch in running}
         whole = {switch.knob for switch in running} & self.whole
         return [s for s in journal.switches if s.path in paths or s.knob in whole]
 
     def _settled(self, journal: Journal, ours: Mapping[str, str]) -> Journal:
-        """With the values that were reached, and without the switches that are as they were."""
+        """The journal with the reached values, without the switches that have their originals."""
         switches = [
             s.model_copy(update={"ours": ours.get(s.path, s.ours), "next": None})
             for s in journal.switches

@@ -1,9 +1,9 @@
-"""The knobs as data: which files they are, what they take, what is said for and against them.
+"""The knobs as data: their files, the values they take, and the advice for and against them.
 
 Files and values follow the kernel's documentation (admin-guide/sysctl/{kernel,vm}.rst,
 admin-guide/mm/transhuge.rst, admin-guide/pm/cpufreq.rst, core-api/irq/irq-affinity.rst,
-ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave). Advice names who gives it, because the
-field disagrees; the papers are cited as numa-query-tuning ("The Art of Efficient In-memory Query
+ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave). Advice names its source, because
+experts disagree; the papers are cited as numa-query-tuning ("The Art of Efficient In-memory Query
 Processing on NUMA Systems", P. Memarzia, S. Ray, V. C. Bhavsar) and numa-distributed-engines
 ("Towards NUMA-Aware Distributed Query Engines", A. Fogli et al.).
 """
@@ -26,14 +26,14 @@ _WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
 class Knob:
     name: str
     title: str
-    patterns: tuple[str, ...]  # paths, at most one '*' each, in the order of writing
-    takes: str  # what `set` takes, for people
+    patterns: tuple[str, ...]  # paths with at most one '*' each, in the order of writing
+    takes: str  # the values that `set` takes, for people
     wanted: Callable[[str, wanted.Here], Mapping[str, str | None]]  # UsageError, ValueError
     does: str
     advice: tuple[str, ...]
-    instead: str  # what reaches one process only
-    effective: str = ""  # the file beside each one that says what the hardware made of it
-    whole: bool = False  # its files are one value: undone together, or left alone together
+    instead: str  # settings that affect only one process
+    effective: str = ""  # the file next to each one that shows what the hardware made of it
+    whole: bool = False  # its files form one value: undone together, or left alone together
 
 
 KNOBS: dict[str, Knob] = {
@@ -45,8 +45,8 @@ KNOBS: dict[str, Knob] = {
             ("/proc/sys/kernel/numa_balancing",),
             "0 off, 1 on, 2 memory tiering, 3 both",
             wanted.number(0, 3),
-            "The kernel unmaps pages now and then to see who touches them, and moves them there. "
-            "2 promotes hot pages from slow memory (CXL) instead.",
+            "The kernel periodically unmaps pages to see which threads touch them, and moves them "
+            "there. 2 promotes hot pages from slow memory (CXL) instead.",
             (
                 "off: numa-query-tuning IV-C (1): First Touch with it is 86 % slower than "
                 "Interleave without; the kernel's sysctl page, for programs bound to nodes",
@@ -57,13 +57,13 @@ KNOBS: dict[str, Knob] = {
         ),
         Knob(
             "thp-enabled",
-            "transparent huge pages: for whom",
+            "transparent huge pages: for which memory",
             (f"{_THP}/enabled",),
             "always, madvise or never",
             wanted.choice,
-            "Anonymous memory in pages of 2 MiB (on x86) for all, for those who ask, for nobody.",
+            "Anonymous memory in pages of 2 MiB (on x86): all, where programs ask for it, or none.",
             (
-                "never: numa-query-tuning IV-C (2), where it does harm through most allocators; "
+                "never: numa-query-tuning IV-C (2), where it hurts with most allocators; "
                 "TuneD's profile for PostgreSQL",
                 "always: TuneD's profile for SQL Server",
             ),
@@ -71,30 +71,29 @@ KNOBS: dict[str, Knob] = {
         ),
         Knob(
             "thp-defrag",
-            "transparent huge pages: who waits for one",
+            "transparent huge pages: which page faults wait for one",
             (f"{_THP}/defrag",),
             "always, defer, defer+madvise, madvise or never",
             wanted.choice,
-            "Whether a page fault stalls while memory is compacted to make a huge page.",
+            "Whether a page fault stalls until memory has been compacted into a huge page.",
             (
-                "defer or defer+madvise: no stalls at the fault, huge pages come later "
-                "(transhuge.rst says what each does and recommends none)",
+                "defer or defer+madvise: page faults do not stall, and huge pages come later "
+                "(transhuge.rst describes each and recommends none)",
             ),
-            "madvise(MADV_HUGEPAGE) on what should wait; atoll-exec --no-thp",
+            "madvise(MADV_HUGEPAGE) on memory that should wait; atoll-exec --no-thp",
         ),
         Knob(
             "zone-reclaim",
-            "reclaim on a node before going to the next one",
+            "reclaim memory on a node before using another node",
             ("/proc/sys/vm/zone_reclaim_mode",),
             "0 off, or a sum of 1 on, 2 write out, 4 swap",
             wanted.number(0, 7),
-            "A full node drops its page cache before memory of another node is taken.",
+            "A full node drops its page cache before it takes memory of another node.",
             (
-                "0: the kernel's sysctl page, for whoever profits from the page cache: file "
-                "servers, databases",
-                "1: the same page, where programs are cut to fit a node and remote memory is dear",
+                "0: the kernel's sysctl page, for users of the page cache: file servers, databases",
+                "1: the same page, if programs are sized to fit a node and remote memory is slow",
             ),
-            "bind memory (atoll-exec -m): a bound process reclaims on its own nodes only",
+            "bind memory (atoll-exec -m): a bound process reclaims only on its own nodes",
         ),
         Knob(
             "swappiness",
@@ -102,9 +101,9 @@ KNOBS: dict[str, Knob] = {
             ("/proc/sys/vm/swappiness",),
             "0 to 200 (100 before Linux 5.8)",
             wanted.number(0, 200),
-            "The cost of swapping against that of reading files again: 100 calls them equal.",
+            "The cost of swapping relative to that of reading files again: 100 makes them equal.",
             (
-                "1 to 10: what databases' manuals commonly ask for, so that heaps stay in memory",
+                "1 to 10: common advice in databases' manuals, so that heaps stay in memory",
                 "above 100: the kernel's sysctl page, for swap in memory (zram, zswap)",
             ),
             "memory.swap.max of the process's cgroup (v2), mlockall(2)",
@@ -115,29 +114,29 @@ KNOBS: dict[str, Knob] = {
             ("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",),
             "a governor that all CPUs have, such as performance, or POLICY=GOVERNOR,...",
             wanted.governor,
-            "One governor for every CPU frequency policy, or for those that are named. A policy "
+            "One governor for every CPU frequency policy, or for the named ones. A policy "
             "whose CPUs are all offline has none. Absent in most virtual machines.",
             (
-                "performance: TuneD's throughput-performance; whoever measures, so that runs are "
-                "alike",
+                "performance: TuneD's throughput-performance; for measurements, so that runs are "
+                "comparable",
                 "leave it: it costs power, and with hardware-managed frequencies it changes little",
             ),
-            "uclamp (sched_setattr, cpu.uclamp.min) where the governor is schedutil",
+            "uclamp (sched_setattr, cpu.uclamp.min) if the governor is schedutil",
         ),
         Knob(
             "weighted-interleave",
-            "pages for each node in its turn",
-            # A kernel built with a C23 compiler (seen: 6.18) spells `auto` as that one does.
+            "weights of weighted interleave: pages per node",
+            # A kernel built with a C23 compiler (seen: 6.18) spells `auto` this way.
             (f"{_WEIGHTS}/auto", f"{_WEIGHTS}/__auto_type", f"{_WEIGHTS}/node*"),
             "NODE=WEIGHT,... of 1 to 255, such as 0=3,1=1",
             wanted.weights,
-            "How many pages each node gets under the memory policy weighted-interleave. Setting "
-            "one ends the kernel's own choice (auto, Linux 6.16); undo gives it back.",
+            "How many pages in turn each node gets under the policy weighted-interleave. Setting "
+            "one ends the kernel's own choice (auto, Linux 6.16); undo restores it.",
             (
                 "in the ratio of the nodes' bandwidths: the kernel's ABI page, for DRAM "
-                "beside CXL memory",
+                "together with CXL memory",
             ),
-            "it reaches only processes with that policy: atoll-exec -w NODES",
+            "it affects only processes with that policy: atoll-exec -w NODES",
             whole=True,
         ),
         Knob(
@@ -146,8 +145,8 @@ KNOBS: dict[str, Knob] = {
             ("/proc/irq/*/smp_affinity_list",),
             "IRQ=CPUS,... such as 24=0-3,8,25-26=4",
             wanted.irqs,
-            "Interrupts may be kept away from the CPUs of workers, or beside their network card. "
-            "Some cannot be moved. irqbalance, where it runs, moves them again.",
+            "Interrupts can be kept away from the workers' CPUs, or close to their network card. "
+            "Some cannot be moved. irqbalance, if it runs, moves them again.",
             (
                 "on the card's own node, away from workers: network vendors' tuning guides, "
                 "Seastar's perftune",
@@ -164,11 +163,11 @@ def knob_named(name: str) -> Knob:
     try:
         return KNOBS[name]
     except KeyError:
-        raise UsageError(f"no knob {name!r}; there are {', '.join(KNOBS)}") from None
+        raise UsageError(f"no knob {name!r}; choose from {', '.join(KNOBS)}") from None
 
 
 def has_file(name: str, path: str) -> bool:
-    """Whether there is such a knob, and this is one of its files."""
+    """Whether the knob exists and `path` is one of its files."""
     return name in KNOBS and any(is_match(pattern, path) for pattern in KNOBS[name].patterns)
 
 
@@ -185,8 +184,8 @@ def shown(knob: Knob, values: Mapping[str, str]) -> str:
 
 
 def setting(knob: Knob, values: Mapping[str, str]) -> str:
-    """What `set` takes to give exactly these files (path -> value) their values; empty where it
-    takes nothing that does, as for the mode of the weights."""
+    """The argument of `set` that gives exactly these files (path -> value) their values; empty if
+    there is none, as for the mode of the weights."""
     keyed = {key_of(path): value for path, value in values.items()}
     if len(keyed) == 1 and None in keyed and not knob.whole:
         return keyed[None]

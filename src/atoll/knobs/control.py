@@ -1,7 +1,7 @@
-"""What the command line calls: show the knobs, set some, undo some.
+"""The operations behind the command line: show the knobs, set some, undo some.
 
-Each begins with settling what an interrupted command has left. Without the right to keep the
-journal nothing is written, and the outcome has a script for root instead.
+Each begins by settling an interrupted command. A user who may not write the journal changes
+nothing; the outcome then contains a script for root.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _WAIT_S = 10.0
 @dataclass(frozen=True, slots=True)
 class Outcome:
     notes: tuple[Note, ...]
-    script: str = ""  # for root, where we may not
-    why: str = ""  # we may not
-    interrupted: bool = False  # the script settles what was cut short, and does no more
+    script: str = ""  # for root, if this user may not write
+    why: str = ""  # this user may not write
+    interrupted: bool = False  # the script only settles an interrupted command
 
 
 @dataclass(frozen=True, slots=True)
 class KnobState:
     knob: Knob
-    values: Mapping[str, str]  # path -> value; empty where the machine has no such knob
-    switches: tuple[Switch, ...]  # what we have set, or were about to
-    effective: Mapping[str, str]  # path -> what the hardware made of it, where that is told
+    values: Mapping[str, str]  # path -> value; empty if the machine has no such knob
+    switches: tuple[Switch, ...]  # those that Atoll has set, or was about to set
+    effective: Mapping[str, str]  # path -> what the hardware made of it, if known
 
     @property
     def foreign(self) -> list[Switch]:
-        """What somebody else has changed since we set it."""
+        """The switches that another program has changed since Atoll set them."""
         return [
             switch
             for switch in self.switches
@@ -54,7 +54,7 @@ class KnobState:
 
     @property
     def lost(self) -> list[Switch]:
-        """What cannot be read any more: the interrupt is gone, the CPUs are offline."""
+        """The switches that are no longer readable: the interrupt is gone, the CPUs are offline."""
         return [switch for switch in self.switches if switch.path not in self.values]
 
 
@@ -64,31 +64,31 @@ class Control:
         self._folder = folder
 
     def show(self) -> tuple[list[KnobState], Outcome]:
-        """Every knob's state. Settles, where it may and no other command is at work."""
+        """Every knob's state. Settles if this user may, unless another command is running."""
         outcome = Outcome(())
         if self._folder.text() is not None:
-            with contextlib.suppress(CheckFailed):  # another command will settle it
+            with contextlib.suppress(CheckFailed):  # the other command settles it
                 outcome = self._carry_out("atoll knobs show", None, wait_s=0)
         journal = self._folder.read()
         switches: tuple[Switch, ...] = ()
         if journal is not None and journal.boot_id == self._boot_id():
             switches = journal.switches
-        elif outcome.script:  # root's next command drops them; meanwhile they mean nothing
+        elif outcome.script:  # root's next command drops them; until then they mean nothing
             outcome = Outcome(())
         return [self._state(knob, switches) for knob in KNOBS.values()], outcome
 
     def set(self, asked: Sequence[tuple[str, str]]) -> Outcome:
-        """Turn all of (knob, value), or none. Raises UsageError before anything is written."""
+        """Turns all of (knob, value), or none. Raises UsageError before anything is written."""
         names = [knob_named(name).name for name, _ in asked]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f"{name}: asked for twice")
+                raise UsageError(f"{name}: given twice")
         wanted = self._wanted(asked)
         title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
         return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
 
     def undo(self, names: Sequence[str]) -> Outcome:
-        """Give the originals of these knobs back, or of all where there are no names."""
+        """Restores the originals of these knobs, or of all knobs if there are no names."""
         chosen = [knob_named(name).name for name in names] or list(KNOBS)
         title = " ".join(["atoll knobs undo", *names])
         return self._carry_out(title, lambda keeper, journal: keeper.undo(journal, chosen))
@@ -139,7 +139,7 @@ class Control:
     def _wanted_of(self, knob: Knob, text: str) -> list[Wanted]:
         paths = files(knob.patterns, self._host)
         if not paths:
-            raise UsageError(f"{knob.name}: not on this machine")
+            raise UsageError(f"{knob.name}: not available on this machine")
         try:
             values = knob.wanted(text, Here(self._host, paths))
         except (UsageError, ValueError) as fault:
@@ -156,7 +156,7 @@ class Control:
         return KnobState(knob, self._values(paths), ours, effective)
 
     def _values(self, files_of: Mapping[str, str]) -> dict[str, str]:
-        """The values of those files that can be read, under the given names."""
+        """The values of those files that are readable, under the given names."""
         values: dict[str, str] = {}
         for name, path in files_of.items():
             with contextlib.suppress(OSError):

@@ -12,13 +12,14 @@ _KEY = re.compile(r"/(?:policy|node)?(\d+)(?=/|$)")
 
 
 def key_of(path: str) -> int | None:
-    """The number that tells a file from its sisters; None for a file that has none."""
+    """The number in a file's path that distinguishes it from the knob's others; None if there is
+    none."""
     found = _KEY.search(path)
     return int(found[1]) if found else None
 
 
 def files(patterns: Sequence[str], host: Host) -> list[str]:
-    """Those that exist here, by pattern, then by number."""
+    """The existing files, by pattern, then by number."""
     return [path for pattern in patterns for path in _matches(pattern, host)]
 
 

@@ -1,4 +1,4 @@
-"""What carries a bookkeeper's steps out: on the machine, or onto paper for a script."""
+"""Executes a bookkeeper's steps: on the machine, or as a dry run for a script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class Hands(Protocol):
-    """Each may raise OSError, which the bookkeeper deals with; others end the run."""
+    """A method may raise OSError, which the bookkeeper handles; other exceptions end the run."""
 
     def read(self, path: str) -> str: ...
 
@@ -26,7 +26,7 @@ class Hands(Protocol):
 
 
 class Live:
-    """The machine's switches and the journal on disk; its lock is held."""
+    """Uses the machine's switches and the journal on disk; the caller holds its lock."""
 
     def __init__(self, host: Host, folder: JournalFolder) -> None:
         self._host = host
@@ -43,8 +43,9 @@ class Live:
 
 
 class Paper:
-    """Reads the machine and writes nothing: what would be written is noted in `steps`, and what
-    was read before in `seen`."""
+    """Reads the machine and writes nothing: records what would be written in `steps`, and the
+    values
+    read before in `seen`."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -66,7 +67,7 @@ class Paper:
 
 
 def perform(run: Run, hands: Hands) -> Report:
-    """Carry out every step. Signals that ask for an end wait until all is done."""
+    """Executes every step. Signals that would end the process wait until all steps are done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
         return _driven(run, hands)

@@ -3,10 +3,10 @@
     FOLDER/journal.json   atoll/knobs 1; replaced by write, fsync, rename, fsync of the folder
     FOLDER/lock           flock, held by the one command that may write
 
-The folder is root's. Everybody may read it: the old values are no secret, and who is not root
-needs them to print a script. Nobody else may write there, for undo writes what the journal says;
-nor does a journal reach a file that is no knob's. The lock file is never removed: two openers
-could hold locks on two files of the same name otherwise.
+The folder belongs to root. All users may read it: the old values are no secret, and other users
+need them to print a script. Only root may write there, because undo writes the values in the
+journal; and a journal can only name files of knobs. The lock file is never removed; otherwise two
+processes could hold locks on two files of the same name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JournalFolder:
         self.lock = folder / "lock"
 
     def text(self) -> str | None:
-        """None: no knob was ever turned on this machine."""
+        """None if no knob was ever turned on this machine."""
         try:
             return self.path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -50,12 +50,13 @@ class JournalFolder:
         return None if text is None else self.parsed(text)
 
     def parsed(self, text: str) -> Journal:
-        """What `text()` gave. Raises UsageError, also for a switch that is no knob's."""
+        """Parses the text of `text()`. Raises UsageError, also for a switch that belongs to no
+        knob."""
         journal = parse(Journal, text, where=str(self.path))
         for switch in journal.switches:
             if not has_file(switch.knob, switch.path):
                 raise UsageError(
-                    f"{self.path}: {switch.path} is no file of a knob {switch.knob!r} here; "
+                    f"{self.path}: {switch.path} is not a file of knob {switch.knob!r} here; "
                     "use the atoll that wrote it"
                 )
         return journal
@@ -64,12 +65,14 @@ class JournalFolder:
         try:
             write_atomic(self.path, dumped(journal))
         except AtollError as fault:
-            raise type(fault)(f"{fault}; the next 'atoll knobs' settles what was begun") from None
+            raise type(fault)(
+                f"{fault}; the next 'atoll knobs' settles the interrupted change"
+            ) from None
 
     @contextlib.contextmanager
     def locked(self, host: Host, *, wait_s: float = _WAIT_S) -> Iterator[None]:
-        """Be the one command that writes. Raises NotPermitted without the right to, CheckFailed
-        if another one has it for longer than `wait_s`."""
+        """Holds the lock for the one command that writes. Raises NotPermitted without permission,
+        CheckFailed if another command holds it for longer than `wait_s`."""
         descriptor = self._opened()
         try:
             until_s = host.monotonic() + wait_s
@@ -78,7 +81,7 @@ class JournalFolder:
                     raise CheckFailed(f"{self.lock}: held by another atoll knobs; try again")
                 host.sleep(0.05)
             for half_written in self.folder.glob(f".{self.path.name}.*"):
-                half_written.unlink(missing_ok=True)  # by one that was killed
+                half_written.unlink(missing_ok=True)  # of a killed command
             yield
         finally:
             os.close(descriptor)
@@ -89,7 +92,7 @@ class JournalFolder:
             for folder in reversed([self.folder, *self.folder.parents]):
                 if not folder.is_dir():
                     folder.mkdir(exist_ok=True)
-                    folder.chmod(0o755)  # whatever the umask is
+                    folder.chmod(0o755)  # regardless of the umask
             descriptor = os.open(self.lock, flags, 0o600)
             found = [(folder, folder.stat()) for folder in (self.folder.parent, self.folder)]
         except OSError as fault:
@@ -99,12 +102,12 @@ class JournalFolder:
             if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
                 os.close(descriptor)
                 raise UsageError(
-                    f"{folder}: others can write there, so no journal is kept in it; first "
-                    f"chown root and chmod go-w it"
+                    f"{folder}: other users can write there, so Atoll keeps no journal in it; run "
+                    f"chown root and chmod go-w on it first"
                 )
         return descriptor
 
 
 def dumped(journal: Journal) -> str:
-    """As it stands on disk."""
+    """The journal as it is written to disk."""
     return journal.model_dump_json(indent=1) + "\n"

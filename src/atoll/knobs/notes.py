@@ -1,4 +1,4 @@
-"""What became of a switch, for whoever tells the user."""
+"""What happened to a switch, for the report to the user."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import Enum, auto
 
 class Kind(Enum):
     TURNED = auto()
-    SAME = auto()  # it had the value already
+    SAME = auto()  # it already had the value
     UNDONE = auto()
-    BACK = auto()  # somebody else had put the original back
-    FINISHED = auto()  # an interrupted action had come to its end, or was brought there
+    BACK = auto()  # another program had restored the original
+    FINISHED = auto()  # an interrupted action was complete, or was completed
     TAKEN_BACK = auto()  # a set that was interrupted or refused
     DROPPED = auto()  # of an earlier boot
-    FOREIGN = auto()  # somebody else changed it
+    FOREIGN = auto()  # another program changed it
     UNREADABLE = auto()
     REFUSED = auto()  # by the kernel
 
@@ -24,7 +24,7 @@ class Note:
     kind: Kind
     knob: str
     path: str
-    now: str = ""  # what it holds
-    before: str = ""  # what it held, or should hold
+    now: str = ""  # its present value
+    before: str = ""  # its value before, or the value it should have
     original: str = ""
     error: str = ""

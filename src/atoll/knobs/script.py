@@ -1,9 +1,9 @@
-"""The shell script that does for root what `atoll knobs set` or `undo` would do. Pure.
+"""Prints a shell script that does for root what `atoll knobs set` or `undo` would do. Pure.
 
-It takes the same steps in the same order: the same lock, the same journal, synced before a switch
-is written. So a script that is killed half way is settled by the next `atoll knobs`, and what it
-has set is undone by `atoll knobs undo`, or by the script that this prints. It refuses to run where
-anything is no longer as it was when it was printed. POSIX sh, with coreutils and flock.
+The script takes the same steps in the same order: the same lock, the same journal, synced before a
+switch is written. If it is killed half way, the next `atoll knobs` settles it; what it has set is
+undone by `atoll knobs undo` or by the script that this prints. It refuses to run if anything has
+changed since it was printed. It needs POSIX sh, coreutils and flock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from atoll.schema.knobs import Action, Journal
 
 _HEAD = r"""#!/bin/sh
 # {title}
-# For root: sh FILE. To turn it back: atoll knobs undo, which prints such a script, too.
+# For root: sh FILE. To undo it: atoll knobs undo, which prints such a script, too.
 set -eu
 LC_ALL=C; export LC_ALL
 folder={folder}
@@ -27,7 +27,7 @@ journal=$folder/journal.json
 
 fail() {{ printf 'atoll: %s\n' "$1" >&2; exit "$2"; }}
 
-# What a switch holds; of a choice (always [madvise] never) the chosen word.
+# The value of a switch; of a choice (always [madvise] never) the chosen word.
 value() {{
     text=$(cat "$1") || return 1
     case $text in *\[*\]*) text=${{text#*\[}}; text=${{text%%\]*}} ;; esac
@@ -35,7 +35,8 @@ value() {{
 }}
 
 expect() {{
-    [ "$(value "$1")" = "$2" ] || fail "$1: changed since this was printed; print it anew" 1
+        [ "$(value "$1")" = "$2" ] || fail "$1: changed since this script was printed; print a new
+        one" 1
 }}
 
 turn() {{ printf '%s\n' "$2" > "$1" && [ "$(value "$1")" = "$2" ]; }}
@@ -48,14 +49,14 @@ keep() {{
 }}
 
 [ "$(cat /proc/sys/kernel/random/boot_id)" = {boot_id} ] ||
-    fail 'printed in another boot, or on another machine; print it anew' 1
+        fail 'printed in another boot or on another machine; print a new script' 1
 umask 022
 mkdir -p "$folder" && (umask 077; touch "$folder/lock") ||
-    fail "$folder: cannot be written; run this as root" 4
+        fail "$folder: cannot be written; run this script as root" 4
 exec 9>> "$folder/lock"
 flock -w 10 9 || fail "$folder/lock: held by another atoll knobs; try again" 1
 [ "$(cat "$journal" 2>/dev/null)" = {was} ] ||
-    fail "$journal: changed since this was printed; print it anew" 1
+        fail "$journal: changed since this script was printed; print a new one" 1
 """
 
 _BACK = """
@@ -63,20 +64,20 @@ turned=0
 back() {{
 {lines}
     keep {journal}
-    fail "$1: the kernel refused it; what was turned before it is turned back" 4
+        fail "$1: the kernel refused it; the earlier changes were undone" 4
 }}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a script is made of. `steps` begin with what is kept before anything is written."""
+    """The parts of a script. `steps` begin with the journal, before anything is written."""
 
     title: str
     steps: Sequence[Write | Keep]
-    seen: Mapping[str, str]  # path -> value, of every switch that the steps rest on
+    seen: Mapping[str, str]  # path -> value, of every switch that the steps depend on
     text: str  # of the journal on disk; '' without one
-    settled: Journal  # what to return to where the kernel refuses a value
+    settled: Journal  # the journal to restore if the kernel refuses a value
     folder: Path
 
 
@@ -103,14 +104,14 @@ def script(printed: Printed) -> str:
         turn = f"turn {quote(step.path)} {quote(step.value)}"
         if takes_back:
             parts.append(f"turned=$((turned + 1)); {turn} || back {quote(step.path)}")
-        else:  # it stays begun in the journal, and the next command goes on with it
+        else:  # it stays begun in the journal, and the next command continues
             refused = f"{step.path}: the kernel refused it; see atoll knobs show"
             parts.append(f"{turn} || fail {quote(refused)} 4")
     return "\n".join(parts) + "\n"
 
 
 def _back(printed: Printed) -> str:
-    """The function that takes the first $turned writes back, the last one first."""
+    """The function that rolls back the first $turned writes, the last one first."""
     writes = [step for step in printed.steps if isinstance(step, Write)]
     lines = [
         f"    [ $turned -lt {number} ] || "

@@ -1,9 +1,9 @@
-"""Values of switches: as the kernel shows them, as a user writes them. Pure.
+"""Values of switches, in the kernel's and the user's notation. Pure.
 
 A value is one line. Of a choice, shown as `always [madvise] never`, it is the chosen word. Knobs
-with many files are written `KEY=VALUE,...`; a KEY is a number or a range, and a part without `=`
-goes on with the VALUE before it, so that CPU lists need no quotes: `24=0-3,8,25-26=4`.
-What `format_keyed` writes, `parse_keyed` reads.
+with many files are written `KEY=VALUE,...`. A KEY is a number or a range, and a part without `=`
+continues the VALUE before it, so that CPU lists need no quotes: `24=0-3,8,25-26=4`.
+`parse_keyed` reads what `format_keyed` writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CHOSEN = re.compile(r"\[([^\[\]\s]+)\]")
 
 
 def value_of(text: str) -> str:
-    """The value in what a file of /sys or /proc holds: in its first line."""
+    """The value in the contents of a file of /sys or /proc: its first line, or the chosen word."""
     line = text.partition("\n")[0]
     chosen = _CHOSEN.search(line)
     return chosen[1] if chosen else line.strip()
@@ -39,7 +39,7 @@ def parse_keyed(text: str) -> dict[int, str]:
             if not keys:
                 raise ValueError(f"no number before '=' in {part!r}")
             if twice := sorted(found.keys() & set(keys)):
-                raise ValueError(f"{twice[0]} stands there twice")
+                raise ValueError(f"{twice[0]} occurs twice")
             found.update(dict.fromkeys(keys, tail.strip()))
         elif not keys:
             raise ValueError(f"{part!r} is not KEY=VALUE")

@@ -1,7 +1,8 @@
-"""What a user asks a knob for, as values of files: path -> value, spelt as the kernel shows it.
+"""Parses the value that a user gives a knob into values of files, spelt as the kernel shows them.
 
-So a value that was written reads back as the same text, and no knob needs a comparison of its
-own. What the kernel would refuse is refused here, with a better word. ValueError: wrong syntax.
+A value that was written therefore reads back as the same text, and no knob needs its own
+comparison. Values that the kernel would refuse are refused here, with a clearer message. The
+parsers raise ValueError for wrong syntax and UsageError for a value that this machine lacks.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def choice(text: str, here: Here) -> dict[str, str]:
     for path in here.paths:
         allowed = choices(here.host.read_text(path))
         if text not in allowed:
-            raise UsageError(f"this kernel has only {', '.join(allowed)}")
+            raise UsageError(f"this kernel only has {', '.join(allowed)}")
     return dict.fromkeys(here.paths, text)
 
 
@@ -51,13 +52,13 @@ def governor(text: str, here: Here) -> dict[str, str]:
         asked = dict.fromkeys(allowed, text)
     for key, value in asked.items():
         if value not in allowed[key]:
-            raise UsageError(f"CPU policy {key} has only {', '.join(allowed[key])}")
+            raise UsageError(f"CPU policy {key} only has {', '.join(allowed[key])}")
     return {policies[key]: value for key, value in asked.items()}
 
 
 def _governors(path: str, here: Here) -> list[str]:
-    """None where all CPUs of the policy are offline: the kernel keeps the folder and says EBUSY
-    (drivers/cpufreq/cpufreq.c, show)."""
+    """Empty if all CPUs of the policy are offline: the kernel then keeps the folder and returns
+    EBUSY (drivers/cpufreq/cpufreq.c, show)."""
     known = path.rpartition("/")[0] + "/scaling_available_governors"
     try:
         return here.host.read_text(known).split()
@@ -68,7 +69,8 @@ def _governors(path: str, here: Here) -> list[str]:
 
 
 def weights(text: str, here: Here) -> dict[str, str | None]:
-    """All weights, also those that stay (None): the ratio is the value. `auto` goes off first."""
+    """All weights, even unchanged ones (None): the ratio is the value. `auto` is turned off
+    first."""
     nodes = {key: path for path in here.paths if (key := key_of(path)) is not None}
     asked = _of_these(parse_keyed(text), nodes, "node")
     mode: dict[str, str | None] = {path: "false" for path in here.paths if key_of(path) is None}
@@ -93,7 +95,7 @@ def irqs(text: str, here: Here) -> dict[str, str]:
 def _of_these(asked: dict[int, str], there: Collection[int], what: str) -> dict[int, str]:
     for key in asked:
         if key not in there:
-            raise UsageError(f"no {what} {key} here; there are {format_cpulist(there)}")
+            raise UsageError(f"no {what} {key} here; choose from {format_cpulist(there)}")
     return asked
 
 

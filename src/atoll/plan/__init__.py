@@ -1,7 +1,7 @@
-"""The planner: from a machine and an engine's traits to worker slots. Pure; no I/O.
+"""The planner: turns a machine and an engine's traits into worker slots. Pure; no I/O.
 
-`make_plan` is the way in, `make_comparable_plans` the one for a bench; `atoll.plan.chiplets`
-lets the user name chiplets that the system hides.
+`make_plan` is the entry point, `make_comparable_plans` the one for benchmarks. With
+`atoll.plan.chiplets` the user specifies chiplets that the system hides.
 """
 
 from atoll.plan.identity import machine_id

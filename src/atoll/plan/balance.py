@@ -1,13 +1,13 @@
-"""N worker instances of equal size that cross as few borders as possible.
+"""Divides cores into N worker instances of equal size that cross as few borders as possible.
 
 The rule is that of the papers (numa-distributed-engines section IV-B, olap-on-chiplets section
-4.5.1): each of N instances gets C/N cores, where possible from a single chiplet and NUMA node.
-Made exact here: sizes differ by at most one core; among all such divisions the number of
+4.5.1): each of N instances gets C/N cores, if possible from a single chiplet and NUMA node. This
+module makes it exact: sizes differ by at most one core; among all such divisions the number of
 instances that cross a NUMA node is minimal, and among those the number that cross a chiplet.
 
 Instances come in two sizes only, q = C div N and q+1, so a node or a chiplet is a knapsack for
-two kinds of items, and an exact answer costs a small dynamic programme: what does not fit
-whole is put together from what is left over.
+two kinds of items, and a small dynamic programme gives an exact answer. Instances that do not fit
+whole are put together from the remaining cores.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Count(NamedTuple):
     small: int  # of q cores
 
 
-@lru_cache(maxsize=8)  # a plan asks again for the same division, to see which policies coincide
+@lru_cache(maxsize=8)  # a plan needs the same division again to see which policies coincide
 def partition(places: Group, count: int) -> tuple[Group, ...]:
-    """`places` in `count` groups, 1 <= count <= len(places). Same input, same groups."""
+    """Divides `places` into `count` groups, 1 <= count <= len(places). Deterministic."""
     size, big = divmod(len(places), count)
     limit = Count(big, count - big)
     nodes = [
@@ -51,7 +51,7 @@ def partition(places: Group, count: int) -> tuple[Group, ...]:
 def _fill_node(
     chiplets: Sequence[Sequence[Place]], size: int, inside: Count, left: list[Place]
 ) -> list[Group]:
-    """`inside` groups from one node's chiplets, as many of them as can be within a chiplet."""
+    """Makes `inside` groups from one node's chiplets, as many as possible within one chiplet."""
     groups: list[Group] = []
     across: list[Place] = []
     rest_big, rest_small = inside
@@ -69,7 +69,7 @@ def _fill_node(
 
 
 def _take(cores: Iterator[Place], size: int, count: Count) -> list[Group]:
-    """The next groups of `cores`, the big ones first."""
+    """The next groups of `cores`, the larger ones first."""
     sizes = [size + 1] * count.big + [size] * count.small
     return [tuple(islice(cores, wanted)) for wanted in sizes]
 
@@ -79,7 +79,7 @@ def _take(cores: Iterator[Place], size: int, count: Count) -> list[Group]:
 
 @lru_cache(maxsize=256)
 def _frontiers(capacities: tuple[int, ...], size: int, big: int) -> tuple[tuple[int, ...], ...]:
-    """Row d, entry a: most small instances beside `a` big ones in the first d domains; -1: none."""
+    """Row d, entry a: most small instances with `a` big ones in the first d domains; -1: none."""
     row = (0,) + (-1,) * big
     rows = [row]
     for capacity in capacities:
@@ -96,7 +96,7 @@ def _frontiers(capacities: tuple[int, ...], size: int, big: int) -> tuple[tuple[
 
 @lru_cache(maxsize=4096)
 def _most_inside(capacities: tuple[int, ...], size: int, limit: Count) -> tuple[int, int]:
-    """(most instances that fit whole in one domain each, how many big ones they have)."""
+    """(most instances that fit whole in one domain each, how many of them are big)."""
     last = _frontiers(capacities, size, limit.big)[-1]
     return max(
         ((big + min(small, limit.small), big) for big, small in enumerate(last) if small >= 0)
@@ -104,7 +104,7 @@ def _most_inside(capacities: tuple[int, ...], size: int, limit: Count) -> tuple[
 
 
 def _per_chiplet(capacities: tuple[int, ...], size: int, limit: Count) -> list[Count]:
-    """Instances whole in each chiplet; small ones perhaps more than `limit` in sum."""
+    """Instances that fit whole in each chiplet; the small ones may exceed `limit` in total."""
     rows = _frontiers(capacities, size, limit.big)
     big = _most_inside(capacities, size, limit)[1]
     chosen: list[Count] = []
@@ -123,14 +123,14 @@ def _per_chiplet(capacities: tuple[int, ...], size: int, limit: Count) -> list[C
 
 
 def _per_node(shapes: Sequence[tuple[int, ...]], size: int, limit: Count) -> list[Count]:
-    """Instances whole in each node: most in sum, then most of them whole in a chiplet.
+    """Instances that fit whole in each node: most in total, then most of them within a chiplet.
 
-    The states are the counts used up so far. Instances that cross a node are few (fewer than
-    there are nodes, for some division), so the cores left over are few, and that prunes.
+    The states are the counts used so far. Few instances cross a node (for some division fewer than
+    there are nodes), so few cores are left over, which prunes the search.
     """
     crossing = sum(limit) - _most_inside(tuple(map(sum, shapes)), size, limit)[0]
     spare = crossing * (size + 1)
-    # Counts so far -> (instances whole in a chiplet, the choice for each node so far).
+    # Counts so far -> (instances within a chiplet, the choice for each node so far).
     states: dict[Count, tuple[int, tuple[Count, ...]]] = {Count(0, 0): (0, ())}
     filled = 0
     for shape in shapes:

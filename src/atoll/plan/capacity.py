@@ -1,10 +1,10 @@
-"""Whether an instance has room for its part of a query: N instances divide the memory, but each
-holds a whole copy of every table that is broadcast.
+"""Checks whether an instance has room for its part of a query.
 
-A distributed query's peak is taken to be spread over the instances by their threads, which is
-what an engine with hash-partitioned tasks does where the data has no skew; with skew one instance
-takes more. An instance that is a whole server takes all of it. Every figure that is compared is
-the user's, or was observed; none is predicted here.
+N instances divide the memory, but each holds a whole copy of every broadcast table. The peak of a
+distributed query is assumed to spread over the instances by their threads, as in an engine with
+hash-partitioned tasks and data without skew; with skew one instance takes more. An instance that
+is a whole server takes all of it. Every figure compared here comes from the user or from an
+observation; none is predicted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from atoll.schema.size import gib
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a query takes."""
+    """The memory that a query takes."""
 
-    peak_bytes: int = 0  # all instances together, at once; broadcast tables left out
-    broadcast_bytes: int = 0  # what every instance copies
+    peak_bytes: int = 0  # all instances together, at one time; without broadcast tables
+    broadcast_bytes: int = 0  # copied by every instance
     source: str = "estimated"  # 'estimated', or where it was observed
 
     def __bool__(self) -> bool:
@@ -34,34 +34,35 @@ NO_DEMAND = Demand()
 
 
 def check_demand(demand: Demand, traits: EngineTraits) -> None:
-    """Raises UsageError for a demand that the engine cannot have."""
+    """Raises UsageError for a demand that is impossible for the engine."""
     if demand.broadcast_bytes and not traits.distributed:
         raise UsageError(
             f"--broadcast: instances of {traits.name} are whole servers and broadcast nothing; "
-            "leave it out"
+            "remove the option"
         )
 
 
 def check_room(plan: Plan, traits: EngineTraits) -> None:
-    """Raises UsageError for a plan from a file whose instances exceed their memory: it was edited,
-    or made without the user's configuration, which `traits` has."""
+    """Raises UsageError if instances of a plan read from a file exceed their memory. The plan was
+    then
+    edited, or made without the user's configuration, which `traits` includes."""
     for slot in plan.slots:
         beside = beside_heap_bytes(slot.heap_bytes, traits)
         if slot.heap_bytes + beside > slot.memory_bytes:
-            asked, remedy = "", f"make it anew: atoll plan {plan.engine} -o PLAN"
+            asked, remedy = "", f"make a new plan: atoll plan {plan.engine} -o PLAN"
             if traits.asked_bytes:
-                asked = f", of it {gib(traits.asked_bytes)} by {traits.asked_source}"
+                asked = f" ({gib(traits.asked_bytes)} of it for {traits.asked_source})"
                 remedy = (
                     f"plan with that configuration: atoll plan {plan.engine} --base DIR -o PLAN"
                 )
             raise UsageError(
-                f"slot {slot.index} has {gib(slot.memory_bytes)}; {gib(slot.heap_bytes)} of heap "
-                f"and {gib(beside)} beside it{asked} are more; {remedy}"
+                f"slot {slot.index} has {gib(slot.memory_bytes)}, less than {gib(slot.heap_bytes)} "
+                f"of heap plus {gib(beside)} of off-heap memory{asked}; {remedy}"
             )
 
 
 def room_bytes(heap_bytes: int, traits: EngineTraits) -> int:
-    """What the queries of an instance with that heap may take at once."""
+    """The memory that the queries of an instance with that heap may take at one time."""
     of_heap = max(0, int((heap_bytes - traits.query_reserved_bytes) * traits.query_ratio))
     return of_heap + traits.query_beside_bytes
 
@@ -86,7 +87,8 @@ def fits(
 def about_demand(
     slots: Sequence[Slot], traits: EngineTraits, demand: Demand, fewer: Callable[[], int]
 ) -> list[str]:
-    """Warnings where a slot lacks room. `fewer`: the most instances that have it, 0 for none."""
+    """Warns if a slot lacks room. `fewer`: the largest number of instances with room; 0 for
+    none."""
     total = sum(slot.threads for slot in slots)
     lacking = [
         (slot, need, room)
@@ -102,18 +104,18 @@ def about_demand(
         parts.append(f"{gib(demand.broadcast_bytes)} broadcast to each")
     count = fewer() if len(slots) > 1 else 0
     if count:
-        remedy = f"-n {count} would have room"
+        remedy = f"-n {count} has room"
     elif len(slots) > 1:
-        remedy = "fewer instances would not do either; give the engine more memory"
+        remedy = "fewer instances do not help; give the engine more memory"
     else:
-        remedy = "more instances would not help; give the engine more memory"
+        remedy = "more instances do not help; give the engine more memory"
     if slot.memory_policy is MemoryPolicy.BIND and not traits.jvm:
         remedy += (
-            "; beyond its node's memory a bound instance is killed though others are free, and "
-            "--memory preferred lets it go on to them"
+            "; a bound instance that exceeds its node's memory is killed even if other nodes have "
+            "free memory, while --memory preferred lets it use other nodes"
         )
     return [
-        f"{' and '.join(parts)} ({demand.source}): that is {gib(need)} in slot {slot.index}, whose "
-        f"queries have {gib(room)}, and {len(lacking)} of {len(slots)} instances would spill to "
+        f"{' and '.join(parts)} ({demand.source}): slot {slot.index} needs {gib(need)}, but its "
+        f"queries have {gib(room)}; {len(lacking)} of {len(slots)} instances would spill to "
         f"disk or fail; {remedy}"
     ]

@@ -1,4 +1,4 @@
-"""How an instance's memory is divided and why, line by line, as `atoll plan --explain` tells it."""
+"""Explains how an instance's memory is divided, line by line, for `atoll plan --explain`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
     word = "heap" if traits.jvm else "the engine's own memory"
     return Reason(
         rule="heap",
-        text=f"{gib(memory.budget_bytes)} to share ({memory.limited_by}{aside}); "
-        f"{percent(traits.heap_ratio)} of it is {word} where the rest leaves room for that, "
-        f"{gib(sum(heaps.sizes_bytes))} in sum.",
+        text=f"{gib(memory.budget_bytes)} to divide ({memory.limited_by}{aside}); "
+        f"{percent(traits.heap_ratio)} of it is {word} if the rest suffices for other memory, "
+        f"{gib(sum(heaps.sizes_bytes))} in total.",
         source=traits.ratio_source,
     )
 
@@ -51,11 +51,11 @@ def _heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
 def _reserved(slots: Sequence[Slot], traits: EngineTraits) -> Reason:
     slot = min(slots, key=lambda slot: slot.memory_bytes)
     beside = beside_heap_bytes(slot.heap_bytes, traits)
-    parts = [f"{gib(traits.overhead_bytes)} that an instance weighs besides"]
+    parts = [f"{gib(traits.overhead_bytes)} of fixed overhead per instance"]
     if traits.asked_bytes:
-        parts.append(f"{gib(traits.asked_bytes)} that {traits.asked_source} asks for")
+        parts.append(f"{gib(traits.asked_bytes)} for {traits.asked_source}")
     if traits.off_heap_ratio:
-        parts.append(f"{percent(traits.off_heap_ratio)} of the heap for memory beside it")
+        parts.append(f"{percent(traits.off_heap_ratio)} of the heap for other memory")
     least = (
         f", at least {percent(traits.page_cache_ratio)} of its memory"
         if traits.page_cache_ratio
@@ -63,8 +63,8 @@ def _reserved(slots: Sequence[Slot], traits: EngineTraits) -> Reason:
     )
     return Reason(
         rule="reserved",
-        text=f"Of the {gib(slot.memory_bytes)} of slot {slot.index} {gib(slot.heap_bytes)} are "
-        f"heap and {gib(beside)} off-heap ({' and '.join(parts)}); "
+        text=f"Slot {slot.index} has {gib(slot.memory_bytes)}: {gib(slot.heap_bytes)} of "
+        f"heap and {gib(beside)} of off-heap memory ({' and '.join(parts)}); "
         f"{gib(slot.memory_bytes - slot.heap_bytes - beside)} are left to the page cache{least}.",
         source=traits.reserve_source or "the engine's adapter",
     )
@@ -73,8 +73,8 @@ def _reserved(slots: Sequence[Slot], traits: EngineTraits) -> Reason:
 def _pointers() -> Reason:
     return Reason(
         rule="compressed pointers",
-        text="A JVM's pointers take 4 bytes below 32 GiB of heap and 8 above: heaps from 32 to "
-        "48 GiB would hold less than one of 31 GiB, and are cut to it.",
+        text="A JVM's pointers take 4 bytes below 32 GiB of heap and 8 above. Heaps from 32 to "
+        "48 GiB would hold less than one of 31 GiB, so they are cut to 31 GiB.",
         source="HotSpot, documentation of -XX:+UseCompressedOops",
     )
 
@@ -83,10 +83,10 @@ def _pretouch(slots: Sequence[Slot]) -> Reason:
     largest = max(slot.heap_bytes for slot in slots)
     return Reason(
         rule="heap touched at the start",
-        text="-XX:+AlwaysPreTouch and -Xms as large as -Xmx: every page of a heap lies on its node "
-        "before the first query, and a node that is too small is found out then. The start takes "
-        f"as long as writing {gib(largest)} once, and the memory is taken whether it is needed or "
-        "not.",
+        text="-XX:+AlwaysPreTouch, and -Xms equal to -Xmx: every page of a heap is on its node "
+        "before the first query, and a node that is too small shows at the start. The start takes "
+        f"as long as writing {gib(largest)} once, and the memory is taken whether or not it is "
+        "needed.",
         source=_HOTSPOT,
     )
 
@@ -94,11 +94,11 @@ def _pretouch(slots: Sequence[Slot]) -> Reason:
 def _numa(slots: Sequence[Slot]) -> Reason:
     using = [slot for slot in slots if uses_numa(slot, slots)]
     if not using:
-        text = "-XX:+UseNUMA is left out: a JVM turns it off where its memory is on one node, or "
+        text = "-XX:+UseNUMA is left out: a JVM turns it off if its memory is on one node, or "
         text += "on other nodes than its CPUs."
     else:
-        text = "-XX:+UseNUMA where an instance has several nodes and its memory is on the same, "
-        text += f"{len(using)} of {len(slots)}: each thread's new objects lie on its own node."
+        text = "-XX:+UseNUMA for instances with several nodes whose memory is on the same nodes, "
+        text += f"{len(using)} of {len(slots)}: each thread's new objects are on its own node."
     return Reason(rule="UseNUMA", text=text, source=_HOTSPOT)
 
 
@@ -106,10 +106,10 @@ def _bound(slots: Sequence[Slot]) -> Reason:
     least = min(slot.memory_bytes for slot in slots if slot.memory_policy is MemoryPolicy.BIND)
     return Reason(
         rule="bound memory",
-        text=f"A bound instance has {gib(least)} and no more: past it the kernel takes back the "
-        "page cache, swaps, and then kills, though other nodes are free. Where others use the "
-        "machine's memory too, or more than the plan counts on, take --memory preferred: it goes "
-        "on to other nodes, and is slower there.",
+        text=f"A bound instance has {gib(least)} and no more. If it exceeds that, the kernel "
+        "reclaims its page cache, swaps, and then kills it, even if other nodes have free "
+        "memory. If other programs use the machine's memory too, or more than the plan "
+        "assumes, use --memory preferred: the instance then also uses other nodes, more slowly.",
         source="set_mempolicy(2), MPOL_BIND and MPOL_PREFERRED",
     )
 
@@ -120,13 +120,13 @@ def _demand(slots: Sequence[Slot], traits: EngineTraits, demand: Demand) -> Reas
     need = need_bytes(slot.threads, total, demand, traits)
     kept = f" less {gib(traits.query_reserved_bytes)}" if traits.query_reserved_bytes else ""
     how = "divided by threads" if traits.distributed else "whole in one instance"
-    also = f" and {gib(traits.query_beside_bytes)} beside it" if traits.query_beside_bytes else ""
+    also = f" and {gib(traits.query_beside_bytes)} outside it" if traits.query_beside_bytes else ""
     copied = (
         f", and {gib(demand.broadcast_bytes)} broadcast to each" if demand.broadcast_bytes else ""
     )
     return Reason(
         rule="room for queries",
-        text=f"A peak of {gib(demand.peak_bytes)} ({demand.source}), {how}{copied}, comes to "
+        text=f"A peak of {gib(demand.peak_bytes)} ({demand.source}), {how}{copied}, is "
         f"{gib(need)} in slot {slot.index}; its queries have "
         f"{gib(room_bytes(slot.heap_bytes, traits))}, {percent(traits.query_ratio)} of the heap"
         f"{kept}{also}.",

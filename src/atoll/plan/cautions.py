@@ -1,4 +1,4 @@
-"""What a reader of a plan must be warned of. Pure."""
+"""The warnings that a plan gives its reader. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from atoll.schema.size import MIB, gib
 def warnings(
     request: Request, slots: Sequence[Slot], heaps: Heaps, fewer: Callable[[], int]
 ) -> list[str]:
-    """`fewer`: the most instances that have room for what is demanded; 0: not even one."""
+    """`fewer`: the largest number of instances with room for the demand; 0: not even one."""
     return [
         *_about_nodes(request),
         *_about_coordinator(request, slots),
@@ -40,10 +40,10 @@ def _about_nodes(request: Request) -> list[str]:
         source = memory.source[node]
         if source != node and source is not None:
             found.append(
-                f"node {node} has no memory that is allowed; its cores take node {source}'s"
+                f"node {node} has no memory that is allowed; its cores use node {source}'s"
             )
     if machine.nodes and None in memory.source.values() and len(machine.nodes) > 1:
-        found.append("some cores have no local memory node; their memory is left to first touch")
+        found.append("some cores have no local memory node; first touch places their memory")
     return found
 
 
@@ -65,23 +65,23 @@ def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
 def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[str]:
     found = []
     limit = request.heap_limit_bytes
-    # Plans that are compared have all come down to the same sum.
+    # Compared plans have all been reduced to the same total.
     is_lower = limit is None or sum(heaps.sizes_bytes) < limit // MIB * MIB
     if heaps.cut_for_pointers and is_lower:
         found.append(
             f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
-            f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the sum of the "
-            "heaps is lower than under other policies"
+            f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the total heap "
+            "is smaller than under other policies"
         )
     if heaps.plain_pointers:
         found.append(
             f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
-            "(32 GiB and more): objects take more room there"
+            "(32 GiB and more), so objects take more room in them"
         )
     if heaps.cut_for_overhead and len(slots) > 1 and is_lower:
         found.append(
-            f"{len(slots)} instances weigh {gib(fixed_bytes(request.traits))} each besides the "
-            "heap, so the sum of the heaps is lower than with fewer instances"
+            f"{len(slots)} instances have a fixed overhead of {gib(fixed_bytes(request.traits))} "
+            "each, so the total heap is smaller than with fewer instances"
         )
     return found
 
@@ -106,10 +106,10 @@ def _about_bound_nodes(request: Request, slots: Sequence[Slot]) -> list[str]:
     if not short:
         return []
     return [
-        f"the coordinator ({gib(weight)}) may run on any node, and with it node "
-        f"{format_cpulist(short)} would run out for the bound instances though others are free: "
-        "give it a place with --coordinator reserved:K, or let instances go on to other nodes "
-        "with --memory preferred"
+        f"the coordinator ({gib(weight)}) may run on any node, and node "
+        f"{format_cpulist(short)} would then lack memory for the bound instances even if other "
+        "nodes have free memory: give it a place with --coordinator reserved:K, or let instances "
+        "use other nodes with --memory preferred"
     ]
 
 
@@ -120,6 +120,6 @@ def _about_jvms(request: Request, slots: Sequence[Slot]) -> list[str]:
     if not losing:
         return []
     return [
-        f"the memory nodes of {len(losing)} of {len(slots)} instances are not those of their CPUs, "
-        f"so UseNUMA is left out there (slot {format_cpulist(losing)}): a JVM turns it off"
+        f"{len(losing)} of {len(slots)} instances have memory on other nodes than their CPUs, "
+        f"so they start without UseNUMA (slot {format_cpulist(losing)}): a JVM would turn it off"
     ]

@@ -1,9 +1,8 @@
-"""Chiplets by the user's word, and the one entry for chiplets that the topology does not show.
+"""Applies chiplets that the topology does not show: from the user, a measurement or a catalog.
 
-Chiplets can be hidden: Intel's tiles share one L3, hypervisors hide L3 (olap-on-chiplets
-section 2.4 sees Sapphire Rapids' four tiles in bandwidth only). Then the user, a measurement or
-a catalog names them as sets of PUs, and `assign_chiplets` checks the sets and puts them into
-the machine, in place of what the topology showed.
+Chiplets can be hidden: Intel's tiles share one L3, and hypervisors hide L3 (olap-on-chiplets
+section 2.4 sees Sapphire Rapids' four tiles in bandwidth only). They are then given as sets of PUs.
+`assign_chiplets` checks the sets and puts them into the machine in place of the topology's.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from atoll.errors import UsageError
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.machine import Chiplet, ChipletSource, Core, Machine
 
-_HELP = 'give sets of CPUs ("0-13;14-27") or a size (cores=14)'
+_HELP = 'use sets of CPUs ("0-13;14-27") or a size (cores=14)'
 
 
 def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
-    """'0-13;14-27' (OS indices of PUs) or 'cores=14' (that many neighbours within each node).
+    """Parses '0-13;14-27' (OS indices of PUs) or 'cores=14' (so many neighbours within each node).
 
-    SMT siblings come along with either. Raises UsageError.
+    Either form includes SMT siblings. Raises UsageError.
     """
     name, equals, number = text.partition("=")
     if equals:
@@ -33,7 +32,9 @@ def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
         try:
             pus = set(parse_cpulist(part))
         except ValueError:
-            raise UsageError(f"--chiplets: {part.strip()!r} is no list of CPUs; {_HELP}") from None
+            raise UsageError(
+                f"--chiplets: {part.strip()!r} is not a list of CPUs; {_HELP}"
+            ) from None
         if not pus:
             raise UsageError(f"--chiplets {text!r}: a set is empty; {_HELP}")
         sets.append(pus)
@@ -43,20 +44,20 @@ def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
 def assign_chiplets(
     machine: Machine, sets: Iterable[Collection[int]], source: ChipletSource
 ) -> Machine:
-    """The machine with these chiplets instead of those that it had.
+    """The machine with these chiplets in place of its own.
 
-    A set is made of PUs' OS indices, and takes the whole of every core that it names. Raises
-    UsageError unless the sets are disjoint and each is at least two cores, within one package
-    and smaller than it.
+    A set contains OS indices of PUs, and takes all PUs of every core that it names. Raises
+    UsageError unless the sets are disjoint and each has at least two cores, is within one package
+    and is smaller than it.
     """
     core_of = {pu: core for core in machine.cores for pu in core.pus}
-    owner: dict[int, int] = {}  # core -> the set that has it
+    owner: dict[int, int] = {}  # core -> the set that contains it
     members: list[list[Core]] = []
     for number, pus in enumerate(sets):
         unknown = [pu for pu in pus if pu not in core_of]
         if unknown:
             raise UsageError(
-                f"chiplet {format_cpulist(pus)}: this machine has no CPU "
+                f"chiplet {format_cpulist(pus)}: this machine does not have CPUs "
                 f"{format_cpulist(unknown)}; its CPUs are {format_cpulist(machine.pus)}"
             )
         cores = sorted({core_of[pu].index: core_of[pu] for pu in pus}.items())
@@ -64,13 +65,13 @@ def assign_chiplets(
             if owner.setdefault(index, number) != number:
                 raise UsageError(
                     f"chiplet {format_cpulist(pus)}: CPUs {format_cpulist(core.pus)} (one core) "
-                    "are in another chiplet already; make the sets disjoint"
+                    "are already in another chiplet; make the sets disjoint"
                 )
         members.append([core for _, core in cores])
         _check_extent(machine, members[-1], format_cpulist(pus))
     members.sort(key=lambda cores: cores[0].index)
     chiplets = tuple(_chiplet(machine, index, cores, source) for index, cores in enumerate(members))
-    # What the topology said of the chiplets that are replaced no longer holds.
+    # The topology's information on the replaced chiplets no longer applies.
     warnings = tuple(note for note in machine.warnings if note.code != "core-outside-chiplets")
     allowed = frozenset(machine.allowed.pus)
     counted = sum(not allowed.isdisjoint(chiplet.pus) for chiplet in chiplets)
@@ -95,7 +96,7 @@ def _of_size(size: int, machine: Machine) -> list[set[int]]:
             place = f"package {package}" if node is None else f"node {node}"
             raise UsageError(
                 f"--chiplets cores={size}: does not divide the {len(cores)} cores of {place}; "
-                'name the sets instead, as in "0-13;14-27"'
+                'give the sets instead, for example "0-13;14-27"'
             )
     return [
         {pu for core in cores[start : start + size] for pu in core.pus}
@@ -106,17 +107,17 @@ def _of_size(size: int, machine: Machine) -> list[set[int]]:
 
 def _check_extent(machine: Machine, cores: list[Core], named: str) -> None:
     if len(cores) < 2:
-        raise UsageError(f"chiplet {named}: is one core; a chiplet has at least 2")
+        raise UsageError(f"chiplet {named}: has one core; a chiplet has at least 2")
     packages = sorted({-1 if core.package is None else core.package for core in cores})
     if len(packages) > 1:
         raise UsageError(
-            f"chiplet {named}: lies in packages {format_cpulist(packages)}; "
+            f"chiplet {named}: spans packages {format_cpulist(packages)}; "
             "a chiplet is within one package"
         )
     whole = sum(core.package == cores[0].package for core in machine.cores)
     if len(cores) == whole:
         raise UsageError(
-            f"chiplet {named}: is a whole package ({whole} cores); a chiplet is smaller"
+            f"chiplet {named}: covers a whole package ({whole} cores); a chiplet is smaller"
         )
 
 

@@ -1,6 +1,6 @@
-"""Where the coordinator sits: its own choice, whatever the workers' policy.
+"""Places the coordinator, independently of the workers' policy.
 
-An instance that also coordinates on one core slowed queries under WIC to 0.84x and 0.65x
+Under WIC an instance that also coordinates on its one core slowed queries to 0.84x and 0.65x
 (olap-on-chiplets section 4.2), so the default is `shared`: no mask, anywhere on the machine.
 """
 
@@ -17,7 +17,7 @@ from atoll.schema.machine import Machine
 from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, EngineTraits, MemoryPolicy, Slot
 from atoll.schema.size import MIB
 
-_OF_A_NODE = 4  # one part in so many of a node's memory is the most for a coordinator on it
+_OF_A_NODE = 4  # a coordinator takes at most this fraction (1/4) of the memory of its node
 
 
 class CoordinatorChoice(NamedTuple):
@@ -26,30 +26,32 @@ class CoordinatorChoice(NamedTuple):
 
 
 def parse_coordinator(text: str) -> CoordinatorChoice:
-    """'shared', 'in-worker' or 'reserved:K'. Raises UsageError."""
+    """Parses 'shared', 'in-worker' or 'reserved:K'. Raises UsageError."""
     name, colon, number = text.partition(":")
     if name in (CoordinatorKind.SHARED, CoordinatorKind.IN_WORKER) and not colon:
         return CoordinatorChoice(CoordinatorKind(name))
     if name == CoordinatorKind.RESERVED and re.fullmatch(r"\d{1,9}", number, re.ASCII):
         return CoordinatorChoice(CoordinatorKind.RESERVED, int(number))
     raise UsageError(
-        f"--coordinator {text}: is shared, in-worker or reserved:K (K cores of its own)"
+        f"--coordinator {text}: use shared, in-worker or reserved:K (K cores of its own)"
     )
 
 
 def with_coordinator_sized(
     traits: EngineTraits, machine: Machine, choice: CoordinatorChoice | None
 ) -> EngineTraits:
-    """With the `coordinator_bytes` that this machine comes to, whatever the policy: the coordinator
-    is no part of what a bench compares. A heap above 31 GiB would lose compressed pointers, and no
-    coordinator needs as much."""
+    """The traits with the `coordinator_bytes` for this machine. The size does not depend on the
+    policy,
+    because benchmarks do not compare coordinators. A heap above 31 GiB would lose compressed
+    pointers,
+    and no coordinator needs that much."""
     allowed = set(machine.allowed.nodes)
     nodes = {node.os_index: node.memory_bytes for node in machine.nodes if node.os_index in allowed}
     sizes = (sum(nodes.values()), machine.memory_bytes, machine.allowed.memory_max_bytes)
     memory = min((size for size in sizes if size), default=0)
     share = min(int(memory * traits.coordinator_ratio), LARGEST_COMPRESSED_BYTES)
     if choice is not None and choice.kind is not CoordinatorKind.SHARED:
-        # It lies on one node then, whose workers need the rest.
+        # It then lies on one node, whose workers need the rest.
         homes = {nodes.get(core.node, 0) for core in machine.cores if core.node is not None}
         share = min(share, min(homes - {0}, default=memory) // _OF_A_NODE)
     share = share // MIB * MIB
@@ -59,11 +61,12 @@ def with_coordinator_sized(
 def reserve(
     places: Group, choice: CoordinatorChoice | None, traits: EngineTraits
 ) -> tuple[Group, Group]:
-    """(the workers' cores, the coordinator's own): the last K, so they spoil one chiplet only."""
+    """(the workers' cores, the coordinator's own): the last K, so that only one chiplet is
+    split."""
     if choice is None:
         return places, ()
     if not traits.has_coordinator:
-        raise UsageError(f"--coordinator: {traits.name} has none; leave it out")
+        raise UsageError(f"--coordinator: {traits.name} has no coordinator; remove the option")
     if choice.kind is not CoordinatorKind.RESERVED:
         return places, ()
     if not 1 <= choice.cores < len(places):
@@ -77,7 +80,7 @@ def reserve(
 
 
 def coordinator_cores(choice: CoordinatorChoice | None, own: Group, first: Group) -> Group:
-    """The cores whose memory it takes; none: it may run anywhere. `first` is slot 0's."""
+    """The cores whose memory it uses; empty: it may run anywhere. `first` is slot 0's."""
     if choice is not None and choice.kind is CoordinatorKind.IN_WORKER:
         return first
     return own
@@ -90,7 +93,7 @@ def place_coordinator(
     memory: MemoryMap,
     first: Slot,
 ) -> CoordinatorPlace | None:
-    """None where the engine has no coordinator. `first` is slot 0."""
+    """None if the engine has no coordinator. `first` is slot 0."""
     if not traits.has_coordinator:
         return None
     kind = choice.kind if choice else CoordinatorKind.SHARED

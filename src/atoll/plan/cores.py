@@ -1,8 +1,8 @@
-"""The cores that a plan may use, each with where it sits. The planner's view of a machine.
+"""The usable cores with their positions: the planner's view of a machine.
 
-A core counts when the affinity mask and the cgroup leave at least one of its PUs. One PU
-of it, the lowest, unless SMT is asked for: numa-distributed-engines section VI finds no gain
-overall from hyper-threads on analytical queries, and goes on with physical cores only.
+A core is usable if the affinity mask and the cgroup allow at least one of its PUs. Only its lowest
+allowed PU is used unless SMT is requested: numa-distributed-engines section VI finds no overall
+gain from hyper-threads in analytical queries and uses only physical cores.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Key = TypeVar("Key", bound=Hashable)
 class Place(NamedTuple):
     """A usable core."""
 
-    core: int  # logical index: neighbours in the machine are neighbours in number
-    cpus: tuple[int, ...]  # the CPUs that a slot takes with it; the first is the lowest allowed
+    core: int  # logical index: neighbours in the machine have neighbouring numbers
+    cpus: tuple[int, ...]  # the CPUs that a slot gets with it; the first is the lowest allowed
     node: int | None  # OS index
     chiplet: int | None
     package: int | None
@@ -30,7 +30,7 @@ Group = tuple[Place, ...]  # the cores of one slot
 
 
 def usable_places(machine: Machine, *, smt: bool) -> Group:
-    """All usable cores in the machine's order. Raises UsageError where there is none."""
+    """All usable cores in the machine's order. Raises UsageError if there is none."""
     chiplet_of = {core: chiplet.index for chiplet in machine.chiplets for core in chiplet.cores}
     places = tuple(
         Place(
@@ -44,7 +44,7 @@ def usable_places(machine: Machine, *, smt: bool) -> Group:
     )
     if not places:
         raise UsageError(
-            "no core of this machine is allowed to this process; widen its CPU mask or cgroup"
+            "this process may use no core of the machine; widen its CPU mask or cgroup"
         )
     return places
 

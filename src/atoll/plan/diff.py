@@ -1,4 +1,4 @@
-"""What changed from one plan to another, for people and for programs."""
+"""Compares two plans, for people and for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.plan import Plan
 from atoll.schema.size import gib
 
-# What the plan says of itself rather than of the deployment, and what is compared slot by slot.
+# Fields that describe the plan itself rather than the deployment, or are compared slot by slot.
 _SKIPPED = frozenset({"format", "version", "slots", "reasons", "warnings"})
 
 
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 def compare(old: Plan, new: Plan) -> list[Change]:
-    """The differences from `old` to `new`, the plan's own first, then slot by slot."""
+    """The differences from `old` to `new`: first the plan's own, then those of each slot."""
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
     changes = list(_fields("", before, after, _SKIPPED))
     old_slots, new_slots = before["slots"], after["slots"]
@@ -69,7 +69,7 @@ def _shown(where: str, value: Any) -> str:
         case int() if where.endswith("_bytes"):
             return gib(value)
         case [int(), *_] if where.endswith("thread_cpus"):
-            return ",".join(map(str, value))  # here the order is what counts
+            return ",".join(map(str, value))  # the order matters here
         case [int(), *_]:
             return brief_cpulist(value)
         case []:

@@ -1,4 +1,4 @@
-"""Which machine a plan was made for."""
+"""Identifies the machine that a plan was made for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from atoll.schema.machine import Machine
 def machine_id(machine: Machine) -> str:
     """16 hex digits from the machine's CPUs, nodes, dies and L3 domains.
 
-    What the mask and the cgroup allow is left out: it changes from process to process, and
-    `up` checks it at the start.
+    The id ignores the CPU mask and the cgroup's limits: they differ between processes, and
+    `up` checks them at start.
     """
     return machine.machine_id

@@ -1,11 +1,11 @@
-"""Where a slot's memory lies, and how much of it there is.
+"""Decides where a slot's memory lies, and how large it is.
 
-Binding to the local node was the best policy for instances that sit on one node, interleaving
-the worst (numa-distributed-engines section IV-C); an instance over several nodes has no local
-node, so it interleaves over its own. Where there is one node there is nothing to choose.
+For instances on one node, binding to the local node was the best policy and interleaving the worst
+(numa-distributed-engines section IV-C). An instance over several nodes has no local node, so it
+interleaves over its own nodes. A machine with one node leaves no choice.
 
-The machine's budget is found once and cut by cores, so that whatever the policy, the shares
-add up to the same sum, and a bench compares placement only.
+The machine's budget is determined once and divided by cores, so that under every policy the shares
+add up to the same total, and a benchmark compares placement only.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from atoll.schema.size import gib
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """The memory of a machine as its usable cores see it."""
+    """A machine's memory as its usable cores see it."""
 
     source: dict[int | None, int | None]  # node of a core -> node that its memory comes from
-    home_nodes: tuple[int, ...]  # allowed nodes with memory and with cores, in use or not
-    weighted_nodes: tuple[int, ...]  # and those without cores (CXL, HBM), but for a GPU's own
+    home_nodes: tuple[int, ...]  # allowed nodes with memory and cores, in use or not
+    weighted_nodes: tuple[int, ...]  # also those without cores (CXL, HBM), but not a GPU's own
     bytes_per_core: dict[int | None, int]  # by the node that the memory comes from
-    budget_bytes: int  # what the shares of all slots add up to, but for rounding
-    limited_by: str  # what sets the budget, in words
+    budget_bytes: int  # the total of all slots' shares, apart from rounding
+    limited_by: str  # what limits the budget, as text
 
     @property
     def several(self) -> bool:
         return len(self.home_nodes) > 1
 
     def nodes_of(self, group: Group) -> tuple[int | None, ...]:
-        """The nodes that a group's memory comes from, None where that is unknown."""
+        """The nodes that a group's memory comes from; None if that is unknown."""
         found = {self.source[place.node] for place in group}
         return tuple(sorted(found, key=lambda node: (node is None, node)))
 
@@ -47,16 +47,16 @@ class MemoryMap:
 
 
 class Aside(NamedTuple):
-    """What the coordinator takes, before the instances get their shares."""
+    """The coordinator's memory, set aside before the instances get their shares."""
 
     size_bytes: int
-    cores: Group = ()  # whose memory it takes; none: it may run anywhere
+    cores: Group = ()  # whose memory it takes; empty: it may run anywhere
 
 
 def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
-    """The memory for `places`, less what is set aside.
+    """The memory for `places`, minus what is set aside.
 
-    Raises UsageError where the topology tells of no memory, or of too little.
+    Raises UsageError if the topology shows no memory, or too little.
     """
     homes = {core.node for core in machine.cores}
     allowed = set(machine.allowed.nodes)
@@ -71,7 +71,7 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
     cores = {place.node for place in (*places, *aside.cores)}
     source = {node: _nearest(machine, node, sizes, home_nodes) for node in cores}
     users = Counter(source[place.node] for place in places)
-    if None in users:  # the topology does not say where some core's memory is: share all evenly
+    if None in users:  # the topology shows no node for some core's memory: share all evenly
         source = dict.fromkeys(source, None)
         users = Counter({None: len(places)})
         installed: dict[int | None, int] = {
@@ -80,18 +80,18 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
     else:
         installed = {node: sizes[node] for node in users if node is not None}
     own = {source[place.node] for place in aside.cores}
-    if own and None not in installed and own.isdisjoint(installed):  # nodes that no worker is on
+    if own and None not in installed and own.isdisjoint(installed):  # nodes without workers
         room = sum(sizes[node] for node in own if node is not None)
         if room <= aside.size_bytes:
             raise UsageError(
-                f"the coordinator's nodes have {gib(room)}, and it takes {gib(aside.size_bytes)}; "
-                "leave --coordinator out, so that it may take memory anywhere"
+                f"the coordinator's nodes have {gib(room)}, but it takes {gib(aside.size_bytes)}; "
+                "remove --coordinator so that it may use memory of any node"
             )
     weights = _less(installed, aside.size_bytes, own & installed.keys() if own else installed)
     if small := [node for node in own & weights.keys() if own and weights[node] <= 0]:
         raise UsageError(
-            f"node {small[0]} has {gib(installed[small[0]])}, and the coordinator there takes "
-            f"{gib(aside.size_bytes)}; leave --coordinator out, so that it may take memory anywhere"
+            f"node {small[0]} has {gib(installed[small[0]])}, but the coordinator there takes "
+            f"{gib(aside.size_bytes)}; remove --coordinator so that it may use memory of any node"
         )
     total = sum(installed.values())
     limits = [(total, sum(weights.values()), "the memory of the nodes in use")]
@@ -104,8 +104,8 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
     size, budget, limited_by = min(limits, key=lambda limit: limit[1])
     if total <= 0 or size <= 0:
         raise UsageError(
-            "the topology tells of no memory, so no heap can be sized; give it, "
-            "in a synthetic string as NUMANode:2(memory=64GB)"
+            "the topology shows no memory, so no heap can be sized; add it to "
+            "a synthetic string, for example NUMANode:2(memory=64GB)"
         )
     if budget <= 0:
         raise UsageError(
@@ -128,7 +128,7 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
 def _less(
     sizes: Mapping[int | None, int], aside_bytes: int, own: Collection[int | None]
 ) -> dict[int | None, int]:
-    """`sizes`, less what lies on `own` of them, in proportion."""
+    """`sizes` minus the part that lies on the nodes `own`, in proportion."""
     whole = sum(sizes[node] for node in own)
     return {
         node: size - -(-aside_bytes * size // whole) if node in own and whole else size
@@ -141,7 +141,7 @@ def place_memory(
 ) -> tuple[MemoryPolicy, tuple[int, ...]]:
     """The memory policy of one slot and its nodes.
 
-    `machine_wide`: the slot has no mask (WIM), so only what is asked for is set.
+    `machine_wide`: the slot has no mask (WIM), so only a policy that the user requested is set.
     """
     known = tuple(node for node in memory.nodes_of(group) if node is not None)
     if machine_wide:
@@ -156,26 +156,27 @@ def place_memory(
             return asked, ()
         case _ if not known:
             raise UsageError(
-                f"--memory {asked}: this topology has no NUMA node with memory that is allowed; "
-                "leave --memory out"
+                f"--memory {asked}: this topology has no allowed NUMA node with memory; "
+                "remove the option"
             )
         case MemoryPolicy.BIND:
             return asked, known
-        case MemoryPolicy.PREFERRED:  # the system call takes one node
+        case MemoryPolicy.PREFERRED:  # the system call accepts one node
             cores = Counter(memory.source[place.node] for place in group)
             return asked, (max(known, key=lambda node: (cores[node], -node)),)
         case MemoryPolicy.INTERLEAVE:
             # As in the paper: over every node with memory and cores.
             return asked, memory.home_nodes or known
         case MemoryPolicy.WEIGHTED_INTERLEAVE:
-            # Made to use slower memory in proportion to its bandwidth: nodes without cores too.
+            # Meant to use slower memory in proportion to its bandwidth, so including nodes without
+            # cores.
             return asked, memory.weighted_nodes
 
 
 def _nearest(
     machine: Machine, node: int | None, sizes: dict[int, int], home_nodes: tuple[int, ...]
 ) -> int | None:
-    """`node` itself if it has memory that is allowed, else the nearest that has."""
+    """`node` itself if it has allowed memory, otherwise the nearest node that has."""
     if node is None:
         return home_nodes[0] if len(sizes) == 1 and home_nodes else None
     if node in sizes:
@@ -189,7 +190,7 @@ def _nearest(
     return min(
         sizes,
         key=lambda other: (
-            away.get(other, 255),  # 255 is the kernel's word for unreachable
+            away.get(other, 255),  # the kernel's value for unreachable
             other not in home_nodes,
             machine.node_by_os_index[other].package != package,
             other,

@@ -1,10 +1,10 @@
-"""From a machine, an engine's traits and a policy to a plan: who sits where, and why.
+"""Makes a plan from a machine, an engine's traits and a policy: every instance's place and why.
 
 The deployment policies and the sizes follow numa-distributed-engines (sections III-A, IV-B to
-IV-D, VI) and olap-on-chiplets (sections 3.2, 4.2, 4.4, 4.5.1). Promises: pure and without
-randomness, so the same input gives the same plan; slots are disjoint and together hold every
-usable core that the coordinator does not have; total threads, total heap and shuffle
-partitions do not depend on the policy where the machine allows that (the plan warns where not).
+IV-D, VI) and olap-on-chiplets (sections 3.2, 4.2, 4.4, 4.5.1). Planning is pure and without
+randomness, so the same input gives the same plan. Slots are disjoint, and together they contain
+every usable core except the coordinator's. Total threads, total heap and shuffle partitions do not
+depend on the policy if the machine permits that; otherwise the plan warns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from atoll.schema.plan import (
 )
 from atoll.schema.size import gib
 
-# CPUs (None: no mask), memory policy, memory nodes: what makes two slots the same place.
+# CPUs (None: no mask), memory policy, memory nodes: two slots with equal values are one place.
 Seat = tuple[tuple[int, ...] | None, MemoryPolicy, tuple[int, ...]]
 
 
@@ -64,8 +64,9 @@ def make_plan(
 ) -> Plan:
     """The plan for `asked`, a policy or 'auto'.
 
-    `heap_limit_bytes` caps the sum of the heaps; of `demand` the plan warns where it lacks the
-    room. Raises UsageError for what the machine or the engine cannot hold.
+    `heap_limit_bytes` limits the total heap. The plan warns if it lacks the room for `demand`.
+    Raises
+    UsageError if the machine or the engine cannot satisfy the request.
     """
     question = _known(asked)
     check_demand(demand, traits)
@@ -80,7 +81,7 @@ def make_plan(
     if policy is Policy.WIM and placement is not Placement.NONE:
         raise UsageError(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
-            "for one instance with a mask take --policy win -n 1"
+            "for one instance with a mask use --policy win -n 1"
         )
     groups = divide(policy, places, count)
     request = Request(
@@ -165,10 +166,10 @@ def make_comparable_plans(
     smt: bool = False,
     coordinator: CoordinatorChoice | None = None,
 ) -> list[Plan]:
-    """A plan for each policy, the sum of the heaps equal in all of them (for a bench).
+    """One plan per policy, all with the same total heap (for a benchmark).
 
-    Where one policy cannot reach the sum of the others (a heap cut for compressed pointers),
-    the others come down to it.
+    If one policy cannot reach the total of the others (a heap cut for compressed pointers), the
+    others are reduced to it.
     """
     return comparable(
         [
@@ -188,7 +189,7 @@ def make_comparable_plans(
 
 
 def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
-    """The plans of `make_plan`s that lack only `heap_limit_bytes`, their heaps equal in sum."""
+    """Calls `make_plan`s that lack only `heap_limit_bytes`, so that their total heaps are equal."""
     limit: int | None = None
     while True:
         plans = [planner(heap_limit_bytes=limit) for planner in planners]
@@ -201,12 +202,12 @@ def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
 def _known(asked: str) -> Asked:
     if asked not in get_args(Asked):
         known = ", ".join(get_args(Asked))
-        raise UsageError(f"policy {asked!r} is not known; known are: {known}")
+        raise UsageError(f"unknown policy {asked!r}; choose from {known}")
     return cast(Asked, asked)
 
 
 def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:
-    """The heaps of `groups`. Raises UsageError, naming how many instances would fit."""
+    """The heaps of `groups`. Raises UsageError with the number of instances that would fit."""
     memory, traits = request.memory, request.traits
     shares = [memory.share_bytes(group) for group in groups]
     heaps = size_heaps(shares, traits, request.heap_limit_bytes)
@@ -217,12 +218,12 @@ def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:
     if fewer:
         raise UsageError(
             f"{lack}: {len(groups)} instances do not fit in {gib(memory.budget_bytes)} "
-            f"({memory.limited_by}), {fewer} would; use -n {fewer} or fewer"
+            f"({memory.limited_by}); use -n {fewer} or fewer"
         )
     raise UsageError(
         f"{lack}: not even one instance fits in {gib(memory.budget_bytes)} "
         f"({memory.limited_by}); "
-        + ("ask for less there" if traits.asked_bytes else "give the process more memory")
+        + ("request less there" if traits.asked_bytes else "give the process more memory")
     )
 
 
@@ -241,10 +242,10 @@ def _most_with_room(request: Request, too_many: int) -> int:
 def _most(request: Request, too_many: int, suits: Callable[[Sequence[Group], Heaps], bool]) -> int:
     """The most instances below `too_many` that suit; 0: not even one.
 
-    By halving, since fewer instances have larger heaps: a division of a thousand cores takes
+    Uses bisection, since fewer instances have larger heaps: dividing a thousand cores takes
     a tenth of a second.
     """
-    # wim has no count.
+    # wim takes no count.
     policy = Policy.WIN if request.policy is Policy.WIM else request.policy
     most = 0
     while too_many - most > 1:
@@ -317,7 +318,7 @@ def _seats(
 def _coincidences(
     request: Request, slots: Sequence[Slot]
 ) -> tuple[tuple[Policy, ...], tuple[Policy, ...]]:
-    """(policies that give the same slots here, policies of one slot where only a mask differs)."""
+    """(policies that give the same slots here, policies of one slot that differ only by a mask)."""
     mine = {(slot.cpus, slot.memory_policy, slot.memory_nodes) for slot in slots}
     memories = _without_masks(mine)
     same: list[Policy] = []
@@ -328,7 +329,7 @@ def _coincidences(
         try:
             groups = divide(other, request.places, request.count)
         except UsageError:
-            continue  # not to be had with this count
+            continue  # impossible with this count
         if len(groups) != len(slots):
             continue
         theirs = set(_seats(request, groups, other, request.memory_asked))
@@ -340,7 +341,7 @@ def _coincidences(
 
 
 def _without_masks(seats: Collection[Seat]) -> tuple[MemoryPolicy, tuple[int, ...]] | None:
-    """The memory of a plan's only seat; None where there are several."""
+    """The memory of a plan's only seat; None if there are several."""
     return next(seat[1:] for seat in seats) if len(seats) == 1 else None
 
 

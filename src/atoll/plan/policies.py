@@ -1,12 +1,12 @@
-"""The deployment policies: which cores make up which worker instance.
+"""The deployment policies: which cores form which worker instance.
 
 WIM, WIN, WIC: numa-distributed-engines section III-A; WICP: olap-on-chiplets section 3.2;
 WICP-mixed: its section 4.4; SPMWIN: numa-distributed-engines section IV-D.
 
-Every policy gives disjoint groups that together are all the places given, in the order of
-their first cores. Without a count, WIN and WICP take nodes and chiplets as they are, however
-unequal, and cores outside any chiplet are one more group on their node under WICP; with a
-count, sizes differ by at most one core.
+Every policy gives disjoint groups that together contain all given places, in the order of their
+first cores. Without a count, WIN and WICP use nodes and chiplets as they are, however unequal, and
+under WICP the cores outside any chiplet form one more group on their node. With a count, sizes
+differ by at most one core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from atoll.schema.plan import Policy
 
 
 def divide(policy: Policy, places: Group, count: int | None) -> list[Group]:
-    """The groups of `policy`. Raises UsageError where it cannot have `count` instances."""
+    """The groups of `policy`. Raises UsageError if it cannot have `count` instances."""
     if count is not None:
         _check_count(policy, len(places), count)
     match policy:
@@ -45,7 +45,7 @@ def divide(policy: Policy, places: Group, count: int | None) -> list[Group]:
 
 
 def by_chiplet(places: Sequence[Place]) -> list[Group]:
-    """One group per chiplet, and per node one more of the cores that are in none."""
+    """One group per chiplet, and one more per node for the cores outside any chiplet."""
     groups = group_by(
         places, lambda place: (place.chiplet, place.node if place.chiplet is None else None)
     )
@@ -54,21 +54,21 @@ def by_chiplet(places: Sequence[Place]) -> list[Group]:
 
 def _check_count(policy: Policy, cores: int, count: int) -> None:
     if count < 1:
-        raise UsageError(f"-n {count}: there must be at least one worker instance")
+        raise UsageError(f"-n {count}: a plan needs at least one worker instance")
     if count > cores:
         raise UsageError(
-            f"-n {count}: the plan has {cores} usable cores and an instance needs one of its own; "
+            f"-n {count}: the plan has {cores} usable cores and every instance needs its own; "
             f"use -n {cores} or fewer"
         )
     if policy is Policy.WIM and count != 1:
         raise UsageError(
-            f"-n {count}: wim is one instance for the machine; for {count} instances take "
+            f"-n {count}: wim is one instance for the machine; for {count} instances use "
             "--policy win, wicp or wic"
         )
 
 
 def _mixed(places: Group, count: int | None) -> list[Group]:
-    """As many slots in a node as WICP has there, each with cores of all the node's chiplets."""
+    """As many slots per node as WICP has there, each with cores of all the node's chiplets."""
     regions = _regions(places)
     if count is None:
         return [
@@ -88,7 +88,7 @@ def _mixed(places: Group, count: int | None) -> list[Group]:
 
 
 def _regions(places: Group) -> list[Group]:
-    """The nodes' cores; nodes that share a chiplet (the user may name such) are one region."""
+    """The nodes' cores; nodes that share a chiplet (users may define such) are one region."""
     merged: list[set[int | None]] = []
     for chiplet in by_chiplet(places):
         nodes = {place.node for place in chiplet}
@@ -104,8 +104,9 @@ def _even(cores: int, slots: int) -> list[int]:
 
 
 def _deal(places: Sequence[Place], quotas: Sequence[int]) -> list[Group]:
-    """Deal cores like cards, node by node and chiplet by chiplet, so that every slot gets its
-    share of each; `quotas` says how many cards each slot takes in all."""
+    """Deals cores like cards, node by node and chiplet by chiplet, so that every slot gets its
+    share
+    of each; `quotas` is the total number of cards for each slot."""
     slots: list[list[Place]] = [[] for _ in quotas]
     order = group_by(places, lambda place: (place.node, place.chiplet)).values()
     turn = cycle(range(len(quotas)))

@@ -1,4 +1,4 @@
-"""One call's question to the planner, checked, with what all its answers share."""
+"""One checked request to the planner, with the parts that all its plans share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules that a plan rests on, as data, each with its source; and the choice of `auto`.
+"""The rules that a plan rests on, as data with their sources, and the choice of `auto`.
 
 Sources:
 - "Towards NUMA-Aware Distributed Query Engines" (A. Fogli, P. Pietzuch, D. Makreshanski,
@@ -28,22 +28,22 @@ from atoll.schema.size import gib
 POLICIES = {
     Policy.WIM: Reason(
         rule="one instance per machine",
-        text="One instance has the whole machine, without a mask: the engine as people start it.",
+        text="One instance has the whole machine, without a mask: the engine's default deployment.",
         source="numa-distributed-engines, section III-A (1)",
     ),
     Policy.WIN: Reason(
         rule="one instance per NUMA node",
-        text="Each instance has one NUMA node, as large as that is, and the memory beside it.",
+        text="Each instance has one NUMA node, whatever its size, and the node's memory.",
         source="numa-distributed-engines, sections III-A (2) and IV-C",
     ),
     Policy.WICP: Reason(
         rule="one instance per chiplet",
-        text="Each instance has one chiplet, as large as that is, and the memory beside it.",
+        text="Each instance has one chiplet, whatever its size, and the memory of its node.",
         source="olap-on-chiplets, section 3.2 (3)",
     ),
     Policy.WICP_MIXED: Reason(
         rule="as many instances as chiplets, mixed",
-        text="Each instance has cores of all chiplets of its node: more L3 to each, but shared.",
+        text="Each instance has cores of all chiplets of its node: it gets more L3, but shares it.",
         source="olap-on-chiplets, section 4.4",
     ),
     Policy.WIC: Reason(
@@ -53,7 +53,7 @@ POLICIES = {
     ),
     Policy.SPMWIN: Reason(
         rule="as many instances as nodes, spread",
-        text="Each instance has cores of all nodes: the control experiment to win.",
+        text="Each instance has cores of all nodes: the control experiment for win.",
         source="numa-distributed-engines, section IV-D",
     ),
 }
@@ -61,55 +61,55 @@ POLICIES = {
 _AUTO_SINGLE = Reason(
     rule="auto picks one instance",
     text="Every instance of this engine is a whole server with a full copy of the data, so there "
-    "is one unless more are asked for (-n).",
+    "is one unless the user requests more (-n).",
     source="rule of this tool, not a measurement",
 )
 _AUTO_CORE = Reason(
     rule="auto picks one instance per core",
-    text="An instance runs a query on one thread only; such engines gain up to one instance per "
+    text="An instance runs a query on only one thread; such engines gain up to one instance per "
     "physical core.",
     source="numa-distributed-engines, section IV-B",
 )
 _AUTO_CHIPLET = Reason(
     rule="auto picks one instance per chiplet",
-    text="Speed-ups over one instance per machine peak where the number of instances is the "
-    "number of chiplets.",
+    text="The speed-up over one instance per machine peaks when the number of instances equals "
+    "the number of chiplets.",
     source="olap-on-chiplets, sections 4.2 and 4.5.1",
 )
 _AUTO_NODE = Reason(
     rule="auto picks one instance per NUMA node",
-    text="Chiplets cannot be told on this machine; the peak is then at one instance per node.",
+    text="This machine's chiplets are unknown; the peak is then at one instance per node.",
     source="numa-distributed-engines, section IV-B",
 )
 
 COUNTED = Reason(
     rule="count asked for",
-    text="The number of instances is the user's; sizes differ by at most one core, and an "
-    "instance stays within one chiplet and node wherever that is possible.",
+    text="The user set the number of instances; sizes differ by at most one core, and an "
+    "instance stays within one chiplet and node wherever possible.",
     source="numa-distributed-engines, section IV-B; olap-on-chiplets, section 4.5.1",
 )
 COPIES = Reason(
     rule="copies",
     text="Each instance is a whole server with a full copy of the data; the query streams are "
-    "dealt to them round-robin.",
+    "distributed to them round-robin.",
     source="rule of this tool, not a measurement",
 )
 REST = Reason(
     rule="cores outside chiplets",
-    text="Cores that belong to no chiplet make up one more slot on their node.",
+    text="Cores that belong to no chiplet form one more slot on their node.",
     source="rule of this tool, not a measurement",
 )
 PARTITIONS_PER_THREAD = 2
 PARTITIONS = Reason(
     rule="equal concurrency",
-    text=f"Threads in sum, and {PARTITIONS_PER_THREAD} shuffle partitions per thread, depend on "
-    "the machine and not on the policy.",
+    text=f"The total number of threads, and {PARTITIONS_PER_THREAD} shuffle partitions per thread, "
+    "depend on the machine and not on the policy.",
     source="Spark's tuning guide: 2 to 3 tasks per CPU core",
 )
 
 
 def choose(traits: EngineTraits, places: Group, count: int | None) -> tuple[Policy, Reason]:
-    """What `auto` comes to for this engine on these cores."""
+    """The policy that `auto` chooses for this engine on these cores."""
     chiplets = any(place.chiplet is not None for place in places)
     if not traits.distributed:
         if count in (None, 1):
@@ -124,9 +124,11 @@ def about_cores(*, smt: bool, has_smt: bool) -> Reason:
     if not has_smt:
         text = "The cores have one thread each."
     elif smt:
-        text = "All threads of a core are used, as asked for; analytical queries gained nothing."
+        text = "All threads of a core are used, as requested; analytical queries gained nothing."
     else:
-        text = "Physical cores only, one CPU each: SMT gave analytical queries nothing overall."
+        text = (
+            "Physical cores only, one CPU each: analytical queries gained nothing from SMT overall."
+        )
     return Reason(rule="physical cores", text=text, source="numa-distributed-engines, section VI")
 
 
@@ -136,22 +138,22 @@ def about_memory(
     used = sorted({slot.memory_policy for slot in slots})
     source = "numa-distributed-engines, section IV-C"
     if asked is not None:
-        text = f"{asked}, as asked for."
+        text = f"{asked}, as requested."
         if policy is Policy.WIM:
-            text += " With it, wim is no longer the engine as people start it."
+            text += " With it, wim is no longer the engine's default deployment."
         source = "the user"
     elif used == [MemoryPolicy.BIND]:
         text = "Bound to the node of each instance, which was the best of three policies."
     elif used == [MemoryPolicy.INTERLEAVE]:
-        text = "Interleaved over its nodes: an instance over several nodes has no local one."
+        text = "Interleaved over its nodes: an instance over several nodes has no local node."
     elif MemoryPolicy.INTERLEAVE in used:
-        text = "Bound to the node where an instance has one; interleaved where it has several."
+        text = "Bound for instances on one node; interleaved for instances over several nodes."
     elif policy is Policy.WIM:
         text = "Nothing is set: the kernel's default, first touch."
     elif not memory.several:
         text = "One node with memory and CPUs, so there is nothing to choose: first touch."
     else:
-        text = "The topology does not say which memory is local: first touch."
+        text = "The topology does not show which memory is local: first touch."
     return Reason(rule="memory policy", text=text, source=source)
 
 
@@ -160,12 +162,12 @@ def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
         case CoordinatorKind.SHARED:
             text = "The coordinator has no mask and may run anywhere on the machine."
         case CoordinatorKind.IN_WORKER:
-            text = "The coordinator shares the CPUs of slot 0, as asked for."
+            text = "The coordinator shares the CPUs of slot 0, as requested."
         case CoordinatorKind.RESERVED:
-            text = "The coordinator has cores of its own, the machine's last, as asked for."
+            text = "The coordinator has its own cores, the last of the machine, as requested."
     return Reason(
         rule="coordinator",
-        text=text + " One that shared a single core with an instance slowed queries to 0.65x.",
+        text=text + " A coordinator that shared one core with an instance slowed queries to 0.65x.",
         source="olap-on-chiplets, section 4.2",
     )
 
@@ -173,10 +175,10 @@ def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
 def about_coordinators_heap(traits: EngineTraits, least_bytes: int) -> Reason:
     return Reason(
         rule="coordinator's heap",
-        text=f"{gib(traits.coordinator_bytes)}: one part in {1 / traits.coordinator_ratio:.0f} of "
-        f"the machine's memory, at least {gib(least_bytes)}, at most 31 GiB and, with a place of "
-        "its own, a quarter of a node. It holds plans, statistics and results on their way, and no "
-        "data of the tables.",
+        text=f"{gib(traits.coordinator_bytes)}: 1/{1 / traits.coordinator_ratio:.0f} of "
+        f"the machine's memory, at least {gib(least_bytes)}, at most 31 GiB and, with its own "
+        "place, a quarter of a node. It holds plans, statistics and results in transit, but no "
+        "table data.",
         source="rule of this tool, not a measurement",
     )
 
@@ -185,7 +187,7 @@ def about_threads(placement: Placement) -> Reason:
     order = "neighbours first" if placement is Placement.DENSE else "as far apart as possible first"
     return Reason(
         rule="thread placement",
-        text=f"Threads take a slot's CPUs one by one, {order}, as asked for.",
+        text=f"Threads take a slot's CPUs one by one, {order}, as requested.",
         source="the user",
     )
 
@@ -195,27 +197,27 @@ def about_coincidence(policy: Policy, others: Sequence[Policy], count: int | Non
     return Reason(
         rule="no choice",
         text=f"{where} {_listed([*others, policy])} give the same slots: comparing "
-        "them would compare nothing.",
+        "them would show nothing.",
         source="this machine's topology",
     )
 
 
 def about_mask(policy: Policy, others: Sequence[Policy], *, all_cpus: bool) -> Reason:
-    """One instance with a mask against one without: all that is left of a difference."""
+    """Compares one instance with a mask and one without, which differ in nothing else."""
     if policy is Policy.WIM:
         text = (
-            f"On this machine {_listed(others)} would be one instance as well: all that would "
-            "differ is a CPU mask"
+            f"On this machine {_listed(others)} would also be one instance: the only "
+            "difference is a CPU mask"
         )
     else:
         text = (
-            f"On this machine wim is one instance as well: all that differs from {policy} is "
+            f"On this machine wim is also one instance: the only difference from {policy} is "
             f"that wim sets no CPU mask, and {policy} sets one"
         )
     reach = (
-        "that holds every CPU which this process may use anyway"
+        "that contains every CPU that this process may use anyway"
         if all_cpus
-        else "that leaves out CPUs which the plan does not use (SMT siblings, reserved cores)"
+        else "that excludes CPUs that the plan does not use (SMT siblings, reserved cores)"
     )
     return Reason(
         rule="only the mask differs", text=f"{text} {reach}.", source="this machine's topology"

@@ -1,11 +1,11 @@
-"""Heaps: the engine's share of each slot's memory, equal in sum whatever the policy.
+"""Sizes heaps: the engine's share of each slot's memory, with the same total under every policy.
 
-A slot's memory is split by the engine's own ratio: heap, and the rest for what an instance
-weighs besides, for memory that grows beside the heap, and for the page cache. The sum over all
-slots depends on the machine alone, not on the policy, as long as that rest is enough for every
-instance. A JVM loses compressed object pointers just below 32 GiB of heap, and a heap somewhat
-above holds less than one below (the HotSpot documentation of -XX:+UseCompressedOops); so such
-heaps are cut to 31 GiB.
+The engine's own ratio splits a slot's memory: the heap, and the rest for an instance's fixed
+overhead, for memory that grows with the heap, and for the page cache. The total over all slots
+depends on the machine alone, not on the policy, as long as that rest suffices for every instance.
+A JVM loses compressed object pointers just below 32 GiB of heap, and a heap somewhat above holds
+less than one below (the HotSpot documentation of -XX:+UseCompressedOops); such heaps are
+therefore cut to 31 GiB.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from atoll.schema.plan import EngineTraits
 from atoll.schema.size import GIB, MIB, gib
 
 # The first heap without them: HotSpot keeps a region of G1 free below (32 MiB; JDK 17 and 25 have
-# them with -Xmx32736m and not with -Xmx32737m).
+# them with -Xmx32736m but not with -Xmx32737m).
 COMPRESSED_POINTERS_END_BYTES = 32 * GIB - 31 * MIB
 LARGEST_COMPRESSED_BYTES = 31 * GIB
-# Pointers of 8 bytes for 4 swell a heap by up to a half: only above this is more heap gained.
+# 8-byte instead of 4-byte pointers swell a heap by up to a half; only above this size is a larger
+# heap a gain.
 WORTH_PLAIN_POINTERS_BYTES = 48 * GIB
 
 _PARTS = 1_000_000  # ratios in millionths, so that sums are exact
@@ -31,11 +32,11 @@ class Heaps:
     sizes_bytes: tuple[int, ...]  # whole MiB
     cut_for_pointers: int  # slots whose heap was cut to 31 GiB
     plain_pointers: int  # slots whose heap is too large for compressed pointers
-    cut_for_overhead: int  # slots that the ratio would have given more than is free
+    cut_for_overhead: int  # slots that would get more than is free by the ratio
 
 
 def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: int | None) -> Heaps:
-    """A heap for each share; their sum at most `limit_bytes`. Does not look at `min_heap_bytes`."""
+    """A heap for each share, at most `limit_bytes` in total. Does not check `min_heap_bytes`."""
     ratio = _parts(traits.heap_ratio)
     by_ratio = [share * ratio for share in shares_bytes]
     by_room = [_room(share, traits) for share in shares_bytes]
@@ -61,21 +62,21 @@ def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: i
 
 
 def beside_heap_bytes(heap_bytes: int, traits: EngineTraits) -> int:
-    """What an instance with that heap takes beside it, the page cache left out."""
+    """The memory that an instance with that heap takes outside it, without the page cache."""
     growing = -(-heap_bytes * _parts(traits.off_heap_ratio) // _PARTS)
     return fixed_bytes(traits) + growing
 
 
 def fixed_bytes(traits: EngineTraits) -> int:
-    """What an instance takes beside its heap, whatever that is."""
+    """The memory that an instance takes outside its heap, whatever the heap's size."""
     return traits.overhead_bytes + traits.asked_bytes
 
 
 def _room(share_bytes: int, traits: EngineTraits) -> int:
-    """The most heap, in millionths of a byte, that leaves room for all the rest."""
+    """The largest heap, in millionths of a byte, that leaves room for everything else."""
     page_cache = share_bytes * _parts(traits.page_cache_ratio)
     free = (share_bytes - fixed_bytes(traits) - 1) * _PARTS - page_cache
-    # Less a MiB (and above a byte), which rounding may add.
+    # Minus a MiB (and more than a byte), which rounding may add.
     return free * _PARTS // (_PARTS + _parts(traits.off_heap_ratio)) - MIB * _PARTS
 
 
@@ -84,19 +85,19 @@ def _parts(share: float) -> int:
 
 
 def shortfall(heaps: Heaps, traits: EngineTraits) -> str:
-    """Why the smallest heap does not do for the engine; '' if it does."""
+    """Why the smallest heap is too small for the engine; '' if it suffices."""
     smallest = min(heaps.sizes_bytes)
     if smallest >= max(traits.min_heap_bytes, MIB):
         return ""
     slot = heaps.sizes_bytes.index(smallest)
     asked = (
-        f" beside the {gib(traits.asked_bytes)} that {traits.asked_source} asks for"
+        f" in addition to the {gib(traits.asked_bytes)} for {traits.asked_source}"
         if traits.asked_bytes
         else ""
     )
     return (
         f"slot {slot} would have {gib(max(0, smallest))} of heap{asked}, "
-        f"and {traits.name} needs {gib(max(traits.min_heap_bytes, MIB))}"
+        f"but {traits.name} needs {gib(max(traits.min_heap_bytes, MIB))}"
     )
 
 

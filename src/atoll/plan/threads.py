@@ -1,7 +1,7 @@
-"""In which order threads take a slot's CPUs.
+"""The order in which threads take a slot's CPUs.
 
-Dense keeps neighbours together, so that few chiplets are busy; sparse spreads over nodes,
-chiplets and cores first, SMT siblings last, so that caches and memory channels are shared as
+Dense keeps neighbours together, so that few chiplets are busy. Sparse spreads threads over nodes,
+chiplets and cores first and SMT siblings last, so that caches and memory channels are shared as
 late as possible (the two ends of the spread that olap-on-chiplets section 4.4 compares).
 """
 
@@ -36,5 +36,5 @@ def _spread(places: Sequence[Place]) -> list[Place]:
 
 
 def _alternate(lists: Sequence[Sequence[Place]]) -> list[Place]:
-    """First of each list, then second of each, and so on."""
+    """The first of each list, then the second of each, and so on."""
     return [place for turn in zip_longest(*lists) for place in turn if place is not None]

@@ -1,2 +1,2 @@
-"""Measuring this machine: decides what `atoll-probe` measures, for how long and on whose CPUs,
-watches who disturbs it, and keeps what came out as a profile."""
+"""Measures this machine: chooses what `atoll-probe` measures, for how long and on which CPUs,
+watches for disturbances, and saves the results as a profile."""

@@ -1,4 +1,4 @@
-"""Which mallocs can be loaded here: atoll-exec's own list, for it is what preloads them."""
+"""Lists the mallocs that can be loaded here; the list is atoll-exec's, which preloads them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from atoll.host.api import Host
 from atoll.host.programs import find_program
 
 _TIMEOUT_S = 10.0
-SYSTEM = "system"  # atoll-exec's word for the C library's own
+SYSTEM = "system"  # atoll-exec's name for the C library's own malloc
 
 
 @dataclass(frozen=True, slots=True)
 class Malloc:
     name: str
-    library: str  # what is preloaded; empty: the C library's own
+    library: str  # the library to preload; empty: the C library's own malloc
 
 
 def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
-    """The C library's own first, then what atoll-exec can preload.
+    """The C library's own malloc first, then those that atoll-exec can preload.
 
-    Raises OSError where atoll-exec is not installed or does not answer.
+    Raises OSError if atoll-exec is not installed or does not answer.
     """
     program = launcher or _launcher()
     try:

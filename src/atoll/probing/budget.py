@@ -1,15 +1,16 @@
-"""What is measured in which mode, in which order, and how the time is shared out. Pure.
+"""Decides what is measured in which mode and order, and divides the time. Pure.
 
-`--quick` has 30 s and `--full` 5 minutes of wall time, on a busy machine too. So time is not
-added up from the parts but given out: a kind gets its weight's part of what is left when it
-begins. A kind that needs less leaves more to those after it, one that ran over leaves less, and
-the sum holds. The rest to 30 s (300 s) is for starting, for a request that cannot be stopped
-at once, and for what is concluded at the end.
+`--quick` has 30 s and `--full` 5 minutes of wall time, even on a busy machine. So the time is not
+the sum of the parts; it is handed out. When a kind begins, it gets the part of the remaining time
+that its weight gives it. A kind that needs less leaves more to the later ones, one that overran
+leaves less, and the total stays within the limit. The rest of the 30 s (300 s) is for starting, for
+a request that cannot be stopped at once, and for the inference at the end.
 
-Pairs grow with the square of the PUs. Full mode measures all of them, and takes longer on a
-large machine: 1 ms a pair and home where 3 ms do not fit. Quick mode keeps its 30 s: first the
-pairs get less time, then only one PU of each core is measured, with the siblings of one core a
-package, then only every n-th core, evenly over the machine.
+The number of pairs grows with the square of the PUs. Full mode measures all pairs and takes longer
+on a large machine: 1 ms per pair and home where 3 ms do not fit. Quick mode keeps its 30 s: first
+the
+pairs get less time; then only one PU of each core is measured, with the siblings of one core per
+package; then only every n-th core, spread evenly over the machine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from atoll.schema.profile import Kind, Mode
 TOTAL_S = {Mode.QUICK: 24.0, Mode.FULL: 280.0}
 # After its time, a request has this long to end before its probe is killed.
 GRACE_S = {Mode.QUICK: 1.5, Mode.FULL: 5.0}
-# The parts of the time, in seconds where all kinds are measured in quick mode.
+# The parts of the time, in seconds if all kinds are measured in quick mode.
 WEIGHTS = {
     Kind.LATENCY: 4.0,
     Kind.BANDWIDTH: 2.0,
@@ -34,26 +35,26 @@ WEIGHTS = {
     Kind.SHARING: 2.5,
     Kind.CHURN: 3.0,
 }
-# How many figures an ordered pair of PUs has: compare-and-swap and store; producer to consumer.
+# Figures per ordered pair of PUs: compare-and-swap and store; producer to consumer.
 FIGURES_PER_PAIR = {Kind.LATENCY: 2, Kind.BANDWIDTH: 1}
 PAIR_MOST_S = 0.003
-MOST_RETRIES = 5  # of pairs that did not settle
+MOST_RETRIES = 5  # for pairs that did not settle
 _PAIR_LEAST_S = {Mode.QUICK: 0.0005, Mode.FULL: 0.001}
-# What a request costs besides its sampling: threads that wake, a line each way.
+# The cost of a request besides its sampling: waking threads, a line each way.
 _REQUEST_S = 0.0005
-# Starting, reading the machine, and concluding.
+# Starting, reading the machine, and the inference.
 _AROUND_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class PairPlan:
-    """Which PUs are paired, and how long one pair is sampled with one home."""
+    """Which PUs are paired, and how long each pair is sampled with one home."""
 
     pus: tuple[int, ...]
     each_s: float
 
     def seconds(self, kind: Kind) -> float:
-        """Without what is measured again."""
+        """The time of a kind without repeated measurements."""
         figures = len(self.pus) * (len(self.pus) - 1) * FIGURES_PER_PAIR[kind]
         return figures * (self.each_s + _REQUEST_S)
 
@@ -64,12 +65,12 @@ class Budget:
     kinds: tuple[Kind, ...]  # in the order in which they are measured
     total_s: float
     grace_s: float
-    # What a kind has beyond its weight: the pairs of a large machine in full mode.
+    # Time that a kind gets beyond its weight: for the pairs of a large machine in full mode.
     extra_s: dict[Kind, float] = field(default_factory=dict)
     pairs: dict[Kind, PairPlan] = field(default_factory=dict)
 
     def share_s(self, kind: Kind, *, elapsed_s: float) -> float:
-        """What the kind may take that begins now; those before it are over."""
+        """The time limit of a kind that begins now, after the kinds before it have ended."""
         rest = self.kinds[self.kinds.index(kind) :]
         weight = WEIGHTS[kind] / sum(WEIGHTS[later] for later in rest)
         common_s = self.total_s - elapsed_s - sum(self.extra_s.get(later, 0.0) for later in rest)
@@ -77,7 +78,7 @@ class Budget:
 
     @property
     def estimate_s(self) -> float:
-        """How long it takes at most, if nothing has to be killed."""
+        """The longest that the run takes if no probe has to be killed."""
         if set(self.kinds) <= set(FIGURES_PER_PAIR):
             once_s = sum(plan.seconds(kind) for kind, plan in self.pairs.items())
             return min(self.total_s, (1 + MOST_RETRIES) * once_s) + _AROUND_S
@@ -85,7 +86,7 @@ class Budget:
 
 
 def budget(mode: Mode, kinds: Sequence[Kind], machine: Machine, cpus: Sequence[int]) -> Budget:
-    """`cpus` are those that may be measured."""
+    """The budget of a run. `cpus` are the CPUs that may be measured."""
     ordered = tuple(kind for kind in Kind if kind in kinds)
     total_s, grace_s = TOTAL_S[mode], GRACE_S[mode]
     paired = [kind for kind in FIGURES_PER_PAIR if kind in ordered]
@@ -93,7 +94,7 @@ def budget(mode: Mode, kinds: Sequence[Kind], machine: Machine, cpus: Sequence[i
         return Budget(mode, ordered, total_s, grace_s)
     weights = sum(WEIGHTS[kind] for kind in ordered)
     shares_s = {kind: total_s * WEIGHTS[kind] / weights for kind in paired}
-    # One plan for all, so that both matrices can speak for a group.
+    # Both matrices use the same pairs, so that both can support one grouping.
     figures = sum(FIGURES_PER_PAIR[kind] for kind in paired)
     plan = _pair_plan(mode, machine, cpus, sum(shares_s.values()) / figures)
     extra_s = (
@@ -112,7 +113,7 @@ def budget(mode: Mode, kinds: Sequence[Kind], machine: Machine, cpus: Sequence[i
 
 
 def _pair_plan(mode: Mode, machine: Machine, cpus: Sequence[int], figure_s: float) -> PairPlan:
-    """`figure_s` is there for one figure of all pairs."""
+    """The pairs that fit. `figure_s`: the time for one figure of all pairs."""
 
     def each_s(pus: Sequence[int]) -> float:
         return min(PAIR_MOST_S, figure_s / (len(pus) * (len(pus) - 1)) - _REQUEST_S)
@@ -143,8 +144,8 @@ def _ever_fewer(machine: Machine, cpus: Sequence[int]) -> Iterator[list[int]]:
 
 def rounds(pus: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Every pair once, in rounds in which each PU occurs at most once (the circle method of
-    tournaments): where time runs out, all PUs have been paired about as often; and what drifts
-    with time does not look like a place."""
+    tournaments). If time runs out, all PUs have been paired about equally often, and a drift over
+    time does not look like a property of a place."""
     ring: list[int | None] = list(pus)
     if len(ring) % 2:
         ring.append(None)

@@ -1,10 +1,10 @@
-"""Latency and bandwidth over the working set, and what the caches are by that alone.
+"""Measures latency and bandwidth over the working set, and infers the caches from the curve.
 
-One PU walks, and then reads, ever larger data in huge pages where they are had: the steps in
-latency are the caches (atoll.infer.capacities). What the system claims stands beside it, for the
-two differ: a hypervisor hides an L3 or shows one that twenty others share.
-The points are measured ends first and then between, so that little time makes a thin curve and
-not a short one.
+One PU walks, and then reads, ever larger data, in huge pages if available. The steps in latency are
+the caches (atoll.infer.capacities). The system's claims stand next to them, since the two differ:
+a hypervisor hides an L3 or shows one that twenty other guests share.
+The points are measured ends first and then in between, so that a lack of time thins the curve and
+does not shorten it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from atoll.schema.size import GIB, MIB, gib
 FIRST_BYTES = 4 << 10
 MOST_BYTES = GIB
 _LEAST_LAST_BYTES = 64 * MIB
-# Beyond the largest cache as the system claims it, so that memory itself shows.
+# Beyond the largest cache that the system claims, so that memory itself shows.
 _BEYOND = 4
 _PER_OCTAVE = {Mode.QUICK: 2, Mode.FULL: 4}
 _LINE_BYTES = 64
-# The rest goes into memory that is touched first, and into threads that start.
+# The rest is for touching memory first and starting threads.
 _SAMPLING_SHARE = 0.5
 _MOST_S = 0.25
-# No cache that we know of is as large: what lies past it is memory, also where the system is mute.
+# No known cache is as large: beyond it lies memory, even if the system reports no caches.
 _SURELY_MEMORY_BYTES = 512 * MIB
 
 
 def measure_caches(run: Run) -> tuple[CacheCurve, ...]:
-    """Of one PU, in full mode of one for each kind of core and chiplet."""
+    """The curve of one PU; in full mode, of one for each kind of core and chiplet."""
     cpus = curve_cpus(run)
     curves = []
     for place, cpu in enumerate(cpus):
@@ -55,8 +55,8 @@ def measure_caches(run: Run) -> tuple[CacheCurve, ...]:
 
 
 def curve_cpus(run: Run) -> tuple[int, ...]:
-    """One PU of each sort: equal caches are measured once, though on every chiplet's L3 a PU in
-    full mode where chiplets are unequal."""
+    """One PU of each kind. Equal caches are measured once; but if the chiplets are unequal, full
+    mode measures one PU on the L3 of each chiplet."""
     cores = core_cpus(run)
     if run.mode is Mode.QUICK:
         return cores[:1]
@@ -69,7 +69,7 @@ def curve_cpus(run: Run) -> tuple[int, ...]:
 
 
 def working_sets(run: Run, cpu: int) -> list[int]:
-    """Rising, from 4 KiB to well beyond the largest cache, as far as memory is free."""
+    """Rising sizes from 4 KiB to well beyond the largest cache, as far as memory is free."""
     biggest = biggest_cache_bytes(run.machine, [cpu])
     wanted = max(_LEAST_LAST_BYTES, _BEYOND * biggest) if biggest else MOST_BYTES
     node = run.home_node(cpu)
@@ -78,8 +78,8 @@ def working_sets(run: Run, cpu: int) -> list[int]:
     if last < wanted and last == free:
         run.leave_out(
             "memory",
-            f"cache curve of CPU {cpu}: ends at {gib(last)}, for no more memory is free; "
-            f"{gib(min(wanted, MOST_BYTES))} would show memory itself",
+            f"cache curve of CPU {cpu}: ends at {gib(last)} because no more memory is free; "
+            f"it takes {gib(min(wanted, MOST_BYTES))} to show memory itself",
         )
     return log_spaced(FIRST_BYTES, last, _PER_OCTAVE[run.mode], multiple=_LINE_BYTES)
 
@@ -95,7 +95,7 @@ def _curve(run: Run, cpu: int, time_s: float, place: int, curves: int) -> CacheC
         if left_s <= 0:
             run.leave_out(
                 "no-time",
-                f"cache curve of CPU {cpu}: no time was left for {len(order) - number} of "
+                f"cache curve of CPU {cpu}: no time left for {len(order) - number} of "
                 f"{len(order)} working sets",
             )
             break
@@ -113,8 +113,8 @@ def _curve(run: Run, cpu: int, time_s: float, place: int, curves: int) -> CacheC
     if huge and not had:
         run.notice(
             "no-huge-pages",
-            f"cache curve of CPU {cpu}: not all of its data got huge pages, so that translation "
-            "takes part in its latencies; see /sys/kernel/mm/transparent_hugepage/enabled",
+            f"cache curve of CPU {cpu}: not all of its data got huge pages, so its latencies "
+            "include address translation; see /sys/kernel/mm/transparent_hugepage/enabled",
         )
     in_order = tuple(points[size] for size in sorted(points))
     levels, memory_ns = concluded(run.machine, cpu, in_order)
@@ -138,7 +138,7 @@ def _point(run: Run, cpu: int, size: int, each_s: float) -> tuple[CachePoint | N
         if moved.verified:
             bandwidth = run.figure(moved.gbs, moved, node=home)
         else:
-            run.leave_out("unverified", f"{what}: what was read is not what was written")
+            run.leave_out("unverified", f"{what}: the data read differ from the data written")
     point = CachePoint(working_set_bytes=size, latency_ns=latency, bandwidth_gbs=bandwidth)
     return point, walked.huge
 
@@ -146,7 +146,7 @@ def _point(run: Run, cpu: int, size: int, each_s: float) -> tuple[CachePoint | N
 def concluded(
     machine: Machine, cpu: int, points: Sequence[CachePoint]
 ) -> tuple[tuple[CacheLevel, ...], float | None]:
-    """The levels, and memory's latency if the curve got there."""
+    """The cache levels, and memory's latency if the curve reached it."""
     sizes = [point.working_set_bytes for point in points]
     found = cache_levels(sizes, [point.latency_ns.value for point in points])
     claimed = [cache.size_bytes for cache in data_caches(machine, cpu)]
@@ -167,8 +167,9 @@ def concluded(
 
 
 def matched(levels: Sequence[Capacity], claimed: Sequence[int]) -> list[int | None]:
-    """For each level as it shows, what the system claims of it. As many: in their order. Else each
-    claim goes to the level that it is nearest to, and a level keeps its nearest."""
+    """For each measured level, the size that the system claims for it. If both have equally many
+    levels, in their order. Otherwise each claim goes to its nearest level, which keeps its
+    nearest."""
     if len(levels) == len(claimed):
         return list(claimed)
     best: list[int | None] = [None] * len(levels)

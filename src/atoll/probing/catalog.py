@@ -1,7 +1,7 @@
-"""CPU models and what to expect of them: catalog.toml, read and checked.
+"""Known CPU models and their expected figures: reads and checks catalog.toml.
 
-Data and not code, because it grows; each row names its source. A model that is not in it has no
-expectation, and that is no fault.
+The catalog is data rather than code because it grows; each row names its source. A model that is
+not in it has no expectation, which is not an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from atoll.schema.base import Record
 
-_CHANNEL_BYTES = 8  # a DDR channel; DDR5's two subchannels of 32 bits are one here
+_CHANNEL_BYTES = 8  # a DDR channel; DDR5's two subchannels of 32 bits count as one
 
 
 class _Row(Record):
@@ -30,7 +30,7 @@ class _Row(Record):
         try:
             re.compile(pattern)
         except re.error as fault:
-            raise ValueError(f"no regular expression: {fault}") from None
+            raise ValueError(f"not a regular expression: {fault}") from None
         return pattern
 
     def matches(self, cpu_model: str) -> bool:
@@ -38,7 +38,7 @@ class _Row(Record):
 
 
 class Cpu(_Row):
-    """A family of processors. Counts are a package's; the most, unless `exact`."""
+    """A family of processors. Counts are per package, and maxima unless `exact`."""
 
     model: str = Field(min_length=1)
     tiles: int = Field(ge=1)
@@ -54,17 +54,17 @@ class Cpu(_Row):
 
     @property
     def peak_gbs(self) -> float:
-        """The theoretical bandwidth of a package's memory, in 1e9 bytes a second."""
+        """The theoretical memory bandwidth of a package, in 1e9 bytes/s."""
         return self.channels * _CHANNEL_BYTES * self.speed_mts / 1e3
 
     @property
     def islands(self) -> int:
-        """The chiplets that a full package has: L3 groups, or the tiles that share one L3."""
+        """The number of chiplets of a full package: L3 groups, or the tiles that share one L3."""
         return max(self.tiles, self.l3_groups)
 
 
 class WholeMachine(_Row):
-    """A machine of which somebody has published a triad."""
+    """A machine with a published triad."""
 
     name: str = Field(min_length=1)
     packages: int = Field(ge=1)
@@ -73,7 +73,7 @@ class WholeMachine(_Row):
 
 
 class Triad(Record):
-    """What STREAM's triad reaches of the peak where nothing better is known."""
+    """The fraction of the peak that STREAM's triad reaches if nothing better is known."""
 
     share: float = Field(gt=0, le=1)
     source: str = Field(min_length=1)
@@ -81,7 +81,7 @@ class Triad(Record):
 
 class Catalog(Record):
     triad: Triad
-    unspecified: _Row  # models of whose memory their maker says nothing
+    unspecified: _Row  # models whose maker publishes nothing on their memory
     cpu: tuple[Cpu, ...]
     machine: tuple[WholeMachine, ...]
 
@@ -89,7 +89,7 @@ class Catalog(Record):
     def _names_are_unique(self) -> Self:
         names = [row.model for row in self.cpu] + [row.name for row in self.machine]
         if len(set(names)) < len(names):
-            raise ValueError("two rows have one name")
+            raise ValueError("two rows have the same name")
         return self
 
     def cpu_of(self, names: Iterable[str]) -> Cpu | None:
@@ -115,5 +115,5 @@ def catalog() -> Catalog:
 
 
 def parse_catalog(text: str) -> Catalog:
-    """Raises ValueError: no TOML, or a row that says what cannot be."""
+    """Raises ValueError for malformed TOML or a row with impossible values."""
     return Catalog.model_validate(tomllib.loads(text))

@@ -1,9 +1,9 @@
-"""What each malloc costs in time and in memory, by threads (numa-query-tuning III-A8).
+"""Measures what each malloc costs in time and memory, by threads (numa-query-tuning III-A8).
 
-A malloc is a process's: each is preloaded into an atoll-probe of its own, which then allocates,
-writes, hands over and frees; and it keeps what was freed, so each number of threads has a fresh
-one. Before a figure stands, the probe says in which file its malloc is; a preload that did not
-take is told and not counted. Overhead is peak resident over peak requested memory.
+A process has one malloc, so each malloc is preloaded into its own atoll-probe, which allocates,
+writes, hands over and frees. A malloc keeps freed memory, so each number of threads gets a fresh
+process. Before a figure counts, the probe reports which file its malloc is in; a preload without
+effect is reported and not counted. Overhead is peak resident over peak requested memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from atoll.probing.requests import Churn, ChurnAnswer
 from atoll.probing.run import Run
 from atoll.schema.profile import ChurnRun, Figure, Mode
 
-# A thread; a tenth of a second with a slow malloc.
+# Per thread; takes a tenth of a second with a slow malloc.
 OPERATIONS = {Mode.QUICK: 200_000, Mode.FULL: 1_000_000}
 _OPERATIONS_EMULATED = 2_000
 # The first run of a request is not timed.
@@ -26,18 +26,16 @@ _MOST_S = 1.0
 
 
 def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, ...]:
-    """Every malloc by every number of threads; `launcher` is atoll-exec where it is not found."""
+    """Every malloc by every number of threads. `launcher`: a given path of atoll-exec."""
     try:
         mallocs = loadable_mallocs(run.host, launcher)
     except OSError as fault:
-        run.leave_out(
-            "no-launcher", f"churn: the mallocs that can be loaded are not known: {fault}"
-        )
+        run.leave_out("no-launcher", f"churn: cannot list the mallocs that can be loaded: {fault}")
         return ()
     if len(mallocs) == 1:
         run.leave_out(
             "system-malloc-only",
-            "churn: no other malloc is installed to compare with; 'atoll-exec --help' names those "
+            "churn: no other malloc is installed for comparison; 'atoll-exec --help' lists those "
             "that it can load",
         )
     cores = core_cpus(run)
@@ -56,14 +54,14 @@ def measure_churn(run: Run, *, launcher: str | None = None) -> tuple[ChurnRun, .
 
 
 def thread_counts(cores: int, mode: Mode) -> list[int]:
-    """1 and all; in full mode the powers of two between."""
+    """1 and all; in full mode also the powers of two in between."""
     if mode is Mode.QUICK:
         return sorted({1, cores})
     return sorted({cores, *(1 << power for power in range(cores.bit_length()))})
 
 
 def is_reached(malloc: Malloc, reached: str) -> bool:
-    """Whether the malloc that a probe calls is the one that it should call."""
+    """Whether the probe calls the malloc that it should call."""
     if malloc.library:
         return reached == malloc.library
     # glibc's libc.so.6, musl's ld-musl-x86_64.so.1
@@ -86,7 +84,7 @@ def _of_one(
         what = f"churn of {malloc.name} by {len(cpus)} threads"
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
-            run.leave_out("no-time", f"{what}: no time was left")
+            run.leave_out("no-time", f"{what}: no time left")
             break
         run.report((place + number / len(teams)) / mallocs, what)
         request = Churn(
@@ -109,7 +107,7 @@ def _of_one(
             )
             break
         if answer.requested_bytes <= 0:
-            run.leave_out("no-figure", f"{what}: nothing was requested")
+            run.leave_out("no-figure", f"{what}: the probe requested no memory")
             continue
         found.append(_churn_run(run, malloc, cpus, operations, answer))
     return found

@@ -1,7 +1,7 @@
-"""What can go wrong between Atoll and atoll-probe; each is one line.
+"""Failures between Atoll and atoll-probe; each message is one line.
 
-A kind of figure survives all of them: what was not measured goes into the profile's `left_out`,
-with the message as its reason. (A missing probe is `atoll.errors.ProbeMissing`.)
+A kind of figure survives all of them: whatever was not measured goes into the profile's `left_out`,
+with the message as the reason. (A missing probe is `atoll.errors.ProbeMissing`.)
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from atoll.errors import AtollError, EngineFailed
 
 
 class ProbeFault(AtollError):
-    """A request that brought no figures; `code` is for `left_out`."""
+    """A request brought no figures; `code` is for `left_out`."""
 
     exit_code = EngineFailed.exit_code
     code = ""
 
 
 class ProbeRefused(ProbeFault):
-    """The probe's answer is no; `code` is the protocol's: argument, cpu, memory, kernel."""
+    """The probe refused; `code` is the protocol's: argument, cpu, memory, kernel."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -31,6 +31,6 @@ class ProbeHung(ProbeFault):
 
 
 class ProbeDied(ProbeFault):
-    """The probe ended before it answered, or answered with what is no answer."""
+    """The probe ended before it answered, or its answer is malformed."""
 
     code = "died"

@@ -1,10 +1,11 @@
-"""What the catalog says of this CPU model, beside what was measured. Pure.
+"""Compares what was measured with the catalog's figures for this CPU model. Pure.
 
-Two figures: STREAM's triad by all cores out of memory, and the number of chiplets. A triad more
-than 10 % under the expected value makes the machine 'misconfigured?': a memory channel that is
-empty, slow memory, a node setting of the firmware. The word carries a question mark, and is kept
-for machines that are comparable: whole, real, idle, measured in memory. All others get 'not
-comparable' and the reason, since a figure of a part says nothing of the whole.
+There are two figures: STREAM's triad by all cores from memory, and the number of chiplets. A triad
+more than 10 % under the expected value makes the machine 'misconfigured?': an empty memory channel,
+slow memory, or a node setting of the firmware. The verdict has a question mark and applies only to
+comparable machines: whole, real, idle, and measured from memory. All others get 'not comparable'
+and
+the reason, since a figure for a part says nothing about the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _CHIPLETS = "chiplets by measurement"
 def expectations(
     profile: Profile, machine: Machine, known: Catalog | None = None
 ) -> tuple[Expectation, ...]:
-    """Empty where the catalog does not know the model."""
+    """Empty if the catalog does not know the model."""
     known = known or catalog()
     names = [machine.cpu_model, profile.environment.cpu_model]
     cpu = known.cpu_of(name for name in names if name)
@@ -59,7 +60,7 @@ def _triad(
     if not why_not and whole is None:
         why_not = _small(machine, cpu)
         if known.unspecified.matches(machine.cpu_model or profile.environment.cpu_model):
-            why_not = "it was made for one cloud, and its maker says nothing of its memory"
+            why_not = "it was made for one cloud, and its maker publishes nothing on its memory"
     below = 1 - measured / expected
     verdict: Verdict
     if why_not:
@@ -67,7 +68,7 @@ def _triad(
     elif below > _TOLERANCE:
         verdict = "misconfigured?"
         reason = (
-            f"{percent(below)} under what is expected: see whether every memory channel is "
+            f"{percent(below)} below the expected value: check that every memory channel is "
             "populated, at which speed the memory runs, and how many nodes the "
             "firmware makes of a package"
         )
@@ -96,20 +97,20 @@ def _chiplets(profile: Profile, machine: Machine, cpu: Cpu, part: str) -> Expect
     if measured == expected:
         verdict, reason = "as expected", "as many as the model has"
     elif part or profile.emulated:
-        verdict, reason = "not comparable", part or "the CPU is an emulated one"
+        verdict, reason = "not comparable", part or "the CPU is emulated"
     elif measured > expected:
-        verdict, reason = "not comparable", "more than the model has: the figures mislead"
+        verdict, reason = "not comparable", "more than the model has, so the figures mislead"
     elif measured == 0 and hidden:
         verdict = "not comparable"
         reason = (
             f"its {cpu.tiles} tiles share one L3 and did not show in these figures; "
-            "name them with --chiplets"
+            "give them with --chiplets"
         )
     elif not cpu.exact:
-        verdict, reason = "not comparable", "models of this family have up to so many"
+        verdict, reason = "not comparable", "models of this family have at most this many"
     else:
         verdict = "misconfigured?"
-        reason = "fewer than the model has: see whether the firmware has switched some off"
+        reason = "fewer than the model has: check whether the firmware has disabled some"
     return Expectation(
         model=cpu.model,
         figure=_CHIPLETS,
@@ -123,7 +124,7 @@ def _chiplets(profile: Profile, machine: Machine, cpu: Cpu, part: str) -> Expect
 
 
 def _best_triad(profile: Profile) -> StreamRun | None:
-    """The fastest out of memory, by as many threads as any run had."""
+    """The fastest from memory, by as many threads as any run had."""
     runs = [
         run for run in profile.stream if run.kernel is StreamKernel.TRIAD and run.level == "memory"
     ]
@@ -137,16 +138,16 @@ def _best_triad(profile: Profile) -> StreamRun | None:
 
 def _unusable(profile: Profile, machine: Machine, run: StreamRun) -> str:
     if profile.emulated:
-        return "the CPU is an emulated one, and its figures mean nothing"
+        return "the CPU is emulated, so its figures mean nothing"
     if run.threads < len(machine.cores):
         return f"{run.threads} threads on {len(machine.cores)} cores"
     if not run.bandwidth_gbs.settled:
-        return "the figure would not settle; measure again on an idle machine"
+        return "the figure did not settle; measure again on an idle machine"
     return ""
 
 
 def _only_a_part(profile: Profile, machine: Machine, cpu: Cpu, known: Catalog) -> str:
-    """Why the figures are not those of whole packages; empty where they are."""
+    """Why the figures are not those of whole packages; empty if they are."""
     measured = frozenset(profile.cpus)
     left = sum(measured.isdisjoint(core.pus) for core in machine.cores)
     if left:
@@ -161,31 +162,33 @@ def _only_a_part(profile: Profile, machine: Machine, cpu: Cpu, known: Catalog) -
     if cores == should:
         return ""
     if named:
-        return f"{cores} of the processor's {should} cores are shown, and others may use its memory"
+        return (
+            f"only {cores} of the processor's {should} cores are shown; others may use its memory"
+        )
     if profile.environment.virtualization == "none" and machine.architecture == "x86_64":
         return ""  # a smaller model of the family
     return (
-        f"{cores} cores of a model with up to {should}: a virtual machine may show a part of it, "
-        "and others may use its memory"
+        f"{cores} cores of a model with up to {should}: a virtual machine may show only a part of "
+        "it, and others may use its memory"
     )
 
 
 def _small(machine: Machine, cpu: Cpu) -> str:
-    """A package with few L3 groups has fewer links to the memory than the channels could fill."""
+    """A package with few L3 groups has fewer links to memory than the channels could fill."""
     if cpu.l3_groups == 1:
         return ""
     if not machine.l3:
-        return "the system shows no L3, and so not whether it is a small model of its family"
+        return "the system shows no L3, so the model may be a small one of its family"
     shown = len(machine.l3) / max(1, len(machine.packages))
     if 2 * shown >= cpu.l3_groups:
         return ""
     return (
-        f"{shown:.0f} L3 groups a package of up to {cpu.l3_groups}: a small model has fewer links "
-        "to its memory"
+        f"{shown:.0f} L3 groups per package, where the family has up to {cpu.l3_groups}: a small "
+        "model has fewer links to its memory"
     )
 
 
 def _beside(below: float) -> str:
     if below < 0:
-        return f"{percent(-below)} above what is expected"
-    return f"{percent(below)} below what is expected, within {percent(_TOLERANCE)}"
+        return f"{percent(-below)} above the expected value"
+    return f"{percent(below)} below the expected value, within {percent(_TOLERANCE)}"

@@ -1,4 +1,4 @@
-"""The part of a profile that says where the chiplets are, read without building the matrices."""
+"""Reads only a profile's chiplets, without building its matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class _Part(BaseModel):
-    """What is needed of a profile; the rest of the file is passed over without being built."""
+    """The needed part of a profile; the rest of the file is skipped without being built."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -29,7 +29,7 @@ class _Found(_Part):
 
 
 class Islands(_Part):
-    """A profile's word on the chiplets, and what it holds for. Fields as in schema.profile."""
+    """A profile's chiplets, and the machine they were measured on. Fields as in schema.profile."""
 
     format: Literal["atoll/profile"]
     version: Literal[1]
@@ -45,6 +45,6 @@ class Islands(_Part):
 
     @property
     def pus(self) -> frozenset[int]:
-        """Those that were paired, and so could be told apart."""
+        """The PUs that were paired, and so could be told apart."""
         matrices = (self.core_latency_cas_ns, self.core_latency_store_ns, self.core_bandwidth_gbs)
         return frozenset(pu for matrix in matrices if matrix is not None for pu in matrix.pus)

@@ -1,8 +1,8 @@
-"""`atoll.measure`: all kinds of figures, one after the other, as one profile.
+"""`atoll.measure`: measures all kinds of figures, one after the other, into one profile.
 
-The order is that of `Kind`: what the chiplets are concluded from comes first, so that the later
-kinds can put a process on each. A kind that fails leaves a line in the profile's `left_out` and
-the others go on; only where nothing can be measured at all, an error is raised.
+The order is that of `Kind`: the figures from which chiplets are inferred come first, so that later
+kinds can put a process on each chiplet. A kind that fails leaves a line in the profile's `left_out`
+and the others go on. Only if nothing can be measured at all is an error raised.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from atoll.schema.profile import (
 )
 from atoll.schema.size import percent
 
-# Above these a kind's figures are somebody else's, too.
+# Above these limits the figures of a kind include other programs' activity.
 _STEAL_TOLD = 0.02
 _OTHERS_TOLD = 0.10
 _DRIFT_TOLD = 0.05
@@ -61,19 +61,20 @@ def measure(
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> Profile:
-    """Measure this machine: what it really does, and where its chiplets are.
+    """Measure this machine: its latencies, bandwidths and caches, and where its chiplets are.
 
-    `mode`: 'quick' ends in 30 s, 'full' in 5 minutes on a small machine (pairs grow with the
-    square of the CPUs: `estimate_s` says how long). `only`: kinds to measure ('latency',
-    'bandwidth', 'nodes', 'cache', 'stream', 'sharing', 'churn'); all if None. `cpus`: the CPUs
-    to measure, as the kernel numbers them ('0-3,8' or numbers); all that this process may use if
-    None. `progress` is called with the kind, how much of it is done (0 to 1), and words.
+    `mode`: 'quick' ends within 30 s, 'full' within 5 minutes on a small machine (the number of
+    pairs
+    grows with the square of the CPUs; `estimate_s` gives the time). `only`: kinds to measure
+    ('latency', 'bandwidth', 'nodes', 'cache', 'stream', 'sharing', 'churn'); None: all. `cpus`:
+    the CPUs to measure, by the kernel's numbers ('0-3,8' or integers); None: all that this process
+    may use. `progress` is called with the kind, the part of it that is done (0 to 1), and a text.
 
-    Latencies are ns one way, bandwidths 1e9 bytes a second; each figure is a median with its 95 %
-    interval, and `settled` is false where that is wider than 2 % or somebody disturbed it.
-    Nothing is saved: see `Profile.model_dump_json`, and `atoll measure`.
+    Latencies are one way in ns, bandwidths in 1e9 bytes/s. Each figure is a median with its 95 %
+    interval; `settled` is false if the interval is wider than 2 % or the measurement was disturbed.
+    Nothing is saved: see `Profile.model_dump_json` and `atoll measure`.
 
-    Raises UsageError (an unknown mode or kind; CPUs that are not there or not allowed),
+    Raises UsageError (an unknown mode or kind; CPUs that do not exist or are not allowed),
     TopologyError, EngineFailed (atoll-probe is missing or does not start).
     """
     host = host or LocalHost()
@@ -91,8 +92,8 @@ def measure_machine(
     program: str | None = None,
     started_s: float | None = None,
 ) -> Profile:
-    """As `measure`, of a machine that has been read, by an `atoll-probe` that was found. The time
-    of the mode counts from `started_s` on the host's clock, from now if None."""
+    """Like `measure`, for a machine that has been read and an `atoll-probe` that was found. The
+    mode's time counts from `started_s` on the host's clock; None: from now."""
     if started_s is None:
         started_s = host.monotonic()
     created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -144,7 +145,7 @@ def estimate_s(
     machine: Machine,
     cpus: Sequence[int],
 ) -> float:
-    """How long `measure` takes at most. `cpus` are those of `chosen_cpus`."""
+    """The longest that `measure` takes. `cpus` are those of `chosen_cpus`."""
     return budget(chosen_mode(mode), chosen_kinds(only), machine, cpus).estimate_s
 
 
@@ -152,45 +153,45 @@ def chosen_mode(mode: Mode | str) -> Mode:
     try:
         return Mode(mode)
     except ValueError:
-        raise UsageError(f"no such mode: {mode!r}; take {' or '.join(Mode)}") from None
+        raise UsageError(f"no such mode: {mode!r}; use {' or '.join(Mode)}") from None
 
 
 def chosen_kinds(only: Iterable[Kind | str] | None) -> tuple[Kind, ...]:
-    """In the order in which they are measured."""
+    """The kinds, in the order in which they are measured."""
     if only is None:
         return tuple(Kind)
-    # 'latency,stream' is what a person writes.
+    # People write 'latency,stream'.
     names = only.split(",") if isinstance(only, str) else [str(name) for name in only]
     asked = {name.strip() for name in names if name.strip()}
     if unknown := asked - set(Kind):
         raise UsageError(
-            f"no such kind of figure: {', '.join(sorted(unknown))}; there are {', '.join(Kind)}"
+            f"no such kind of figure: {', '.join(sorted(unknown))}; choose from {', '.join(Kind)}"
         )
     if not asked:
-        raise UsageError(f"no kind of figure was named; there are {', '.join(Kind)}")
+        raise UsageError(f"no kind of figure was named; choose from {', '.join(Kind)}")
     return tuple(kind for kind in Kind if kind in asked)
 
 
 def chosen_cpus(machine: Machine, host: Host, cpus: Iterable[int] | str | None) -> tuple[int, ...]:
-    """Sorted; all that may be used where None are named."""
+    """The CPUs, sorted; all that may be used if `cpus` is None."""
     allowed = frozenset(machine.allowed.pus) & host.affinity(0)
     if cpus is None:
         return tuple(sorted(allowed))
     try:
         wanted = frozenset(parse_cpulist(cpus) if isinstance(cpus, str) else cpus)
     except ValueError as fault:
-        raise UsageError(f"{fault}; write it as '0-3,8'") from None
+        raise UsageError(f"{fault}; use for example '0-3,8'") from None
     if not wanted:
-        raise UsageError("no CPUs were named; write them as '0-3,8'")
+        raise UsageError("no CPUs were named; use for example '0-3,8'")
     if absent := wanted - frozenset(machine.pus):
         raise UsageError(
-            f"CPUs {format_cpulist(absent)} are offline or not there; this machine has "
+            f"CPUs {format_cpulist(absent)} are offline or do not exist; this machine has "
             f"{format_cpulist(machine.pus)}"
         )
     if outside := wanted - allowed:
         raise UsageError(
             f"CPUs {format_cpulist(outside)} may not be used: the affinity mask and the cgroup "
-            f"allow {format_cpulist(allowed)}; widen them or name others"
+            f"allow {format_cpulist(allowed)}; widen them or choose other CPUs"
         )
     return tuple(sorted(wanted))
 
@@ -245,7 +246,7 @@ def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:
 
 
 def _concluded(run: Run, found: _Figures) -> Inference | None:
-    """The chiplets by the figures alone, whatever the system says of them."""
+    """The chiplets inferred from the figures alone, whatever the system reports."""
     latency = found.cas or found.store
     bandwidth = found.bandwidth
     either = latency or bandwidth
@@ -261,7 +262,7 @@ def _concluded(run: Run, found: _Figures) -> Inference | None:
 def _tell_surroundings(run: Run) -> None:
     if run.emulated:
         run.notice(
-            "emulated", "the CPU is an emulated one: the figures mean nothing, and conclude nothing"
+            "emulated", "the CPU is emulated: its figures mean nothing and support no conclusion"
         )
     for watch in run.watches:
         for words in _disturbances(watch):
@@ -280,7 +281,7 @@ def _disturbances(watch: Watch) -> list[str]:
     if drift > _DRIFT_TOLD:
         told.append(f"a core's speed changed by {percent(drift)}")
     if watch.misplaced_threads:
-        told.append(f"{watch.misplaced_threads} times a thread was not where it should be")
+        told.append(f"{watch.misplaced_threads} times a thread ran on the wrong CPU")
     if watch.misplaced_pages:
-        told.append(f"{watch.misplaced_pages} pages were not where they should be")
+        told.append(f"{watch.misplaced_pages} pages were on the wrong node")
     return told

@@ -1,6 +1,6 @@
-"""How much memory kernels may use: what is available, what the cgroup leaves, what a node has.
+"""How much memory the kernels may use, given free memory, the cgroup's limit and the node.
 
-A part is always left: the probe's tables, and whatever else the machine is doing.
+A part always stays free, for the probe's tables and for the machine's other work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _CGROUP = "/sys/fs/cgroup"
 
 
 def free_bytes(host: Host, machine: Machine) -> int:
-    """For all kernels together, now."""
+    """The bytes for all kernels together, now."""
     limits = [machine.memory_bytes] if machine.memory_bytes else []
     available = _kib(_text(host, "/proc/meminfo"), "MemAvailable")
     if available is not None:
@@ -28,8 +28,8 @@ def free_bytes(host: Host, machine: Machine) -> int:
 
 
 def node_free_bytes(host: Host, node: int) -> int:
-    """On one memory node, now: what is free, and the page cache that is given up without loss.
-    0 where there is no such node; a system without NUMA folders has all on node 0."""
+    """The bytes available on one memory node, now: free memory and page cache that can be dropped.
+    0 if there is no such node. A system without NUMA folders has everything on node 0."""
     text = _text(host, f"/sys/devices/system/node/node{node}/meminfo")
     if not text:
         available = _kib(_text(host, "/proc/meminfo"), "MemAvailable") or 0
@@ -41,8 +41,8 @@ def node_free_bytes(host: Host, node: int) -> int:
 
 
 def _cgroup_left(host: Host) -> int | None:
-    """The least that a memory.max from our cgroup (v2) upwards leaves, page cache that is given up
-    without loss counted as left; None: no limit is seen."""
+    """The least that any memory.max from this process's cgroup (v2) upwards leaves; page cache that
+    can be dropped counts as left. None: no limit is visible."""
     path = next(
         (
             line.split(":", 2)[2]

@@ -1,12 +1,12 @@
-"""Each node's CPUs against each node's memory: idle latency, bandwidth, and latency under load.
+"""Measures each node's CPUs against each node's memory: idle latency, bandwidth, loaded latency.
 
 The matrices are those of Intel's Memory Latency Checker: a chain of dependent loads by one PU, in
-huge pages where they are had, and reading by one PU of each core of the node. A node without CPUs
-(memory behind CXL, HBM) is a column without a row. The loaded curve is what decides on a busy
-server: what one PU waits for while the others of its node ask for ever more.
+huge pages if available, and reading by one PU of each core of the node. A node without CPUs
+(memory behind CXL, HBM) is a column without a row. The loaded curve is what matters on a busy
+server: how long one PU waits while the others of its node request more and more.
 
-The data are several times the caches, so that memory is what is measured, and a part of what a node
-has free. Where it has not that much, less is measured and a notice says so.
+The data are several times the caches, so that memory is measured, and take a part of the node's
+free memory. If a node has too little free, less is measured and a notice says so.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from atoll.schema.size import GIB, MIB, gib
 _TIMES_CACHES = 4
 _LEAST_WANTED_BYTES = 128 * MIB
 _MOST_WANTED_BYTES = {Mode.QUICK: GIB, Mode.FULL: 4 * GIB}
-# Less than this and a node is left out: its figures would be those of a cache.
+# A node with less is left out: its figures would be those of a cache.
 _LEAST_BYTES = 16 * MIB
-_NODE_SHARE = 0.5  # of what is free there; `load` takes it twice
+_NODE_SHARE = 0.5  # of its free memory; `load` takes it twice
 _PAGE_BYTES = 2 * MIB
 # Spin steps between two lines of a loader; None: idle.
 GAPS: dict[Mode, tuple[int | None, ...]] = {
@@ -33,7 +33,7 @@ GAPS: dict[Mode, tuple[int | None, ...]] = {
     Mode.FULL: (None, 4000, 2000, 1000, 500, 200, 100, 50, 20, 0),
 }
 _LOADED_SHARE = 0.4  # of the time
-# The rest goes into memory that is touched first.
+# The rest is for touching memory first.
 _SAMPLING_SHARE = 0.5
 _MOST_S = 0.5
 
@@ -45,14 +45,14 @@ class _Cell:
 
 
 def measure_nodes(run: Run) -> tuple[NodeMatrix | None, tuple[LoadedCurve, ...]]:
-    """None and nothing where the system knows of no nodes, or none has memory free."""
+    """(None, ()) if the system shows no nodes, or no node has free memory."""
     groups = node_groups(run)
     size, memory_nodes = working_set(run, groups)
     if not groups or not memory_nodes:
-        run.leave_out("no-nodes", "nodes: no memory node with CPUs in use and free memory is known")
+        run.leave_out("no-nodes", "nodes: found no memory node with CPUs in use and free memory")
         return None, ()
     cells = [_Cell(cpu_node, memory_node) for cpu_node in groups for memory_node in memory_nodes]
-    # Own memory first: where time runs out, that is known.
+    # Local memory first, so that it is known even if time runs out.
     cells.sort(key=lambda cell: cell.cpu_node != cell.memory_node)
     curves = loaded_cells(run, groups, cells)
     matrix = _matrix(run, groups, memory_nodes, cells, size, keep_s=_kept_s(run, curves))
@@ -60,7 +60,7 @@ def measure_nodes(run: Run) -> tuple[NodeMatrix | None, tuple[LoadedCurve, ...]]
 
 
 def working_set(run: Run, groups: dict[int, CpuGroup]) -> tuple[int, tuple[int, ...]]:
-    """How many bytes, and the nodes whose memory is measured; says what is left out."""
+    """The size in bytes and the nodes to measure; reports those it leaves out."""
     caches = max((all_cache_bytes(run.machine, cpus) for cpus in groups.values()), default=0)
     wanted = min(max(_LEAST_WANTED_BYTES, _TIMES_CACHES * caches), _MOST_WANTED_BYTES[run.mode])
     size, nodes = wanted, []
@@ -71,7 +71,7 @@ def working_set(run: Run, groups: dict[int, CpuGroup]) -> tuple[int, tuple[int, 
         if share < _LEAST_BYTES:
             run.leave_out(
                 "memory",
-                f"nodes: node {node.os_index} has {gib(share)} for us, too little to "
+                f"nodes: Atoll may use only {gib(share)} on node {node.os_index}, too little to "
                 "measure memory",
             )
             continue
@@ -81,14 +81,14 @@ def working_set(run: Run, groups: dict[int, CpuGroup]) -> tuple[int, tuple[int, 
     if nodes and size < min(wanted, 2 * caches):
         run.notice(
             "little-memory",
-            f"nodes: measured over {gib(size)}, for no more memory is free; caches of "
-            f"{gib(caches)} take part in it, and the figures are better than memory is",
+            f"nodes: measured over only {gib(size)} because no more memory is free; this includes "
+            f"caches of {gib(caches)}, so the figures are better than memory's",
         )
     return size, tuple(nodes)
 
 
 def loaded_cells(run: Run, groups: dict[int, CpuGroup], cells: Sequence[_Cell]) -> list[_Cell]:
-    """Where latency is measured under load: own memory; other nodes' too in full mode."""
+    """The pairs measured under load: local memory; in full mode other nodes' memory too."""
     chosen = []
     for cell in cells:
         if cell.cpu_node != cell.memory_node and run.mode is Mode.QUICK:
@@ -96,8 +96,8 @@ def loaded_cells(run: Run, groups: dict[int, CpuGroup], cells: Sequence[_Cell]) 
         if len(groups[cell.cpu_node]) < 2:
             run.leave_out(
                 "one-core",
-                f"loaded latency of node {cell.cpu_node}: one core of it may be used, and none is "
-                "left to load the memory",
+                f"loaded latency of node {cell.cpu_node}: only one core of it may be used, which "
+                "leaves none to load the memory",
             )
             continue
         chosen.append(cell)
@@ -126,7 +126,7 @@ def _matrix(
         if left_s <= 0:
             run.leave_out(
                 "no-time",
-                f"nodes: no time was left for {len(cells) - place} of {len(cells)} pairs of nodes",
+                f"nodes: no time left for {len(cells) - place} of {len(cells)} pairs of nodes",
             )
             break
         run.report(place / len(cells) * (1 - _LOADED_SHARE), what)
@@ -144,14 +144,16 @@ def _matrix(
         if moved.verified:
             bandwidth[cell] = run.figure(moved.gbs, moved, node=node)
         else:
-            run.leave_out("unverified", f"bandwidth of {what}: what was read is not what was there")
+            run.leave_out(
+                "unverified", f"bandwidth of {what}: the data read differ from the data written"
+            )
     if not latency and not bandwidth:
         return None
     if huge and not all(huge):
         run.notice(
             "no-huge-pages",
-            "nodes: not all of the data got huge pages, so that translation takes part in its "
-            "latencies; see /sys/kernel/mm/transparent_hugepage/enabled",
+            "nodes: not all of the data got huge pages, so the latencies include address "
+            "translation; see /sys/kernel/mm/transparent_hugepage/enabled",
         )
     return NodeMatrix(
         cpu_nodes=tuple(groups),
@@ -180,7 +182,7 @@ def _curves(
     for place, cell in enumerate(cells):
         chaser, *loaders = groups[cell.cpu_node]
         points: dict[int, LoadedPoint] = {}
-        # Idle and full load first: where time runs out, the curve is thinner and not shorter.
+        # Idle and full load first: a lack of time thins the curve and does not shorten it.
         for number, index in enumerate(coarse_first(len(gaps))):
             what = f"loaded latency of node {cell.cpu_node} to memory of node {cell.memory_node}"
             share = (place + number / len(gaps)) / len(cells)

@@ -1,9 +1,10 @@
-"""Core to core: latency by ping-pong of a cache line, bandwidth from a producer to a consumer.
+"""Measures cores against cores: latency by ping-pong of a cache line, and bandwidth.
 
-After olap-on-chiplets 2.3 and 2.4. One pair at a time, so that nobody else of ours is on the
-interconnect; each pair with the line homed on both sides in turn, because on two-socket
-machines the two differ by far. What did not settle is measured again at the end, while there is
-time; what then has not settled keeps the narrowest of its intervals, and is marked.
+Follows olap-on-chiplets 2.3 and 2.4. Bandwidth flows from a producer to a consumer. Only one pair
+runs at a time, so that no other pair uses the interconnect. Each pair is measured with the line
+homed on either side in turn, because on two-socket machines the two differ widely. Pairs that did
+not settle are measured again at the end while there is time; one that never settles keeps the
+narrowest of its intervals and is marked.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from atoll.probing.requests import PairOp, Ping, PingAnswer, Pipe, PipeAnswer
 from atoll.probing.run import Run
 from atoll.schema.profile import Figure, Kind, PairMatrix
 
-# Of the kind; a probe that dies three times will die again.
+# Per kind; a probe that has died three times will die again.
 _MOST_FAULTS = 3
-# The line or buffer goes round in caches, not in memory: it fits the smallest L2 in use.
+# The line or buffer moves between caches, not memory: it fits the smallest L2 in use.
 PIPE_BYTES = 128 << 10
 
 # PUs (a, b): homed at a
@@ -39,7 +40,7 @@ _Ask = Callable[[Home], _Measured]
 
 
 class _Board:
-    """The figures of one matrix while they come in."""
+    """The figures of one matrix as they come in."""
 
     def __init__(self, pus: Sequence[int], what: str, ask: _Ask) -> None:
         self.pus = tuple(pus)
@@ -74,7 +75,7 @@ class _Board:
 
 
 def measure_latency(run: Run) -> tuple[PairMatrix | None, PairMatrix | None]:
-    """Compare-and-swap, store; None where there is not one pair."""
+    """Compare-and-swap and store; None if there is no pair."""
     plan = run.budget.pairs.get(Kind.LATENCY)
     if plan is None:
         _lonely(run, Kind.LATENCY)
@@ -93,7 +94,7 @@ def measure_latency(run: Run) -> tuple[PairMatrix | None, PairMatrix | None]:
 
     cas = _Board(plan.pus, "compare-and-swap", asking("cas"))
     store = _Board(plan.pus, "store", asking("store"))
-    # One after the other and not alternating: without time for both, one is whole.
+    # One matrix after the other rather than alternating: without time for both, one is complete.
     _fill(run, [cas, store], "core latency")
     _tell_thinned(run, plan.pus, "core latency")
     return cas.matrix(), store.matrix()
@@ -141,7 +142,7 @@ def _go(
     faults_before: int,
     retry: bool = False,
 ) -> int | None:
-    """Measure these. How many faults there were in all; None: too many, or the time is over."""
+    """Measures these pairs. Returns the number of faults; None: too many, or out of time."""
     faults = faults_before
     for place, (board, home) in enumerate(todo):
         label = f"{board.what} {home[0]}-{home[1]}"
@@ -149,7 +150,7 @@ def _go(
             if not retry:
                 run.leave_out(
                     "no-time",
-                    f"{what}: no time was left for {len(todo) - place} of {len(todo)} pairs",
+                    f"{what}: no time left for {len(todo) - place} of {len(todo)} pairs",
                 )
             return None
         run.report(1.0 if retry else place / len(todo), label + (" again" if retry else ""))
@@ -163,7 +164,7 @@ def _go(
                 if rest and not retry:
                     run.leave_out(
                         "gave-up",
-                        f"{what}: given up after {faults} faults, {rest} pairs before its end",
+                        f"{what}: stopped after {faults} faults with {rest} pairs to go",
                     )
                 return None
     return faults
@@ -174,13 +175,13 @@ def _rank(figure: Figure) -> tuple[bool, float]:
 
 
 def _lonely(run: Run, kind: Kind) -> None:
-    run.leave_out("one-cpu", f"{kind}: a pair needs two CPUs, and one may be used")
+    run.leave_out("one-cpu", f"{kind}: a pair needs two CPUs, but only one may be used")
 
 
 def _tell_thinned(run: Run, pus: Sequence[int], what: str) -> None:
     if len(pus) < len(run.cpus):
         run.leave_out(
             "fewer-pus",
-            f"{what}: {len(pus)} of {len(run.cpus)} CPUs were paired, to keep to the time of "
-            f"{run.mode} mode; 'atoll measure --full' takes all",
+            f"{what}: paired {len(pus)} of {len(run.cpus)} CPUs to keep to the time of "
+            f"{run.mode} mode; 'atoll measure --full' pairs all",
         )

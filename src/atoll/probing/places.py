@@ -1,7 +1,7 @@
-"""Which CPUs threads are put on, and what caches are theirs. Pure but for what the run knows.
+"""Chooses the CPUs for threads and determines their caches. Pure except for the run's state.
 
-A kind that measures memory or caches puts one thread on a core: siblings share its ports and its
-caches and would measure each other.
+A kind that measures memory or caches puts one thread on a core, because siblings share its ports
+and caches and would measure each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def core_cpus(run: Run) -> CpuGroup:
 
 
 def node_groups(run: Run) -> dict[int, CpuGroup]:
-    """`core_cpus` by memory node; CPUs of no node are in none."""
+    """`core_cpus` by memory node, without CPUs that belong to no node."""
     groups: dict[int, list[int]] = {}
     for cpu in core_cpus(run):
         node = run.node_of(cpu)
@@ -32,26 +32,26 @@ def node_groups(run: Run) -> dict[int, CpuGroup]:
 
 
 def chiplet_groups(run: Run) -> tuple[CpuGroup, ...]:
-    """`core_cpus` by chiplet, of the machine's record or of this run's own figures."""
+    """`core_cpus` by chiplet, from the machine's record or this run's own figures."""
     cores = frozenset(core_cpus(run))
     groups = (tuple(sorted(cores.intersection(chiplet))) for chiplet in run.chiplets)
     return tuple(group for group in groups if group)
 
 
 def data_caches(machine: Machine, cpu: int) -> tuple[Cache, ...]:
-    """The caches that hold a CPU's data, by level, as the system claims."""
+    """The caches that hold a CPU's data, by level, as the system reports them."""
     held = (c for c in machine.caches if cpu in c.pus and c.kind != "instruction" and c.size_bytes)
     return tuple(sorted(held, key=lambda cache: cache.level))
 
 
 def biggest_cache_bytes(machine: Machine, cpus: Sequence[int]) -> int:
-    """Of those that any of the CPUs has; 0 where the system says nothing."""
+    """The largest cache of any of the CPUs; 0 if the system reports none."""
     sizes = (cache.size_bytes for cpu in cpus for cache in data_caches(machine, cpu))
     return max(sizes, default=0)
 
 
 def all_cache_bytes(machine: Machine, cpus: Sequence[int]) -> int:
-    """The largest level of the CPUs' caches, all its caches added up."""
+    """The total size of the CPUs' largest cache level."""
     totals: dict[int, int] = {}
     for cache in machine.caches:
         if cache.kind != "instruction" and not frozenset(cpus).isdisjoint(cache.pus):
@@ -60,8 +60,8 @@ def all_cache_bytes(machine: Machine, cpus: Sequence[int]) -> int:
 
 
 def coarse_first(count: int) -> Iterator[int]:
-    """0 to count - 1, ends first and then ever finer between: where time runs out, a curve is
-    thinner and not cut short."""
+    """0 to count - 1, ends first and then ever finer in between, so that a lack of time thins a
+    curve and does not shorten it."""
     if count > 0:
         yield 0
     step = 1
@@ -80,7 +80,7 @@ def coarse_first(count: int) -> Iterator[int]:
 
 
 def log_spaced(first: int, last: int, per_octave: int, *, multiple: int) -> list[int]:
-    """Rising sizes from `first` to `last`, both in it, rounded down to a multiple."""
+    """Rising sizes from `first` to `last`, both included, rounded down to a multiple."""
     sizes = {last // multiple * multiple}
     number = 0
     while (size := first * 2 ** (number / per_octave)) < last:

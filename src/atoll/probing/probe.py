@@ -1,8 +1,7 @@
-"""One `atoll-probe` process: typed requests in, typed answers out, a limit on every wait.
+"""Runs one `atoll-probe` process: typed requests and answers, with a limit on every wait.
 
-Promises: no call outlasts its timeout by more than the time to kill a process; a probe that
-hung, died or answered nonsense is ended at once and refuses further requests; `close` leaves
-no process behind.
+No call outlasts its timeout by more than the time to kill a process. A probe that hangs, dies or
+answers nonsense is ended at once and refuses further requests. `close` leaves no process behind.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def find_probe() -> str:
 
 
 class Probe:
-    """Started and greeted. Raises ProbeMissing."""
+    """A started probe that has greeted. Raises ProbeMissing."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class Probe:
         *,
         timeout_s: float = HELLO_TIMEOUT_S,
     ) -> None:
-        # A clean locale and no preload of the user's: what is measured is said in `env` alone.
+        # A clean locale, and none of the user's preloads: only `env` may change the environment.
         environment = {"LC_ALL": "C", **(env or {})}
         try:
             self._conversation = host.converse([program], env=environment)
@@ -59,7 +58,7 @@ class Probe:
             )
             if self.hello.version != PROTOCOL_VERSION:
                 raise ProbeMissing(
-                    f"{program}: speaks version {self.hello.version} of the protocol, this atoll "
+                    f"{program}: uses protocol version {self.hello.version}, but this atoll uses "
                     f"version {PROTOCOL_VERSION}; reinstall atoll"
                 )
         except (ProbeHung, ProbeDied, ProbeRefused) as fault:
@@ -80,14 +79,15 @@ class Probe:
     def ask(
         self, request: Request[A_co], sampling: Sampling, *, most_s: float, timeout_s: float
     ) -> A_co:
-        """Raises ProbeRefused, ProbeHung, ProbeDied; after the last two the probe is gone."""
+        """The answer. Raises ProbeRefused, ProbeHung, ProbeDied; after the last two the probe is
+        gone."""
         self.post(request, sampling, most_s=most_s)
         return self.collect(request, timeout_s=timeout_s)
 
     def post(self, request: Request[A_co], sampling: Sampling, *, most_s: float) -> None:
-        """Send only; `collect` must follow."""
+        """Sends a request; the caller must `collect` its answer."""
         if self._failed:
-            raise ProbeDied(f"{request.do}: the probe has ended before")
+            raise ProbeDied(f"{request.do}: the probe has already ended")
         try:
             self._conversation.send(json.dumps(request.fields(sampling, most_s=most_s)))
         except BrokenPipeError:
@@ -99,7 +99,7 @@ class Probe:
         except TimeoutError:
             self._give_up()
             raise ProbeHung(
-                f"{request.do}: no answer within {timeout_s:.1f} s, the probe was killed"
+                f"{request.do}: no answer within {timeout_s:.1f} s; killed the probe"
             ) from None
         except EOFError:
             raise self._died(request.do) from None
@@ -135,9 +135,9 @@ class Probe:
         except (ValueError, KeyError, TypeError, RecursionError):
             reason = "not an answer of its protocol"
         else:
-            reason = "neither yes nor no"
+            reason = "neither success nor refusal"
         self._give_up()
-        raise ProbeDied(f"{request.do}: the probe's answer cannot be read ({reason})")
+        raise ProbeDied(f"{request.do}: the probe sent an unreadable answer ({reason})")
 
     def _died(self, do: str) -> ProbeDied:
         status = self._give_up()

@@ -1,12 +1,13 @@
-"""Profiles on disk: saved, read, found again, and put to use where the system shows no chiplets.
+"""Saves, reads and finds profiles, and applies their chiplets to machines that show none.
 
-A profile lies in the state folder under the machine's id, the host's hash and its time, so that
-the one of this machine is found by names alone: `atoll topo` has 300 ms in all. To apply it only
-the inference is read, not the matrices.
+A profile lies in the state folder, in a file named by the machine's id, the host's hash and its
+time. This machine's profile is therefore found by file names alone, since `atoll topo` has 300 ms
+in all. Applying a profile reads only its inference, not the matrices.
 
-A measurement ranks below what the topology shows and below the user's word (schema.machine,
-ChipletSource). What is not certain enough, was measured on a part of the cores or on an emulated
-CPU, or fails the checks of `plan.chiplets`, is not used, and the reason is said.
+A measurement ranks below what the topology shows and below what the user specifies
+(schema.machine, ChipletSource). A profile is not used, and the reason is reported, if it is too
+uncertain, was measured on a part of the cores or on an emulated CPU, or fails the checks of
+`plan.chiplets`.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
     from atoll.probing.islands import Islands
     from atoll.schema.profile import Profile
 
-# Below it a guess would decide where an engine runs; no chiplets is the safer answer.
+# Below it a guess would decide where an engine runs; assuming no chiplets is safer.
 LEAST_CONFIDENCE = 0.5
 _FOLDER = "profiles"
-_UNKNOWN = "unknown"  # where the host has no name
+_UNKNOWN = "unknown"  # if the host has no name
 _MOST_LOOKED_AT = 8
 
 
 class Applied(NamedTuple):
     machine: Machine
-    said: str = ""  # for people: what was used, or why not
+    said: str = ""  # for people: what was used, or why nothing was
 
 
 def save(profile: Profile) -> Path:
-    """Write it to the state folder, for its user alone. Raises as `write_atomic` does."""
+    """Writes it to the state folder, readable only by its user. Raises as `write_atomic` does."""
     from atoll.store.files import write_atomic
 
     moment = "".join(filter(str.isdigit, profile.created))[:14]
@@ -47,7 +48,7 @@ def save(profile: Profile) -> Path:
 
 
 def read(path: str | Path) -> Profile:
-    """Raises UsageError with one line."""
+    """Raises UsageError with a message of one line."""
     from atoll.schema.base import parse
     from atoll.schema.profile import Profile
 
@@ -64,14 +65,14 @@ def saved(machine: Machine, host: Host | None = None) -> list[Path]:
 
 
 def find(machine: Machine, host: Host | None = None) -> Profile | None:
-    """The newest profile of this machine. Raises UsageError if that cannot be read."""
+    """The newest profile of this machine. Raises UsageError if it cannot be read."""
     paths = saved(machine, host)
     return read(paths[0]) if paths else None
 
 
 def use_saved(machine: Machine, host: Host | None = None) -> Applied:
-    """This machine with the chiplets of its newest saved profile that tells them, where the
-    topology shows none. Never raises: what cannot be read is said."""
+    """This machine with the chiplets of its newest saved profile that contains any, if the topology
+    shows none. Never raises: an unreadable profile is reported in the result."""
     if machine.chiplets:
         return Applied(machine)
     first = Applied(machine)
@@ -82,7 +83,7 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
             found = Applied(machine, f"a saved profile is not used: {fault}")
         else:
             if islands.inference is None:
-                continue  # of other kinds only
+                continue  # measured other kinds only
             found = apply(machine, islands, where=str(path))
             if _surely_none(machine, islands):
                 return Applied(machine)
@@ -95,19 +96,19 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
 def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
     """The machine with the chiplets of the profile that the user named.
 
-    Raises UsageError: it cannot be read, is another machine's, or an emulated CPU's.
+    Raises UsageError if it cannot be read, or is of another machine or an emulated CPU.
     """
     islands = read_islands(path)
     if islands.machine_id != machine.machine_id:
         raise UsageError(
-            f"{path}: is of another machine ({islands.machine_id}, {islands.machine_title}), "
-            f"not of this one ({machine.machine_id}, {machine.title}); measure here with "
-            "'atoll measure'"
+            f"{path}: was measured on another machine ({islands.machine_id}, "
+            f"{islands.machine_title}), not on this one ({machine.machine_id}, {machine.title}); "
+            "measure here with 'atoll measure'"
         )
     was, now = islands.environment.cpu_model, machine.cpu_model
     if was and now and was != now:
         raise UsageError(
-            f"{path}: was measured on {was!r} ({islands.machine_id}), and this is {now!r} "
+            f"{path}: was measured on {was!r} ({islands.machine_id}), but this is {now!r} "
             f"({machine.machine_id}) of the same layout; measure here with 'atoll measure'"
         )
     if islands.emulated:
@@ -115,28 +116,28 @@ def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
     found = apply(machine, islands, where=path)
     here = machine.origin.kind == "live"
     if here and islands.environment.hostname_hash != _host_name(host):
-        return Applied(found.machine, f"{found.said}; it was measured on another host of its kind")
+        return Applied(found.machine, f"{found.said}; measured on another host of the same kind")
     return found
 
 
-_EMULATED = "was measured on an emulated CPU, and its figures mean nothing"
+_EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
 
 
 def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applied:
-    """The machine with the profile's chiplets, if it shows none itself and they can be trusted.
+    """The machine with the profile's chiplets, if it shows none itself and they are certain enough.
 
-    The profile must be of this machine. `where` names it in what is said. Never raises.
+    The profile must be of this machine. `where` names the profile in the report. Never raises.
     """
     islands = islands_of(profile)
     named = f"the profile {where} of {islands.created[:10]}"
     inference = islands.inference
     if machine.chiplets:
         source = machine.chiplets[0].source.value
-        return Applied(machine, f"{named} is not needed: the chiplets are known already ({source})")
+        return Applied(machine, f"{named} is not needed: the chiplets are already known ({source})")
     if islands.emulated:
         return Applied(machine, f"{named} is not used: it {_EMULATED}")
     if inference is None:
-        return Applied(machine, f"{named} says nothing of chiplets: no pairs of CPUs were measured")
+        return Applied(machine, f"{named} has no chiplets: no pairs of CPUs were measured")
     if unmeasured := _unmeasured(machine, islands):
         return Applied(
             machine,
@@ -151,9 +152,9 @@ def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applie
         return Applied(
             machine,
             f"{named} is not used: its chiplets are uncertain (confidence "
-            f"{inference.confidence:.2g}, {LEAST_CONFIDENCE:g} is wanted)",
+            f"{inference.confidence:.2g}, at least {LEAST_CONFIDENCE:g} is required)",
         )
-    from atoll.plan.chiplets import assign_chiplets  # with all of planning behind it
+    from atoll.plan.chiplets import assign_chiplets  # late: it imports all of planning
 
     by_bandwidth = inference.source == "bandwidth"
     try:
@@ -180,7 +181,7 @@ def islands_of(profile: Islands | Profile) -> Islands:
 
 
 def read_islands(path: str | Path) -> Islands:
-    """Raises UsageError with one line."""
+    """Raises UsageError with a message of one line."""
     from pydantic import ValidationError
 
     from atoll.probing.islands import Islands
@@ -192,13 +193,13 @@ def read_islands(path: str | Path) -> Islands:
         from atoll.schema.base import parse
         from atoll.schema.profile import Profile
 
-        parse(Profile, text, where=str(path))  # reads all of it, and says what is wrong
+        parse(Profile, text, where=str(path))  # reads all of it and reports what is wrong
         raise UsageError(f"{path}: {fault.errors()[0]['msg']}") from None
 
 
 def _surely_none(machine: Machine, islands: Islands) -> bool:
-    """Whether it measured all cores and is certain that there are no chiplets: then an older
-    profile that shows some is outdated."""
+    """Whether it measured all cores and is certain that there are no chiplets. An older profile
+    that shows some is then outdated."""
     found = islands.inference
     return (
         found is not None
@@ -210,7 +211,7 @@ def _surely_none(machine: Machine, islands: Islands) -> bool:
 
 
 def _unmeasured(machine: Machine, islands: Islands) -> int:
-    """Cores that may be used and of which no CPU was paired."""
+    """The number of usable cores of which no CPU was paired."""
     return sum(islands.pus.isdisjoint(core.pus) for core in machine.allowed_cores)
 
 
@@ -227,4 +228,4 @@ def _bytes(path: str | Path) -> bytes:
     except OSError as fault:
         raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
     except ValueError as fault:
-        raise UsageError(f"{path!r}: is no path ({fault})") from None
+        raise UsageError(f"{path!r}: is not a path ({fault})") from None

@@ -1,7 +1,7 @@
-"""Requests to atoll-probe and what they are answered, as types (native/src/probe/PROTOCOL.md).
+"""Typed requests to atoll-probe and their answers (native/src/probe/PROTOCOL.md).
 
-A request says what to measure and for how long; how narrow and how often is the run's to say
-(`Sampling`). An answer says besides its samples who disturbed it.
+A request says what to measure and for how long. The run chooses how narrow the interval must be
+and how many samples to take (`Sampling`). Besides its samples, an answer reports disturbances.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from atoll.schema.profile import Measured
 
-# What a profile would refuse is no answer.
+# An answer that a profile would refuse is malformed.
 Samples = Annotated[tuple[Measured, ...], Field(min_length=1)]
 
 
@@ -30,7 +30,7 @@ class ThreadSeen(BaseModel):
 
     tid: int
     cpu: int
-    seen: tuple[int, ...]  # at the begin and at the end
+    seen: tuple[int, ...]  # at the beginning and at the end
     involuntary: int
 
     @property
@@ -39,7 +39,7 @@ class ThreadSeen(BaseModel):
 
 
 class Answer(BaseModel):
-    """What every answer has. A newer probe may say more."""
+    """The fields of every answer. A newer probe may send more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -57,7 +57,7 @@ class Answer(BaseModel):
         return sum(thread.misplaced for thread in self.threads)
 
     def misplaced_pages(self, node: int | None) -> int:
-        """Pages on another node than `node`; 0 where none was asked for."""
+        """Pages on another node than `node`; 0 if no node was requested."""
         if node is None:
             return 0
         return sum(count for where, count in self.pages.items() if 0 <= where != node)
@@ -74,7 +74,7 @@ class HelloAnswer(Answer):
 
 
 class SpinAnswer(Answer):
-    op_ns: tuple[tuple[Measured, ...], ...]  # samples of each CPU, in the order of the request
+    op_ns: tuple[tuple[Measured, ...], ...]  # samples of each CPU, in the request's order
 
 
 class PingAnswer(Answer):
@@ -121,7 +121,7 @@ MoveOp = Literal["read", "write", "copy", "scale", "add", "triad"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Generic[A_co]):
-    """`budget_s` is time for sampling; at least 3 samples are taken whatever it says."""
+    """`budget_s` is the time for sampling; at least 3 samples are taken in any case."""
 
     do: ClassVar[str]
 
@@ -133,16 +133,16 @@ class Request(Generic[A_co]):
 
     @property
     def expected_node(self) -> int | None:
-        """Where the data should lie."""
+        """The node where the data should lie."""
         return None
 
     @property
     def data_bytes(self) -> int:
-        """What has to be touched, and for a chase strung together, before sampling begins."""
+        """The bytes to touch (for a chase, to link) before sampling begins."""
         return int(getattr(self, "bytes", 0))
 
     def fields(self, sampling: Sampling, *, most_s: float) -> dict[str, object]:
-        """The JSON object of it. `most_s` is the time that is left for sampling."""
+        """The request as a JSON object. `most_s`: the time that is left for sampling."""
         own = asdict(self)
         budget_s = min(float(own.pop("budget_s")), most_s)
         if not own["null"]:
@@ -219,7 +219,7 @@ class Chase(_OnNode[ChaseAnswer]):
 class Move(_OnNode[MoveAnswer]):
     do: ClassVar[str] = "move"
     cpus: tuple[int, ...]
-    bytes: int  # all arrays together
+    bytes: int  # of all arrays together
     op: MoveOp
     store: Literal["temporal", "streaming"] = "temporal"
     isa: str | None = None  # None: the widest
@@ -241,7 +241,7 @@ class Load(_OnNode[LoadAnswer]):
 
     @property
     def data_bytes(self) -> int:
-        """The loaders share as much again as the chaser has."""
+        """The loaders together use as much again as the chaser."""
         return self.bytes if self.gap is None else 2 * self.bytes
 
     def answer_type(self) -> type[LoadAnswer]:
@@ -264,7 +264,7 @@ class Vector(Request[VectorAnswer]):
 class Churn(Request[ChurnAnswer]):
     do: ClassVar[str] = "churn"
     cpus: tuple[int, ...]
-    operations: int  # a thread
+    operations: int  # per thread
     seed: int = 1
 
     def answer_type(self) -> type[ChurnAnswer]:

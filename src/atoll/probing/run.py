@@ -1,14 +1,14 @@
-"""One run of `atoll measure`: what every kind of figure needs while it is measured.
+"""One run of `atoll measure`: the services that every kind of figure uses while it is measured.
 
     with Run(...) as run:
         for kind in run.budget.kinds:
             with run.measuring(kind):
                 ... run.ask(Chase(cpu=0, node=None, bytes=4096, huge=True, budget_s=0.05)) ...
 
-A kind asks the probe, makes figures of the answers, and says what it leaves out. The run keeps
-the time (`seconds_left`; a request gets no more than is left, and is killed soon after), starts
-the probe anew when it hung or died, counts who disturbed whom, and ends all processes at its
-own end. Nothing here decides what is measured. Each other kind is one function of a run:
+A kind asks the probe, makes figures from the answers, and reports what it leaves out. The run keeps
+the time (`seconds_left`; a request gets no more than is left, and is killed soon after), restarts
+a probe that hung or died, counts disturbances, and ends all its processes at its own end. It does
+not decide what is measured. Each kind is one function of a run:
 
     pairs.measure_latency(run)      core latency, compare-and-swap and store
     pairs.measure_bandwidth(run)    core bandwidth
@@ -45,7 +45,7 @@ from atoll.probing.watch import Watcher
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Figure, Kind, Mode, Notice, Watch
 
-# kind, how much of it is done (0 to 1), what is being measured
+# kind, part of it that is done (0 to 1), what is being measured
 Progress = Callable[[Kind, float, str], None]
 
 # A request may take this many times its budget before the probe counts as hung: a busy
@@ -53,7 +53,7 @@ Progress = Callable[[Kind, float, str], None]
 _PATIENCE = 5
 _PATIENCE_S = 2.0
 _PATIENCE_EMULATED_S = 10.0
-# First touch and stringing of a chase, where others have most of the CPU: 1 to 3 GB/s alone.
+# First touch and linking of a chase while others use most of the CPU: 1 to 3 GB/s alone.
 _LEAST_TOUCHED_PER_S = 100e6
 # Before and after each kind.
 _SPIN_S = 0.01
@@ -61,7 +61,7 @@ _TELL_EVERY_S = 0.1
 
 
 class Run:
-    """Raises ProbeMissing where there is no probe. Close it, or use it as a context."""
+    """Raises ProbeMissing if there is no probe. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Run:
     ) -> None:
         self.host = host
         self.machine = machine
-        self.cpus = tuple(cpus)  # allowed and asked for, sorted
+        self.cpus = tuple(cpus)  # allowed and requested, sorted
         self.budget = budget
         self.mode: Mode = budget.mode
         self.settle = SETTLE
-        # The machine's chiplets, else those inferred from what was measured before.
+        # The machine's chiplets, or those inferred from earlier figures.
         self.chiplets: tuple[tuple[int, ...], ...] = ()
         self.left_out: list[Notice] = []
         self.notices: list[Notice] = []
@@ -100,7 +100,7 @@ class Run:
         self.emulated = emulated(host, self.hello.hypervisor)
         self._sampling = Sampling(SETTLE, MOST_SAMPLES_EMULATED if self.emulated else MOST_SAMPLES)
         if self.emulated:
-            # To start takes longer there than a mode's whole time.
+            # Starting alone takes longer there than a mode's whole time.
             self._started_s = host.monotonic()
 
     # -- asking ---------------------------------------------------------------------------------
@@ -108,9 +108,10 @@ class Run:
     def ask(
         self, request: Request[A_co], *, probe: Probe | None = None, node: int | None = None
     ) -> A_co:
-        """The answer, taken into account by the watch. `node` is where its data should lie, where
-        the request does not say so. Raises ProbeFault (refused, hung, died); the run's own
-        probe is there again at the next request."""
+        """The answer, after counting its disturbances. `node`: where the data should lie, if the
+        request does not name it. Raises ProbeFault (refused, hung, died); the next request starts
+        the
+        run's own probe again."""
         chosen = probe or self._main_probe()
         answer = chosen.ask(
             request, self._sampling, most_s=self.seconds_left(), timeout_s=self._timeout_s(request)
@@ -126,8 +127,8 @@ class Run:
         probe: Probe | None = None,
         node: int | None = None,
     ) -> A_co | None:
-        """As `ask`, but where there is no answer, or no time, `what` is left out with the reason
-        and None returned. `what` is a noun for people: 'STREAM copy over 1.5 GB'."""
+        """Like `ask`, but if there is no answer or no time, leaves `what` out with the reason and
+        returns None. `what` is a noun phrase for people: 'STREAM copy over 1.5 GB'."""
         if self.out_of_time(what):
             return None
         try:
@@ -137,8 +138,9 @@ class Run:
             return None
 
     def together(self, requests: Sequence[tuple[Probe, Request[A_co]]]) -> list[A_co]:
-        """Ask several probes at once, for one process per chiplet. All answer, or it raises
-        ProbeFault; then those that were still at work are gone."""
+        """Asks several probes at once, one process per chiplet for example. Either all answer, or
+        it
+        raises ProbeFault after ending the probes that were still at work."""
         most_s = self.seconds_left()
         posted: list[tuple[Probe, Request[A_co]]] = []
         answers: list[A_co] = []
@@ -146,7 +148,7 @@ class Run:
             for probe, request in requests:
                 probe.post(request, self._sampling, most_s=most_s)
                 posted.append((probe, request))
-            # One limit for all: they work at the same time.
+            # One limit for all, since they work at the same time.
             timeout_s = max((self._timeout_s(request) for _, request in requests), default=0.0)
             ends_s = self.host.monotonic() + timeout_s
             for probe, request in requests:
@@ -162,8 +164,8 @@ class Run:
 
     @contextmanager
     def another_probe(self, env: Mapping[str, str] | None = None) -> Iterator[Probe]:
-        """A probe of one's own, ended at the end of the block; `env` is for LD_PRELOAD and the
-        like. Raises ProbeMissing."""
+        """A separate probe that ends with the block; `env` is for LD_PRELOAD and similar variables.
+        Raises ProbeMissing."""
         probe = self._start(env)
         self._others.append(probe)
         try:
@@ -175,8 +177,9 @@ class Run:
     # -- figures --------------------------------------------------------------------------------
 
     def figure(self, samples: Sequence[float], *answers: Answer, node: int | None = None) -> Figure:
-        """The median with its interval; not settled if its answers show a disturbance. `node` is
-        where the data should have been."""
+        """The median with its interval; not settled if its answers show a disturbance. `node`:
+        where
+        the data should have been."""
         hit = any(
             disturbed(
                 samples=len(samples),
@@ -189,31 +192,31 @@ class Run:
         return figure(samples, settle=self.settle, disturbed=hit)
 
     def leave_out(self, code: str, message: str) -> None:
-        """Say what was not measured, and why. Once for each message."""
+        """Records what was not measured, and why. Each message only once."""
         self._add(self.left_out, code, message)
 
     def notice(self, code: str, message: str) -> None:
-        """Say why figures are to be doubted that were measured. Once for each message."""
+        """Records why measured figures are doubtful. Each message only once."""
         self._add(self.notices, code, message)
 
     # -- time -----------------------------------------------------------------------------------
 
     def seconds_left(self) -> float:
-        """Of the present kind's time."""
+        """Seconds left of the current kind's time."""
         return max(0.0, self._kind_ends_s - self.host.monotonic())
 
     def out_of_time(self, what: str) -> bool:
-        """Whether the present kind's time is over; then `what` is left out."""
+        """Whether the current kind's time is over; if so, leaves `what` out."""
         if self.seconds_left() > 0:
             return False
-        self.leave_out("no-time", f"{self._kind}: no time was left for {what}")
+        self.leave_out("no-time", f"{self._kind}: no time left for {what}")
         return True
 
     def elapsed_s(self) -> float:
         return self.host.monotonic() - self._started_s
 
     def report(self, share: float, text: str) -> None:
-        """Tell how much of the present kind is done (0 to 1); call it as often as you like."""
+        """Reports the part of the current kind that is done (0 to 1); may be called often."""
         now_s = self.host.monotonic()
         if self._progress is not None and (share <= 0 or now_s - self._told_s >= _TELL_EVERY_S):
             self._told_s = now_s
@@ -221,8 +224,8 @@ class Run:
 
     @contextmanager
     def measuring(self, kind: Kind) -> Iterator[None]:
-        """One kind's turn: its share of the time, a watch over it, and an end to its faults: a
-        fault that reaches the end of the block leaves the rest of the kind out."""
+        """One kind's turn: its share of the time, a watch for disturbances, and a boundary for its
+        faults. A fault that reaches the end of the block leaves out the rest of the kind."""
         self._kind = kind
         begin_s = self.host.monotonic()
         watcher = Watcher(self.host, kind, self.cpus)
@@ -235,7 +238,7 @@ class Run:
             yield
         except ProbeFault as fault:
             self.leave_out(fault.code, f"{kind}: {fault}")
-        except ProbeMissing as fault:  # it was there before: the others' figures must not be lost
+        except ProbeMissing as fault:  # it worked before: keep the figures of the other kinds
             self.leave_out("no-probe", f"{kind}: {fault}")
         self._watcher = None
         seconds = self.host.monotonic() - begin_s
@@ -244,20 +247,20 @@ class Run:
     # -- the machine ----------------------------------------------------------------------------
 
     def node_of(self, cpu: int) -> int | None:
-        """The memory node of a CPU; None where the system has none or does not say."""
+        """The memory node of a CPU; None if the system has none or does not report it."""
         return self._node_of.get(cpu)
 
     def home_node(self, cpu: int) -> int | None:
-        """Where the pages lie that a CPU touches first; None: not known, its node has none."""
+        """The node of pages that a CPU touches first; None: unknown, or its node has no memory."""
         node = self.machine.node_by_os_index.get(-1 if (own := self.node_of(cpu)) is None else own)
         return node.os_index if node is not None and node.memory_bytes > 0 else None
 
     def free_bytes(self) -> int:
-        """What all kernels together may use now."""
+        """The bytes that all kernels together may use now."""
         return free_bytes(self.host, self.machine)
 
     def node_free_bytes(self, node: int) -> int:
-        """What kernels may use on a memory node now."""
+        """The bytes that kernels may use on a memory node now."""
         return min(self.free_bytes(), node_free_bytes(self.host, node))
 
     # -- the end --------------------------------------------------------------------------------
@@ -283,7 +286,7 @@ class Run:
         return self._main
 
     def _start(self, env: Mapping[str, str] | None = None) -> Probe:
-        """In what is left of the kind's time; on an emulated CPU it takes what it takes."""
+        """Starts a probe in the kind's remaining time; an emulated CPU may take longer."""
         left_s = self.seconds_left() + self.budget.grace_s
         most_s = HELLO_TIMEOUT_S if self.emulated else min(HELLO_TIMEOUT_S, left_s)
         return Probe(self.host, self._program, env, timeout_s=most_s)
@@ -305,10 +308,11 @@ class Run:
         return [probe.pid for probe in (*self._others, self._main) if probe.usable]
 
     def _speeds(self) -> dict[int, float]:
-        """Of the CPUs that are measured, by a loop that knows no memory; empty: not to be had.
+        """The speed of each measured CPU, by a loop that uses no memory; empty: not available.
 
-        The fastest sample is a core's speed: whoever takes the CPU away makes samples longer, and
-        that is not its frequency.
+        The fastest sample is a core's speed: if another program takes the CPU away, samples get
+        longer,
+        but that is not a lower frequency.
         """
         if self.elapsed_s() >= self.budget.total_s and not self.emulated:
             return {}

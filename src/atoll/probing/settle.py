@@ -1,9 +1,9 @@
-"""When a figure stands: the median, its 95 % interval, and whether anybody disturbed it. Pure.
+"""Decides when a figure is settled: its median, 95 % interval and disturbances. Pure.
 
-The interval is by order statistics (the sign test; Conover, Practical Nonparametric Statistics
-3.2), as in native/src/probe/samples.hpp: it asks nothing of the distribution, which has a long
-tail here. Below 6 samples there is no such interval; the widest seen is given instead and the
-figure is not settled. No sample is dropped and none is corrected: what does not settle is marked.
+The interval uses order statistics (the sign test; Conover, Practical Nonparametric Statistics
+3.2), as in native/src/probe/samples.hpp. It assumes nothing about the distribution, which has a
+long tail here. Below 6 samples there is no such interval; the figure then gets the full range and
+is not settled. No sample is dropped or corrected: a figure that does not settle is marked.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from atoll.schema.profile import Figure
 
 SETTLE = 0.02  # half the interval over the median
 MOST_SAMPLES = 400
-# For an emulated CPU, whose figures mean nothing: enough to see every thread and page in place.
+# For an emulated CPU, whose figures mean nothing: enough to check every thread and page's place.
 MOST_SAMPLES_EMULATED = 8
-# A median stands as long as few of its samples were hit. One switch hits one sample.
+# A median holds as long as few of its samples were hit. One context switch hits one sample.
 _DISTURBED_SHARE = 0.1
 # Past this, the normal approximation of the binomial is off by less than a rank.
 _EXACT_UP_TO = 100
@@ -26,7 +26,7 @@ _Z_95 = 1.959964
 
 
 def figure(samples: Sequence[float], *, settle: float, disturbed: bool = False) -> Figure:
-    """Needs at least one sample."""
+    """The figure of at least one sample."""
     ordered = sorted(samples)
     value = _median(ordered)
     ranks = median_ranks(len(ordered))
@@ -42,7 +42,7 @@ def figure(samples: Sequence[float], *, settle: float, disturbed: bool = False) 
 
 
 def disturbed(*, samples: int, involuntary: int, misplaced_threads: int, misplaced: int) -> bool:
-    """Whether a figure of so many samples is somebody else's doing."""
+    """Whether other activity may explain a figure of this many samples."""
     return misplaced_threads > 0 or misplaced > 0 or involuntary > samples * _DISTURBED_SHARE
 
 

@@ -1,10 +1,10 @@
-"""Local against distributed cache: the same threads on few chiplets, or spread over many.
+"""Compares local and distributed cache: the same threads on few chiplets, or spread over many.
 
-After olap-on-chiplets 4.4 and arcas-runtime 2.3: a vector in one chunk a thread is written, and
-read, over many iterations. On one chiplet the threads are near each other and have its L3; spread
-evenly over a node's chiplets they have all of them. Where the second overtakes for good decides
-between WICP-local and WICP-mixed (atoll.infer.crossing).
-The two take turns at every size, so that a slow minute of the machine slows both.
+Follows olap-on-chiplets 4.4 and arcas-runtime 2.3: each thread writes, or reads, its chunk of a
+vector over many iterations. On one chiplet the threads are close together and have its L3; spread
+evenly over a node's chiplets they have all L3s. The size from which spreading is always faster
+decides between WICP-local and WICP-mixed (atoll.infer.crossing).
+The two take turns at every size, so that a slow phase of the machine affects both.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from atoll.probing.run import Run
 from atoll.schema.profile import Figure, Mode, Sharing, SharingPoint
 from atoll.schema.size import GIB, MIB, gib
 
-FIRST_BYTES = 38  # the paper's; its last is 38 GB
+FIRST_BYTES = 38  # as in the paper, whose last size is 38 GB
 LAST_BYTES = 38_000_000_000
 ITERATIONS = 1_000
 _MOST_QUICK_BYTES = GIB
-_FINE_FROM_BYTES = 3_800_000  # from here a size is twice the one before
-_TIMES_CACHES = 4  # and beyond this, ten times again
-_FINE_UP_TO_BYTES = 256 * MIB  # where the system says nothing of its caches
+_FINE_FROM_BYTES = 3_800_000  # from here each size is twice the one before
+_TIMES_CACHES = 4  # and beyond this many times the caches, ten times
+_FINE_UP_TO_BYTES = 256 * MIB  # if the system reports no caches
 _SAMPLING_SHARE = 0.5
 _MOST_S = 0.5
 _OPERATIONS: tuple[Literal["write", "read"], ...] = ("write", "read")
@@ -40,19 +40,19 @@ _OPERATIONS: tuple[Literal["write", "read"], ...] = ("write", "read")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The same number of threads twice."""
+    """Two placements of the same number of threads."""
 
     local: CpuGroup
     distributed: CpuGroup
 
 
 def measure_sharing(run: Run) -> tuple[Sharing, ...]:
-    """Written and read; nothing where no node has two chiplets."""
+    """Writing and reading; empty if no node has two chiplets."""
     spread = spread_over(regions(run))
     if spread is None:
         run.leave_out(
             "few-chiplets",
-            f"sharing: needs two chiplets beside each other, and {len(chiplet_groups(run))} "
+            f"sharing: needs two chiplets in one region, but {len(chiplet_groups(run))} "
             "with CPUs in use are known",
         )
         return ()
@@ -64,7 +64,7 @@ def measure_sharing(run: Run) -> tuple[Sharing, ...]:
         if run.seconds_left() <= 0:
             run.leave_out(
                 "no-time",
-                f"sharing: no time was left for {len(todo) - number} of {len(todo)} points",
+                f"sharing: no time left for {len(todo) - number} of {len(todo)} points",
             )
             break
         run.report(number / len(todo), f"{operation} {gib(size)}")
@@ -80,7 +80,7 @@ def measure_sharing(run: Run) -> tuple[Sharing, ...]:
 
 
 def regions(run: Run) -> list[tuple[CpuGroup, ...]]:
-    """Chiplets by node; by package where every node has but one."""
+    """Chiplets by node; by package if every node has only one."""
     chiplets = chiplet_groups(run)
     package_of = {pu: core.package for core in run.machine.cores for pu in core.pus}
     by_node: dict[object, list[CpuGroup]] = {}
@@ -93,8 +93,8 @@ def regions(run: Run) -> list[tuple[CpuGroup, ...]]:
 
 
 def spread_over(groups: Sequence[Sequence[CpuGroup]]) -> Spread | None:
-    """As many threads as the largest chiplet has cores: on it, and dealt to all chiplets of the
-    region with the most of them. None where no region has two."""
+    """As many threads as the largest chiplet has cores: on that chiplet, and dealt to all chiplets
+    of the region that has the most. None if no region has two."""
     several = [group for group in groups if len(group) > 1]
     if not several:
         return None
@@ -107,8 +107,8 @@ def spread_over(groups: Sequence[Sequence[CpuGroup]]) -> Spread | None:
 
 
 def vector_sizes(run: Run, spread: Spread) -> list[int]:
-    """Rising, from the paper's 38 B to its 38 GB or to what memory is free: decades, but doubled
-    each time where caches end, so that the crossing is found to within that."""
+    """Rising sizes from the paper's 38 B to its 38 GB, or as far as memory is free: decades, but
+    doubling where caches end, so that the crossing is found to within a factor of two."""
     free = run.free_bytes()
     home = run.home_node(spread.local[0])
     if home is not None:
@@ -135,7 +135,7 @@ def _point(
         if answer is None:
             return None
         if not answer.verified:
-            run.leave_out("unverified", f"sharing, {operation} of {gib(size)}: data were wrong")
+            run.leave_out("unverified", f"sharing, {operation} of {gib(size)}: the data were wrong")
             return None
         figures.append(run.figure(answer.gbs, answer))
     return SharingPoint(vector_bytes=size, local_gbs=figures[0], distributed_gbs=figures[1])

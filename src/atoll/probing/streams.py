@@ -1,10 +1,10 @@
-"""STREAM by one process, one per node, chiplet, core, and any number of them.
+"""Measures STREAM by one process, by one per node, chiplet or core, and by n processes.
 
-After olap-on-chiplets 2.5: copy, scale, add and triad over 0.8 MB to 1.5 GB in all, divided among
-processes that begin together. That paper's 7,297 GB/s is what caches do, so a figure here never
-comes without its working set and the level that each thread's share of it sits in
+Follows olap-on-chiplets 2.5: copy, scale, add and triad over 0.8 MB to 1.5 GB in total, divided
+among processes that start together. That paper's 7,297 GB/s comes from caches, so every figure here
+comes with its working set and the level that each thread's share of it sits in
 (atoll.probing.working_set). Bytes are counted as STREAM does, without write-allocate.
-What is the same division of the machine twice (one node, one chiplet a node) is measured once.
+If two divisions of the machine coincide (one node, one chiplet per node), only one is measured.
 """
 
 from __future__ import annotations
@@ -50,39 +50,40 @@ SIZES = {
     ),
 }
 _ARRAYS = 3
-# A line of each array for each thread is the least that move takes.
+# `move` needs at least one line of each array per thread.
 _LEAST_THREAD_BYTES = _ARRAYS * 64
 _PAGE_BYTES = 4096
 _SAMPLING_SHARE = 0.5
 _MOST_S = 0.4
 _LEAST_S = 0.002
-# What a figure costs besides its sampling, guessed for a machine at rest: for each byte of a
-# thread, first touch page by page, then the passes before samples and the three at least.
+# The estimated cost of a figure besides its sampling on an idle machine: for each byte of a
+# thread, first touch page by page, then the warm-up passes and at least three samples.
 _BEGIN_S = 0.03
 _TOUCH_NS_PER_BYTE = 1.0
 _PASSES_NS_PER_BYTE = 2.0
 _SLICES = 12
-# Processes that ran side by side for less of their time did not quite run together; for less than
-# the second, not at all.
+# Processes that ran simultaneously for less of their time did not quite run together; below the
+# second limit, they did not run together at all.
 _LEAST_COMMON = 0.8
 _LEAST_COMMON_AT_ALL = 0.5
 
 
 class Pace:
-    """How long figures take, learnt from those before: a busy machine takes many times as long."""
+    """The duration of figures, learnt from earlier ones: a busy machine takes many times as
+    long."""
 
     def __init__(self) -> None:
         self._slowness = 1.0
 
     def lead_s(self, thread_bytes: float) -> float:
-        """Until all processes have touched their memory and warmed up."""
+        """The time until all processes have touched their memory and warmed up."""
         return (_BEGIN_S + thread_bytes * _TOUCH_NS_PER_BYTE / 1e9) * self._slowness
 
     def seconds(self, thread_bytes: float, sampling_s: float) -> float:
         return self._guess_s(thread_bytes) * self._slowness + sampling_s
 
     def took(self, thread_bytes: float, sampling_s: float, seconds: float) -> None:
-        """The worst counts: to be too late costs more than to leave a figure out."""
+        """Records a duration. The worst counts: overrunning costs more than skipping a figure."""
         beside_s = seconds - sampling_s
         self._slowness = max(self._slowness, beside_s / self._guess_s(thread_bytes))
 
@@ -92,7 +93,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The machine's cores divided among processes."""
+    """A division of the machine's cores among processes."""
 
     per: Per
     processes: tuple[CpuGroup, ...]
@@ -108,7 +109,7 @@ class Division:
 
 
 def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamRun, ...]:
-    """`curves` say where a working set sits, if the cache curve was measured before."""
+    """`curves` locate a working set, if the cache curve was measured before."""
     pace = Pace()
     reach = reaches(run.machine, core_cpus(run), curves)
     ways = divisions(run)
@@ -132,7 +133,7 @@ def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamR
 
 
 def divisions(run: Run) -> list[Division]:
-    """Each once; says which coincide."""
+    """The divisions, each once; reports those that coincide."""
     cores = core_cpus(run)
     wanted = [
         Division("machine", (cores,)),
@@ -152,32 +153,30 @@ def divisions(run: Run) -> list[Division]:
         if before is not division and division.per != "n":
             run.leave_out(
                 "same-division",
-                f"STREAM: one process per {division.per} is one per {before.per} here, and was "
+                f"STREAM: one process per {division.per} equals one per {before.per} here; "
                 "measured once",
             )
     return list(kept.values())
 
 
 def parts(cores: CpuGroup, count: int) -> tuple[CpuGroup, ...]:
-    """Neighbours together, the sizes as even as can be."""
+    """Neighbouring cores together, in parts as equal as possible."""
     bounds = [len(cores) * index // count for index in range(count + 1)]
     return tuple(cores[begin:end] for begin, end in pairwise(bounds))
 
 
 def working_sets(run: Run, division: Division) -> list[int]:
-    """What of the mode's sizes fits the memory, and gives each thread a line of each array."""
+    """The mode's sizes that fit the memory and give each thread a line of each array."""
     free = run.free_bytes()
     fit = [size for size in SIZES[run.mode] if size <= free]
     for size in SIZES[run.mode][len(fit) :]:
-        run.leave_out(
-            "memory", f"STREAM over {gib(size)}: {gib(free)} may be used, no more is free"
-        )
+        run.leave_out("memory", f"STREAM over {gib(size)}: only {gib(free)} of memory may be used")
     least = _LEAST_THREAD_BYTES * division.threads
     return [size for size in fit if size >= least]
 
 
 def shares(division: Division, size: int) -> list[int]:
-    """Bytes for each process, by its threads."""
+    """Bytes per process, in proportion to its threads."""
     return [size * len(cpus) // division.threads for cpus in division.processes]
 
 
@@ -194,14 +193,14 @@ def _by(
     turn: tuple[int, int],
 ) -> Iterator[StreamRun]:
     sizes = working_sets(run, division)
-    # By rising size, so that the pace is known before a size that may not end in time.
+    # By rising size, so that the pace is known before a size that may take too long.
     todo = [(kernel, size) for size in sizes for kernel in KERNELS[run.mode]]
     for number, (kernel, size) in enumerate(todo):
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
             run.leave_out(
                 "no-time",
-                f"STREAM by {division.title}: no time was left for {len(todo) - number} of "
+                f"STREAM by {division.title}: no time left for {len(todo) - number} of "
                 f"{len(todo)} figures",
             )
             return
@@ -210,7 +209,9 @@ def _by(
         each_s = max(_LEAST_S, min(_MOST_S, _SAMPLING_SHARE * left_s / (len(todo) - number)))
         thread_bytes = size / division.threads
         if pace.seconds(thread_bytes, each_s) > left_s:
-            run.leave_out("no-time", f"{what}: would not end in the {left_s:.1f} s that are left")
+            run.leave_out(
+                "no-time", f"{what}: would take longer than the {left_s:.1f} s that are left"
+            )
             continue
         begin_s = run.elapsed_s()
         requests = [
@@ -250,7 +251,7 @@ def _together(
     run: Run, probes: Sequence[Probe], requests: Sequence[Move], pace: Pace, what: str
 ) -> Figure | None:
     thread_bytes = max(request.bytes / len(request.cpus) for request in requests)
-    # Several passes: where each ends on its own, none is alone for long.
+    # Several passes, so that no process runs alone for long at the end.
     run_s = max(requests[0].budget_s, thread_bytes * _PASSES_NS_PER_BYTE / 1e9)
     start_ns = int((run.host.monotonic() + pace.lead_s(thread_bytes)) * 1e9)
     timed = [
@@ -272,19 +273,19 @@ def _together(
     if common < _LEAST_COMMON_AT_ALL:
         run.leave_out(
             "not-together",
-            f"{what}: its processes ran side by side for {percent(common)} of their time: no "
-            "figure",
+            f"{what}: its processes ran simultaneously for only {percent(common)} of their "
+            "time: no figure",
         )
         return None
     if common < _LEAST_COMMON:
         run.notice(
             "not-together",
-            f"{what}: its processes ran side by side for {percent(common)} of their time; the "
-            "figure is not settled",
+            f"{what}: its processes ran simultaneously for only {percent(common)} of their time; "
+            "the figure is not settled",
         )
     measured = run.figure(summed_samples(answers), *answers)
     total = moved_gbs(answers)
-    # What was moved in the time is the figure; the slices tell how even it was.
+    # The figure is the bytes moved over the time; the slices show how even it was.
     inside = measured.low <= total <= measured.high
     return Figure(
         value=total,
@@ -298,7 +299,7 @@ def _together(
 def _verified(run: Run, answers: Sequence[MoveAnswer], what: str) -> bool:
     if all(answer.verified for answer in answers):
         return True
-    run.leave_out("unverified", f"{what}: an element has not the value that the kernel gives")
+    run.leave_out("unverified", f"{what}: an element differs from the value that the kernel gives")
     return False
 
 
@@ -306,20 +307,20 @@ def _verified(run: Run, answers: Sequence[MoveAnswer], what: str) -> bool:
 
 
 def common_share(answers: Sequence[MoveAnswer]) -> float:
-    """Of the longest run, the part in which all ran."""
+    """The part of the longest run in which all processes ran."""
     common = min(answer.end_ns for answer in answers) - max(answer.begin_ns for answer in answers)
     longest = max(answer.end_ns - answer.begin_ns for answer in answers)
     return max(0.0, common / longest) if longest > 0 else 0.0
 
 
 def moved_gbs(answers: Sequence[MoveAnswer]) -> float:
-    """What all moved, each in its own time; within the common window that is the sum."""
+    """The sum of what each moved in its own time; over the common window that is the total."""
     return sum(answer.moved_bytes / max(1, answer.end_ns - answer.begin_ns) for answer in answers)
 
 
 def summed_samples(answers: Sequence[MoveAnswer]) -> list[float]:
-    """The sum over the processes in each slice of time: samples of one process follow each other,
-    so equal parts of them are about equal parts of the time."""
+    """The sum over the processes in each slice of time. Samples of one process follow each other,
+    so equal parts of the samples are about equal parts of the time."""
     slices = min(_SLICES, *(len(answer.gbs) for answer in answers))
     sums = [0.0] * slices
     for answer in answers:

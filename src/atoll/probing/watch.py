@@ -1,9 +1,9 @@
-"""Who disturbs the measuring: the hypervisor (steal), other processes, a clock that drifts,
-preempted or misplaced threads, misplaced pages. Nothing is corrected by it; it is told.
+"""Detects what disturbs a measurement: steal by the hypervisor, other processes, clock drift,
+preempted or misplaced threads, misplaced pages. It corrects nothing; it reports.
 
-CPU time is looked at twice, on the measured CPUs and on all: a stranger on one of two measured
-CPUs is lost among a hundred idle ones, and a stranger beside them still takes memory and power.
-The worse of the two is told.
+It compares CPU time on the measured CPUs and on all CPUs. Another program on one of two measured
+CPUs would be lost among a hundred idle ones, while one on other CPUs still takes memory bandwidth
+and power. The worse of the two is reported.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from atoll.host.procfs import parse_stat
 from atoll.probing.requests import Answer
 from atoll.schema.profile import Kind, Watch
 
-# The kernel counts CPU time in ticks of 10 ms: a share of fewer is chance.
+# The kernel counts CPU time in ticks of 10 ms: a share of fewer ticks may be chance.
 _LEAST_TICKS = 20
 # CPU -> time of a dependent integer operation
 Speeds = Mapping[int, float]
 
 
 class Watcher:
-    """Over one kind, from `begin` to `end`."""
+    """Watches one kind, from `begin` to `end`."""
 
     def __init__(self, host: Host, kind: Kind, cpus: Sequence[int]) -> None:
         self._host = host
@@ -44,7 +44,7 @@ class Watcher:
         self._misplaced_pages += answer.misplaced_pages(node)
 
     def end(self, pids: Iterable[int], speeds: Speeds, seconds: float) -> Watch:
-        """`pids` are our processes that live."""
+        """`pids` are the probes that are alive."""
         spans = list(zip(self._times, self._cpu_times(), strict=True))
         ours = max(0, self._our_ticks(pids) - self._ours)
         return Watch(
@@ -62,7 +62,7 @@ class Watcher:
         return cpu_times(self._host), cpu_times(self._host, self._cpus)
 
     def _our_ticks(self, pids: Iterable[int]) -> int:
-        """A process of ours that ends hands its time over to us, who wait for it."""
+        """CPU ticks of Atoll and its probes; the time of an ended child counts for its parent."""
         ticks = 0
         for pid in ("self", *map(str, pids)):
             try:
@@ -74,7 +74,7 @@ class Watcher:
 
 
 def drift(before: Speeds, after: Speeds) -> float | None:
-    """The widest change of a core's speed, over the mean of both; None: not measured twice."""
+    """The largest change of a core's speed, relative to the mean; None: not measured twice."""
     changes = [
         abs(after[cpu] - was) / ((after[cpu] + was) / 2)
         for cpu, was in before.items()

@@ -1,13 +1,14 @@
-"""In which level a working set sits, by each thread's share against that thread's caches. Pure.
+"""Determines the memory level that holds a working set, from each thread's share and caches. Pure.
 
-A cache that several threads share gives each its part. Capacities are those that were measured
-where the cache curve shows as many levels as the system claims, else the claims; where the system
-is mute, what was measured alone, with its last level shared by all threads.
+A cache that several threads share gives each an equal part. Capacities are measured ones if the
+cache curve shows as many levels as the system claims; otherwise the claims. If the system reports
+none, the measured levels alone count, with the last level shared by all threads.
 
-Memory begins at twice the last level, and never below what the system claims of it: a set that is a
-little larger than a cache still has a part of it there, more of it than a neighbour lets a walk
-see, and its bandwidth is not the memory's. Such a set is said to sit in both. Where nothing is
-known, it is memory.
+Memory begins at twice the last level, and never below the size that the system claims for it. A set
+slightly larger than a cache still has a part in it, a larger one than a walk shows with a busy
+neighbour, so its bandwidth is not the memory's. Such a set is reported to sit in both. If nothing
+is
+known, it sits in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SURELY_PAST = 2
 def reaches(
     machine: Machine, cpus: Sequence[int], curves: Sequence[CacheCurve]
 ) -> dict[int, Reach]:
-    """For each of the CPUs."""
+    """The levels of each of the CPUs."""
     used = frozenset(cpus)
     found: dict[int, Reach] = {}
     for cpu in cpus:
@@ -62,7 +63,7 @@ def reaches(
 
 
 def _with_both(levels: list[tuple[str, int, frozenset[int]]], claimed_bytes: int) -> Reach:
-    """And what sits in the last of them and in memory."""
+    """Adds the level for sets that sit both in the last cache and in memory."""
     if not levels:
         return ()
     name, size, sharers = levels[-1]
@@ -71,8 +72,8 @@ def _with_both(levels: list[tuple[str, int, frozenset[int]]], claimed_bytes: int
 
 
 def sits_in(reach: dict[int, Reach], processes: Sequence[CpuGroup], thread_bytes: float) -> str:
-    """The name of the slowest level that any thread's share needs: 'L1' to 'L3', 'L3 and memory',
-    or 'memory'."""
+    """The slowest level that any thread's share needs: 'L1' to 'L3', 'L3 and memory', or
+    'memory'."""
     active = frozenset(cpu for cpus in processes for cpu in cpus)
     deepest, name = -1, MEMORY
     for cpu in active:

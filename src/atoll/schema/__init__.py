@@ -1,1 +1,1 @@
-"""Every file format of Atoll. Knows nobody, does no I/O; JSON Schemas are generated from here."""
+"""All file formats of Atoll. Imports no other room and does no I/O; generates the JSON Schemas."""

@@ -1,7 +1,7 @@
-"""What all file formats share: frozen, strict records, and the version check.
+"""The base of all file formats: frozen, strict records, and the version check.
 
-A record refuses unknown fields, so a misspelt key in a hand-edited file is an error
-and not a silent default. Reading a file goes through `parse`, which turns every
+A record rejects unknown fields, so a misspelt key in a hand-edited file is an error
+rather than a silent default. Files are read through `parse`, which turns every
 validation fault into one line that names the file, the field and the remedy.
 """
 
@@ -15,7 +15,7 @@ from atoll.errors import AtollError, UsageError
 
 
 class Record(BaseModel):
-    """An immutable value of a file format. Units are in the field names."""
+    """An immutable value of a file format. Field names include units."""
 
     # Deferred: a command uses few of the records that it imports, and building all takes 25 ms.
     model_config = ConfigDict(
@@ -29,11 +29,10 @@ R = TypeVar("R")
 def parse(
     kind: type[R], text: str | bytes, *, where: str, error: type[AtollError] = UsageError
 ) -> R:
-    """`text` (JSON) as a `kind`. `where` names the file in the error.
+    """Parses `text` (JSON) as a `kind`. `where` names the file in the error.
 
-    `kind` has the class variables FORMAT and VERSION; a file of another format or
-    version is refused before its fields are looked at.
-    Raises `error` with one line.
+    `kind` has the class variables FORMAT and VERSION. A file of another format or version is
+    rejected before its fields are examined. Raises `error` with a message of one line.
     """
     import json
 
@@ -41,23 +40,23 @@ def parse(
         raw: Any = json.loads(text)
     except (ValueError, RecursionError) as fault:
         raise error(
-            f"{where}: not JSON ({fault}); write it anew with the command that made it"
+            f"{where}: not JSON ({fault}); create it again with the command that made it"
         ) from None
     want_format: str = kind.FORMAT  # type: ignore[attr-defined]  # every file format declares it
     want_version: int = kind.VERSION  # type: ignore[attr-defined]  # every file format declares it
     if not isinstance(raw, dict) or raw.get("format") != want_format:
         found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
-        raise error(f"{where}: is not a {want_format} file (format: {found!r})")
+        raise error(f"{where}: not a {want_format} file (format: {found!r})")
     if raw.get("version") != want_version:
         raise error(
-            f"{where}: {want_format} version {raw.get('version')!r} cannot be read by this atoll "
-            f"(it reads version {want_version}); make it anew with this atoll"
+            f"{where}: this atoll cannot read {want_format} version {raw.get('version')!r} "
+            f"(it reads version {want_version}); create the file again with this atoll"
         )
     try:
         return TypeAdapter(kind).validate_python(raw, strict=False)
     except ValidationError as fault:
         first = fault.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        # pydantic's word before what a validator of ours says
+        # pydantic's prefix to the message of a validator
         words = first["msg"].removeprefix("Value error, ")
         raise error(f"{where}: field {place}: {words}" if place else f"{where}: {words}") from None

@@ -1,7 +1,7 @@
-"""Whether a machine file contradicts itself. Pure.
+"""Checks a machine file for contradictions. Pure.
 
-The native library refuses what contradicts itself; a machine file may have been edited by hand,
-and whoever uses a `Machine` takes for granted that its indices lead somewhere.
+The native library never returns contradictions, but a machine file may have been edited by hand,
+and users of a `Machine` rely on its indices being valid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from atoll.schema.machine import Machine
 
 
 def contradiction(machine: Machine) -> str:
-    """The first contradiction, in words; '' if there is none."""
+    """The first contradiction as text; '' if there is none."""
     return next(_contradictions(machine), "")
 
 
@@ -26,17 +26,17 @@ def _contradictions(machine: Machine) -> Iterator[str]:
     known = {name: range(len(getattr(machine, name))) for name in numbered}
     nodes = [node.os_index for node in machine.nodes]
     if len(set(nodes)) < len(nodes):
-        yield "nodes: an os_index is there twice"
+        yield "nodes: an os_index occurs twice"
     if machine.memory_bytes < 0:
         yield "memory_bytes: is negative"
     pus = set(machine.pus)
     if not pus:
-        yield "cores: there is no PU"
+        yield "cores: there are no PUs"
     if len(pus) < len(machine.pus):
         yield "cores: a PU is in two cores"
     for place, core in enumerate(machine.cores):
         if not core.pus or core.pus != tuple(sorted(core.pus)) or core.pus[0] < 0:
-            yield f"cores.{place}: its PUs are not in order, or there are none"
+            yield f"cores.{place}: its PUs are not in order, or it has none"
         for index, name in ((core.package, "packages"), (core.die, "dies"), (core.l3, "l3")):
             if index is not None and index not in known[name]:
                 yield f"cores.{place}: {name} has no index {index}"
@@ -61,14 +61,14 @@ def _contradictions(machine: Machine) -> Iterator[str]:
         stray = format_cpulist(set(machine.allowed.pus) - pus)
         yield f"allowed: this machine has no CPU {stray}"
     if not set(nodes).issuperset(machine.allowed.nodes):
-        yield "allowed: names a node that is not there"
+        yield "allowed: names a node that does not exist"
 
 
 def _about_chiplets(machine: Machine) -> Iterator[str]:
     taken: set[int] = set()
     for place, chiplet in enumerate(machine.chiplets):
         if not all(0 <= core < len(machine.cores) for core in chiplet.cores):
-            yield f"chiplets.{place}: names a core that is not there"
+            yield f"chiplets.{place}: names a core that does not exist"
             return
         members = [machine.cores[core] for core in chiplet.cores]
         if not members or chiplet.pus != tuple(sorted(pu for core in members for pu in core.pus)):

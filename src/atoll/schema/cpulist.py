@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Far above any kernel's NR_CPUS, far below what would fill the memory from a typing mistake.
+# Far above any kernel's NR_CPUS, far below what would fill the memory after a typing mistake.
 _LIMIT = 1 << 20
 
 
 def parse_cpulist(text: str) -> tuple[int, ...]:
-    """'0-3,8' as (0, 1, 2, 3, 8), sorted and without repeats; '' as (). Raises ValueError."""
+    """Parses '0-3,8' as (0, 1, 2, 3, 8), sorted and without repeats; '' as (). Raises
+    ValueError."""
     found: set[int] = set()
     for part in text.strip().split(","):
         if not part.strip():
             continue
         first, dash, last = part.strip().partition("-")
         numbers = [first, last] if dash else [first]
-        # int() alone would take 1_0, +1 and the digits of other scripts.
+        # int() alone would accept 1_0, +1 and the digits of other scripts.
         if not all(number.isascii() and number.isdecimal() for number in numbers):
             raise ValueError(f"not a CPU list: {text!r}")
         low, high = int(numbers[0]), int(numbers[-1])
@@ -27,7 +28,7 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
 
 
 def format_cpulist(numbers: Iterable[int]) -> str:
-    """(0, 1, 2, 3, 8) as '0-3,8'."""
+    """Formats (0, 1, 2, 3, 8) as '0-3,8'."""
     ranges: list[list[int]] = []
     for number in sorted(set(numbers)):
         if ranges and number == ranges[-1][1] + 1:
@@ -38,7 +39,8 @@ def format_cpulist(numbers: Iterable[int]) -> str:
 
 
 def brief_cpulist(numbers: Iterable[int]) -> str:
-    """For people: as `format_cpulist`, but (0, 2, 4, 6, 8) is '0-8 by 2', as where SMT siblings
+    """For people: like `format_cpulist`, but (0, 2, 4, 6, 8) becomes '0-8 by 2', as when SMT
+    siblings
     are neighbours and only the first of each is meant."""
     ordered = sorted(set(numbers))
     if len(ordered) > 4:

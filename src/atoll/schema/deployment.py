@@ -1,7 +1,7 @@
-"""A running deployment, as it stands on disk. Format `atoll/deployment` 1.
+"""A running deployment, as stored on disk. Format `atoll/deployment` 1.
 
 Written by the supervisor with an atomic rename at every change of state. A process is
-known by its pid together with its start time: a pid alone may have been given anew.
+identified by its pid and its start time, because the kernel reuses pids.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Role(StrEnum):
 
 
 class ProcessSpec(Record):
-    """A process to be started, its place included. Made by an engine adapter; pure data."""
+    """A process to start, with its place. Made by an engine adapter; pure data."""
 
     name: str  # unique in the deployment: 'worker-0'
     role: Role
-    slot: int | None  # the slot whose CPUs and memory it sits on; None: the coordinator's place
+    slot: int | None  # the slot whose CPUs and memory it uses; None: the coordinator's place
     argv: tuple[str, ...]
-    env: dict[str, str]  # set on top of a small clean environment
+    env: dict[str, str]  # added to a small clean environment
     cwd: str = ""  # its working folder, below the run folder; empty: the run folder itself
-    stage: int  # processes of a stage start in parallel, once the stage before is ready
-    ready_port: int | None = None  # a loopback TCP port that accepts once it is up
-    ready_socket: str | None = None  # a UNIX socket that accepts once it is up
-    seats_threads: bool = False  # it binds its threads to CPUs inside its place itself
+    stage: int  # processes of a stage start in parallel, once the previous stage is ready
+    ready_port: int | None = None  # a loopback TCP port that accepts connections once it is up
+    ready_socket: str | None = None  # a UNIX socket that accepts connections once it is up
+    seats_threads: bool = False  # it binds its own threads to CPUs inside its place
 
 
 class ProcessRecord(Record):
@@ -64,8 +64,8 @@ class Deployment(Record):
     id: str  # random; processes carry ATOLL_DEPLOYMENT=NAME:ID in their environment
     boot_id: str
     run_dir: str  # sockets and configuration files; removed when the deployment ends
-    scratch_dir: str  # spilled and shuffled data, on a disk; removed likewise
-    cgroup: str = ""  # folder of its own cgroup v2, where one could be made
+    scratch_dir: str  # spilled and shuffled data, on a disk; also removed at the end
+    cgroup: str = ""  # the folder of its own cgroup v2, if one could be made
     plan: Plan
     state: State
     error: str = ""

@@ -1,4 +1,4 @@
-"""The environment that figures hold for. Part of other formats: results, profiles."""
+"""The environment in which figures were measured. Part of other formats: results, profiles."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from atoll.schema.base import Record
 
 
 class Environment(Record):
-    """Unknown is the empty string."""
+    """The empty string stands for unknown."""
 
-    hostname_hash: str  # tells two machines apart without naming them
+    hostname_hash: str  # distinguishes two machines without naming them
     cpu_model: str
     kernel: str
     kernel_cmdline: str

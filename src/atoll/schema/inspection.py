@@ -1,8 +1,8 @@
-"""What a live process really does: threads, memory, allocator, JVM. Format `atoll/inspection` 1.
+"""The observed placement of a live process: threads, memory, allocator, JVM.
 
-Made by `atoll.inspect`; printed by `atoll inspect` and `atoll verify` with `--json`. CPUs and
-nodes are the kernel's numbers, memory is in bytes, shares lie between 0 and 1. What could not be
-found out is None and has a line in `unknown` that says why; it is never a zero.
+Format `atoll/inspection` 1. Made by `atoll.inspect`; printed by `atoll inspect` and `atoll verify`
+with `--json`. CPUs and nodes are the kernel's numbers, memory is in bytes, shares lie between 0
+and 1. An unknown value is None, never zero, and `unknown` has a line with the reason.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class ThreadLook(Record):
     tid: int
     comm: str
     cpus: str  # cpulist: where it may run
-    memory_nodes: str  # nodelist: Mems_allowed_list, what its cpuset leaves
+    memory_nodes: str  # nodelist: Mems_allowed_list, the nodes that its cpuset allows
     last_cpu: int
     cpu_seconds: float  # user and system time since it began
-    migrations: int | None  # se.nr_migrations; None where the kernel does not tell
+    migrations: int | None  # se.nr_migrations; None if the kernel does not report it
 
 
 class SpreadLook(Record):
-    """Over how many chiplets those threads are spread whose masks lie within one each."""
+    """The number of chiplets over which the threads bound to one chiplet each are spread."""
 
-    over: Literal["chiplet", "node"]  # nodes stand for chiplets where the machine shows none
+    over: Literal["chiplet", "node"]  # nodes replace chiplets if the machine shows none
     usable: int  # how many of them the process may use
-    # By the chiplet's index, or the node's number, in `atoll topo`; their count is the spread.
+    # By the chiplet's index or the node's number in `atoll topo`; their count is the spread.
     threads_on: dict[int, int]
-    threads_named: dict[str, int]  # by name, without the number at its end: {'atoll-duck': 7}
+    threads_named: dict[str, int]  # by name, without a trailing number: {'atoll-duck': 7}
 
 
 class MappingKind(StrEnum):
@@ -54,7 +54,7 @@ class MappingLook(Record):
     size_bytes: int
     kind: MappingKind
     name: str  # path, '[heap]', or empty
-    policy: str  # in numa_maps' words: 'default', 'bind:0-1'; empty: not read
+    policy: str  # as in numa_maps: 'default', 'bind:0-1'; empty: not read
     bytes_by_node: dict[int, int]
 
 
@@ -71,14 +71,14 @@ class MemoryLook(Record):
     huge_bytes: int | None  # in transparent huge pages
     mappings: tuple[MappingLook, ...]  # the largest, and all that a finding names
     # Share of pages on the node of the thread that touches them, if every thread touched all pages
-    # alike: sum over nodes of (share of CPU time there) x (share of pages there).
+    # equally: sum over nodes of (share of CPU time there) x (share of pages there).
     local_share: float | None
     # Share of pages on nodes whose CPUs the process's threads may run on.
     own_nodes_share: float | None
 
 
 class PageCacheLook(Record):
-    """What the page cache holds of a file that the process has open or mapped."""
+    """How much of a file that the process has open or mapped is in the page cache."""
 
     path: str
     size_bytes: int
@@ -88,14 +88,14 @@ class PageCacheLook(Record):
 
 
 class MallocLook(Record):
-    """Which malloc answers: what was asked for, what is mapped, whose code is called."""
+    """Whose malloc answers: the requested preloads, the mapped libraries, the code called."""
 
-    preload: tuple[str, ...]  # LD_PRELOAD as the process was started with, /etc/ld.so.preload
+    preload: tuple[str, ...]  # LD_PRELOAD at the process's start, and /etc/ld.so.preload
     loaded: tuple[str, ...]  # allocator libraries that are mapped, in the linker's order
     reached: str | None  # the object that malloc resolves to: 'libjemalloc.so.2', 'libc.so.6'
-    # Objects whose malloc goes elsewhere, or that bring an allocator of their own.
+    # Objects whose malloc leads elsewhere, or that contain their own allocator.
     exceptions: dict[str, str] = Field(default_factory=dict)
-    # Preloads that changed no malloc, and why: 'no such file', 'defines no malloc'.
+    # Preloads that replaced no malloc, and why: 'no such file', 'defines no malloc'.
     preload_faults: dict[str, str] = Field(default_factory=dict)
     unknown: str = ""  # why `reached` is None
 
@@ -106,7 +106,7 @@ class JvmLook(Record):
     version: str
     use_numa: bool
     use_numa_asked: bool
-    processors: int | None  # what it takes for its number of processors
+    processors: int | None  # the number of processors that it assumes
     processors_asked: int | None  # ActiveProcessorCount on its command line
     collector: str
     max_heap_bytes: int | None
@@ -115,7 +115,7 @@ class JvmLook(Record):
 
 
 class L3Look(Record):
-    """resctrl's monitors for the group that the process is in, of one L3 domain."""
+    """resctrl's monitors for the process's group, in one L3 domain."""
 
     l3: int  # resctrl's id of the domain
     occupancy_bytes: int | None
@@ -124,24 +124,24 @@ class L3Look(Record):
 
 
 class Expected(Record):
-    """What a process is compared with."""
+    """The reference that a process is compared with."""
 
-    # Its place in the plan; or, where nobody planned it, what it was given itself: the CPUs of its
-    # main thread, its own memory policy (docs/inspect.md tells which, and when).
+    # Its place in the plan; without a plan, the place it was started in: the CPUs of its main
+    # thread, its own memory policy (docs/inspect.md gives the rules).
     source: Literal["plan", "process"]
     cpus: str  # cpulist: where its threads may run
-    exact: bool  # each thread on all of these CPUs; else it may have fewer of them
-    memory_policy: str  # in numa_maps' words: 'bind:0-1'; empty: not known
+    exact: bool  # each thread has all of these CPUs; otherwise it may have fewer
+    memory_policy: str  # as in numa_maps: 'bind:0-1'; empty: unknown
     memory_nodes: str  # nodelist: where its private memory belongs; empty: anywhere
 
 
 class Severity(StrEnum):
-    DRIFT = "drift"  # elsewhere than planned or asked: exit code 1
-    NOTE = "note"  # worth knowing; nothing was promised
+    DRIFT = "drift"  # not where the plan or the user put it: exit code 1
+    NOTE = "note"  # worth knowing; no promise was broken
 
 
 class Finding(Record):
-    """One thing that is not as planned or asked, with its likely cause and the remedy.
+    """One deviation from the plan or the request, with its likely cause and the remedy.
 
     `code` is stable and documented in docs/inspect.md.
     """
@@ -168,19 +168,19 @@ class Inspection(Record):
     format: Literal["atoll/inspection"] = "atoll/inspection"
     version: Literal[1] = 1
     pid: int
-    process: str  # name in its deployment, else its comm
+    process: str  # its name in its deployment, otherwise its comm
     slot: int | None
     command: str
     expected: Expected
-    memory_policy: str  # of the process, in numa_maps' words; empty: not known
+    memory_policy: str  # of the process, as in numa_maps; empty: unknown
     threads: tuple[ThreadLook, ...]
-    # None: fewer than two threads are bound so, or the process may use one chiplet alone.
+    # None: fewer than two threads are bound, or the process may use only one chiplet.
     spread: SpreadLook | None = None
     memory: MemoryLook | None
     page_cache: tuple[PageCacheLook, ...]
     malloc: MallocLook | None
-    jvm: JvmLook | None  # None also where it is no JVM
-    l3: tuple[L3Look, ...]  # empty where resctrl is not mounted
+    jvm: JvmLook | None  # None also if it is not a JVM
+    l3: tuple[L3Look, ...]  # empty if resctrl is not mounted
     unknown: tuple[str, ...] = ()  # what could not be read, and why
     findings: tuple[Finding, ...]
 

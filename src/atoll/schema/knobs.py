@@ -1,9 +1,9 @@
-"""The journal of the knobs: what every switch was before Atoll turned it, and in which boot.
+"""The journal of the knobs: every switch's value before Atoll turned it, and the boot.
 
-One document for a machine, `/var/lib/atoll/knobs/journal.json`, replaced as a whole by rename.
-`original` is on disk before anything is written to the switch. While an action runs, the
-switches that it turns have a `next`: after a crash the file in /sys or /proc then holds `ours`,
-`next`, or what somebody else wrote. Switches of another boot mean nothing: the kernel began anew.
+One document per machine, `/var/lib/atoll/knobs/journal.json`, replaced as a whole by rename.
+`original` is on disk before anything is written to the switch. While an action runs, the switches
+that it turns have a `next`. After a crash the file in /sys or /proc then holds `ours`, `next`, or a
+value that another program wrote. Switches of another boot are void, since a boot resets them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Value = Annotated[str, Field(pattern=r"^[!-~]([ -~]*[!-~])?$")]
 
 
 class Action(StrEnum):
-    SET = "set"  # taken back if it was cut short
-    UNDO = "undo"  # finished if it was cut short
+    SET = "set"  # rolled back if it was interrupted
+    UNDO = "undo"  # completed if it was interrupted
 
 
 class Switch(Record):
@@ -28,9 +28,9 @@ class Switch(Record):
 
     knob: str
     path: Annotated[str, Field(pattern=r"^/(proc|sys)/[\w/.:+-]+$")]
-    original: Value  # before the first set; what undo writes
-    ours: Value  # what the last settled action left there
-    next: Value | None = None  # what the running action writes
+    original: Value  # before the first set; undo writes it
+    ours: Value  # the value that the last settled action left
+    next: Value | None = None  # the value that the running action writes
 
 
 class Journal(Record):

@@ -1,13 +1,13 @@
-"""The machine: what the topology step says of a computer. Format `atoll/machine` 1.
+"""The machine: a computer's topology. Format `atoll/machine` 1.
 
-Made by the native library (native/src/topology) and only held here. Words are hwloc's.
+Made by the native library (native/src/topology). The terms are hwloc's.
 Indices: `index` is logical (hwloc's order, 0..n-1), `os_index` is the kernel's number;
 `pus` fields are always OS indices of PUs, sorted; `node` fields are OS indices of NUMA
-nodes (what numactl takes); `package`, `die`, `l3`, `core` fields are logical indices.
-A machine holds all PUs that hwloc sees; `allowed` says which of them, and which memory,
-this process may use (affinity mask, cgroup). `summary` is what hwloc's own tools count: what
-the cgroup leaves, whatever the mask. Where hwloc sees no cores (summary.cores is 0), `cores`
-holds one per PU.
+nodes (as numactl uses them); `package`, `die`, `l3`, `core` fields are logical indices.
+A machine contains all PUs that hwloc sees; `allowed` lists those PUs, and the memory, that
+this process may use (affinity mask, cgroup). `summary` counts as hwloc's own tools do: what
+the cgroup allows, regardless of the mask. If hwloc sees no cores (summary.cores is 0), `cores`
+has one entry per PU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from atoll.schema.plain import Plain, tuples
 
 
 class ChipletSource(StrEnum):
-    """Where the knowledge of the chiplets comes from, in order of precedence."""
+    """The source of the knowledge about chiplets, in order of precedence."""
 
     USER = "user"
     L3 = "l3"
@@ -35,7 +35,7 @@ class ChipletSource(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Plain):
-    """Counts of hwloc objects that are allowed; CPU-less NUMA nodes included."""
+    """Counts of allowed hwloc objects, including CPU-less NUMA nodes."""
 
     packages: int
     numa_nodes: int
@@ -52,10 +52,10 @@ class Chiplet(Plain):
     index: int
     pus: tuple[int, ...]
     cores: tuple[int, ...]  # logical core indices
-    node: int | None  # OS index of the local NUMA node, None where there is none or several
+    node: int | None  # OS index of the local NUMA node; None if there is none, or several
     package: int | None
     source: ChipletSource
-    l3_bytes: int = 0  # size of the L3 that the chiplet owns; 0 where it owns none
+    l3_bytes: int = 0  # size of the L3 that the chiplet owns; 0 if it owns none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class NumaNode(Plain):
     package: int | None
     pus: tuple[int, ...]
     memory_bytes: int
-    subtype: str = ""  # hwloc's word where it gives one: DRAM, HBM, NVM, CXL-DRAM ...
+    subtype: str = ""  # hwloc's name if it gives one: DRAM, HBM, NVM, CXL-DRAM ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class Nic(Plain):
 
 @dataclass(frozen=True, kw_only=True)
 class Allowed(Plain):
-    """What the affinity mask and the cgroup leave to this process."""
+    """The CPUs and nodes that the affinity mask and the cgroup allow this process."""
 
     pus: tuple[int, ...]
     nodes: tuple[int, ...]  # OS indices of NUMA nodes
@@ -186,10 +186,11 @@ class Machine(Plain):
 
     @cached_property
     def machine_id(self) -> str:
-        """Names the layout: the same CPUs, nodes, dies and L3 domains give the same 16 hex digits.
+        """Identifies the layout: the same CPUs, nodes, dies and L3 domains give the same 16 hex
+        digits.
 
-        Memory sizes, limits and names are left out, because they change from boot to boot, and
-        chiplets, because the user's word and a profile add them: CPU numbers mean the same after.
+        Ignores memory sizes, limits and names, because they change from boot to boot, and chiplets,
+        because the user and profiles add them without changing the meaning of CPU numbers.
         """
         import hashlib  # not above: `atoll topo` seldom needs it, and it loads OpenSSL
 
@@ -203,14 +204,14 @@ class Machine(Plain):
 
     @property
     def title(self) -> str:
-        """What to call it in a heading."""
+        """The machine's name for a heading."""
         if self.cpu_model:
             return self.cpu_model
-        return "made-up machine" if self.origin.kind == "synthetic" else "unknown CPU"
+        return "synthetic machine" if self.origin.kind == "synthetic" else "unknown CPU"
 
     @cached_property
     def allowed_cores(self) -> tuple[Core, ...]:
-        """Cores with at least one allowed PU, their `pus` cut down to the allowed ones."""
+        """Cores with at least one allowed PU, with only the allowed PUs in `pus`."""
         allowed = frozenset(self.allowed.pus)
         return tuple(
             core

@@ -1,9 +1,9 @@
-"""The plan: who sits where, and why. Format `atoll/plan` 1.
+"""The plan: every instance's place, and the reasons. Format `atoll/plan` 1.
 
-A plan is made by `atoll.plan` from a machine and an engine's traits, and is a file that a
-person may edit before `atoll up`. CPUs and nodes are OS indices. Words: WIM, WIN, WICP,
-WIC from olap-on-chiplets section 3.2; SPMWIN from numa-distributed-engines section IV-D;
-WICP-mixed from olap-on-chiplets section 4.4.
+`atoll.plan` makes a plan from a machine and an engine's traits; people may edit the file before
+`atoll up`. CPUs and nodes are OS indices. The terms WIM, WIN, WICP and WIC are from
+olap-on-chiplets section 3.2, SPMWIN from numa-distributed-engines section IV-D, WICP-mixed from
+olap-on-chiplets section 4.4.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from atoll.schema.machine import Summary
 
 
 class Policy(StrEnum):
-    """How many worker instances there are, and what each owns."""
+    """How many worker instances there are, and the cores of each."""
 
-    WIM = "wim"  # one for the machine, no mask, no policy: the engine as people start it
+    WIM = "wim"  # one for the machine, no mask, no memory policy: the engine's default deployment
     WIN = "win"  # one per NUMA node
     WICP = "wicp"  # one per chiplet (WICP-local)
     WICP_MIXED = "wicp-mixed"  # as many as WICP, cores of each spread over its node's chiplets
@@ -63,40 +63,41 @@ class Placement(StrEnum):
 class CoordinatorKind(StrEnum):
     SHARED = "shared"  # anywhere on the machine, no mask
     IN_WORKER = "in-worker"  # inside slot 0's CPUs
-    RESERVED = "reserved"  # cores of its own that no slot has
+    RESERVED = "reserved"  # its own cores, in no slot
 
 
 class EngineTraits(Record):
-    """What a plan must know of an engine; every adapter in atoll.engines declares one."""
+    """What a plan needs to know about an engine; every adapter in atoll.engines declares one."""
 
     name: str
-    distributed: bool  # all instances are one logical server; else each is a whole server
+    distributed: bool  # all instances form one logical server; otherwise each is a whole server
     parallel_query: bool  # an instance runs one query on several threads
     has_coordinator: bool
     jvm: bool
-    # Share of a slot's memory that goes to the engine's own heap or buffer; the rest is left to
-    # off-heap memory and the page cache. `ratio_source` says where the number comes from.
+    # The share of a slot's memory for the engine's own heap or buffer; the rest is for off-heap
+    # memory and the page cache. `ratio_source` cites the source of the number.
     heap_ratio: float = Field(gt=0, lt=1)
     ratio_source: str
     min_heap_bytes: int = Field(ge=0)
-    coordinator_bytes: int = Field(ge=0)  # its heap, taken off the machine's memory first
-    coordinator_ratio: float = Field(default=0, ge=0, lt=1)  # or this of that memory, if it is more
-    coordinator_overhead_bytes: int = Field(default=0, ge=0)  # what it weighs besides, likewise
-    # Memory of an instance beside its heap (metaspace, code cache, the daemon that spawns it).
+    coordinator_bytes: int = Field(ge=0)  # its heap, deducted from the machine's memory first
+    coordinator_ratio: float = Field(default=0, ge=0, lt=1)  # or this share of memory, if larger
+    coordinator_overhead_bytes: int = Field(default=0, ge=0)  # its other memory, also deducted
+    # An instance's memory outside its heap (metaspace, code cache, the daemon that spawns it).
     overhead_bytes: int = Field(ge=0)
-    # What else lies beside the heap and grows with it, as a share of the heap.
+    # Other memory that grows with the heap, as a share of the heap.
     off_heap_ratio: float = Field(default=0, ge=0)
     page_cache_ratio: float = Field(default=0, ge=0, lt=1)  # of a slot's memory, kept free of both
-    reserve_source: str = ""  # where these two come from
-    # What the user's own configuration has every instance take beside its heap, and by which
-    # settings. What it has the coordinator take is part of the two above.
+    reserve_source: str = ""  # the source of these two
+    # The memory outside the heap that the user's own configuration gives every instance, and the
+    # settings that do so. The coordinator's is part of the two fields above.
     asked_bytes: int = Field(default=0, ge=0)
     asked_source: str = ""
-    # What an instance's queries may take at once: this share of the heap, less a fixed part that
-    # the engine keeps to itself. Memory beside the heap counts too, such as a server's work_mem.
+    # The memory that an instance's queries may take at one time: this share of the heap, minus a
+    # fixed part that the engine reserves. Memory outside the heap counts too, such as
+    # a server's work_mem.
     query_ratio: float = Field(default=1, ge=0)
     query_reserved_bytes: int = Field(default=0, ge=0)
-    query_beside_bytes: int = Field(default=0, ge=0)  # of `asked_bytes`, for queries too
+    query_beside_bytes: int = Field(default=0, ge=0)  # the part of `asked_bytes` for queries
     query_source: str = ""
 
 
@@ -107,7 +108,7 @@ class Slot(Record):
     cpus: tuple[int, ...] | None  # None: no mask is set (WIM)
     thread_cpus: tuple[int, ...] = ()  # the order in which threads take CPUs; placement none: empty
     cores: int  # physical cores that it may use
-    threads: int  # worker threads the engine is told to use
+    threads: int  # the engine's number of worker threads
     memory_policy: MemoryPolicy
     memory_nodes: tuple[int, ...] = ()  # for bind, preferred, interleave; empty otherwise
     nodes: tuple[int, ...]  # nodes that its CPUs belong to
@@ -115,9 +116,9 @@ class Slot(Record):
     packages: tuple[int, ...]
     memory_bytes: int  # its share of the machine's memory
     heap_bytes: int
-    nic: str | None = None  # a NIC on its node, where there is one
-    # Of a JVM, where a decomposition asks for them (ParallelGCThreads, ConcGCThreads); None: as the
-    # JVM has them by `threads`.
+    nic: str | None = None  # a NIC on its node, if there is one
+    # The GC threads of a JVM in a decomposition (ParallelGCThreads, ConcGCThreads); None: the JVM
+    # chooses them by `threads`.
     parallel_gc_threads: int | None = Field(default=None, ge=1)
     concurrent_gc_threads: int | None = Field(default=None, ge=1)
 
@@ -130,7 +131,7 @@ class CoordinatorPlace(Record):
 
 
 class Reason(Record):
-    """Why the plan is as it is: the rule, in words, and the source that it rests on."""
+    """Why the plan is as it is: the rule, its explanation, and its source."""
 
     rule: str
     text: str
@@ -144,13 +145,13 @@ class Plan(Record):
     format: Literal["atoll/plan"] = "atoll/plan"
     version: Literal[1] = 1
     engine: str
-    policy: Policy  # what `auto` came to, where auto was asked
+    policy: Policy  # the policy that auto chose, if auto was requested
     asked: Asked
     placement: Placement
     smt: bool
     slots: tuple[Slot, ...] = Field(min_length=1)
     coordinator: CoordinatorPlace | None
-    # Held equal between the policies of a bench, so that only placement differs.
+    # Equal for all policies of a benchmark, so that only placement differs.
     total_threads: int
     total_heap_bytes: int
     shuffle_partitions: int
@@ -162,12 +163,12 @@ class Plan(Record):
 
     @model_validator(mode="after")
     def _slots_can_be(self) -> Self:
-        """What a hand edit may break: slots count from 0, each can run, none share a CPU."""
+        """Checks what a hand edit may break: slots count from 0, each can run, none share a CPU."""
         for place, slot in enumerate(self.slots):
             if slot.index != place:
-                raise ValueError(f"slot {slot.index} stands at place {place}; count them from 0")
+                raise ValueError(f"slot {slot.index} is at position {place}; count slots from 0")
             if slot.cpus == ():
-                raise ValueError(f"slot {place} has no CPU; name some, or null for no mask")
+                raise ValueError(f"slot {place} has no CPUs; list some, or use null for no mask")
             if slot.memory_policy in _OF_NODES and not slot.memory_nodes:
                 raise ValueError(f"slot {place}: {slot.memory_policy.value} needs memory_nodes")
             if slot.threads < 1 or slot.heap_bytes < 1:
@@ -175,5 +176,5 @@ class Plan(Record):
         users = Counter(cpu for slot in self.slots for cpu in set(slot.cpus or ()))
         shared = sorted(cpu for cpu, count in users.items() if count > 1)
         if shared:
-            raise ValueError(f"CPU {shared[0]} is in several slots; slots share none")
+            raise ValueError(f"CPU {shared[0]} is in several slots; slots must not share CPUs")
         return self

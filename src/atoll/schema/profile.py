@@ -1,14 +1,14 @@
-"""What a machine really does, as measured. Format `atoll/profile` 1.
+"""A machine's measured performance. Format `atoll/profile` 1.
 
 Made by `atoll measure` (atoll.probing), read by topo, plan, `atoll profile` and predictions.
 CPUs and nodes are the kernel's numbers (OS indices). Latencies are nanoseconds one way,
-bandwidths are 1e9 bytes a second, intervals are 95 % intervals of the median.
-A figure that was not measured is None and has a line in `left_out` that says why; a figure
-that would not settle is kept as it came, with `settled` false: nothing is smoothed.
-Arrays for computing: the `*_array` methods give NumPy arrays with NaN for None.
+bandwidths are 1e9 bytes/s, intervals are 95 % intervals of the median.
+A figure that was not measured is None, and `left_out` has a line with the reason. A figure
+that did not settle is kept as measured, with `settled` false; nothing is smoothed.
+The `*_array` methods give NumPy arrays with NaN for None.
 
 Kinds follow olap-on-chiplets 2.3 to 2.5 and 4.4, arcas-runtime 2.1 to 2.3 and
-numa-query-tuning III-A8; docs/measure.md tells how each is measured.
+numa-query-tuning III-A8; docs/measure.md describes how each is measured.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-# The upper bounds are far above anything real: a file beyond them is damaged.
+# The upper bounds are far above any real value: a file that exceeds them is damaged.
 Measured = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0, lt=1 << 50)]
 Grid = tuple[tuple[Measured | None, ...], ...]
 
 
 class Kind(StrEnum):
-    """What `--only` takes, in the order in which they are measured."""
+    """The values of `--only`, in the order in which they are measured."""
 
     LATENCY = "latency"  # core to core
     BANDWIDTH = "bandwidth"  # core to core
@@ -56,7 +56,7 @@ class Figure(Record):
     low: Measured
     high: Measured
     samples: int
-    settled: bool  # the interval is as narrow as was asked for, and nobody disturbed it
+    settled: bool  # the interval is as narrow as requested, and the measurement was undisturbed
 
     @property
     def spread(self) -> float:
@@ -68,7 +68,7 @@ class PairMatrix(Record):
     """One figure for every ordered pair of PUs.
 
     Latency: `values[i][j]` is one way between pus[i] and pus[j] with the line homed at pus[i]
-    (it first touched the line), so [i][j] and [j][i] differ by the home alone.
+    (pus[i] touched the line first), so [i][j] and [j][i] differ only by the home.
     Bandwidth: pus[i] produces, pus[j] consumes, the buffer is homed at pus[i].
     The diagonal is None.
     """
@@ -83,7 +83,7 @@ class PairMatrix(Record):
     @model_validator(mode="after")
     def _square(self) -> Self:
         if len(set(self.pus)) != len(self.pus):
-            raise ValueError("a PU is named twice")
+            raise ValueError("a PU is listed twice")
         for name, grid in (("values", self.values), ("spreads", self.spreads)):
             _check_shape(name, grid, len(self.pus), len(self.pus))
         strange = {pu for pair in self.unsettled for pu in pair} - set(self.pus)
@@ -126,9 +126,9 @@ class NodeMatrix(Record):
 
 
 class LoadedPoint(Record):
-    """Latency that one PU sees while the others of its node load the memory."""
+    """The latency of one PU while the other PUs of its node load the memory."""
 
-    bandwidth_gbs: Measured  # what the others moved
+    bandwidth_gbs: Measured  # moved by the others
     latency_ns: Figure
 
 
@@ -146,12 +146,12 @@ class CachePoint(Record):
 
 
 class CacheLevel(Record):
-    """A level as it shows in the latency curve, without sysfs."""
+    """A level as the latency curve shows it, without sysfs."""
 
     level: int  # 1: the fastest
-    capacity_bytes: Count  # effective: as far as the latency stays this level's
+    capacity_bytes: Count  # effective: up to here the latency is this level's
     latency_ns: Measured
-    sysfs_bytes: Count | None  # what the system claims; None: it says nothing
+    sysfs_bytes: Count | None  # the size that the system claims; None: it reports none
 
 
 class CacheCurve(Record):
@@ -159,11 +159,11 @@ class CacheCurve(Record):
     huge_pages: bool
     points: tuple[CachePoint, ...]
     levels: tuple[CacheLevel, ...]
-    memory_latency_ns: Measured | None  # past the last level; None: the curve did not get there
+    memory_latency_ns: Measured | None  # past the last level; None: the curve ended before
 
 
 class StreamKernel(StrEnum):
-    """STREAM's four, and how many bytes an element costs (as STREAM counts: no write-allocate)."""
+    """STREAM's four kernels, with the bytes per element as STREAM counts (no write-allocate)."""
 
     COPY = "copy"  # 16 B
     SCALE = "scale"  # 16 B
@@ -177,7 +177,7 @@ class StreamRun(Record):
     per: Literal["machine", "node", "chiplet", "core", "n"]  # one process per
     threads: Count  # all processes together
     working_set_bytes: Count  # all arrays of all processes together
-    # Where it sits, by each thread's share: 'L1', 'L2', 'L3', 'L3 and memory' or 'memory'
+    # The level that holds each thread's share: 'L1', 'L2', 'L3', 'L3 and memory' or 'memory'
     level: str
     bandwidth_gbs: Figure
 
@@ -189,10 +189,10 @@ class SharingPoint(Record):
 
 
 class Sharing(Record):
-    """The same number of threads on as few chiplets as hold them, and spread evenly.
+    """The same number of threads on the fewest chiplets that hold them, and spread evenly.
 
-    `crossing_bytes` is where the spread ones become the faster for good; None: they never do,
-    or always are (`points` tells). It decides between WICP-local and WICP-mixed.
+    `crossing_bytes` is the size from which the spread threads stay faster; None: never, or always
+    (`points` shows which). It decides between WICP-local and WICP-mixed.
     """
 
     operation: Literal["write", "read"]
@@ -204,10 +204,10 @@ class Sharing(Record):
 
 
 class ChurnRun(Record):
-    """Allocations and frees of mixed sizes by so many threads (numa-query-tuning III-A8)."""
+    """Allocations and frees of mixed sizes by several threads (numa-query-tuning III-A8)."""
 
     allocator: str
-    library: str  # what was preloaded; empty: the C library's own
+    library: str  # the preloaded library; empty: the C library's own malloc
     threads: Count
     operations: Count  # all threads together
     seconds: Figure  # wall time
@@ -215,14 +215,14 @@ class ChurnRun(Record):
 
 
 class Level(Record):
-    """Groups of PUs that are nearer to each other than to the rest."""
+    """Groups of PUs that are closer to each other than to the rest."""
 
     median: Measured  # of the pairs whose nearest common group is of this level; ns, or GB/s
     groups: tuple[tuple[int, ...], ...]
 
 
 class Inference(Record):
-    """Where the islands are, by measurement alone (atoll.infer). Lists are empty where there are
+    """The islands, inferred from measurements alone (atoll.infer). Lists are empty if there are
     none; `levels` runs from the nearest pairs to the farthest."""
 
     chiplets: tuple[tuple[int, ...], ...]
@@ -230,35 +230,35 @@ class Inference(Record):
     smt: tuple[tuple[int, ...], ...]
     levels: tuple[Level, ...]
     confidence: float = Field(ge=0, le=1)
-    source: Literal["latency", "bandwidth", "both", "none"]  # what the chiplets show in
-    reasons: tuple[str, ...] = ()  # for people: what spoke for and against
+    source: Literal["latency", "bandwidth", "both", "none"]  # the figures that show the chiplets
+    reasons: tuple[str, ...] = ()  # for people: evidence for and against
 
 
 class Expectation(Record):
-    """The catalog's word on this CPU model, against what was measured."""
+    """The catalog's figure for this CPU model, compared with the measurement."""
 
     model: str  # the catalog's entry
-    figure: str  # what is compared, in words
+    figure: str  # the name of what is compared
     expected: Measured
     measured: Measured
     unit: str
     verdict: Literal["as expected", "misconfigured?", "not comparable"]
     reason: str
-    source: str  # where the expected value comes from
+    source: str  # the source of the expected value
 
 
 class Watch(Record):
-    """Who disturbed the measuring of one kind."""
+    """The disturbances while one kind was measured."""
 
     kind: Kind
     seconds: Measured
-    # CPU time that the hypervisor took, and other processes; None: not told, or too short to tell
+    # CPU time taken by the hypervisor and by other processes; None: unknown, or too short to tell
     steal_share: Measured | None
     others_share: Measured | None
     frequency_drift: Measured | None  # widest change of a core's speed, over its median
     involuntary_switches: int  # of the probe's threads
-    misplaced_threads: int  # samples taken on another CPU than asked for
-    misplaced_pages: int  # pages that lay on another node than asked for
+    misplaced_threads: int  # samples taken on another CPU than requested
+    misplaced_pages: int  # pages on another node than requested
 
 
 class Notice(Record):
@@ -282,8 +282,8 @@ class Profile(Record):
     emulated: bool  # an emulated CPU: the figures mean nothing
     cpus: tuple[int, ...]  # the PUs that were measured
     seconds: Measured
-    settle: Measured  # the spread that was asked for
-    clock: str  # what time was taken with
+    settle: Measured  # the requested spread
+    clock: str  # the clock that was used
     core_latency_cas_ns: PairMatrix | None = None
     core_latency_store_ns: PairMatrix | None = None
     core_bandwidth_gbs: PairMatrix | None = None
@@ -297,4 +297,4 @@ class Profile(Record):
     expectations: tuple[Expectation, ...] = ()
     watch: tuple[Watch, ...] = ()
     left_out: tuple[Notice, ...] = ()  # what was not measured, and why
-    notices: tuple[Notice, ...] = ()  # why figures are to be doubted that were measured
+    notices: tuple[Notice, ...] = ()  # why measured figures are doubtful

@@ -1,13 +1,15 @@
-"""What a bench measured: one JSON object a line, appended as it comes. Format `atoll/results` 1.
+"""A benchmark's measurements: one JSON object per line, appended as they come.
 
-The first line is a `RunHeader`. Then, block by block and in the order of `schedule`, each
-entrant leaves its warm-up and measured `QueryTime`s, a `DeploymentUp`, a `VerifyResult`, and at
-its end a `PassDone`, and before it a `SchedulerRan` for each server whose tasks Atoll's scheduler
-ran, and a `QueryWork` for each query that the engine told of; or, wherever it broke off, a
-`BlockFailed`. A cluster that ran already (`Entrant.url`) leaves no `VerifyResult`, but a
-`ClusterLook` before and after its measured pass. A `RunEnd` closes a finished run. A last line
-that is cut off (the bench was killed while it wrote) is ignored when the file is read, so that
-`--resume` can go on. A block is whole when every entrant has a `PassDone` or a `BlockFailed` in it.
+Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block and in the order of
+`schedule`, each entrant writes its warm-up and measured `QueryTime`s, a `DeploymentUp`, a
+`VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
+server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
+reported. If the entrant fails, it writes a `BlockFailed` instead. A cluster that was already
+running
+(`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured pass. A
+`RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while writing)
+is ignored when the file is read, so that `--resume` can continue. A block is whole when every
+entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ Block = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-# Who runs an engine's tasks: 'atoll' is Atoll's runtime inside the engine's process; any other is a
-# scheduler of the engine's own, under the name that the engine gives it.
+# What runs an engine's tasks: 'atoll' is Atoll's runtime inside the engine's process; any other
+# name is one of the engine's own schedulers.
 Scheduler = Annotated[str, Field(min_length=1)]
 
 
 class Fingerprint(Environment):
-    """The environment, the engines and the data that the figures hold for."""
+    """The environment, the engines and the data of the figures."""
 
     engine_versions: dict[str, str]
     java_version: str
@@ -41,21 +43,22 @@ class Fingerprint(Environment):
 
 
 class Entrant(Record):
-    """One line-up of the bench: an engine under a policy and a scheduler, or a cluster."""
+    """One candidate of the benchmark: an engine under a policy and a scheduler, or a cluster."""
 
     label: str = Field(min_length=1)  # 'ENGINE/wic', 'ENGINE/wim/atoll', 'ENGINE/host:8080'
     engine: str
-    plan: Plan | None = None  # None: a cluster that ran already
-    url: str = ""  # where that answers, without password and options
-    scheduler: Scheduler | None = None  # None: the engine has only its own
+    plan: Plan | None = None  # None: a cluster that was already running
+    url: str = ""  # its address, without password and options
+    scheduler: Scheduler | None = None  # None: the engine only has its own
     # Concurrent query streams, equal for all entrants of an engine: 1 for a distributed engine;
     # for single-server engines as many as the most servers that one of its entrants has, and for
     # engines that run a query on one thread as many as there are threads. Stream i goes to server
     # i modulo the number of servers.
     streams: int = Field(default=1, ge=1)
-    # The entrant that its speed-ups are over: under Atoll's scheduler the same plan under the
-    # engine's own, where that is measured too; else WIM of the same engine. None for that itself.
-    # Of clusters the first one.
+    # The entrant that is the baseline of its speed-ups: under Atoll's scheduler the same plan under
+    # the engine's own scheduler, if that is measured too; otherwise WIM of the same engine. None
+    # for
+    # the baseline itself. Of clusters the first one.
     baseline: str | None = None
 
     @model_validator(mode="after")
@@ -74,16 +77,17 @@ class RunHeader(Record):
     version: Literal[1] = 1
     run_id: str
     started_unix_s: float
-    suite: str  # its name; of the user's SQL the folder's
-    suite_checksum: str = ""  # of the user's SQL: over the names and texts of all its queries
+    suite: str  # its name; for the user's SQL the folder's name
+    suite_checksum: str = ""  # for the user's SQL: over the names and texts of all its queries
     scale_factor: float | None = Field(gt=0)  # None: the data is the user's
     queries: tuple[str, ...] = Field(min_length=1)
     blocks_asked: int | None = Field(default=None, ge=1)  # None: as many as fit a time box
-    query_limit_s: float = Field(gt=0)  # a query past it fails its deployment's block
+    query_limit_s: float = Field(gt=0)  # a query that exceeds it fails its deployment's block
     machine: Machine
     machine_id: str
     entrants: tuple[Entrant, ...] = Field(min_length=1)
-    # What is decomposed, per engine: labels from the whole machine to bound instances, each a step
+    # The decomposition of each engine: labels from the whole machine to bound instances, each a
+    # step
     # from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
@@ -98,9 +102,9 @@ class DeploymentUp(Record):
     block: Block
     label: str
     position: int  # its turn in the block, 0-based; the order is reversed from block to block
-    up_s: float  # from the first process to a server that answers with all instances in
+    up_s: float  # from the first process to a server that answers with all instances
     # Share of the data's pages that were still in the page cache after dropping them; None: the
-    # system would not say.
+    # system did not report it.
     cached_share: Share | None
     idle_share: Share  # share of the machine's CPU time that was idle just before the pass
 
@@ -115,14 +119,14 @@ class QueryTime(Record):
     seconds: Seconds  # at the engine's own client, from sending the SQL to holding all rows
     engine_seconds: float  # inside the SQL host, around execution and fetch
     rows: int
-    # 'changed': no right answer is known, and it is another than the query's first in this run.
+    # 'changed': the right answer is unknown, and this one differs from the first one of the run.
     answer: Literal["ok", "wrong", "changed"]
     detail: str = ""  # the differing rows
-    digest: str = ""  # of the user's SQL: over the number of rows and all values but floats
+    digest: str = ""  # for the user's SQL: over the number of rows and all values except floats
 
 
 class PassDone(Record):
-    """The measured pass of a deployment came to its end with all its instances alive."""
+    """The measured pass of a deployment ended with all its instances alive."""
 
     record: Literal["pass"] = "pass"
     block: Block
@@ -131,17 +135,17 @@ class PassDone(Record):
 
 
 class SchedulerState(Record):
-    """What Atoll's scheduler did in one server, as that tells it."""
+    """What Atoll's scheduler did in one server, by its own report."""
 
     policy: SchedulerPolicy
-    chiplets: int = Field(ge=1)  # of the places that the server's workers may sit on
-    seconds: Seconds  # from the opening of the database until it was asked
-    threads: tuple[ThreadSeat, ...]  # where each was when it was asked
+    chiplets: int = Field(ge=1)  # of the places available to the server's workers
+    seconds: Seconds  # from the opening of the database to the report
+    threads: tuple[ThreadSeat, ...]  # where each was at the report
     spreads: tuple[SpreadChange, ...] = Field(min_length=1)  # the start, then every change
 
 
 class SchedulerRan(Record):
-    """Atoll's scheduler in one server of a deployment, asked right after the measured pass."""
+    """Atoll's scheduler in one server of a deployment, read right after the measured pass."""
 
     record: Literal["scheduler"] = "scheduler"
     block: Block
@@ -154,17 +158,17 @@ class EngineWork(Record):
     """What an engine counted of one query, summed over the tasks of all its instances."""
 
     tasks: int = Field(ge=1)
-    run_s: float = Field(ge=0)  # threads in tasks: two tasks side by side for 1 s are 2 s
-    gc_s: float = Field(ge=0)  # of these, while their JVM collected garbage
+    run_s: float = Field(ge=0)  # thread time in tasks: two tasks in parallel for 1 s are 2 s
+    gc_s: float = Field(ge=0)  # the part of it during which their JVM collected garbage
     shuffle_bytes: int = Field(ge=0)  # written
     spilled_bytes: int = Field(ge=0)  # to disk
-    # The most that hash tables and sorts may have held at once, broadcast tables left out: every
-    # task is taken to hold its own peak as long as it runs, so no less than was held.
+    # The most that hash tables and sorts may have held at one time, without broadcast tables: every
+    # task is assumed to hold its own peak as long as it runs, so the true value is no larger.
     peak_bytes: int = Field(ge=0)
 
 
 class QueryWork(Record):
-    """Follows the measured pass, for each query of which the engine told."""
+    """Follows the measured pass, once for each query that the engine reported."""
 
     record: Literal["work"] = "work"
     block: Block
@@ -175,7 +179,7 @@ class QueryWork(Record):
 
 
 class BlockFailed(Record):
-    """A deployment of a block that did not come to its end; its times are not used."""
+    """A deployment of a block that did not finish; its times are not used."""
 
     record: Literal["failed"] = "failed"
     block: Block
@@ -196,25 +200,25 @@ class ProcessSeen(Record):
     """A process of a cluster, as `atoll inspect` judges it."""
 
     pid: int
-    process: str  # its name in its deployment, else its comm
-    masks: dict[str, int]  # where its threads may run, a cpulist, and how many threads
-    memory_policy: str  # in numa_maps' words; empty: not known
+    process: str  # its name in its deployment, otherwise its comm
+    masks: dict[str, int]  # cpulists where its threads may run, with the number of threads
+    memory_policy: str  # as in numa_maps; empty: unknown
     bytes_by_node: dict[int, int] = Field(
         default_factory=dict
-    )  # its resident memory; empty: not looked at
-    drift: tuple[str, ...] = ()  # what is elsewhere than it was given, or than its plan says
+    )  # its resident memory; empty: not examined
+    drift: tuple[str, ...] = ()  # what is not where it was started, or not where its plan put it
     notes: tuple[str, ...] = ()
 
 
 class ClusterLook(Record):
-    """The processes of a cluster that ran already, those that are on this machine."""
+    """The processes of a cluster that was already running, as far as they are on this machine."""
 
     record: Literal["cluster"] = "cluster"
     block: Block
     label: str
-    when: Literal["before", "after"]  # the measured pass; memory is looked at only after it
+    when: Literal["before", "after"]  # the measured pass; memory is examined only after it
     processes: tuple[ProcessSeen, ...]
-    unknown: str = ""  # why there are none, or what could not be looked at
+    unknown: str = ""  # why there are none, or what could not be examined
 
 
 class RunEnd(Record):
@@ -224,7 +228,7 @@ class RunEnd(Record):
     reason: str = ""
 
 
-# A line after the header, told apart by its field `record`.
+# A line after the header; the field `record` distinguishes its type.
 Line = Annotated[
     DeploymentUp
     | QueryTime

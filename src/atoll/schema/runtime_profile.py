@@ -1,8 +1,8 @@
-"""What a task runtime did, per worker and code section. Format `atoll/runtime-profile` 1.
+"""A task runtime's activity, per worker and code section. Format `atoll/runtime-profile` 1.
 
 Written by the C++ runtime (`atl::write_profile_json`, native/include/atoll/runtime/profile.hpp);
-docs/runtime-profiler.md tells what each figure means. What could not be counted is None, never 0,
-and `remarks` has a line that says why and what would mend it. Counts run from the runtime's start.
+docs/runtime-profiler.md explains each figure. A value that could not be counted is None, never 0,
+and `remarks` has a line with the reason and the remedy. Counts begin with the runtime's start.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ class WorkerCounts(Record):
     steals_near: Count  # of a near chiplet of its node
     steals_node: Count  # of its node
     steals_elsewhere: Count  # of another node
-    failed_rounds: Count  # times that every victim was asked and none had work
+    failed_rounds: Count  # rounds in which no victim had work
     parks: Count
     wakes: Count  # workers that this one woke
     migrations: Count  # tasks resumed here that had last run on another worker
     switches: Count  # changes of stack
-    moves: Count  # times that the worker was put on another core
+    moves: Count  # times that the worker was moved to another core
     yields: Count
 
 
 class Fills(Record):
-    """Cache lines that cores took in, by where they came from. None: the CPU does not tell."""
+    """Cache lines that cores loaded, by their origin. None: the CPU does not report it."""
 
     local_chiplet: Count | None
     remote_chiplet: Count | None  # of the same node
-    node_cache: Count | None  # one of these two, on a CPU that tells no more
+    node_cache: Count | None  # one of these two, on a CPU that does not distinguish them
     remote_node: Count | None  # a cache there
     memory_local: Count | None
     memory_remote: Count | None
-    # How much of the time the counters were on; below 1 the counts are scaled up: estimates.
+    # The share of the time that the counters were on; below 1 the counts are scaled estimates.
     running_share: float = Field(ge=0, le=1)
 
 
 class ThreadUsage(Record):
-    """What the kernel says of a worker's thread (proc(5))."""
+    """What the kernel reports about a worker's thread (proc(5))."""
 
     cpu_s: Seconds | None
-    run_delay_s: Seconds | None  # ready to run while something else ran
+    run_delay_s: Seconds | None  # ready to run while another thread ran
     minor_faults: Count | None
     major_faults: Count | None
     voluntary_switches: Count | None
@@ -67,7 +67,7 @@ class Section(Record):
     entered: Count
     seconds: Seconds  # without suspensions
     counts: WorkerCounts
-    fills_s: Seconds  # the part of `seconds` in which fills were counted: a sample
+    fills_s: Seconds  # the part of `seconds` during which fills were counted: a sample
     fills: Fills  # within `fills_s`
 
 
@@ -75,7 +75,7 @@ class Worker(Record):
     """One worker of the runtime."""
 
     worker: int = Field(ge=0)
-    tid: int = Field(ge=0)  # the kernel's number of its thread; 0: it never ran
+    tid: int = Field(ge=0)  # its thread's number in the kernel; 0: it never ran
     counts: WorkerCounts
     fills: Fills
     usage: ThreadUsage
@@ -84,7 +84,7 @@ class Worker(Record):
 
 
 class L3(Record):
-    """resctrl's monitors of one L3, for the group that the workers are in."""
+    """resctrl's monitors of one L3, for the workers' group."""
 
     l3: int = Field(ge=0)  # resctrl's number of the domain
     occupancy_bytes: Count | None  # at the end
@@ -102,7 +102,7 @@ class RuntimeProfile(Record):
     version: Literal[1] = 1
     seconds: Seconds
     cpu: str  # whose event encodings were used; empty: fills were not counted
-    fills_of: str  # what a fill is on this CPU
+    fills_of: str  # what counts as a fill on this CPU
     workers: tuple[Worker, ...]
     l3: tuple[L3, ...]
     remarks: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Bytes and shares as people read them."""
+"""Formats bytes and shares for people, and parses sizes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?) ?(?:([KMGT])(iB|B)?|B)?", re.ASCI
 def parse_size(text: str) -> int:
     """Bytes of '40GiB', '40G' (the same), '40GB' (40e9), '1.5 TiB' or '512'.
 
-    Raises ValueError for what is none of these.
+    Raises ValueError for any other text.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no size; write it as 40GiB, 512MiB or 40GB")
+        raise ValueError(f"{text!r} is not a size; use for example 40GiB, 512MiB or 40GB")
     number, prefix, suffix = match.groups()
     base = 1000 if suffix == "B" else 1024
     return int(float(number) * base ** (" KMGT".index(prefix) if prefix else 0))

@@ -1,7 +1,7 @@
-"""What a bench comes to: medians, speed-ups, intervals, verdicts. Format `atoll/summary` 1.
+"""A benchmark's results: medians, speed-ups, intervals, verdicts. Format `atoll/summary` 1.
 
-Made by atoll.bench.analysis from a results file, printed by `atoll bench --json` and
-`atoll report --format json`, and the only thing that the renderers in atoll.report read.
+atoll.bench.analysis makes it from a results file; `atoll bench --json` and
+`atoll report --format json` print it, and the renderers in atoll.report read nothing else.
 Every figure in it was measured on the machine that it names; nothing is predicted.
 """
 
@@ -22,7 +22,7 @@ class Interval(Record):
 
 
 class Measured(Record):
-    """Seconds of one query (or of the whole pass), one value a block, under one entrant."""
+    """Seconds of one query (or of the whole pass) under one entrant, one value per block."""
 
     query: str  # 'q1', or 'pass' for the wall time of the whole pass
     median_s: float
@@ -44,9 +44,10 @@ class Speedup(Record):
 
 
 class SpreadSummary(Record):
-    """Over how many chiplets Atoll's scheduler spread the workers, in the measured passes."""
+    """The number of chiplets over which Atoll's scheduler spread the workers, in measured
+    passes."""
 
-    chiplets: int = Field(ge=1)  # of a server's places; of the largest where servers differ
+    chiplets: int = Field(ge=1)  # of a server's places; of the largest server if they differ
     lowest: int = Field(ge=1)
     highest: int = Field(ge=1)
     mean: float = Field(ge=1)  # over time and all servers
@@ -57,18 +58,18 @@ class WorkSummary(Record):
     """What the engine counted: means over the measured passes, and the largest peak of all."""
 
     run_s: float = Field(ge=0)  # threads in tasks
-    gc_s: float = Field(ge=0)  # of these, while their JVM collected garbage
+    gc_s: float = Field(ge=0)  # the part of it during which their JVM collected garbage
     shuffle_bytes: int = Field(ge=0)  # written
     spilled_bytes: int = Field(ge=0)  # to disk
-    peak_bytes: int = Field(ge=0)  # the most that a query's tasks may have held at once
+    peak_bytes: int = Field(ge=0)  # the most that a query's tasks may have held at one time
     peak_query: str
 
 
 class EntrantSummary(Record):
     label: str
     engine: str
-    url: str  # of a cluster that ran already; else empty
-    # What the plan says; None for a cluster that ran already.
+    url: str  # of a cluster that was already running; otherwise empty
+    # From the plan; None for a cluster that was already running.
     policy: Policy | None
     scheduler: Scheduler | None
     baseline: str | None
@@ -80,22 +81,23 @@ class EntrantSummary(Record):
     coincides_with: tuple[Policy, ...]
     blocks_done: int
     blocks_failed: int
-    times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block was done
-    speedups: tuple[Speedup, ...]  # likewise, 'geomean' first; empty for the baseline
-    spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block was done
+    times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block finished
+    speedups: tuple[Speedup, ...]  # the same with 'geomean' first; empty for the baseline
+    spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block finished
     work: WorkSummary | None = None  # None: the engine does not count
-    processes: tuple[ProcessSeen, ...] = ()  # of a cluster, when they were last looked at
+    processes: tuple[ProcessSeen, ...] = ()  # of a cluster, at the last inspection
 
 
 class Step(Record):
-    """One thing changed: from an entrant to the next of its chain."""
+    """One change: from an entrant to the next of its chain."""
 
     before: str  # labels
     after: str
-    changes: str  # what differs between the two, in words
+    changes: str  # what differs between the two
     speedup: Speedup  # of the geometric means, over the blocks that the whole chain finished
-    # Its logarithm over the sum of all steps' logarithms: shares add up to 1, and one is negative
-    # where its step slows down. None: see `Decomposition.why_no_shares`.
+    # Its logarithm over the sum of all steps' logarithms. Shares add up to 1, and a share is
+    # negative
+    # if its step slows down. None: see `Decomposition.why_no_shares`.
     share: float | None
     share_interval: Interval | None
 
@@ -106,11 +108,11 @@ class Decomposition(Record):
     engine: str
     whole: Speedup  # the last entrant over the first, in the same blocks
     steps: tuple[Step, ...]
-    why_no_shares: str = ""  # empty where there are shares
+    why_no_shares: str = ""  # empty if there are shares
 
 
 class Caution(Record):
-    """Something that a reader must know before believing a figure."""
+    """Something that a reader must know before trusting a figure."""
 
     code: str  # stable, listed in docs/bench.md
     message: str

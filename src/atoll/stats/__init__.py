@@ -1,1 +1,1 @@
-"""Statistics of a bench: paired intervals over blocks, outliers, geometric means. Pure."""
+"""Statistics for benchmarks: paired intervals over blocks, outliers, geometric means. Pure."""

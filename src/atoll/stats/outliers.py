@@ -1,8 +1,8 @@
-"""Outliers by the modified Z-score, with the threshold that hyperfine uses.
+"""Flags outliers by the modified Z-score, with the threshold that hyperfine uses.
 
 Iglewicz and Hoaglin, How to Detect and Handle Outliers (ASQC, 1993): the distance from the
 median in units of the median absolute deviation (MAD). An outlier is flagged, never removed:
-it says that something disturbed the machine, not that the value may be left out.
+it shows that the machine was disturbed, not that the value may be ignored.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ THRESHOLD = 1.4826 * 10.0
 
 
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
-    """Indices of the values whose modified Z-score is beyond THRESHOLD, either side."""
+    """Indices of the values whose modified Z-score exceeds THRESHOLD on either side."""
     if not values:
         return ()
     middle = median(values)
     deviations = [abs(value - middle) for value in values]
-    # Without spread among the majority (MAD 0) any value that differs stands out.
+    # If the majority has no spread (MAD 0), any value that differs stands out.
     limit = THRESHOLD * median(deviations)
     return tuple(index for index, deviation in enumerate(deviations) if deviation > limit)

@@ -1,14 +1,15 @@
 """Speed-ups from paired blocks, with percentile-bootstrap intervals.
 
-A block measures every entrant once, close together in time, so that a slow minute of the
-machine slows all of them. The block is therefore the unit: inside a block the baseline's time
-is divided by the entrant's, and only these ratios are summarised. The estimate is the median
-of the ratios; the interval comes from resampling whole blocks (Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, chapters 8 and 13).
+A block measures every entrant once, close together in time, so that a slow phase of the machine
+slows all of them. The block is therefore the unit: within a block the baseline's time is divided
+by the entrant's, and only these ratios are summarised. The estimate is the median of the ratios;
+the interval comes from resampling whole blocks (Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993, chapters 8 and 13).
 
-Why the median: with a handful of blocks the percentile interval of a mean is far too narrow
-(about 83 % where it says 95 %, for 5 blocks), that of a median is not (93.75 % at least for 5),
-and one disturbed block cannot move it. tests/unit/stats/test_paired.py simulates both claims.
+The median is used because with only a few blocks the percentile interval of a mean is far too
+narrow (about 83 % instead of 95 %, for 5 blocks), while that of a median is not (at least 93.75 %
+for 5), and because one disturbed block cannot move it. tests/unit/stats/test_paired.py simulates
+both claims.
 
 Below MIN_BLOCKS there is no interval: 4 pairs cannot support one at 95 %. The random numbers
 are seeded, so the same file always gives the same figures.
@@ -56,7 +57,7 @@ class Estimate:
 
     @property
     def verdict(self) -> Verdict:
-        """What a speed-up says: the interval against 1, never the estimate alone."""
+        """The verdict on a speed-up: its interval against 1, never the estimate alone."""
         if self.interval is None:
             return Verdict.TOO_FEW_BLOCKS
         if self.interval.holds(1.0):
@@ -71,17 +72,17 @@ def median_estimate(values: Sequence[float]) -> Estimate:
     Raises ValueError on no values, or on one that is not positive and finite.
     """
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
-        raise ValueError("a median over blocks needs positive, finite values")
+        raise ValueError("the median over blocks needs positive, finite values")
     logs = np.log(np.asarray(values, dtype=np.float64))
     interval = _bootstrap(logs) if len(values) >= MIN_BLOCKS else None
     return Estimate(float(np.exp(np.median(logs))), interval, len(values))
 
 
 def speedup(baseline: Mapping[int, float], entrant: Mapping[int, float]) -> Estimate | None:
-    """How many times faster the entrant is: both map a block to seconds.
+    """How many times faster the entrant is. Both arguments map a block to seconds.
 
-    Blocks that only one of them has (the other failed in it) are dropped as pairs.
-    None if no pair is left.
+    Blocks that only one of them has, because the other failed, are dropped. None if no pair is
+    left.
     """
     common = sorted(baseline.keys() & entrant.keys())
     if not common:
@@ -92,12 +93,12 @@ def speedup(baseline: Mapping[int, float], entrant: Mapping[int, float]) -> Esti
 def geometric_mean(values: Sequence[float]) -> float:
     """The mean for ratios (Fleming and Wallace, CACM 1986). Raises ValueError if empty."""
     if not values:
-        raise ValueError("the geometric mean of nothing")
+        raise ValueError("the geometric mean needs at least one value")
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
 def geometric_means(by_query: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Per block, the geometric mean over the queries; blocks that miss a query are left out.
+    """The geometric mean over the queries for each block, without blocks that miss a query.
 
     The ratio of two such means is the geometric mean of the ratios, so that `speedup` of two
     results is the geometric-mean speed-up.

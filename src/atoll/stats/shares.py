@@ -1,15 +1,15 @@
-"""What each step of a chain contributes to the whole, from paired blocks. Pure.
+"""The contribution of each step of a chain to the whole, from paired blocks. Pure.
 
-Every block has the time of every entrant of the chain. Inside a block a step is the logarithm of
-(time before / time after), so that steps add up to the whole where ratios multiply. As in
-atoll.stats.paired a step is estimated by the median over the blocks. Its share is its median over
-the sum of all steps' medians; shares add up to 1, and one is negative where its step slows down.
-The intervals come from resampling whole blocks, all steps of a block together, since the steps of
-a block are not independent: an entrant that was slow by chance makes the step to it small and the
-step from it large.
+Every block has the time of every entrant of the chain. Within a block a step is the logarithm of
+(time before / time after), so that steps add up to the whole, where ratios would multiply. As in
+atoll.stats.paired, a step is estimated by the median over the blocks. Its share is its median over
+the sum of all steps' medians. Shares add up to 1, and a share is negative if its step slows down.
+The intervals come from resampling whole blocks, with all steps of a block together, since the steps
+of a block are not independent: an entrant that was slow by chance makes the step to it small and
+the step from it large.
 
-A share of nothing means nothing. There are shares only where the whole is a difference: where
-neither the interval of last over first, nor that of the product of the steps, holds 1. (The median
+A share of no difference is meaningless. So there are shares only if the whole is a difference: if
+neither the interval of last over first nor that of the product of the steps contains 1. (The median
 of a sum is not the sum of the medians, so the two are not the same.)
 """
 
@@ -40,7 +40,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """`shares`, one per step, is empty where they would mean nothing; `why` then says so."""
+    """`shares`, one per step, is empty if shares would be meaningless; `why` then gives the
+    reason."""
 
     whole: Estimate
     steps: tuple[Estimate, ...]
@@ -49,13 +50,13 @@ class Decomposed:
 
 
 def decompose(chain: Sequence[Mapping[int, float]]) -> Decomposed | None:
-    """`chain` has block -> seconds for each entrant, from the first to the last.
+    """`chain` maps block to seconds for each entrant, from the first to the last.
 
-    Only blocks that all of them finished count. None if there is none. Raises ValueError for a
+    Only blocks that all entrants finished count. None if there are none. Raises ValueError for a
     chain without a step, or a time that is not positive and finite.
     """
     if len(chain) < 2:
-        raise ValueError("a chain needs two entrants or more")
+        raise ValueError("a chain needs at least two entrants")
     blocks = sorted(set.intersection(*(set(times) for times in chain)))
     if not blocks:
         return None
@@ -63,7 +64,7 @@ def decompose(chain: Sequence[Mapping[int, float]]) -> Decomposed | None:
     whole = median_estimate(list(times[0] / times[-1]))
     steps = tuple(median_estimate(list(step)) for step in times[:-1] / times[1:])
     if whole.verdict is Verdict.TOO_FEW_BLOCKS:
-        return Decomposed(whole, steps, (), f"below {MIN_BLOCKS} blocks nothing is sure")
+        return Decomposed(whole, steps, (), f"fewer than {MIN_BLOCKS} blocks prove nothing")
     logs = np.log(times[:-1] / times[1:])
     rng = np.random.default_rng(SEED)
     picks = rng.integers(0, len(blocks), size=(RESAMPLES, len(blocks)))
@@ -73,9 +74,9 @@ def decompose(chain: Sequence[Mapping[int, float]]) -> Decomposed | None:
     low, high = np.quantile(sums, [tail, 1.0 - tail])
     if whole.verdict is Verdict.NO_DIFFERENCE or low <= 0.0 <= high:
         return Decomposed(
-            whole, steps, (), "the whole is no significant difference, so there is nothing to share"
+            whole, steps, (), "the whole shows no significant difference, so nothing to share"
         )
-    # A resample whose steps cancel has no shares; few can, since the sum's interval leaves 0 out.
+    # A resample whose steps cancel has no shares; few do, since the sum's interval excludes 0.
     kept = sums != 0.0
     middle = np.median(logs, axis=1)
     lows, highs = np.quantile(medians[:, kept] / sums[kept], [tail, 1.0 - tail], axis=1)

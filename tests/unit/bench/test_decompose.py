@@ -104,7 +104,7 @@ def test_gc_threads_are_a_step_where_several_jvms_have_more_in_sum() -> None:
 
 def test_what_a_plan_of_the_chain_warns_of_is_said() -> None:
     _, notes = line_up_chains(TWO_NODES, [SPARK], {}, None)
-    (said,) = [note for note in notes if "UseNUMA is left out" in note]
+    (said,) = [note for note in notes if "without UseNUMA" in note]
     assert said.startswith("spark/win/first-touch: ")
 
 
@@ -214,7 +214,7 @@ def test_without_a_difference_there_are_no_shares_and_why_is_said() -> None:
     (one,) = summarise(found).decompositions
     assert [step.share for step in one.steps] == [None] * 3
     told = terminal(found)
-    assert "No shares: the whole is no significant difference" in told
+    assert "No shares: the whole shows no significant difference" in told
     assert "67 %" not in told
 
 

@@ -145,8 +145,8 @@ def test_plan_compares_a_peak_with_the_shares(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--peak", "much"), "--peak: 'much' is no size"),
-        (("--broadcast", "-1G"), "--broadcast: '-1G' is no size"),
+        (("--peak", "much"), "--peak: 'much' is not a size"),
+        (("--broadcast", "-1G"), "--broadcast: '-1G' is not a size"),
         (("--peak", "1G", "--peak-from", "r.jsonl"), "leave one out"),
         (("--peak-from", "/nowhere/r.jsonl"), "no such file"),
     ],

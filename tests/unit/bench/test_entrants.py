@@ -137,10 +137,10 @@ def test_what_plans_warn_of_is_said_once_with_their_names() -> None:
 def test_nothing_is_warned_of_that_the_comparison_has_made_equal() -> None:
     heavy = SPARK.model_copy(update={"overhead_bytes": 3 << 30})
     small = build([[NodeShape((), 4, 17)]])
-    assert "sum of the heaps is lower" in " ".join(make_plan(small, heavy, "wic").warnings)
+    assert "total heap is smaller" in " ".join(make_plan(small, heavy, "wic").warnings)
     found, notes = line_up(small, [(heavy, ["wim", "wic"])], ())
     assert len({entrant.plan.total_heap_bytes for entrant in found if entrant.plan}) == 1
-    assert not [note for note in notes if "sum of the heaps" in note]
+    assert not [note for note in notes if "total heap" in note]
 
 
 def test_a_plan_of_the_baseline_alone() -> None:

@@ -135,7 +135,7 @@ def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
         (lambda text: b"", "is empty; its bench was ended before"),
         (lambda text: b"{", "not an atoll/results file"),
         (lambda text: b"<html>\n", "not JSON"),
-        (lambda text: b"[1]\n", "is not a atoll/results file"),
+        (lambda text: b"[1]\n", "not a atoll/results file"),
         (lambda text: text.replace(b'"version":1', b'"version":9', 1), "version 9"),
         (lambda text: text + b'{"record":"pass","block":0}\n', "r:4: pass.label"),
         (lambda text: text + b"\xff\xfe\n", "r:4"),

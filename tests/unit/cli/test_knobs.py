@@ -42,7 +42,7 @@ def refuse_the_folder(monkeypatch: pytest.MonkeyPatch, journal: JournalFolder) -
         (["set", "swappiness"], "is not NAME=VALUE"),
         (["set", "swap=1"], "no knob 'swap'"),
         (["set", "swappiness=x"], "it takes 0 to 200"),
-        (["set", "swappiness=1", "swappiness=2"], "asked for twice"),
+        (["set", "swappiness=1", "swappiness=2"], "given twice"),
         (["undo"], "say either which to undo, or --all"),
         (["undo", "--all", "swappiness"], "say either which to undo, or --all"),
         (["undo", "swap"], "no knob 'swap'"),
@@ -66,7 +66,7 @@ def test_wrong_usage_is_one_line_and_writes_nothing(
 def test_a_knob_that_is_not_there(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
     kernel.files = {path: text for path, text in FILES.items() if "cpufreq" not in path}
     assert atoll("set", "governor=performance") == 2
-    assert "governor: not on this machine" in capsys.readouterr().err
+    assert "governor: not available on this machine" in capsys.readouterr().err
     assert atoll("show") == 0
     assert re.search(r"^governor +not on this machine", capsys.readouterr().out, re.M)
 
@@ -175,7 +175,7 @@ def test_control_characters_do_not_reach_the_terminal(
     assert atoll("show") == atoll("show", "swappiness") == 0
     assert "\x1b" not in capsys.readouterr().out
     assert atoll("set", "swappiness=10") == 1
-    assert "holds no value that could be put back" in capsys.readouterr().err
+    assert "contains no value that could be restored" in capsys.readouterr().err
 
 
 def test_without_root_an_interrupted_set_is_settled_first(

@@ -135,11 +135,11 @@ def test_little_is_an_answer_too(capsys: Capture, measuring: Measuring) -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--only", "latency,speed"], "no such kind of figure: speed; there are latency,"),
+        (["--only", "latency,speed"], "no such kind of figure: speed; choose from latency,"),
         (["--only", ","], "no kind of figure was named"),
         (["--cpus", ""], "no CPUs"),
         (["--cpus", "a-b"], "CPU list"),
-        (["--cpus", "3-9"], "CPUs 4-9 are offline or not there"),
+        (["--cpus", "3-9"], "CPUs 4-9 are offline or do not exist"),
         (["--cpus", "1"], "CPUs 1 may not be used"),
     ],
 )

@@ -23,12 +23,12 @@ from atoll.errors import EngineFailed, UsageError
     ("options", "said"),
     [
         ({"policy": "wide"}, "choose one of adaptive, local, distributed, none"),
-        ({"workers": 0}, "workers=0: give 1 or more"),
-        ({"workers": -3}, "workers=-3: give 1 or more"),
-        ({"workers": "2"}, "workers='2': give 1 or more"),
-        ({"workers": True}, "workers=True: give 1 or more"),
-        ({"threads": 0}, "workers=0: give 1 or more"),
-        ({"workers": 2, "threads": 3}, "workers=2 and threads=3: give one of them"),
+        ({"workers": 0}, "workers=0: use 1 or more"),
+        ({"workers": -3}, "workers=-3: use 1 or more"),
+        ({"workers": "2"}, "workers='2': use 1 or more"),
+        ({"workers": True}, "workers=True: use 1 or more"),
+        ({"threads": 0}, "workers=0: use 1 or more"),
+        ({"workers": 2, "threads": 3}, "workers=2 and threads=3: use only one of them"),
         ({"workers": 10**6}, "give at most"),
         ({"pin_threads": "on"}, "pin_threads is set by Atoll"),
         ({"config": {"External_Threads": 2}}, "external_threads is set by Atoll"),
@@ -46,12 +46,12 @@ def test_bad_arguments(options: dict[str, Any], said: str) -> None:
 
 def _unsupported(patch: pytest.MonkeyPatch, _: Path) -> str:
     patch.setattr(duckdb, "__version__", "0.10.3")
-    return "DuckDB 0.10.3 is not supported .* pip install duckdb==1.5.5"
+    return "does not support DuckDB 0.10.3.* pip install duckdb==1.5.5"
 
 
 def _no_extension(patch: pytest.MonkeyPatch, folder: Path) -> str:
     patch.setattr(opening, "EXTENSION", folder / "atoll.duckdb_extension")
-    return "atoll.duckdb_extension is missing: .* install it anew"
+    return "atoll.duckdb_extension is missing: .* reinstall it"
 
 
 def _no_library(patch: pytest.MonkeyPatch, folder: Path) -> str:

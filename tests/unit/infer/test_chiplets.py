@@ -116,7 +116,7 @@ def test_holes_and_disturbed_pairs() -> None:
     found = infer(values, None)
     assert found.chiplets == made.chiplets
     assert any("without a figure" in reason for reason in found.reasons)
-    assert any("far slower than like pairs" in reason for reason in found.reasons)
+    assert any("far slower than similar pairs" in reason for reason in found.reasons)
 
 
 @pytest.mark.parametrize("times", [1.5, 2.0, 10.0])
@@ -127,7 +127,7 @@ def test_a_core_that_was_disturbed_all_along_stays_in_its_group(times: float) ->
     values[:, 11] *= times
     found = infer(values, None)
     assert found.chiplets == made.chiplets
-    assert any("slower to everyone" in reason for reason in found.reasons)
+    assert any("slower to all others" in reason for reason in found.reasons)
 
 
 @pytest.mark.parametrize("smt", [1, 2])

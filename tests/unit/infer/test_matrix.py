@@ -47,9 +47,9 @@ def test_reads_what_tools_write(text: str, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "m.csv: holds no numbers"),
-        ("nan,nan\nnan,nan", "m.csv: holds no numbers"),
-        ("hello\nworld", "m.csv: holds no numbers"),
+        ("", "m.csv: contains no numbers"),
+        ("nan,nan\nnan,nan", "m.csv: contains no numbers"),
+        ("hello\nworld", "m.csv: contains no numbers"),
         ("5", "m.csv: one figure only"),
         ("0,1,2\n3,0,4", "m.csv: not square: 2 rows, but 3 columns in line 1"),
         ("1,2\n3,4\n5,6", "m.csv: not square: 3 rows, but 2 columns in line 1"),
@@ -60,7 +60,7 @@ def test_reads_what_tools_write(text: str, expected: np.ndarray) -> None:
         ("0,20,30\n20,0,1e999\n30,40,0", "m.csv: line 2, column 3: inf is not"),
         ("0,20,30\n20,0,4O\n30,40,0", "m.csv: line 2, column 3: '4O' is not"),
         ("cpu,0,1,2\n0,0,20,x7\n1,20,0,4\n2,5,6,0", "m.csv: line 2, column 4: 'x7' is not"),
-        (",,,\n20,,,\n,,,\n30,40,,", "m.csv: nothing is given between row 3 and any other"),
+        (",,,\n20,,,\n,,,\n30,40,,", "m.csv: no figure between row 3 and any other"),
         (",,,,,\n9,,,,,\n,9,,,,\n,,9,,,\n,,,9,,\n,,,,9,\n", "m.csv: only 33% of the pairs"),
     ],
 )

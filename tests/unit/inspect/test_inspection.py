@@ -13,6 +13,7 @@ from atoll.inspect.policy import Policy, parse_policy, plain, process_policy
 from atoll.inspect.surroundings import NO_CLUES, parse_free, read_clues, read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.deployment import ProcessId
+from tests.parts.faults import fails
 from tests.parts.inspect import MACHINE, MIB, NODE_CPUS, ONE_NODE, thread
 from tests.unit.inspect.test_inspect import stat
 
@@ -95,7 +96,7 @@ def test_what_cannot_be_read_is_a_line(proc: Proc, file: str, what: str, number:
 
 
 def test_a_process_that_is_not_there_or_ends_meanwhile(proc: Proc) -> None:
-    with pytest.raises(ProcessGone, match="no process has the pid 61"):
+    with fails(ProcessGone, pid=61):
         inspect_process(proc, 61, MACHINE)
 
     def ends(path: str) -> None:
@@ -104,7 +105,7 @@ def test_a_process_that_is_not_there_or_ends_meanwhile(proc: Proc) -> None:
             raise ProcessLookupError(errno.ESRCH, "No such process", path)
 
     proc._check = ends  # type: ignore[method-assign]  # it ends in the middle
-    with pytest.raises(ProcessGone, match="process 60 has ended while"):
+    with fails(ProcessGone, pid=60):
         inspect_process(proc, 60, MACHINE)
 
 
@@ -126,20 +127,20 @@ def test_names_and_pids(proc: Proc) -> None:
     assert find_processes(proc, "the-server", uid=0) == [60]
     assert find_processes(proc, "bash", uid=0) == [63]
     assert find_processes(proc, "other", uid=7) == [62]
-    with pytest.raises(NotPermitted, match="other users'"):
+    with fails(NotPermitted, count=1):
         find_processes(proc, "other", uid=8)
-    with pytest.raises(UsageError, match="no deployment and no running process"):
+    with fails(UsageError, name="nothing"):
         find_processes(proc, "nothing", uid=0)
-    with pytest.raises(ProcessGone, match="no process has the pid 99"):
+    with fails(ProcessGone, pid=99):
         find_processes(proc, "99", uid=0)
     proc.files["/proc/70/status"] = "Tgid:\t60\n"
-    with pytest.raises(UsageError, match="70 is a thread of process 60"):
+    with fails(UsageError, tid=70, pid=60):
         find_processes(proc, "70", uid=0)
 
 
 def test_no_name_is_nobody_s(proc: Proc) -> None:
     proc.add(61, comm="kthreadd", argv="")
-    with pytest.raises(UsageError, match="name a process"):
+    with fails(UsageError):
         find_processes(proc, "", uid=0)
 
 
@@ -153,9 +154,9 @@ def test_a_process_that_the_kernel_hides(proc: Proc) -> None:
     refuse_foreign(proc, 60, uid=7)
     refuse_foreign(proc, 61, uid=7)  # gone: told by whoever looks
     proc.faults["/proc/60/exe"] = errno.EACCES
-    with pytest.raises(NotPermitted, match="look as root"):
+    with fails(NotPermitted, pid=60, remedy="run as root"):
         refuse_foreign(proc, 60, uid=7)
-    with pytest.raises(NotPermitted, match="capabilities"):  # init, from inside a sandbox
+    with fails(NotPermitted, pid=60, lacking="capabilities"):  # init, from inside a sandbox
         refuse_foreign(proc, 60, uid=0)
 
 

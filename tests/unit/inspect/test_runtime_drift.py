@@ -41,9 +41,9 @@ def test_a_preload_that_is_reached_is_no_finding() -> None:
     [
         ("no such file", "full path"),
         ("the program is statically linked: it loads nothing", "link the allocator"),
-        ("the program runs with raised rights (AT_SECURE), where preloads", "ld.so.preload"),
+        ("the program runs with raised rights (AT_SECURE), so the linker", "ld.so.preload"),
         ("libc.so.6 comes before it", "before the others"),
-        ("the program has a malloc of its own, which comes first", "without its malloc"),
+        ("the program has its own malloc, which comes first", "without its own malloc"),
         ("defines no malloc; preload libtbbmalloc_proxy.so.2 instead", "preload that library"),
     ],
 )
@@ -96,9 +96,9 @@ OFF = JVM.model_copy(update={"use_numa": False})
         ({"policy": "bind:0"}, "bound to node 0 alone (its CPUs are on 0-1)"),
         ({"policy": "bind:0", "mask": "0-3"}, "bound to node 0 alone;"),
         ({"nodes": "1"}, "bound to node 1 alone (its CPUs are on 0-1)"),
-        ({"mask": "0-3"}, "its memory on 0-1, which JDK 17 takes"),
+        ({"mask": "0-3"}, "its memory on 0-1, which JDK 17"),
         ({"clues": Clues()}, "libnuma.so.1 is not installed"),
-        ({}, "the JVM turned it off as it started"),
+        ({}, "the JVM turned it off"),
     ],
 )
 def test_numa_off_has_its_reason(arguments: dict[str, object], cause: str) -> None:

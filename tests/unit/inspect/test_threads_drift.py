@@ -47,13 +47,17 @@ def test_a_narrower_thread_is_drift_where_the_plan_leaves_threads_alone() -> Non
     ("masks", "clues", "cause"),
     [
         (("0", "0", "1"), Clues(pinning=LIBRARIES[0]), "pin_threads"),
-        (("0", "1-2"), Clues(pinning=LIBRARIES[0]), "the thread set its mask itself"),
+        (("0", "1-2"), Clues(pinning=LIBRARIES[0]), "the thread set its own mask"),
         (("0", "0", "1"), Clues(openmp="OMP_PROC_BIND=close"), "OMP_PROC_BIND=close"),
-        (("0", "0", "1"), Clues(cpuset=frozenset({1}), cpuset_name="/box"), "/box allows CPUs 1"),
-        (("0", "0-7", "0-7"), Clues(), "the main thread alone"),
+        (
+            ("0", "0", "1"),
+            Clues(cpuset=frozenset({1}), cpuset_name="/box"),
+            "/box allows only CPUs 1",
+        ),
+        (("0", "0-7", "0-7"), Clues(), "only the main thread"),
         (("1", "1", "1"), Clues(), "the whole process"),
-        (("0", "0", "1", "1"), Clues(), "it and 1 more set their masks"),
-        (("0", "0", "1"), Clues(), "the thread set its mask itself"),
+        (("0", "0", "1", "1"), Clues(), "it and 1 more"),
+        (("0", "0", "1"), Clues(), "the thread set its own mask"),
     ],
 )
 def test_causes_are_told_apart(masks: tuple[str, ...], clues: Clues, cause: str) -> None:

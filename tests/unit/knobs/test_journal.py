@@ -15,6 +15,7 @@ from atoll.host.local import LocalHost
 from atoll.knobs.control import Control
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.knobs import Journal
+from tests.parts.faults import fails
 from tests.parts.knobs import BALANCING, FILES, SWAPPINESS, Kernel, governor
 
 
@@ -39,8 +40,9 @@ def test_in_a_folder_that_others_can_write_to_nothing_is_kept(
     which: str, kernel: Kernel, journal: JournalFolder
 ) -> None:
     journal.folder.mkdir(parents=True, mode=0o755)
-    (journal.folder if which == "folder" else journal.folder.parent).chmod(0o775)
-    with pytest.raises(UsageError, match="others can write there"):
+    folder = journal.folder if which == "folder" else journal.folder.parent
+    folder.chmod(0o775)
+    with fails(UsageError, folder=folder):
         Control(kernel, journal).set([("swappiness", "10")])
     assert kernel.files == FILES and not journal.path.exists()
 
@@ -82,7 +84,7 @@ def test_undo_reaches_no_file_but_the_knobs(
             }
         )
     )
-    with pytest.raises(UsageError, match=f"is no file of a knob '{knob}'"):
+    with fails(UsageError, journal=journal.path, path=path, knob=repr(knob)):
         Control(kernel, journal).undo([])
     assert kernel.files == before
 

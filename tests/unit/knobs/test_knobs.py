@@ -227,7 +227,7 @@ def test_policies_without_a_cpu_online_are_passed_over(
         "performance\n",
     ]
     assert atoll("set", "governor=1=performance") == 2
-    assert "no CPU policy with CPUs online 1 here; there are 0,10" in capsys.readouterr().err
+    assert "no CPU policy with CPUs online 1 here; choose from 0,10" in capsys.readouterr().err
     assert atoll("undo", "--all") == 0
     assert kernel.files == FILES
 

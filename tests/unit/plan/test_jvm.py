@@ -14,7 +14,7 @@ from tests.parts.plan import DISTRIBUTED, SINGLE
 NUMA = "-XX:+UseNUMA"
 TWO_NODES = milan(2)
 FOUR_NODES = plain(8, nodes=4)
-LOSES = "a JVM turns it off"
+LOSES = "a JVM would turn it off"
 
 
 def flags(plan: Plan) -> list[list[str]]:

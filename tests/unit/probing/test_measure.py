@@ -115,7 +115,7 @@ def test_disturbances_are_told() -> None:
     told = [notice.message for notice in measured(world, only=["latency"]).notices]
     assert "latency: the hypervisor took 25 % of the CPU time" in told
     assert "latency: other processes took 75 % of the CPU time" in told
-    assert any("a thread was not where it should be" in message for message in told)
+    assert any("times a thread ran on the wrong CPU" in message for message in told)
 
 
 def test_ctrl_c_leaves_no_probe() -> None:
@@ -144,7 +144,7 @@ def test_cpus_that_may_be_measured() -> None:
     [
         ("0-2", "CPUs 0 may not be used: .* allow 1-3"),
         ([3, 5, 4], "CPUs 4-5 may not be used"),
-        ("3,99", "CPUs 99 are offline or not there; this machine has 0-7"),
+        ("3,99", "CPUs 99 are offline or do not exist; this machine has 0-7"),
         ("", "no CPUs were named"),
         ([], "no CPUs were named"),
         ("1-", "not a CPU list"),
@@ -160,9 +160,12 @@ def test_cpus_that_may_not(cpus: str | Iterable[int], words: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"only": ["latency", "speed"]}, "no such kind of figure: speed; there are latency, band"),
+        (
+            {"only": ["latency", "speed"]},
+            "no such kind of figure: speed; choose from latency, band",
+        ),
         ({"only": []}, "no kind of figure was named"),
-        ({"mode": "slow"}, "no such mode: 'slow'; take quick or full"),
+        ({"mode": "slow"}, "no such mode: 'slow'; use quick or full"),
     ],
 )
 def test_what_is_not_known_is_refused_before_anything_starts(

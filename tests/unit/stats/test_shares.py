@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from atoll.stats.paired import Verdict, speedup
 from atoll.stats.shares import decompose
+from tests.parts.faults import fails
 
 SECONDS = st.floats(0.01, 1000)
 
@@ -106,7 +107,7 @@ def test_below_five_blocks_there_are_steps_but_no_shares() -> None:
     found = decompose(exact([2.0, 2.0], blocks=4))
     assert found is not None
     assert found.shares == ()
-    assert "below 5 blocks" in found.why
+    assert "5 blocks" in found.why
     assert [step.interval for step in found.steps] == [None, None]
 
 
@@ -121,7 +122,7 @@ def test_only_blocks_that_all_finished_count() -> None:
 
 
 def test_a_chain_needs_a_step() -> None:
-    with pytest.raises(ValueError, match="two entrants"):
+    with fails(ValueError):
         decompose([{0: 1.0}])
 
 

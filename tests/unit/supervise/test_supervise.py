@@ -177,8 +177,8 @@ def test_the_coordinator_has_a_place_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("slot", "changes", "said"),
     [
-        (1, {"index": 0}, "slot 0 stands at place 1"),
-        (0, {"index": -1}, "slot -1 stands at place 0"),
+        (1, {"index": 0}, "slot 0 is at position 1"),
+        (0, {"index": -1}, "slot -1 is at position 0"),
         (0, {"cpus": []}, "slot 0 has no CPU"),
         (0, {"cpus": [3, 5]}, "CPU 5 is in several slots"),
         (1, {"threads": 0}, "slot 1 needs at least one thread"),
