@@ -5,10 +5,13 @@
 - No committed text names a path of the machine that it was written on.
 - No source file outside an engine's own package names the engine. tools/engine_names.txt lists the
   few exceptions, each with its reason. Example commands are allowed: `atoll plan ENGINE`.
+- Only `atoll.host` starts processes, reads this process's environment, user and CPUs, and opens
+  files of /proc and /sys. tools/system_reads.txt lists the few exceptions, each with its reason.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -24,6 +27,11 @@ REGISTRY = "src/atoll/engines/registry.py"
 _REGISTERED = re.compile(r'"(\w+)": \("atoll\.engines\.(\w+)\.')
 _SHORT_NAMES = {"postgres": "postgresql", "mysql": "mariadb"}  # name -> package
 _EXAMPLE = re.compile(r"\batoll [a-z]+ [^;`\"]*")
+
+# What only atoll.host may use: of `os`, and the first argument of a call that opens a file.
+_SYSTEM_READS = {"environ", "getenv", "getuid", "geteuid", "sched_getaffinity", "cpu_count"}
+_OPENS = {"open", "Path", "listdir", "scandir", "readlink", "stat"}
+_SYSTEM_FILES = ("/proc", "/sys")
 
 
 def tracked() -> list[Path]:
@@ -83,10 +91,45 @@ def engine_names(
     ]
 
 
+def system_reads(name: str, text: str, allowed: dict[str, str]) -> list[str]:
+    """A fault for each place where a module reaches for the system past `atoll.host`."""
+    if not name.startswith("src/atoll/") or not name.endswith(".py"):
+        return []
+    if any(name.startswith(path) for path in allowed):
+        return []
+    return [
+        f"{name}:{node.lineno}: uses {what}; go through atoll.host"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.expr | ast.stmt) and (what := _system_read(node))
+    ]
+
+
+def _system_read(node: ast.AST) -> str:
+    """What this node uses of the system; empty if nothing."""
+    match node:
+        case ast.Import(names=names) if any(each.name == "subprocess" for each in names):
+            return "subprocess"
+        case ast.ImportFrom(module="subprocess"):
+            return "subprocess"
+        case ast.ImportFrom(module="os", names=names):
+            return next((f"os.{each.name}" for each in names if each.name in _SYSTEM_READS), "")
+        case ast.Attribute(value=ast.Name(id="os"), attr=attribute) if attribute in _SYSTEM_READS:
+            return f"os.{attribute}"
+        case ast.Call(func=function, args=[first, *_]):
+            called = getattr(function, "attr", getattr(function, "id", ""))
+            owner = ast.unparse(function.value) if isinstance(function, ast.Attribute) else ""
+            path = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
+            text = str(path.value) if isinstance(path, ast.Constant) else ""
+            opens = called in _OPENS and owner in ("", "os", "io", "pathlib")
+            return text if opens and text.startswith(_SYSTEM_FILES) else ""
+    return ""
+
+
 def main() -> int:
     allowed = reasons((ROOT / "tools/long_files.txt").read_text())
     named = reasons((ROOT / "tools/engine_names.txt").read_text())
     packages = engine_packages((ROOT / REGISTRY).read_text())
+    reads = reasons((ROOT / "tools/system_reads.txt").read_text())
     faults: list[str] = []
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
@@ -97,11 +140,16 @@ def main() -> int:
         if path.suffix in SOURCE or path.read_bytes()[:2] == b"#!":
             faults += filter(None, [too_long(name, text, allowed)])
             faults += engine_names(name, text, packages, named)
+            faults += system_reads(name, text, reads)
         if not name.startswith("tests/golden/"):
             faults += machine_paths(name, text)
     faults += [
         f"tools/{file}.txt: {name}: does not exist"
-        for file, names in (("long_files", allowed), ("engine_names", named))
+        for file, names in (
+            ("long_files", allowed),
+            ("engine_names", named),
+            ("system_reads", reads),
+        )
         for name in names
         if not (ROOT / name).exists()
     ]

@@ -7,7 +7,6 @@ other against what it was given.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -95,7 +94,7 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
     found: list[Inspection] = []
     unknown: list[str] = []
     ours = _of_deployments(host, pids, deep=deep)
-    machine, files, uid = read_machine(host), MallocFiles(host), os.geteuid()
+    machine, files, uid = read_machine(host), MallocFiles(host), host.user_id()
     l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadEye()
     for pid in pids:
         if pid in ours:

@@ -72,9 +72,9 @@ def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
     l3, spreads = L3Monitor(host, interval_s), SpreadEye()
     found: list[Inspection] = []
     faults: list[AtollError] = []
-    for pid in find_processes(host, target, uid=os.geteuid()):
+    for pid in find_processes(host, target, uid=host.user_id()):
         try:
-            refuse_foreign(host, pid, uid=os.geteuid())
+            refuse_foreign(host, pid, uid=host.user_id())
             found.append(inspect_process(host, pid, machine, l3=l3, files=files, spreads=spreads))
         except (ProcessGone, NotPermitted) as fault:
             faults.append(fault)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from atoll.errors import AtollError, CheckFailed, DownloadFailed, NotPermitted, UsageError
 from atoll.host.api import Host
+from atoll.host.caller import user_id
 from atoll.knobs.catalog import has_file
 from atoll.schema.base import parse
 from atoll.schema.knobs import Journal
@@ -99,7 +100,7 @@ class JournalFolder:
             kind = NotPermitted if fault.errno in _FORBIDDEN else DownloadFailed
             raise kind(f"{self.folder}: cannot keep a journal ({fault.strerror})") from None
         for folder, status in found:
-            if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+            if status.st_uid not in (0, user_id()) or status.st_mode & 0o022:
                 os.close(descriptor)
                 raise UsageError(
                     f"{folder}: other users can write there, so Atoll keeps no journal in it; run "

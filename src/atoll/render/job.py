@@ -17,6 +17,7 @@ from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import changes
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
+from atoll.host.caller import user_id
 from atoll.install.parts import engines_dir
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
@@ -193,7 +194,7 @@ def _cache_remarks(installation: Installation, user: str) -> tuple[str, ...]:
 
 def _is_this_user(name: str) -> bool:
     try:
-        return pwd.getpwnam(name).pw_uid == os.getuid()
+        return pwd.getpwnam(name).pw_uid == user_id()
     except KeyError:
         return False  # this machine has no such account
 

@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 
 from atoll.errors import NotPermitted
+from atoll.host.caller import user_id, variable
 from atoll.store.files import refusal
 
 
@@ -36,21 +37,21 @@ def run_dir(*parts: str) -> Path:
     The fallback lies in a folder that others can write to, so it must be ours and closed.
     Raises NotPermitted also if somebody else made it.
     """
-    given = os.environ.get("XDG_RUNTIME_DIR")
+    given = variable("XDG_RUNTIME_DIR")
     if given and os.path.isdir(given) and len(given) < 40:
         return make_folder(Path(given, "atoll", *parts))
-    base = Path("/tmp", f"atoll-{os.getuid()}")
+    base = Path("/tmp", f"atoll-{user_id()}")
     private = make_folder(base)
     found = os.lstat(private)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user_id() or found.st_mode & 0o077:
         raise NotPermitted(
             f"{base}: not a private folder of this user; remove it or set XDG_RUNTIME_DIR"
         )
     return make_folder(base.joinpath(*parts))
 
 
-def _base(variable: str, default: str) -> Path:
-    given = os.environ.get(variable, "")
+def _base(name: str, default: str) -> Path:
+    given = variable(name)
     # The specification: a relative path is to be ignored.
     return Path(given) if os.path.isabs(given) else Path.home() / default
 

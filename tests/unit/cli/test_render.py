@@ -105,10 +105,10 @@ def test_an_engine_in_a_cache_that_its_user_cannot_read_is_told(
     # Whoever asks, and has no name: a container's user.
     monkeypatch.delenv("LOGNAME", raising=False)
     monkeypatch.delenv("USER", raising=False)
-    monkeypatch.setattr("os.getuid", lambda: 987654)
+    monkeypatch.setattr("os.geteuid", lambda: 987654)
     assert run(["render", "trino", "-o", str(tmp_path / "c"), "--user", "daemon"]) == 0
     assert "which the user 'daemon' may not" in capsys.readouterr().err
-    monkeypatch.setattr("os.getuid", lambda: pwd.getpwnam("daemon").pw_uid)
+    monkeypatch.setattr("os.geteuid", lambda: pwd.getpwnam("daemon").pw_uid)
     assert run(["render", "trino", "-o", str(tmp_path / "d"), "--user", "daemon"]) == 0
     assert "your own cache" not in capsys.readouterr().err
     elsewhere = ("--user", "somebody-else", "--home", "/opt/trino")

@@ -268,7 +268,7 @@ def _nothing_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(per_slot, "installed", lambda _: "/c")
 
 
-def host_with(kind: Kind, versions: dict[str, str]) -> FakeHost:
+def host_with(kind: Kind, versions: dict[str, str], *, user_id: int = 1000) -> FakeHost:
     """A machine with these versions by home; '' for one that lacks a library."""
     programs = {kind.engine.settings.programs(home)[0]: home for home in versions}
 
@@ -281,7 +281,7 @@ def host_with(kind: Kind, versions: dict[str, str]) -> FakeHost:
         return Finished(0, kind.prints.format(version), "")
 
     makers = {kind.engine.settings.programs(home)[1]: "" for home in versions}
-    return FakeHost(makers, on_run=run)
+    return FakeHost(makers, on_run=run, user_id=user_id)
 
 
 @pytest.mark.usefixtures("_nothing_on_path")
@@ -332,13 +332,10 @@ def test_a_missing_server_is_an_error_that_says_what_to_install(kind: Kind) -> N
 
 @each_kind
 @pytest.mark.usefixtures("_nothing_on_path")
-def test_root_cannot_run_it(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = host_with(kind, {kind.home: kind.version})
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+def test_root_cannot_run_it(kind: Kind) -> None:
     with fails(NotPermitted, title=kind.engine.title, name=kind.engine.traits.name):
-        kind.engine.locate(host)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert kind.engine.locate(host).home == kind.home
+        kind.engine.locate(host_with(kind, {kind.home: kind.version}, user_id=0))
+    assert kind.engine.locate(host_with(kind, {kind.home: kind.version})).home == kind.home
 
 
 @each_kind

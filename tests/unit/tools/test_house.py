@@ -38,6 +38,37 @@ setuptools==5 \\
 """
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import subprocess",
+        "from subprocess import run",
+        "from os import environ",
+        "os.environ['X']",
+        "os.geteuid()",
+        "len(os.sched_getaffinity(0))",
+        "open('/proc/self/stat')",
+        "Path(f'/sys/devices/{x}').read_text()",
+        "os.listdir('/proc')",
+    ],
+)
+def test_only_the_host_reaches_for_the_system(line: str) -> None:
+    fault = "src/atoll/bench/x.py:1: uses "
+    (found,) = house.system_reads("src/atoll/bench/x.py", line, {})
+    assert found.startswith(fault)
+    assert (
+        house.system_reads("src/atoll/host/x.py", line, {"src/atoll/host/": "it is the seam"}) == []
+    )
+    assert house.system_reads("tests/x.py", line, {}) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["host.read_text('/proc/stat')", "host.stat('/proc/1')", "os.path.join('/sys', 'x')"]
+)
+def test_what_goes_through_a_host_is_fine(line: str) -> None:
+    assert house.system_reads("src/atoll/bench/x.py", line, {}) == []
+
+
 def test_subset_follows_what_is_needed() -> None:
     part = lock_subset.subset(LOCK, ["a"])
     assert [line.split()[0] for line in part.splitlines() if "==" in line] == [

@@ -31,6 +31,7 @@ from atoll.engines.mariadb.settings import COLLATION, DATABASE, USER
 from atoll.engines.sql.connections import plain_rows
 from atoll.engines.sql.endings import QueryEnd, TimeLimit
 from atoll.errors import EngineFailed, UsageError
+from atoll.host.caller import variable
 from atoll.schema.text import first_line
 
 _KILL_S = 5.0
@@ -252,7 +253,7 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
     how: dict[str, Any] = {
         "user": unquote(given.username or ""),
         # As bytes, because PyMySQL encodes text as Latin-1.
-        "password": os.fsencode(unquote(given.password or "") or os.environ.get("MYSQL_PWD", "")),
+        "password": os.fsencode(unquote(given.password or "") or variable("MYSQL_PWD")),
         "database": unquote(given.path.lstrip("/")) or None,
         "charset": "utf8mb4",
         "read_default_file": "~/.my.cnf",

@@ -80,4 +80,4 @@ class PostgreSQLEngine(ServerPerSlot):
     ) -> None:
         from atoll.engines.postgresql.load import loader
 
-        loader(self).load(data, installation, host=host, progress=progress)
+        loader(self, host).load(data, installation, host=host, progress=progress)

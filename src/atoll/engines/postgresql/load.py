@@ -23,13 +23,14 @@ from atoll.engines.postgresql import client as postgresql_client
 from atoll.engines.server.loader import CONNECT_S, Loader
 from atoll.engines.server.per_slot import ServerPerSlot
 from atoll.errors import DiskFull, EngineFailed
+from atoll.host.api import Host
 
 _BLOCK_BYTES = 1 << 18
 _COPYING = 0.6  # of a table's time; its indexes take the rest
 
 
-def loader(engine: ServerPerSlot) -> Loader:
-    workers = str(len(os.sched_getaffinity(0)))
+def loader(engine: ServerPerSlot, host: Host) -> Loader:
+    workers = str(len(host.affinity(0)))
     return Loader(
         engine=engine,
         settings={

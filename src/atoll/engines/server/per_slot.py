@@ -143,7 +143,7 @@ class ServerPerSlot(ABC):
         name = self.own_traits.name
         version, home = self.find(host)
         require_client(*self.python_client, engine=name)
-        if os.geteuid() == 0:
+        if host.user_id() == 0:
             raise NotPermitted(
                 f"{self.title} refuses to run as root; run atoll as an ordinary user: "
                 f"sudo -u NAME atoll up {name}"

@@ -12,7 +12,6 @@ import contextlib
 import datetime
 import getpass
 import json
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
 from atoll.engines.trino.facts import TRINO_FACTS
 from atoll.errors import EngineFailed, UsageError
+from atoll.host.caller import user_id
 from atoll.schema.text import first_line
 
 _CANCEL_LIMIT_S = 1.0
@@ -95,7 +95,7 @@ def _own_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return str(os.getuid())  # a container's user may have no name
+        return str(user_id())  # a container's user may have no name
 
 
 def parse_endpoint(endpoint: str) -> Address:

@@ -153,7 +153,7 @@ def find_home(host: Host, family: Family) -> tuple[str, str]:
     """
     found: dict[str, str] = {}
     pattern = re.compile(rf"{re.escape(family.jar)}-([\d.]+)\.jar")
-    for home in _homes(family):
+    for home in _homes(family, host):
         try:
             names = host.list_dir(f"{home}/lib")
         except OSError:
@@ -170,8 +170,8 @@ def find_home(host: Host, family: Family) -> tuple[str, str]:
     )
 
 
-def _homes(family: Family) -> Iterator[str]:
-    named = os.environ.get(f"{family.name.upper()}_HOME")
+def _homes(family: Family, host: Host) -> Iterator[str]:
+    named = host.variable(f"{family.name.upper()}_HOME")
     if named:
         yield os.path.abspath(named)
     part = installed(f"{family.name}-server-{family.version}")

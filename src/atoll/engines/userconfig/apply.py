@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from atoll.engines.api import ConfigurableEngine, Engine
@@ -10,6 +9,7 @@ from atoll.engines.calls import configured
 from atoll.engines.userconfig.tree import UserTree, read_tree
 from atoll.errors import UsageError
 from atoll.host.api import Host
+from atoll.host.caller import environment
 
 
 def with_user_tree(
@@ -30,5 +30,5 @@ def with_user_tree(
         )
     tree = read_tree(root, host)
     if starts:
-        tree = replace(tree, environment=dict(os.environ))
+        tree = replace(tree, environment=environment())
     return configured(engine, tree), tree

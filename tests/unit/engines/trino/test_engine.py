@@ -34,7 +34,8 @@ def test_urls(url: str, place: str, user: str | None, catalog: str | None) -> No
 def test_a_user_without_a_name_asks_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("os.getuid", lambda: 987654)
+    for read in ("os.getuid", "os.geteuid"):
+        monkeypatch.setattr(read, lambda: 987654)
     assert parse_url("http://h").user == "987654"
 
 
@@ -77,15 +78,15 @@ def test_a_table_is_the_folder_of_its_file(name: str) -> None:
     assert "///it''s/t'" in create
 
 
-def home_of(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.setenv("TRINO_HOME", "/opt/mine")
-    host = FakeHost({f"/opt/mine/lib/{name}": "" for name in names})
+def home_of(names: Sequence[str]) -> tuple[str, str]:
+    files = {f"/opt/mine/lib/{name}": "" for name in names}
+    host = FakeHost(files, variables={"TRINO_HOME": "/opt/mine"})
     return find_home(host, TRINO)
 
 
-def test_a_home_of_that_version_or_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_of_that_version_or_later_is_taken() -> None:
     jars = ["a.jar", "io.trino_trino-main-480.jar"]
-    assert home_of(jars, monkeypatch) == ("480", "/opt/mine")
+    assert home_of(jars) == ("480", "/opt/mine")
 
 
 @pytest.mark.parametrize(
@@ -100,4 +101,4 @@ def test_another_home_is_named_with_what_to_install(
 ) -> None:
     monkeypatch.setattr("atoll.engines.trino.engine.installed", lambda name: "")
     with pytest.raises(EngineFailed, match=f"{said}; install it with: atoll engine install trino"):
-        home_of([jar], monkeypatch)
+        home_of([jar])
