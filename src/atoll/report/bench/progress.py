@@ -55,21 +55,27 @@ class BenchProgress:
 @contextmanager
 def preparation() -> Iterator[Progress]:
     """Progress while data and answers are prepared: a changing line, on a terminal only."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield lambda doing, share: None
-        return
-    with console.status("") as status:
-        yield lambda doing, share: status.update(
-            doing if share is None else f"{doing} ({share:.0%})"
-        )
+    with _stderr() as (_, status):
+
+        def show(doing: str, share: float | None) -> None:
+            if status is not None:
+                status.update(doing if share is None else f"{doing} ({share:.0%})")
+
+        yield show
 
 
 @contextmanager
 def bench_progress(entrants: int, blocks: int | None) -> Iterator[BenchProgress]:
+    with _stderr() as (console, status):
+        yield BenchProgress(console, status, entrants, blocks)
+
+
+@contextmanager
+def _stderr() -> Iterator[tuple[Console, Status | None]]:
+    """The console, with a status line if it is a terminal."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        yield BenchProgress(console, None, entrants, blocks)
+        yield console, None
         return
     with console.status("") as status:
-        yield BenchProgress(console, status, entrants, blocks)
+        yield console, status

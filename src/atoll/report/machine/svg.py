@@ -37,6 +37,7 @@ CELL = 18  # a core
 GAP = 3  # between cores
 PAD = 8  # inside an island
 HEAD = 16  # a caption's height
+_LINE = HEAD + 3  # of text above and below the packages
 SPACE = 10  # between islands, nodes and packages
 WIDEST = 1080  # a row of packages
 
@@ -116,20 +117,13 @@ def _drawing(machine: Machine, paint: Painter, name: str, plan: str = "") -> Pic
     across = max(1, int(WIDEST // (max(piece.width for piece in packages) + SPACE)))
     body = _rows(packages, across)
     width = max(body.width, *(_width(*line) for line in (*head, *tail))) + 2 * SPACE
-    parts: list[str] = []
-    y = float(SPACE)
-    for words, kind in head:
-        y += HEAD
-        parts.append(text(SPACE, y, words, kind))
-        y += 3
-    y += 6
-    parts.append(moved(SPACE, y, body.body))
-    y += body.height + 4
-    for words, kind in tail:
-        y += HEAD
-        parts.append(text(SPACE, y, words, kind))
-        y += 3
-    return Picture(f"{name}: {machine.title}, {size}", width, y + SPACE, "".join(parts))
+    top = SPACE + len(head) * _LINE + 6
+    bottom = top + body.height + 4
+    parts = [text(SPACE, SPACE + HEAD + n * _LINE, *words) for n, words in enumerate(head)]
+    parts += [text(SPACE, bottom + HEAD + n * _LINE, *words) for n, words in enumerate(tail)]
+    parts.append(moved(SPACE, top, body.body))
+    height = bottom + len(tail) * _LINE + SPACE
+    return Picture(f"{name}: {machine.title}, {size}", width, height, "".join(parts))
 
 
 def _width(words: str, kind: str = "") -> float:

@@ -204,11 +204,7 @@ class _Box(NamedTuple):
 
 
 def _flow(
-    islands: Sequence[Island],
-    names: Sequence[str],
-    glyphs: Glyphs,
-    detail: _Detail,
-    width: int,
+    islands: Sequence[Island], names: Sequence[str], glyphs: Glyphs, detail: _Detail, width: int
 ) -> list[Line]:
     """Islands side by side, as many as fit a line, in rows of equal length."""
     boxes = [

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from atoll.infer.relations import Relation
-from atoll.report.numbers import Unit, described, figure, number
+from atoll.report.numbers import Unit, cut, described, figure, number
 from atoll.report.svg.axes import Array, Axis, Scale, linear_axis, log_axis, size_axis, span
 from atoll.report.svg.elements import Picture
 from atoll.report.svg.plot import Mark, Point, Region, Series, plot
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import (
     CacheCurve,
-    CachePoint,
     ChurnRun,
     Figure,
     LoadedCurve,
@@ -66,14 +65,14 @@ def loaded_picture(curves: Sequence[LoadedCurve]) -> Picture | None:
     """Memory latency over the bandwidth that other PUs use."""
     series = [
         Series(
-            f"node {curve.cpu_node} to memory {curve.memory_node}",
+            f"node {c.cpu_node} to memory {c.memory_node}",
             [
                 _point(p.bandwidth_gbs, p.latency_ns, figure(p.bandwidth_gbs, "GB/s"), "ns")
-                for p in curve.points
+                for p in c.points
             ],
         )
-        for curve in curves
-        if curve.points
+        for c in curves
+        if c.points
     ]
     if not series:
         return None
@@ -106,7 +105,9 @@ def _cache(curve: CacheCurve) -> list[Picture]:
         note = figure(curve.memory_latency_ns, "ns")
         regions.append(Region(last, sizes.high, "memory", note))
     title = f"Caches as seen from CPU {curve.cpu}"
-    latency = Series("latency", [_cache_point(p, p.latency_ns, "ns") for p in curve.points])
+    latency = Series(
+        "latency", [_sized(p.working_set_bytes, p.latency_ns, unit="ns") for p in curve.points]
+    )
     pictures = [
         plot(
             f"{title}: latency",
@@ -119,7 +120,7 @@ def _cache(curve: CacheCurve) -> list[Picture]:
     ]
     bandwidth = Series(
         "bandwidth",
-        [_cache_point(p, p.bandwidth_gbs, "GB/s") for p in curve.points if p.bandwidth_gbs],
+        [_sized(p.working_set_bytes, p.bandwidth_gbs) for p in curve.points if p.bandwidth_gbs],
     )
     if bandwidth.points:
         pictures.append(
@@ -133,10 +134,6 @@ def _cache(curve: CacheCurve) -> list[Picture]:
             )
         )
     return pictures
-
-
-def _cache_point(point: CachePoint, value: Figure, unit: Unit) -> Point:
-    return _point(point.working_set_bytes, value, gib(point.working_set_bytes), unit)
 
 
 def stream_picture(runs: Sequence[StreamRun]) -> Picture | None:
@@ -153,12 +150,7 @@ def stream_picture(runs: Sequence[StreamRun]) -> Picture | None:
         Series(
             processes_label(per, processes) + ("" if len(threads) == 1 else f", {count} thr."),
             [
-                _point(
-                    run.working_set_bytes,
-                    run.bandwidth_gbs,
-                    f"{gib(run.working_set_bytes)} in {run.level}",
-                    "GB/s",
-                )
+                _sized(run.working_set_bytes, run.bandwidth_gbs, f" in {run.level}")
                 for run in shown
                 if (run.per, run.processes, run.threads) == (per, processes, count)
             ],
@@ -204,14 +196,8 @@ def sharing_picture(sharing: Sharing) -> Picture | None:
     if not sharing.points:
         return None
     series = [
-        Series(
-            name,
-            [
-                _point(p.vector_bytes, getattr(p, field), gib(p.vector_bytes), "GB/s")
-                for p in sharing.points
-            ],
-        )
-        for name, field in (("together", "local_gbs"), ("spread", "distributed_gbs"))
+        Series("together", [_sized(p.vector_bytes, p.local_gbs) for p in sharing.points]),
+        Series("spread", [_sized(p.vector_bytes, p.distributed_gbs) for p in sharing.points]),
     ]
     sizes = span(np.array([p.vector_bytes for p in sharing.points], dtype=float), 1.15)
     marks = []
@@ -220,8 +206,8 @@ def sharing_picture(sharing: Sharing) -> Picture | None:
         marks.append(Mark(sharing.crossing_bytes, label))
     return plot(
         f"Local against distributed cache: {sharing.operation}",
-        f"{plural(sharing.threads, 'thread')} on PUs {_brief(sharing.local_pus)} (together) and "
-        f"{_brief(sharing.distributed_pus)} (spread)",
+        f"{plural(sharing.threads, 'thread')} on PUs {_pus(sharing.local_pus)} (together) and "
+        f"{_pus(sharing.distributed_pus)} (spread)",
         size_axis("vector", sizes),
         log_axis("GB/s", span(_values(series), 1.3)),
         series,
@@ -286,6 +272,10 @@ def _point(x: float, value: Figure, where: str, unit: Unit) -> Point:
     return Point(x, value.value, value.low, value.high, value.settled, tip)
 
 
+def _sized(size_bytes: int, value: Figure, where: str = "", unit: Unit = "GB/s") -> Point:
+    return _point(size_bytes, value, gib(size_bytes) + where, unit)
+
+
 def _values(series: Iterable[Series]) -> Array:
     return np.array([p.y for one in series for p in one.points], dtype=float)
 
@@ -299,6 +289,5 @@ def _apart(counts: Sequence[int]) -> list[int]:
     return kept
 
 
-def _brief(pus: Sequence[int]) -> str:
-    words = format_cpulist(pus)
-    return words if len(words) <= 28 else f"{words[:25]}..."
+def _pus(pus: Sequence[int]) -> str:
+    return cut(format_cpulist(pus), 28)

@@ -52,10 +52,9 @@ def verdicts(comparison: Comparison) -> list[str]:
     for topic, rows in groupby(differing, key=lambda row: row.topic):
         largest = max(rows, key=_distance)
         assert largest.ratio is not None
-        factor = ratio(largest.ratio.value)
         lines.append(
-            f"{topic}: {largest.what}: {largest.better} is better "
-            f"({'time' if largest.unit == 'ns' else 'bandwidth'} on B is {factor} that on A)."
+            f"{topic}, {largest.what}: {ratio(largest.ratio.value)} on B, so "
+            f"{largest.better} is better."
         )
     return lines
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.infer.relations import Arrangement, arrange, ordered
-from atoll.report.numbers import Unit, described, figure, marked, number_range, tick_label
+from atoll.report.numbers import Unit, cut, described, figure, marked, number_range, tick_label
 from atoll.report.profile.heat_colours import (
     STEPS,
     bright,
@@ -230,15 +230,11 @@ def _pu_axes(arrangement: Arrangement, cell: float, axes: tuple[str, str]) -> li
     if groups:
         named = [
             plural(len(some), word)
-            for some, word in (
-                (arrangement.packages, "package"),
-                (arrangement.chiplets, "chiplet"),
-            )
+            for some, word in ((arrangement.packages, "package"), (arrangement.chiplets, "chiplet"))
             if some
         ]
-        order = (
-            f"PUs ordered by inferred group: {', '.join(named)}; the first has PUs "
-            f"{_brief(arrangement.pus[groups[0].start : groups[0].stop])}"
+        order = f"PUs ordered by inferred group: {', '.join(named)}; the first has PUs " + cut(
+            format_cpulist(arrangement.pus[groups[0].start : groups[0].stop]), 40
         )
     else:
         order = "PUs in the kernel's order: no chiplets or packages were inferred"
@@ -246,11 +242,6 @@ def _pu_axes(arrangement: Arrangement, cell: float, axes: tuple[str, str]) -> li
     axes_note = "Axes: the kernel's CPU numbers. Blank: not measured."
     parts.append(text(_LEFT, foot + 18, axes_note, "soft small"))
     return parts
-
-
-def _brief(pus: Sequence[int]) -> str:
-    words = format_cpulist(pus)
-    return words if len(words) <= 40 else f"{words[:37]}..."
 
 
 def _legend(scale: Scale, unit: Unit) -> str:
