@@ -11,6 +11,7 @@ from atoll.engines.postgresql.settings import check_tree as check_postgresql
 from atoll.engines.userconfig.included import Included, included
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
+from tests.parts.faults import fails
 
 
 def postgresql(text: str, *others: str) -> Included:
@@ -76,16 +77,16 @@ def test_an_absolute_path_is_read_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "path"),
     [
-        ("include 'nix.conf'", r"/etc/x/a\.conf:2: 'nix\.conf' is not there, or is no text"),
-        ("include '/etc/x/nix'", r"/etc/x/a\.conf:2: '/etc/x/nix' is not there"),
-        ("include '../b.conf'", r"/etc/x/a\.conf:2: '\.\./b\.conf' is outside of /etc/x; write"),
-        ("include_dir '..'", r"/etc/x/a\.conf:2: '\.\.' is outside of /etc/x"),
+        ("include 'nix.conf'", "nix.conf"),
+        ("include '/etc/x/nix'", "/etc/x/nix"),
+        ("include '../b.conf'", "../b.conf"),
+        ("include_dir '..'", ".."),
     ],
 )
-def test_what_is_not_there_is_told_by_file_and_line(line: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_missing_include_is_reported_with_its_line(line: str, path: str) -> None:
+    with fails(UsageError, where="/etc/x/a.conf:2", path=path):
         postgresql(f"port = 1\n{line}\n")
 
 
@@ -94,14 +95,14 @@ def test_what_is_not_there_is_told_by_file_and_line(line: str, said: str) -> Non
 )
 def test_what_is_included_and_closed_is_told(line: str) -> None:
     tree = UserTree("/etc/x", {"a.conf": f"{line}\n"}, closed=("d/b.conf", "pg_hba.conf"))
-    with pytest.raises(NotPermitted, match=r"/etc/x/d/b\.conf: cannot be read"):
+    with fails(NotPermitted, path="/etc/x/d/b.conf"):
         included(tree, "a.conf", POSTGRESQL)
 
 
 def test_a_first_file_that_is_closed_is_told() -> None:
     for closed, check in (("postgresql.conf", check_postgresql), ("my.cnf", config_of)):
         tree = UserTree("/etc/x", {"other.conf": ""}, closed=(closed,))
-        with pytest.raises(NotPermitted, match=f"/etc/x/{closed}: cannot be read"):
+        with fails(NotPermitted, path=f"/etc/x/{closed}"):
             check(tree)
 
 

@@ -20,6 +20,7 @@ from atoll.engines.userconfig.merge import (
     read_properties,
 )
 from atoll.errors import UsageError
+from tests.parts.faults import fails
 
 Merge = Callable[[str, dict[str, str | None]], str]
 Read = Callable[[str], dict[str, str]]
@@ -247,26 +248,26 @@ def test_what_other_programs_read_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "what"),
+    ("fault", "where"),
     [
-        (lambda: merge_java("a=1\nb=\\u12\n", {}), r"f:2: .*four hexadecimal"),
-        (lambda: merge_java("a=1\n=x\n", {}), r"f:2: .*no key"),
-        (lambda: merge_java("# x\n\ngarbage\n", {}), r"f:3: .*no value"),
-        (lambda: merge_java("a=1\\", {}), r"f:1: .*backslash"),
-        (lambda: merge_flags("-server\nXmx4G\n", [], where="f"), r"f:2: is not a JVM flag"),
-        (lambda: merge_flags("-Xms1G -Xmx4G\n", [], where="f"), r"f:1: .*one flag a line"),
-        (lambda: merge_flags("@more\n", [], where="f"), r"f:1: names a file of flags"),
-        (lambda: merge_server("port = 1\nport = = 2\n", {}), r"f:2: cannot be read"),
-        (lambda: merge_server("a = 'open\n", {}), r"f:1: "),
-        (lambda: merge_server("work_mem = 10/20\n", {}), r"f:1: cannot be read"),
-        (lambda: merge_server("nothing\n", {}), r"f:1: cannot be read"),
-        (lambda: merge_group("port=1\n", {}), r"f:1: .*before the first"),
-        (lambda: merge_group("[mysqld\nport=1\n", {}), r"f:1: not a group"),
-        (lambda: merge_group("[mysqld]\nport 1\n", {}), r"f:2: not an option"),
+        (lambda: merge_java("a=1\nb=\\u12\n", {}), "f:2"),
+        (lambda: merge_java("a=1\n=x\n", {}), "f:2"),
+        (lambda: merge_java("# x\n\ngarbage\n", {}), "f:3"),
+        (lambda: merge_java("a=1\\", {}), "f:1"),
+        (lambda: merge_flags("-server\nXmx4G\n", [], where="f"), "f:2"),
+        (lambda: merge_flags("-Xms1G -Xmx4G\n", [], where="f"), "f:1"),
+        (lambda: merge_flags("@more\n", [], where="f"), "f:1"),
+        (lambda: merge_server("port = 1\nport = = 2\n", {}), "f:2"),
+        (lambda: merge_server("a = 'open\n", {}), "f:1"),
+        (lambda: merge_server("work_mem = 10/20\n", {}), "f:1"),
+        (lambda: merge_server("nothing\n", {}), "f:1"),
+        (lambda: merge_group("port=1\n", {}), "f:1"),
+        (lambda: merge_group("[mysqld\nport=1\n", {}), "f:1"),
+        (lambda: merge_group("[mysqld]\nport 1\n", {}), "f:2"),
     ],
 )
-def test_a_syntax_error_names_file_and_line(fault: Callable[[], str], what: str) -> None:
-    with pytest.raises(UsageError, match=what):
+def test_a_syntax_error_names_file_and_line(fault: Callable[[], str], where: str) -> None:
+    with fails(UsageError, where=where):
         fault()
 
 
