@@ -1,1 +1,1 @@
-"""A plan as files that start an engine without Atoll: its own configuration, scripts, units."""
+"""A plan as files that start an engine without Atoll: configuration, scripts, systemd units."""

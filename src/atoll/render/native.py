@@ -1,4 +1,4 @@
-"""A deployment as scripts, one per process, and a page that says how to use them. Pure."""
+"""A deployment as one script per process, with a README. Pure."""
 
 from __future__ import annotations
 
@@ -32,48 +32,48 @@ def script(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def readme(deployment: UnattendedDeployment, how: Sequence[str]) -> str:
-    """What lies in the folder and who sits where; `how` says how it is started."""
+def readme(deployment: UnattendedDeployment, start: Sequence[str]) -> str:
+    """The README: each process with its place, and `start`, the lines on how to start them."""
     plan, target = deployment.plan, deployment.target
     lines = [
         f"# {target.name}: {plan.engine} under {plan.policy.value}",
         "",
         f"Rendered by `atoll render` for a machine with {plan.machine.packages} packages, "
         f"{plan.machine.numa_nodes} NUMA nodes, {plan.machine.chiplets} chiplets and "
-        f"{plan.machine.cores} cores, to lie at `{target.folder}`. CPU numbers hold on that "
-        "machine alone.",
+        f"{plan.machine.cores} cores, for the folder `{target.folder}`. CPU numbers are those of "
+        "that machine.",
         "",
-        "`plan.json` is the plan: `atoll up plan.json` starts the same, watched and ended by "
-        "Atoll (with the same `--base`, where it was rendered with one), and "
+        "`plan.json` is the plan. `atoll up plan.json` starts the same deployment under Atoll "
+        "(give it the same `--base`, if there was one). "
         f"`atoll plan {plan.engine} --diff plan.json` shows what a new plan would change.",
         "",
-        "## Who sits where",
+        "## Places",
         "",
         "| process | place (numactl) | heap | threads | port |",
         "|---|---|---|---|---|",
         *(_row(deployment, spec) for spec in deployment.processes),
         "",
-        *how,
+        *start,
         "",
-        "## Afterwards",
+        "## Check",
         "",
-        "`atoll inspect PID` says where the threads and the memory of a process really are.",
+        "`atoll inspect PID` shows where the threads and the memory of a process really are.",
     ]
     notes = [*_notes(deployment), *(f"- {warning}" for warning in plan.warnings)]
     if notes:
-        lines += ["", "## To know", "", *notes]
+        lines += ["", "## Remarks", "", *notes]
     return "\n".join(lines) + "\n"
 
 
 def preparations(deployment: UnattendedDeployment) -> list[str]:
-    """Before the first start; secrets lie in the files, so they are closed to others."""
+    """What to do once. The files contain secrets, so they must belong to the engine's account."""
     target = deployment.target
     is_number = target.user.isdigit()
     lines = [
-        "## Once, before the first start",
+        "## Before the first start",
         "",
         "```sh",
-        # Of a number it knows no group.
+        # chown(1) knows no group of an account that is only a number.
         f"chown -R {target.user}{'' if is_number else ':'} {shlex.quote(target.folder)}",
     ]
     for spec in deployment.processes:
@@ -88,9 +88,13 @@ def preparations(deployment: UnattendedDeployment) -> list[str]:
 def _started_by_hand(deployment: UnattendedDeployment) -> list[str]:
     stages = sorted({spec.stage for spec in deployment.processes})
     lines = [*preparations(deployment), "## Start"]
-    lines += ["", f"As the user `{deployment.target.user}`; each runs until it is ended.", ""]
+    lines += [
+        "",
+        f"Start these as the user `{deployment.target.user}`. Each runs until you end it.",
+        "",
+    ]
     if len(stages) > 1:
-        lines += ["Wait after each group until all of it accept connections.", ""]
+        lines += ["After each group, wait until all its processes accept connections.", ""]
     lines += ["```sh"]
     for stage in stages:
         if stage != stages[0]:
@@ -130,6 +134,6 @@ def _notes(deployment: UnattendedDeployment) -> Iterable[str]:
 
 
 def _wrapped(argv: Sequence[str]) -> str:
-    """A word a line, so that two scripts can be compared; the place on one."""
+    """The place on one line, then one word per line, so that two scripts can be compared."""
     first = argv.index("--") + 1 if argv[0] == "numactl" else 1
     return " \\\n  ".join((shlex.join(argv[:first]), *map(shlex.quote, argv[first:])))

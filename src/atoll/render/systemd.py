@@ -1,10 +1,9 @@
-"""A deployment as systemd units: one per process, a slice and a target for all. Pure.
+"""A deployment as systemd units: one per process, and a slice and a target for all. Pure.
 
-A slot's place is said twice, because each alone leaves a gap: AllowedCPUs= and AllowedMemoryNodes=
-(cgroup v2) hold for every process that the engine starts and cannot be widened from inside, but are
-passed over in silence where the cpuset controller is not there; CPUAffinity= and NUMAPolicy= are
-set on the process itself. A node list is a hard limit in a cgroup, so AllowedMemoryNodes= is
-written for memory that is bound, and for no other policy.
+Two pairs of settings place a slot, because each alone leaves a gap. AllowedCPUs= and
+AllowedMemoryNodes= (cgroup v2) cover every child process, and no process can widen them; but
+systemd ignores them without the cpuset controller. CPUAffinity= and NUMAPolicy= are set on the
+process itself. A cgroup's node list is a hard limit, so only bound memory has AllowedMemoryNodes=.
 
 Source: systemd.exec(5) and systemd.resource-control(5) of systemd 252.
 """
@@ -29,18 +28,16 @@ _POLICY = {
     MemoryPolicy.PREFERRED: "preferred",
     MemoryPolicy.INTERLEAVE: "interleave",
 }
-
-
-_STOP_S = 300  # a database brings to the disk what is in its memory
+_STOP_S = 300  # a database writes its memory to disk
 
 
 def render_systemd(deployment: UnattendedDeployment) -> Rendering:
-    """Raises UsageError for a memory policy that systemd does not have, and for a name that none
-    of its slices can have."""
+    """Raises UsageError for a memory policy that systemd lacks, and for a name that a slice cannot
+    have."""
     name = deployment.target.name
     if "--" in name or name.endswith("-"):
         raise UsageError(
-            f"--name {name}: no slice of systemd has '--' in its name or ends with '-'"
+            f"--name {name}: a slice cannot contain '--' or end with '-'; give another name"
         )
     rendering = folder_of(deployment, {}, readme(deployment, _how(deployment)))
     units = {f"systemd/{name}": text for name, text in unit_files(deployment).items()}
@@ -89,7 +86,7 @@ def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         *(f"Environment={_word(f'{key}={value}')}" for key, value in sorted(spec.env.items())),
         *(f"EnvironmentFile={_escaped(path)}" for path in deployment.secret_environment(spec)),
         f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
-        "SuccessExitStatus=143",  # how a JVM answers SIGTERM
+        "SuccessExitStatus=143",  # the exit status of a JVM after SIGTERM
         # The first process ends its own children: a database's processes, a worker's executors.
         "KillMode=mixed",
         *_stop_signal(deployment.facts),
@@ -144,7 +141,7 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         *preparations(deployment),
         "## Start",
         "",
-        "The units are copied, not linked: who runs the engine must not be able to change them.",
+        "Copy the units, do not link them: the engine's account must not be able to change them.",
         "",
         "```sh",
         f"install -m 644 {units} /etc/systemd/system/",
@@ -152,20 +149,20 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         f"systemctl enable --now {target.name}.target",
         "```",
         "",
-        f"`systemctl stop {target.name}.target` ends all of it.",
+        f"`systemctl stop {target.name}.target` stops all of it.",
     ]
     if plan_cpus(deployment.plan):
         lines += [
             "",
-            "`AllowedCPUs=` and `AllowedMemoryNodes=` want cgroup v2 with the cpuset controller: "
-            f"`systemctl show -p EffectiveCPUs {_unit(deployment, deployment.processes[-1])}` says "
-            "what holds.",
+            "`AllowedCPUs=` and `AllowedMemoryNodes=` need cgroup v2 with the cpuset controller. "
+            f"`systemctl show -p EffectiveCPUs {_unit(deployment, deployment.processes[-1])}` "
+            "shows the CPUs in effect.",
         ]
     if len({spec.stage for spec in deployment.processes}) > 1:
         lines += [
             "",
-            "systemd starts a unit once those before it run, not once they answer; workers ask "
-            "until their coordinator does.",
+            "systemd starts a unit once the units before it run; it does not wait until they "
+            "answer. Workers retry until their coordinator answers.",
         ]
     return lines
 
@@ -185,7 +182,7 @@ def _escaped(text: str) -> str:
 
 
 def _word(text: str) -> str:
-    """In double quotes where systemd would else split or unescape it."""
+    """In double quotes if systemd would otherwise split or unescape it."""
     escaped = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"' if escaped != text or not text or set(text) & set(" \t';") else text
 

@@ -1,6 +1,6 @@
-"""Writes a rendering as a folder, whole or not at all, and over nothing but what it wrote itself.
+"""Writes a rendering as a folder, completely or not at all. Replaces only its own folders.
 
-A note in the folder has the checksum of every file, so that what was edited since is not lost.
+A note in the folder has the checksum of every file, so that no edited file is lost.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ NOTE = ".atoll-render.json"
 
 
 def write_rendering(rendering: Rendering, folder: Path) -> int:
-    """Make `folder`, 0700 with files of 0600. Raises UsageError where it is not ours to replace,
-    NotPermitted or DiskFull otherwise; what was there is untouched then."""
+    """Write `folder` (0700, files 0600) and return the number of its files.
+
+    Raises UsageError for a folder that Atoll did not write or that has been edited since,
+    NotPermitted, and DiskFull. The old folder is unchanged then.
+    """
     folder = folder.absolute()
     unfinished = ""
     try:
         if os.path.exists(folder) and os.path.samefile(folder, os.curdir):
             raise UsageError(
-                f"{folder}: is where you are, and a new folder takes its place; cd out of it"
+                f"{folder}: is your working folder, which Atoll would replace; change to another"
             )
         _refuse_foreign(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +59,7 @@ def write_rendering(rendering: Rendering, folder: Path) -> int:
 
 
 def _bring_back(aside: Path, folder: Path) -> None:
-    """What was there, unless it still is, or the new one is in its place already."""
+    """Restore the old folder, unless the new one has taken its place."""
     if folder.exists():
         shutil.rmtree(aside, ignore_errors=True)
     else:
@@ -89,7 +92,7 @@ def _made(root: Path, path: str) -> Path:
 
 
 def _checksums(root: Path) -> dict[str, str]:
-    """Of every file but the note, in their order; of a link where it leads."""
+    """Path -> checksum of each file except the note, or the target of a link."""
     found = {}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
@@ -107,12 +110,12 @@ def _refuse_foreign(folder: Path) -> None:
         noted = dict(json.loads((folder / NOTE).read_bytes()))
     except (OSError, ValueError, TypeError):
         raise UsageError(
-            f"{folder}: is there and was not written by 'atoll render'; give another -o"
+            f"{folder}: exists and was not written by 'atoll render'; give another -o"
         ) from None
     now = _checksums(folder)
     changed = sorted({path for path, _ in set(noted.items()) ^ set(now.items())})
     if changed:
         raise UsageError(
-            f"{folder}: {changed[0]} was changed since it was rendered "
+            f"{folder}: {changed[0]} has changed since it was rendered "
             f"({len(changed)} files in all); give another -o"
         )
