@@ -37,8 +37,8 @@ from tests.parts.profiles import graviton, one_cpu
 EVIL = '<script>alert("x")</script>&|`*_=1+1'
 
 
-def page_of(found: Results) -> str:
-    return html(found.header, summarise(found))
+def page_of(recorded: Results) -> str:
+    return html(recorded.header, summarise(recorded))
 
 
 def test_the_page_is_self_contained() -> None:
@@ -73,15 +73,15 @@ def test_only_a_profile_of_the_same_machine_is_shown(tmp_path: Path) -> None:
         }
     )
 
-    def made(profile: Profile, *more: str) -> BaseException | None:
+    def report_fault(profile: Profile, *more: str) -> BaseException | None:
         path.write_text(profile.model_dump_json())
         arguments = [str(file), "--profile", str(path), "-o", str(page), *more]
         return CliRunner().invoke(command, arguments).exception
 
-    assert made(own) is None and "What the machine can do" in page.read_text()
-    assert "of another machine" in str(made(graviton(8)))
-    assert "emulated" in str(made(own.model_copy(update={"emulated": True})))
-    assert "goes into html" in str(made(own, "--format", "md"))
+    assert report_fault(own) is None and "What the machine can do" in page.read_text()
+    assert "of another machine" in str(report_fault(graviton(8)))
+    assert "emulated" in str(report_fault(own.model_copy(update={"emulated": True})))
+    assert "goes into html" in str(report_fault(own, "--format", "md"))
 
 
 def test_the_page_shows_everything() -> None:
@@ -92,8 +92,8 @@ def test_the_page_shows_everything() -> None:
         'data-query="geomean"',
         'class="point f1"',
         'class="whisker l1"',
-        "Measured".lower(),
-        "spark/wic is faster than spark/wim: 2.00× as fast over 2 queries",
+        "measured",
+        "spark/wic is faster than spark/wim: 2.00×",
         "atoll bench spark --policies wim,wic",
         "Test &lt;CPU&gt; &amp; Co",
         "Transparent huge pages",
@@ -120,16 +120,16 @@ def test_text_from_a_file_is_escaped_everywhere() -> None:
         BlockFailed(block=9, label=EVIL, error=EVIL),
         RunEnd(ended_unix_s=1.0, status="stopped", reason=EVIL),
     ]
-    found = results(given, head)
-    page = page_of(found)
+    recorded = results(given, head)
+    page = page_of(recorded)
     assert "<script" not in page
     assert "<i>engine" not in page
     for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         ElementTree.fromstring(picture)
-    text = markdown(summarise(found))
+    text = markdown(summarise(recorded))
     assert "<script" not in re.sub(r"`+ .*? `+", "", text)
     assert all(line.count(" | ") <= 8 for line in text.splitlines() if line.startswith("| "))
-    rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render(recorded, "csv"))))
     assert {row["label"] for row in rows} == {EVIL}
 
 
@@ -166,9 +166,9 @@ def test_json_is_the_summary() -> None:
 def test_the_terminal_summary_fits_80_columns(blocks: int) -> None:
     others = [entrant("spark", Policy.WICP_MIXED, 2), entrant("duckdb", Policy.WIM)]
     everyone = [WIM, WIC, *others]
-    found = results(lines(everyone, blocks=blocks, idle=0.3), header(*everyone))
+    recorded = results(lines(everyone, blocks=blocks, idle=0.3), header(*everyone))
     out = io.StringIO()
-    Console(file=out, width=80).print(bench_text(summarise(found)))
+    Console(file=out, width=80).print(bench_text(summarise(recorded)))
     text = out.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
@@ -179,9 +179,9 @@ def test_the_terminal_summary_fits_80_columns(blocks: int) -> None:
 # ---- The command ---------------------------------------------------------------------------
 
 
-def written(path: Path, found: Results) -> Path:
-    with ResultsWriter.create(path, found.header) as writer:
-        for line in found.lines:
+def written(path: Path, recorded: Results) -> Path:
+    with ResultsWriter.create(path, recorded.header) as writer:
+        for line in recorded.lines:
             writer.append(line)
     return path
 

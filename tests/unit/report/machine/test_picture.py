@@ -155,10 +155,10 @@ def boxes(
     if move:
         dx, dy = move.removeprefix("translate(").removesuffix(")").split()
         x, y = x + float(dx), y + float(dy)
-    found = [box for child in element for box in boxes(child, x, y)]
+    places = [box for child in element for box in boxes(child, x, y)]
     if element.tag == f"{SVG}rect":
-        found.append((x, y, float(element.attrib["width"]), float(element.attrib["height"])))
-    return found
+        places.append((x, y, float(element.attrib["width"]), float(element.attrib["height"])))
+    return places
 
 
 def test_the_plans_svg_numbers_every_core_with_its_slot() -> None:

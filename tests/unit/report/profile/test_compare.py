@@ -29,8 +29,8 @@ MADE = {
 }
 
 
-def row(found: Comparison, topic: str, what: str) -> Any:
-    return next(one for one in found.rows if (one.topic, one.what) == (topic, what))
+def row(comparison: Comparison, topic: str, what: str) -> Any:
+    return next(one for one in comparison.rows if (one.topic, one.what) == (topic, what))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ FIGURES = st.builds(figure, st.floats(0.01, 1e6), st.floats(0, 0.9))
 
 
 @given(FIGURES, FIGURES)
-def test_both_ways_say_the_same(a: Figure, b: Figure) -> None:
+def test_both_directions_agree(a: Figure, b: Figure) -> None:
     there, back = (compare_figures("t", "w", "ns", *pair) for pair in ((a, b), (b, a)))
     assert there.verdict == back.verdict
     assert {there.better, back.better} in ({"A", "B"}, {""})
@@ -72,25 +72,27 @@ def test_a_machine_with_itself_and_with_other_noise_does_not_differ() -> None:
     a = MADE["two packages"]
     assert not [one for one in compare_profiles(a, a).rows if one.verdict != "no difference"]
     b = profiles.epyc(2, 4, 3, seed=17)
-    found = compare_profiles(a, b)
-    assert found.same_machine and not [one for one in found.rows if one.verdict == "differs"]
-    assert "0 of" in verdicts(found)[0]
+    comparison = compare_profiles(a, b)
+    assert comparison.same_machine and not [
+        one for one in comparison.rows if one.verdict == "differs"
+    ]
+    assert "0 of" in verdicts(comparison)[0]
 
 
 def test_machines_with_other_numbers_of_cpus_compare_by_kinds_of_pairs() -> None:
-    found = compare_profiles(MADE["two packages"], MADE["one package"])
-    assert not found.same_machine
+    comparison = compare_profiles(MADE["two packages"], MADE["one package"])
+    assert not comparison.same_machine
     topic = "core latency, compare-and-swap"
-    assert row(found, topic, "within a chiplet").verdict == "no difference"
-    assert row(found, topic, "across packages").verdict == "only in A"
-    assert row(found, "memory by node", "other node").verdict == "only in A"
-    shapes = {one.name: (one.a, one.b) for one in found.shapes}
+    assert row(comparison, topic, "within a chiplet").verdict == "no difference"
+    assert row(comparison, topic, "across packages").verdict == "only in A"
+    assert row(comparison, "memory by node", "other node").verdict == "only in A"
+    shapes = {one.name: (one.a, one.b) for one in comparison.shapes}
     assert shapes["cores"] == ("24", "32")
 
 
 def test_stream_is_compared_with_one_working_set_in_one_level() -> None:
-    found = compare_profiles(MADE["two packages"], MADE["one package"])
-    rows = [one for one in found.rows if one.topic == "STREAM"]
+    comparison = compare_profiles(MADE["two packages"], MADE["one package"])
+    rows = [one for one in comparison.rows if one.topic == "STREAM"]
     assert rows and all(one.a and one.b for one in rows)
     assert all(" in " in one.what for one in rows)
 
@@ -98,12 +100,12 @@ def test_stream_is_compared_with_one_working_set_in_one_level() -> None:
 @pytest.mark.parametrize("b", sorted(MADE))
 @pytest.mark.parametrize("a", ["two packages", "one CPU"])
 def test_any_two_are_drawn(a: str, b: str) -> None:
-    found = compare_profiles(MADE[a], MADE[b])
-    ElementTree.fromstring(str(compare_svg(found, MADE[a], MADE[b])))
-    assert "<script" not in compare_html(found, MADE[a], MADE[b])
+    comparison = compare_profiles(MADE[a], MADE[b])
+    ElementTree.fromstring(str(compare_svg(comparison, MADE[a], MADE[b])))
+    assert "<script" not in compare_html(comparison, MADE[a], MADE[b])
     console = Console(width=80, highlight=False)
     with console.capture() as capture:
-        console.print(compare_text(found))
+        console.print(compare_text(comparison))
     text = capture.get()
     assert max(map(len, text.splitlines())) <= 80
     assert ("EMULATED" in text) == ("one CPU" in (a, b))
@@ -111,9 +113,9 @@ def test_any_two_are_drawn(a: str, b: str) -> None:
 
 def test_titles_are_escaped() -> None:
     evil = MADE["flat"].model_copy(update={"machine_title": "<script>x</script>"})
-    found = compare_profiles(evil, evil)
-    assert "<script" not in compare_html(found, evil, evil)
-    assert "<script" not in str(compare_svg(found, evil, evil))
+    comparison = compare_profiles(evil, evil)
+    assert "<script" not in compare_html(comparison, evil, evil)
+    assert "<script" not in str(compare_svg(comparison, evil, evil))
 
 
 def test_command_compares_two_files(tmp_path: Any) -> None:
@@ -123,8 +125,8 @@ def test_command_compares_two_files(tmp_path: Any) -> None:
         path.write_text(MADE[name].model_dump_json())
         paths.append(str(path))
     run = CliRunner().invoke(command, ["compare", *paths, "--json"])
-    found = json.loads(run.stdout)
-    assert found["same_machine"] is False and found["rows"]
+    comparison = json.loads(run.stdout)
+    assert comparison["same_machine"] is False and comparison["rows"]
     page = tmp_path / "c.html"
     run = CliRunner().invoke(command, ["compare", *paths, "--html", str(page)])
     assert run.exit_code == 0 and page.read_text().startswith("<!doctype html>")

@@ -103,7 +103,7 @@ def test_emulated_is_loud_everywhere() -> None:
     assert findings.EMULATED not in profile_html(MADE["graviton"])
 
 
-def test_left_out_and_unsettled_are_said() -> None:
+def test_text_shows_what_is_missing_and_what_did_not_settle() -> None:
     assert "core-to-core latency and bandwidth need two CPUs" in printed(MADE["one CPU"])
     loose, whole = findings.unsettled(MADE["epyc"])
     assert loose == 20 + 2 + 16 and whole > 3 * 48 * 47
@@ -147,13 +147,13 @@ def test_without_a_crossing_all_points_speak(spread_over_local: list[float], so:
     assert row[2] == "none" and row[-1] == so
 
 
-def test_a_disturbance_is_told_once() -> None:
+def test_a_disturbance_is_listed_once() -> None:
     notice = Notice(code="disturbed", message="latency: other processes took 30 % of the CPU time")
-    quiet, told = (
+    without, noticed = (
         MADE["epyc"].model_copy(update={"notices": some}) for some in ((), (notice,))
     )  # fmt: skip
-    assert sum("other processes" in line for line in findings.doubts(quiet)) == 1
-    assert sum("other processes" in line for line in findings.doubts(told)) == 1
+    assert sum("other processes" in line for line in findings.doubts(without)) == 1
+    assert sum("other processes" in line for line in findings.doubts(noticed)) == 1
 
 
 def test_cells_show_measured_blank_and_unsettled() -> None:
@@ -172,9 +172,9 @@ def test_flat_machine_looks_flat_and_tiles_do_not() -> None:
     flat = str(profile_svg(MADE["graviton"]))
     assert np.ptp(pixels(flat)[pixels(flat) > 0].astype(int)) < STEPS * 0.75
     bandwidth = [c.body for c in chapters(MADE["sapphire rapids"])[0].pictures][-1]
-    found = pixels(bandwidth)
-    cell = found.shape[0] // 56
-    inside, across = found[: 14 * cell, : 14 * cell], found[: 14 * cell, 14 * cell :]
+    image = pixels(bandwidth)
+    cell = image.shape[0] // 56
+    inside, across = image[: 14 * cell, : 14 * cell], image[: 14 * cell, 14 * cell :]
     assert np.median(inside) < STEPS / 3 < np.median(across)
 
 
@@ -183,13 +183,13 @@ def test_pus_are_ordered_by_groups() -> None:
     smt = ((0, 4), (1, 5), (2, 6), (3, 7))
     inference = Inference(chiplets=groups, packages=(), smt=smt, levels=(), confidence=1,
                           source="latency")  # fmt: skip
-    found = arrange(inference, range(8))
-    assert found.pus == (0, 4, 2, 6, 1, 5, 3, 7)
-    assert [(one.start, one.stop) for one in found.chiplets] == [(0, 4), (4, 8)]
-    assert found.names == ("SMT siblings", "within a chiplet", "across chiplets")
-    assert found.relation[0].tolist() == [-1, 0, 1, 1, 2, 2, 2, 2]
+    arrangement = arrange(inference, range(8))
+    assert arrangement.pus == (0, 4, 2, 6, 1, 5, 3, 7)
+    assert [(one.start, one.stop) for one in arrangement.chiplets] == [(0, 4), (4, 8)]
+    assert arrangement.names == ("SMT siblings", "within a chiplet", "across chiplets")
+    assert arrangement.relation[0].tolist() == [-1, 0, 1, 1, 2, 2, 2, 2]
     matrix = profiles.pair_matrix(np.arange(64, dtype=float).reshape(8, 8))
-    values, _ = ordered(matrix, found)
+    values, _ = ordered(matrix, arrangement)
     assert arrange(None, (3, 1, 2)).pus == (1, 2, 3)
     assert values[0, 1] == 4 and values[1, 0] == 32
     assert sum(len(one.values) for one in relations(matrix, inference)) == 56
@@ -203,8 +203,8 @@ def test_384_pus_stay_a_reasonable_file() -> None:
 
 
 def test_stream_marks_where_arrays_lie() -> None:
-    found = next(p for c in chapters(MADE["epyc"]) for p in c.pictures if "STREAM" in p.name)
-    assert all(f">{level}</text>" in found.body for level in ("L2", "memory"))
+    stream = next(p for c in chapters(MADE["epyc"]) for p in c.pictures if "STREAM" in p.name)
+    assert all(f">{level}</text>" in stream.body for level in ("L2", "memory"))
     assert all(row[3] and row[4] for row in tables.stream_rows(MADE["epyc"]))
 
 
@@ -272,12 +272,12 @@ def test_damaged_file_is_refused_or_drawn(data: st.DataObject) -> None:
                 break
             at = deeper
     try:
-        found = parse(Profile, json.dumps(raw), where="p.json")
+        damaged = parse(Profile, json.dumps(raw), where="p.json")
     except UsageError:
         return
-    ElementTree.fromstring(str(profile_svg(found)))
-    profile_html(found)
-    printed(found)
+    ElementTree.fromstring(str(profile_svg(damaged)))
+    profile_html(damaged)
+    printed(damaged)
 
 
 SMALL = profiles.epyc(2, 2, 1).model_dump_json()

@@ -39,9 +39,9 @@ from tests.parts.inspect import (
 GIB = 1 << 30
 
 
-def printed(what: RenderableType, width: int = 80) -> str:
+def printed(part: RenderableType, width: int = 80) -> str:
     out = io.StringIO()
-    Console(file=out, width=width, highlight=False, color_system=None).print(what)
+    Console(file=out, width=width, highlight=False, color_system=None).print(part)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
@@ -112,9 +112,9 @@ def test_a_process_that_nobody_planned_says_so() -> None:
 
 def test_200_threads_with_one_fault_are_one_entry() -> None:
     threads = team("0-3", *["4-7"] * 200)
-    found = find(Looks(threads, "bind:0"), scene(), {})
-    assert len(found) == 200
-    text = printed(inspection_text(inspection(threads, *found)))
+    findings = find(Looks(threads, "bind:0"), scene(), {})
+    assert len(findings) == 200
+    text = printed(inspection_text(inspection(threads, *findings)))
     assert text.count("drift: thread-outside × 200") == 1
     assert "and 196 more: found CPUs 4-7" in " ".join(text.split())
     assert len(text.splitlines()) < 50
@@ -127,7 +127,7 @@ def test_threads_that_have_a_cpu_each_are_one_row() -> None:
     assert "33 other masks" in printed(inspection_text(inspection(spread)))
 
 
-def test_the_spread_is_told_by_chiplets_and_names() -> None:
+def test_the_spread_is_shown_by_chiplets_and_names() -> None:
     spread = SpreadLook(
         over="chiplet",
         usable=8,
@@ -157,9 +157,9 @@ def test_a_spread_over_many_stays_short() -> None:
 
 def test_a_foreign_name_cannot_steer_the_terminal() -> None:
     evil = thread(PID + 1, "7", comm="\x1b[31m[red]x\n")
-    found = find(Looks([thread(), evil], "bind:0"), scene(), {})
+    findings = find(Looks([thread(), evil], "bind:0"), scene(), {})
     text = printed(
-        inspection_text(inspection([thread(), evil], *found, command="\x1b]0;t\x07[b]x"))
+        inspection_text(inspection([thread(), evil], *findings, command="\x1b]0;t\x07[b]x"))
     )
     assert "\x1b" not in text and "\x07" not in text
     assert "(�[31m[red]x�)" in text
@@ -180,7 +180,7 @@ def test_a_deployment_is_a_line_for_each_process_and_the_drift_before_the_notes(
 
     note = finding("page-cache-elsewhere", Severity.NOTE, "worker-0")
     drift = finding("thread-outside", Severity.DRIFT, "worker-1")
-    found = Verification(
+    verification = Verification(
         deployment="spark",
         processes=(
             inspection(team("0-3", "7"), note),
@@ -188,7 +188,7 @@ def test_a_deployment_is_a_line_for_each_process_and_the_drift_before_the_notes(
         ),
         missing=(finding("process-missing", Severity.DRIFT, "worker-2"),),
     )
-    text = printed(verification_text(found))
+    text = printed(verification_text(verification))
     assert text.startswith("spark: 3 threads, 2 drifted\n")
     assert max(map(len, text.splitlines())) <= 80
     order = [text.index(code) for code in ("process-missing", "thread-outside", "page-cache")]
@@ -206,6 +206,6 @@ def test_whatever_is_inspected_fits(masks: list[set[int]], name: str) -> None:
         thread(PID + number, ",".join(map(str, sorted(mask))), comm=name)
         for number, mask in enumerate(masks)
     ]
-    found = find(Looks(threads, "bind:0"), scene(), {})
-    text = printed(inspection_text(inspection(threads, *found, process=name)))
+    findings = find(Looks(threads, "bind:0"), scene(), {})
+    text = printed(inspection_text(inspection(threads, *findings, process=name)))
     assert max(map(len, text.splitlines())) <= 80
