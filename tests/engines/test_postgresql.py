@@ -21,6 +21,8 @@ from tests.parts.deployment import kill_at_once, until, until_gone
 from tests.parts.postgresql import ask, at_work, busy, pids
 from tests.parts.server import atoll, record_of, succeed, traces
 
+pytestmark = pytest.mark.installed
+
 
 @contextmanager
 def up(name: str, policy: str) -> Iterator[Deployment]:
@@ -144,8 +146,6 @@ CLOSED_WHILE_ASKING = """
 import sys, threading, time
 from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.errors import EngineFailed, ServerGone
-
-pytestmark = pytest.mark.installed
 
 def ask(client):
     try:

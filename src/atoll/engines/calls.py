@@ -178,7 +178,8 @@ def _faults_of(layout: Layout, plan: Plan) -> Iterator[str]:
     paths = Counter(path for part in parts for path in part)
     if not names:
         yield "it has no process"
-    if not (isinstance(layout.endpoints, tuple | list) and layout.endpoints):
+    endpoints: object = layout.endpoints
+    if not (isinstance(endpoints, tuple | list) and endpoints):
         yield "it has no tuple of endpoints, so nobody could send it a query"
     for spec in layout.processes:
         if not spec.argv:

@@ -1,6 +1,6 @@
-"""DuckDB inside the SQL host: one database in memory, views over Parquet, a cursor per query.
+"""DuckDB inside the SQL host: a database in memory, views over Parquet files, a cursor per query.
 
-`DuckDBBackend` leaves the tasks to DuckDB's own threads, `AtollBackend` to Atoll's scheduler.
+With `DuckDBBackend` DuckDB's own threads run the tasks, with `AtollBackend` Atoll's scheduler.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class DuckDBBackend:
-    """See `atoll.engines.sql.backend.Backend`. `config` is what DuckDB is told at open."""
+    """See `atoll.engines.sql.host.Backend`. DuckDB opens its database with `config`."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        # At open and not by SET: DuckDB starts (and pins) its threads when it opens.
+        # Not later by SET: DuckDB starts and pins its threads when it opens the database.
         self._database = self._open(config)
         self._running: dict[str, duckdb.DuckDBPyConnection] = {}
 
@@ -48,17 +48,19 @@ class DuckDBBackend:
         return 1
 
     def check(self) -> None:
-        pass  # nothing of it can be lost without the process
+        pass  # DuckDB is lost only together with this process
 
     def close(self) -> None:
         self._database.close()
 
 
 class AtollBackend(DuckDBBackend):
-    """See `atoll.engines.sql.backend.ScheduledBackend`. The config's `threads` are the workers."""
+    """See `atoll.engines.sql.host.ScheduledBackend`. `threads` in `config` counts the workers."""
 
     def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        from atoll.duckdb import connect  # it brings a native library that the other does without
+        from atoll.duckdb import (
+            connect,  # imports a native library, which the other backend does not need
+        )
 
         database = connect(":memory:", policy="adaptive", config=config)
         self._opened_s = time.monotonic()
@@ -71,7 +73,7 @@ class AtollBackend(DuckDBBackend):
         return SchedulerState(
             policy=self._scheduler.policy,
             chiplets=self._scheduler.chiplets,
-            # The scheduler's clock starts a little earlier, within `connect`.
+            # The scheduler's clock starts slightly earlier, inside `connect`.
             seconds=max(seconds, spreads[-1].t_s),
             threads=self._scheduler.threads(),
             spreads=spreads,

@@ -1,9 +1,9 @@
-"""DuckDB: embedded, so a small host process per slot; several slots are several full servers.
+"""DuckDB: embedded, so each slot has a small host process with a database of its own.
 
-DuckDB 1.4 to 1.5 pins worker i to CPU i whatever the process's mask says when its own pinning
-is on (by default above 64 CPUs), so it is switched off at open, and the number of threads is
-said, since DuckDB would take every CPU that it sees. Under Atoll's scheduler `atoll.duckdb` opens
-the database and says both itself; its workers sit inside the slot's CPUs, which the process has.
+If its own pinning is on (by default above 64 CPUs), DuckDB 1.4 to 1.5 pins worker i to CPU i,
+whatever the process's mask. So pinning is off when the database is opened. The number of threads is
+set, because DuckDB would use every CPU that it sees. Under Atoll's scheduler `atoll.duckdb` opens
+the database and sets both itself. Its workers stay on the slot's CPUs, which are the process's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
-
-_MIB = 1 << 20
+from atoll.schema.size import MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,9 @@ class DuckDBEngine:
         jvm=False,
         heap_ratio=0.8,
         ratio_source="DuckDB's own default: memory_limit is 80 % of the memory",
-        min_heap_bytes=256 * _MIB,
+        min_heap_bytes=256 * MIB,
         coordinator_bytes=0,
-        overhead_bytes=128 * _MIB,  # measured: 90 MiB resident after a first small query
+        overhead_bytes=128 * MIB,  # measured: 90 MiB resident after a first small query
         page_cache_ratio=0.1,
         reserve_source="measured; page cache: rule of this tool, not a measurement",
         query_source="DuckDB's manual, memory_limit: beyond it queries spill to disk",
@@ -63,9 +62,9 @@ class DuckDBEngine:
                 "pip install 'atoll[duckdb]'"
             )
         if self.scheduler == "atoll":
-            from atoll.duckdb import connect  # it brings a native library
+            from atoll.duckdb import connect  # imports a native library
 
-            connect(workers=1).close()  # raises what keeps it from this DuckDB
+            connect(workers=1).close()  # raises the reason if it does not work with this DuckDB
         return Installation(importlib.metadata.version("duckdb"), home=spec.origin)
 
     def ports(self, plan: Plan) -> int:
@@ -90,7 +89,7 @@ class DuckDBEngine:
                 "threads": slot.threads,
                 "memory_limit": f"{slot.heap_bytes}B",
                 "temp_directory": f"{scratch_dir or run_dir}/spill-{slot.index}",
-                # Nothing is fetched from the network behind the user's back.
+                # DuckDB must not download anything that the user did not ask for.
                 "autoinstall_known_extensions": False,
             }
             if not atoll:

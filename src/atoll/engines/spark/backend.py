@@ -31,7 +31,7 @@ _MEANINGS = {
 
 
 class SparkBackend:
-    """See `atoll.engines.sql.backend.Backend`."""
+    """See `atoll.engines.sql.host.Backend`."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._executors: int = config["executors"]

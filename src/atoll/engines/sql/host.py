@@ -2,16 +2,16 @@
 
     python -m atoll.engines.sql.host --backend MODULE:CLASS --socket PATH --config FILE
 
-The class makes an `atoll.engines.sql.backend.Backend` of what the configuration file says (JSON):
-MODULE is found as Python finds modules, so that an engine from another package brings its own.
+The class makes a `Backend` from the configuration file (JSON). Python imports MODULE, so that an
+engine of another package can bring its own backend.
 
-An embedded engine, and a session that lives in a driver, need a process of their own: one that can
-be placed, watched and ended like any other, while the bench stays outside the
-measured machine's slots. Protocol: `atoll.engines.sql.protocol`.
+An embedded engine, or one whose session lives in a driver, needs a process of its own. Atoll can
+place, watch and end that process, while the bench stays outside the slots that it measures. The
+protocol is in `atoll.engines.sql.protocol`.
 
-Promises: the socket appears only when the engine answers, and only its owner may use it; one
-query at a time per connection; a client that hangs up has its query cancelled; SIGTERM ends
-the session and the process within STOP_LIMIT_S.
+The socket appears once the engine answers, and only its owner may use it. Each connection runs one
+query at a time. When a client hangs up, its query is cancelled. SIGTERM ends the session and the
+process within STOP_LIMIT_S.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-from atoll.engines.sql.backend import Backend, CountingBackend, Result, ScheduledBackend
+from atoll.engines.api import Column
 from atoll.engines.sql.protocol import (
     MAX_LINE_BYTES,
     encode,
@@ -41,14 +43,50 @@ from atoll.engines.sql.protocol import (
     encode_work,
 )
 from atoll.errors import EngineFailed
+from atoll.schema.results import EngineWork, SchedulerState
 
 STOP_LIMIT_S = 10.0
-# A cancellation that comes before the engine has begun the query is lost, so it is repeated.
+# A cancellation is lost if the engine has not begun the query, so the host repeats it.
 CANCEL_AGAIN_S = 0.1
 
 
+Result = tuple[list[Column], list[tuple[Any, ...]]]
+
+
+class Backend(Protocol):
+    """An engine's session inside this process. A `ticket` identifies each running query."""
+
+    def run(self, sql: str, ticket: str) -> Result: ...
+
+    def cancel(self, ticket: str) -> None:
+        """End that query soon. Does nothing if the query is not running, or not yet."""
+        ...
+
+    def instances(self) -> int: ...
+
+    def check(self) -> None:
+        """Raise EngineFailed if an instance was lost since all were present."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class ScheduledBackend(Backend, Protocol):
+    """A session in which Atoll's scheduler runs the tasks."""
+
+    def scheduler(self) -> SchedulerState: ...
+
+
+@runtime_checkable
+class CountingBackend(Backend, Protocol):
+    """A session whose engine counts the work of its queries."""
+
+    def work(self) -> Mapping[str, EngineWork]: ...
+
+
 class Server:
-    """Accepts connections; a thread for each, and one beside it for its query."""
+    """Accepts connections. Each has two threads: one for the connection and one for its query."""
 
     def __init__(self, backend: Backend, path: str) -> None:
         self._backend = backend
@@ -56,7 +94,7 @@ class Server:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        mask = os.umask(0o177)  # the socket is ours alone from its first moment
+        mask = os.umask(0o177)  # from the first moment nobody else can use the socket
         try:
             self._listener.bind(path)
         finally:
@@ -86,10 +124,10 @@ class Server:
             connection,
             connection.makefile("rb") as lines,
             ThreadPoolExecutor(1, thread_name_prefix=name) as worker,
-            contextlib.suppress(ConnectionError),  # the client is gone: nobody to tell
+            contextlib.suppress(ConnectionError),  # the client is gone
         ):
             number = 0
-            held: list[Result] = []  # the last one, until its values are asked for
+            held: list[Result] = []  # the last result, until the client asks for its values
             while line := lines.readline(MAX_LINE_BYTES):
                 number += 1
                 answer = self._answer(connection, line, worker, held, f"{name}-{number}")
@@ -105,7 +143,7 @@ class Server:
         held: list[Result],
         ticket: str,
     ) -> bytes | None:
-        """The answer to one request; None if the client hung up before it was there."""
+        """The answer to one request. None if the client hung up before."""
         try:
             request = json.loads(line)
             task = request["do"]
@@ -130,7 +168,7 @@ class Server:
             return None
         try:
             return job.result()
-        except Exception as fault:  # whatever the engine throws is the client's to hear
+        except Exception as fault:  # the client receives any fault of the engine
             return encode_error(fault)
 
     def _execute(self, sql: str, ticket: str, held: list[Result]) -> bytes:
@@ -144,7 +182,7 @@ class Server:
 
     def _values(self, held: list[Result]) -> bytes:
         if not held:
-            raise EngineFailed("no result is here whose values were not asked for yet")
+            raise EngineFailed("no result is waiting; send a query first")
         return encode_values(*held.pop())
 
     def _instances(self) -> bytes:
@@ -156,17 +194,17 @@ class Server:
 
     def _scheduler(self) -> bytes:
         if not isinstance(self._backend, ScheduledBackend):
-            raise EngineFailed("the engine's tasks are its own to schedule")
+            raise EngineFailed("the engine schedules its tasks itself")
         return encode_scheduler(self._backend.scheduler())
 
 
 def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:
-    """Wait for the job; True if the client goes away first."""
+    """Wait for the job. True if the client hangs up first."""
     wake, woken = socket.socketpair()
     with wake, woken:
 
         def done(_: Future[bytes]) -> None:
-            with contextlib.suppress(OSError):  # closed already: nobody waits
+            with contextlib.suppress(OSError):  # closed: nobody waits
                 wake.send(b"x")
 
         job.add_done_callback(done)
@@ -178,7 +216,7 @@ def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:
 
 
 def sql_host_argv(backend: str, socket_path: str, config: str) -> tuple[str, ...]:
-    """How a SQL host with that backend ('package.module:Class') is started; -P keeps the working
+    """The command of a SQL host with that backend ('package.module:Class'). -P keeps the working
     folder off Python's path."""
     return (
         sys.executable,
@@ -201,7 +239,7 @@ def main(argv: list[str] | None = None) -> int:
     config = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
     backend: Backend = getattr(importlib.import_module(module), kind)(config)
     stop = threading.Event()
-    # Only from here on: before, the default action ends a start that hangs.
+    # Only from here on: before this, the default action must end a start that hangs.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     server = Server(backend, arguments.socket)
@@ -212,7 +250,7 @@ def main(argv: list[str] | None = None) -> int:
     closing.start()
     closing.join(STOP_LIMIT_S)
     sys.stderr.flush()
-    os._exit(0)  # a query that will not be cancelled must not keep the process
+    os._exit(0)  # a query that cannot be cancelled must not keep the process alive
 
 
 if __name__ == "__main__":

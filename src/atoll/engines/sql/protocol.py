@@ -1,20 +1,20 @@
-"""The line protocol between `sqlclient` and `sqlhost`: one JSON object a line, each way. Pure.
+"""The line protocol between `sql.client` and `sql.host`: one JSON object per line, each way. Pure.
 
     {"do": "execute", "sql": "select 1"}
     {"ok": true, "columns": [["1", "integer"]], "rows": 1, "seconds": 0.001, "ticket": "atoll-0-1"}
     {"do": "values"}
-    {"ok": true, "values": [[1]]}                            of the last query, by column; once
+    {"ok": true, "values": [[1]]}                            of the last query, by column, once
     {"do": "instances"}
     {"ok": true, "instances": 2}
     {"do": "work"}
-    {"ok": true, "work": {"atoll-0-1": {"tasks": 4, ...}}}   an `EngineWork` by the query's ticket
+    {"ok": true, "work": {"atoll-0-1": {"tasks": 4, ...}}}   an `EngineWork` by query ticket
     {"do": "scheduler"}
     {"ok": true, "scheduler": {"policy": "adaptive", ...}}   a `SchedulerState`
     {"ok": false, "error": "one line"}
 
-A client sends its next request only after it has the answer to the last. Hanging up while a
-query runs cancels the query. Values have a request of their own because to encode, send and decode
-10,000 rows takes longer than many a query: who measures stops the clock before.
+A client sends a request only after it has the answer to the one before. Hanging up cancels a
+running query. A separate request returns the values, because encoding, sending and decoding 10,000
+rows takes longer than many queries: a benchmark stops its clock before that.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from atoll.engines.api import Column, QueryResult
 from atoll.engines.sql.types import column_from_json, column_to_json, kind_of
 from atoll.errors import EngineFailed
 from atoll.schema.results import EngineWork, SchedulerState
+from atoll.schema.text import one_line
 
-# A query text or a result above this is a mistake, not a query of a suite.
+# A larger query or result is a mistake. No suite has one.
 MAX_LINE_BYTES = 1 << 28
 
 
@@ -73,25 +74,25 @@ def encode_work(work: Mapping[str, EngineWork]) -> bytes:
 
 def encode_error(fault: BaseException | str) -> bytes:
     """The fault as one line of at most 500 characters."""
-    line = " ".join(str(fault).split()) or type(fault).__name__
+    line = one_line(str(fault)) or type(fault).__name__
     return encode({"ok": False, "error": line if len(line) <= 500 else line[:499] + "…"})
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """A message. Raises EngineFailed if it is none, or if it carries the other side's error."""
+    """A message. Raises EngineFailed for a malformed one, and for one that reports an error."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        raise EngineFailed("the SQL host sent what is no answer; see the driver's log") from None
+        raise EngineFailed("the SQL host sent a malformed reply; see the driver's log") from None
     if not isinstance(message, dict):
-        raise EngineFailed("the SQL host sent what is no answer; see the driver's log")
+        raise EngineFailed("the SQL host sent a malformed reply; see the driver's log")
     if message.get("ok") is False:
         raise EngineFailed(str(message.get("error", "the query failed")))
     return message
 
 
 def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
-    """The result in two decoded messages. Raises EngineFailed if it is not there."""
+    """The result in two decoded messages. Raises EngineFailed if they contain none."""
     try:
         columns = tuple(Column(str(name), str(kind)) for name, kind in message["columns"])
         kinds = [kind_of(column.type) for column in columns]
@@ -104,26 +105,22 @@ def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResul
             raise ValueError(f"{len(rows)} of {message['rows']} rows")
         return QueryResult(columns, rows, float(message["seconds"]), str(message["ticket"]))
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
-        raise EngineFailed(f"the SQL host sent a result that cannot be read ({fault})") from None
+        raise EngineFailed(f"the SQL host sent an unreadable result ({fault})") from None
 
 
 def decode_scheduler(message: dict[str, Any]) -> SchedulerState:
-    """The scheduler's state in a decoded message. Raises EngineFailed if it has none."""
+    """The scheduler's state in a decoded message. Raises EngineFailed if it contains none."""
     try:
         return SchedulerState.model_validate(message["scheduler"])
     except (KeyError, ValueError) as fault:
-        line = " ".join(str(fault).split())
-        raise EngineFailed(
-            f"the SQL host sent no state of a scheduler that can be read ({line:.200})"
-        ) from None
+        why = one_line(str(fault))[:200]
+        raise EngineFailed(f"the SQL host sent an unreadable scheduler state ({why})") from None
 
 
 def decode_work(message: dict[str, Any]) -> dict[str, EngineWork]:
-    """What the queries took, in a decoded message. Raises EngineFailed if it is not there."""
+    """The work of the queries in a decoded message. Raises EngineFailed if it contains none."""
     try:
         return {str(key): EngineWork.model_validate(one) for key, one in message["work"].items()}
     except (KeyError, AttributeError, ValueError) as fault:
         line = " ".join(str(fault).split())
-        raise EngineFailed(
-            f"the SQL host sent no account of queries that can be read ({line:.200})"
-        ) from None
+        raise EngineFailed(f"the SQL host sent unreadable query statistics ({line:.200})") from None
