@@ -44,7 +44,11 @@ catalog.config-dir={root}/catalogs
 """
 JVM = """\
 -server
-@etc/memory.args
+# of each machine
+-Xmx54G
+-Xms54G
+-XX:ParallelGCThreads=48
+-Dours=a b
 -XX:+UseG1GC
 -XX:G1HeapRegionSize=4M
 -XX:+ExitOnOutOfMemoryError
@@ -54,7 +58,6 @@ JVM = """\
 -Dcom.sun.management.jmxremote.port=9010
 """
 FILES = {
-    "memory.args": "# of each machine\n-Xmx54G -Xms54G\n-XX:ParallelGCThreads=48\n'-Dours=a b'\n",
     "java.security": "networkaddress.cache.ttl=60\n",
     "log.properties": "=WARN\nBootstrap=WARN\n",
     "password-authenticator.properties": (
