@@ -227,11 +227,11 @@ def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Schedule
     return tuple(one for one in known if one in asked)
 
 
-def configured(found: Installation, base: UserTree | None) -> Installation:
+def configured(found: Installation, tree: UserTree | None) -> Installation:
     """With what tells one configuration of the user's from another: a run goes on with the same."""
-    if base is None:
+    if tree is None:
         return found
-    digest = hashlib.sha256(repr(sorted(base.texts.items())).encode()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(tree.texts.items())).encode()).hexdigest()
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 
