@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import get_args
 
 import click
 
 from atoll.cli.machine import machine_for, profile_option
-from atoll.cli.planned import base_option, read_plan, say_warnings
+from atoll.cli.planned import POLICIES, base_option, read_plan, say_warnings
 from atoll.engines import registry
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.errors import UsageError
@@ -20,7 +19,7 @@ from atoll.plan.capacity import Demand
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
 from atoll.report.terminal.plan import plan_text
-from atoll.schema.plan import Asked, MemoryPolicy, Placement
+from atoll.schema.plan import MemoryPolicy, Placement
 from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic
 
@@ -32,7 +31,7 @@ from atoll.store.files import write_atomic
 @click.argument("engine", metavar="ENGINE")
 @click.option(
     "--policy",
-    type=click.Choice(get_args(Asked)),
+    type=click.Choice(POLICIES),
     default="auto",
     show_default=True,
     help="How many worker instances there are, and what each owns.",

@@ -29,8 +29,8 @@ class Policy(StrEnum):
     SPMWIN = "spmwin"  # as many as WIN, cores of each spread over all nodes: the control
 
 
-# What can be asked for: a policy, or the planner's own choice of one.
-Asked = Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
+# What a user can request: a policy, or the planner's own choice of one.
+Asked = Literal["auto"] | Policy
 
 
 class MemoryPolicy(StrEnum):
