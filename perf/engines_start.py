@@ -34,10 +34,10 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
-from atoll.supervise.ending import end_descendants
+from atoll.supervise.termination import end_descendants
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import free_ports
-from atoll.supervise.settling import Settling
+from atoll.supervise.stable_count import StableCount
 from atoll.supervise.supervisor import lay_out
 from perf.harness import WrongAnswer, at_most, difference, interleave, median, note
 
@@ -185,7 +185,7 @@ def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
     """Until all instances have reported and stay in, and every server answers a query, as
     `launch` asks."""
     start = time.perf_counter()
-    settling = Settling(instances)
+    settling = StableCount(instances)
     while True:
         clients: list[Client] = []
         try:
@@ -196,7 +196,7 @@ def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
                 ]
                 break
         except EngineFailed:
-            settling = Settling(instances)
+            settling = StableCount(instances)
         finally:
             for client in clients:
                 with contextlib.suppress(EngineFailed, OSError):

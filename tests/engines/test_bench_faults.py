@@ -29,7 +29,7 @@ from atoll.errors import DownloadFailed, EngineFailed, ServerGone
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import MARK, environment, process_table
 from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
-from atoll.supervise import patience, records
+from atoll.supervise import client_calls, records
 from atoll.supervise.stop import listing
 from tests.parts.bench import FakeWork, header
 from tests.parts.deployment import (
@@ -136,9 +136,9 @@ def test_a_client_that_hangs_is_given_up_and_its_deployment_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second deployment's measured pass hangs, in a library that keeps to no limit."""
-    for module in (passes, patience):
+    for module in (passes, client_calls):
         monkeypatch.setattr(module, "SLACK_S", 0.5)
-    monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
+    monkeypatch.setattr(client_calls, "_CLOSE_S", 0.2)
     path = tmp_path / "r.jsonl"
     work = Work(query_of=lambda turn: "hang" if turn == 3 else "select 1")
     bench(path, AskedBy(HungClient), work, blocks=3)

@@ -78,7 +78,7 @@ def test_a_process_that_ignores_sigterm_is_killed() -> None:
 def test_down_ends_one_deployment_and_no_other() -> None:
     with start("left") as left, start("right") as right:
         down("left", HOST)
-        with pytest.raises(EngineFailed, match="left: was ended from outside"):
+        with pytest.raises(EngineFailed, match="left: was stopped by another command"):
             left.check(wait_s=PATIENCE_S)
         assert left_over("left") == []
         right.check()
@@ -137,7 +137,7 @@ def test_a_port_that_stays_in_use_is_an_error_of_one_line() -> None:
 
 def test_not_ready_in_time_says_what_is_missing() -> None:
     said = ""
-    wanted = "waiting for the engine; last heard: 0 of 2 worker instances are in"
+    wanted = "waiting for the engine; last status: 0 of 2 worker instances have joined"
     for limit_s in (2.0, 10.0, 60.0):  # the coordinator may need all of a short one
         with pytest.raises(EngineFailed, match=rf"not ready after {limit_s:.0f} s") as caught:
             launch(
@@ -158,14 +158,15 @@ def test_not_ready_in_time_says_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("between", "heard"), [(0, "0 of 2 worker instances are in"), (None, "the toy does not know")]
+    ("between", "heard"),
+    [(0, "0 of 2 worker instances have joined"), (None, "the toy does not know")],
 )
 def test_instances_that_drop_out_again_are_waited_for(between: int | None, heard: str) -> None:
     said: list[str] = []
     engine = ToyEngine(settles_s=0.5, counts=[between, 2])  # the last comes first
     with start("settles", engine, progress=said.append):
         assert engine.counts == []
-    whole = "2 of 2 worker instances are in; waiting until that lasts"
+    whole = "2 of 2 worker instances have joined; waiting until the count is stable"
     assert [line for line in said if line in (whole, heard)][:3] == [whole, heard, whole]
 
 
@@ -312,4 +313,4 @@ def test_down_all_ends_the_others_also_where_one_record_cannot_be_read() -> None
 def test_up_refuses_a_plan_of_another_version(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(toy_plan().model_dump_json().replace('"version":1', '"version":9'))
-    assert "version 9 cannot be read" in message(atoll("up", str(path)))
+    assert "version 9" in message(atoll("up", str(path)))

@@ -20,8 +20,8 @@ from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
+from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.launch import Running, launch
-from atoll.supervise.patience import close_all, within
 
 MOST_DETAILS = 6
 _CONNECT_S = 30.0

@@ -18,7 +18,7 @@ from atoll.engines.api import Client, HostedClient, QueryResult
 from atoll.engines.calls import blamed
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
-from atoll.supervise.patience import SLACK_S
+from atoll.supervise.client_calls import SLACK_S
 
 _POLL_S = 0.5  # how often the wait for answers looks whether one is overdue
 

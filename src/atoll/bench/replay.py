@@ -43,7 +43,7 @@ from atoll.suites.base import Answer
 from atoll.suites.compare import compare
 from atoll.suites.folder import Folder, bare, choose, read_folder
 from atoll.suites.ordering import ordering_of
-from atoll.supervise.patience import close_all, within
+from atoll.supervise.client_calls import close_all, within
 
 REACH_S = 10.0
 _ASK_S = 30.0

@@ -1,1 +1,1 @@
-"""The control plane's only seam to the system (see `atoll.host.api`)."""
+"""The only way from the control plane to the system (see `atoll.host.api`)."""

@@ -1,8 +1,8 @@
-"""What the control plane asks of the system it runs on; the one place where tests put a fake.
+"""What the control plane needs of the system that it runs on. Tests replace it by a fake.
 
-Three hosts satisfy it: `local.LocalHost` (this machine), `snapshot.SnapshotHost` (a captured
-folder of sysfs and proc, read-only) and `fake.FakeHost` (in memory, for unit tests).
-Paths are absolute. Reading raises the usual OSError; what that means is the caller's to say.
+There are three hosts: `local.LocalHost` (this machine), `snapshot.SnapshotHost` (a captured folder
+of sysfs and proc, read-only) and `fake.FakeHost` (in memory, for unit tests).
+Paths are absolute. Reading raises the usual OSError, which the caller interprets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FilePages:
-    """The page cache's part of a file. `nodes` has the node of every page that was looked at."""
+    """The pages of a file in the page cache. `nodes` has the node of every page examined."""
 
     size_bytes: int
     cached_pages: int
@@ -29,7 +29,7 @@ class FilePages:
 
 
 class FileId(NamedTuple):
-    """Which file it is, with which content: another if it is replaced or written."""
+    """Identifies a file with its content: it changes when the file is replaced or written."""
 
     device: int
     inode: int
@@ -38,28 +38,28 @@ class FileId(NamedTuple):
 
 
 class Conversation(Protocol):
-    """A child that answers a line for a line. It never outlives `close`, nor this process: it
-    gets the end of its stdin."""
+    """A child that answers each line with a line. It ends at `close`, and when this process ends,
+    because its stdin ends."""
 
     @property
     def pid(self) -> int: ...
 
     def send(self, line: str) -> None:
-        """Raises BrokenPipeError where the child has ended."""
+        """Raises BrokenPipeError if the child has ended."""
         ...
 
     def receive(self, *, timeout_s: float) -> str:
-        """The next line, without its end. Raises TimeoutError, and EOFError where the child has
+        """The next line, without its end. Raises TimeoutError, and EOFError if the child has
         ended."""
         ...
 
     def last_words(self) -> str:
-        """What it said on stderr so far, at most its last 4 KiB."""
+        """Its output on stderr so far, at most the last 4 KiB."""
         ...
 
     def close(self) -> int:
-        """End it if it runs: at the end of its stdin, else by SIGKILL. How it ended (negative:
-        the signal). May be called again."""
+        """End the child: close its stdin, then SIGKILL. Returns how it ended (negative: the
+        signal). May be called again."""
         ...
 
 
@@ -84,7 +84,7 @@ class Child(Protocol):
 
 class Host(Protocol):
     def read_text(self, path: str) -> str:
-        """The file's text, undecodable bytes replaced."""
+        """The text of the file, with undecodable bytes replaced."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
@@ -102,31 +102,32 @@ class Host(Protocol):
     def file_id(self, path: str) -> FileId: ...
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a switch of the kernel (/sys, /proc) in one write(2); it must exist. Files of
-        Atoll's own are written by `atoll.store.files`."""
+        """Write an existing kernel switch (/sys, /proc) in one write(2). `atoll.store.files` writes
+        Atoll's own files."""
         ...
 
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """The memory node of the page at each address of the process (move_pages(2) without
-        nodes: nothing moves); negative: an errno, -ENOENT for a page that is not there."""
+        """The memory node of the page at each address of the process; a negative number is an
+        errno, -ENOENT for an address without a page. (move_pages(2) without nodes moves nothing.)
+        """
         ...
 
     def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Whether a huge page maps each address of the process now. Raises OSError, ENOTTY where
-        the kernel cannot say (before Linux 6.7)."""
+        """Whether a huge page maps each address of the process now. Raises OSError, ENOTTY if
+        the kernel cannot tell (before Linux 6.7)."""
         ...
 
     def file_size(self, path: str) -> int:
-        """Bytes of a regular file. Raises OSError, also for what is none."""
+        """Bytes of a regular file. Raises OSError, also for another kind of file."""
         ...
 
     def cached_nodes(self, path: str, *, most_pages: int) -> FilePages:
-        """Which pages of a file the page cache holds, and on which nodes; reads nothing in."""
+        """The pages of a file in the page cache, and their nodes; reads nothing into it."""
         ...
 
     def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
-        """What a HotSpot JVM answers to a jcmd command ('VM.flags -all'). Raises OSError, also
-        where asking could harm it (its SIGQUIT is not caught)."""
+        """The answer of a HotSpot JVM to a jcmd command ('VM.flags -all'). Raises OSError, also if
+        asking could harm the JVM (it does not catch SIGQUIT)."""
         ...
 
     def affinity(self, pid: int) -> frozenset[int]:
@@ -181,11 +182,11 @@ class Host(Protocol):
         ...
 
     def signal(self, process: ProcessId, number: int) -> bool:
-        """Send a signal if that very process (pid and start time) lives; False if it is gone."""
+        """Send a signal if this process (pid and start time) lives; False if it is gone."""
         ...
 
     def identify(self, pid: int) -> ProcessId | None:
-        """The process that has this pid now; None if there is none (a zombie counts as gone)."""
+        """The process with this pid; None if there is none. A zombie counts as gone."""
         ...
 
     def monotonic(self) -> float: ...

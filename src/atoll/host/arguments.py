@@ -1,8 +1,8 @@
-"""Taking a secret out of this process's own command line, as ps(1) and /proc/PID/cmdline show it.
+"""Removes a secret from the command line of this process, as ps(1) and /proc/PID/cmdline show it.
 
-A password on a command line is seen by every user of the machine. So it is
-overwritten where the kernel keeps it, in this process's own memory. It can be seen for the moment
-until then, so the environment is the better place for it.
+Every user of the machine can see a password on a command line. So Atoll overwrites it where the
+kernel reads it, in the memory of this process. Until then it is visible for a moment, so the
+environment is the better place for it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _ARG_START, _ARG_END = 47, 48  # of proc(5)'s stat, counted from 0
 
 
 def hide(secret: str) -> None:
-    """Overwrite every occurrence of the secret by x; does nothing where /proc does not tell."""
+    """Overwrite every occurrence of the secret with x; does nothing without /proc."""
     try:
         with open("/proc/self/stat", "rb") as source:
-            # The name in parentheses may hold blanks.
+            # The name in parentheses may contain blanks.
             fields = source.read().rpartition(b")")[2].split()
     except OSError:
         return

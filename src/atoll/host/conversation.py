@@ -1,8 +1,8 @@
-"""A child process that is talked to line by line, with a limit on every wait.
+"""A child process that answers line by line, with a limit on every wait.
 
-Promises: the child has its own session, so Ctrl-C at the terminal reaches it through us alone;
-whatever it does, `close` ends and buries it; and it gets the end of its stdin when this process
-goes, however that happens, because no other process holds the pipe.
+The child has a session of its own, so a Ctrl-C at the terminal does not reach it. `close` ends it
+whatever it does. Its stdin ends when this process ends, however it ends, because no other process
+holds the pipe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 _MOST_LINE_BYTES = 64 << 20
 _LAST_WORDS_BYTES = 4096
-# Past the end of its stdin, a child that only has to leave its loop.
+# The time that a child gets to end by itself after its stdin has ended.
 _FAREWELL_S = 0.2
 
 
@@ -25,7 +25,7 @@ class LocalConversation:
     """See `atoll.host.api.Conversation`."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        # A file and not a pipe: whoever fills it cannot be blocked by us, who only look at the end.
+        # A file and not a pipe: only its end is read, and a child must not block on a full pipe.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in close()
         try:
             self._child = subprocess.Popen(
@@ -93,8 +93,8 @@ class LocalConversation:
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(_FAREWELL_S)
-        finally:  # also where Ctrl-C came in between
-            self._child.kill()  # nothing, where it has been waited for
+        finally:  # also after a Ctrl-C
+            self._child.kill()  # does nothing if it has ended
             status = self._child.wait()
         self._from.close()
         self.last_words()

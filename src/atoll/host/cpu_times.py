@@ -1,4 +1,4 @@
-"""Where the CPU time went, and how old this process is (proc(5))."""
+"""How the CPUs spent their time, and when this process started (proc(5))."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from atoll.host.procfs import parse_stat
 
 
 class CpuTimes(NamedTuple):
-    """Clock ticks since boot, those CPUs together that were asked for."""
+    """Clock ticks since boot, summed over the CPUs."""
 
     idle: int  # iowait counts as idle
     steal: int  # taken by the hypervisor
@@ -23,7 +23,7 @@ class CpuTimes(NamedTuple):
 
 
 def cpu_times(host: Host, cpus: Iterable[int] | None = None) -> CpuTimes:
-    """Of all CPUs if None are named. All zero where the system does not tell."""
+    """The times of these CPUs; None: of all CPUs. All zero if the system does not report them."""
     names = {"cpu"} if cpus is None else {f"cpu{cpu}" for cpu in cpus}
     try:
         lines = [line.split() for line in host.read_text("/proc/stat").splitlines()]
@@ -42,7 +42,7 @@ def cpu_times(host: Host, cpus: Iterable[int] | None = None) -> CpuTimes:
 
 
 def process_started_s(host: Host) -> float:
-    """When this process began, on the host's monotonic clock; now, where that is not told."""
+    """When this process started, on the host's monotonic clock; now if that is unknown."""
     now_s = host.monotonic()
     try:
         uptime_s = float(host.read_text("/proc/uptime").split()[0])

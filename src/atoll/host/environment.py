@@ -1,8 +1,8 @@
-"""The environment that figures hold for, read through the host. Unknown is the empty string.
+"""Reads the environment of a measurement through the host. An unknown value is an empty string.
 
-These are the switches over which the field disagrees (transparent huge pages, AutoNUMA, the
-governor) and what changes a result unseen (kernel, microcode, hypervisor, mask, cgroup). The
-host's name goes in as a hash only: two machines can be told apart, none is named.
+It consists of the switches on which experts disagree (transparent huge pages, AutoNUMA, the
+governor), and of what changes a result silently (kernel, microcode, hypervisor, mask, cgroup). The
+host's name enters only as a hash, which tells two machines apart without naming them.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def environment(host: Host, machine: Machine) -> Environment:
 
 
 def hostname_hash(host: Host) -> str:
-    """Of the host's name and machine-id; empty where neither is to be had."""
+    """A hash of the host's name and machine-id; empty if both are unknown."""
     name = _text(host, "/proc/sys/kernel/hostname") + _text(host, "/etc/machine-id")
     return hashlib.sha256(name.encode()).hexdigest()[:12] if name else ""
 
 
 def emulated(host: Host, signature: str = "") -> bool:
-    """Whether the CPU is an emulated one, as far as that can be known. `signature` is that of
-    the hypervisor, where somebody could ask for it.
+    """Whether the CPU is emulated, as far as Atoll can know. `signature` is the hypervisor's, if
+    known.
 
     QEMU's firmware looks alike under TCG and KVM, but only KVM gives its guests its own clock. A
-    guest of KVM from which that clock was taken would count as emulated, so the signature wins.
+    guest of KVM without that clock would count as emulated, so a signature takes precedence.
     """
     if signature:
         return signature == _TCG_SIGNATURE
@@ -76,7 +76,7 @@ def _text(host: Host, path: str) -> str:
 
 
 def _chosen(text: str) -> str:
-    """The word in brackets of a sysfs choice: 'always [madvise] never'."""
+    """The word in brackets of a sysfs choice such as 'always [madvise] never'."""
     _, opening, rest = text.partition("[")
     return rest.partition("]")[0] if opening else text
 
@@ -86,7 +86,7 @@ def _cpuinfo_field(cpuinfo: str, name: str) -> str:
 
 
 def _virtualization(host: Host, cpuinfo: str) -> str:
-    """The hypervisor's name where the firmware tells one; 'none' on bare x86 metal."""
+    """The hypervisor's name if the firmware reports one; 'none' on an x86 machine without one."""
     if "hypervisor" not in _cpuinfo_field(cpuinfo, "flags").split():
         return "none" if "flags\t" in cpuinfo else ""
     named = _text(host, "/sys/hypervisor/type")
@@ -97,7 +97,7 @@ def _virtualization(host: Host, cpuinfo: str) -> str:
 
 
 def _governors(host: Host) -> str:
-    """All governors in use over the CPUs that may be used, '' where there is no cpufreq."""
+    """The governors of the CPUs that this process may use; '' without cpufreq."""
     found = {
         _text(host, f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
         for cpu in host.affinity(0)
@@ -106,7 +106,7 @@ def _governors(host: Host) -> str:
 
 
 def _cgroup(host: Host) -> str:
-    """The unified path, else the cpuset controller's (cgroup v1)."""
+    """The path of the unified hierarchy, else of the cpuset controller (cgroup v1)."""
     paths: dict[str, str] = {}
     for line in _text(host, "/proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")

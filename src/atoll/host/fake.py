@@ -1,4 +1,4 @@
-"""A host in memory, for unit tests: files in a dict, processes that a test lets live and die."""
+"""A host in memory for unit tests: files in a dict, and processes that a test starts and ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FakeProcess:
 
 
 class FakeHost:
-    """See `atoll.host.api.Host`. Time passes only in `sleep`; a SIGKILL ends at once."""
+    """See `atoll.host.api.Host`. Time passes only in `sleep`; SIGKILL ends a process at once."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class FakeHost:
         on_converse: Callable[[Sequence[str], Mapping[str, str]], Conversation] | None = None,
     ) -> None:
         self.files = dict(files or {})
-        self.blobs: dict[str, bytes] = {}  # path -> content, where it is no text
+        self.blobs: dict[str, bytes] = {}  # path -> content of binary files
         self.pages: dict[int, dict[int, int]] = {}  # pid -> address -> node
         self.huge: set[int] = set()  # addresses
         self.cached: dict[str, FilePages] = {}

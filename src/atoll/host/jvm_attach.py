@@ -1,15 +1,15 @@
-"""Asks a HotSpot JVM as jcmd does, without jcmd: a JRE has none.
+"""Sends commands to a HotSpot JVM as jcmd does. jcmd itself is not part of a JRE.
 
-The attach protocol, from OpenJDK's attachListener_linux.cpp and VirtualMachineImpl.java: the JVM
-serves a UNIX socket /tmp/.java_pidPID (its own pid, its own /tmp). It makes the socket when it
-gets SIGQUIT while a file .attach_pidPID of its user or of root is there. A request is the
-version and four strings, each ended by NUL; the answer is a line with a code, then the text.
+The attach protocol is that of OpenJDK's attachListener_linux.cpp and VirtualMachineImpl.java. The
+JVM listens on a UNIX socket /tmp/.java_pidPID (its own pid, its own /tmp). It makes the socket when
+it gets SIGQUIT while there is a file .attach_pidPID of its user or of root. A request is the
+version and four strings, each ended by NUL. The answer is a line with a code, then the text.
 
-SIGQUIT is the danger: it kills a JVM that does not catch it (-Xrs), it shuts down a server that
-embeds a JVM and means something else by it, OpenJ9 writes a core file, and a JVM that does not
-attach (-XX:+DisableAttachMechanism) prints all its stacks. `refusal` says when it is not sent:
-always when in doubt. A JVM that has its socket already is asked without any signal; one with
--Xrs has it from the start.
+SIGQUIT is dangerous. It kills a JVM that does not catch it (-Xrs). It shuts down a server that
+embeds a JVM and gives the signal another meaning. OpenJ9 writes a core file. A JVM that does not
+attach (-XX:+DisableAttachMechanism) prints all its stacks. `refusal` says when Atoll must not send
+it: always when in doubt. A JVM that has its socket already needs no signal; one with -Xrs has it
+from the start.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_OPTIONS_BYTES = 1 << 20
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.01, 0.1
-_OTHERS_S = 1.0  # an attach takes milliseconds
+_OTHERS_S = 1.0  # the time for another tool to attach, which takes milliseconds
 _OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-# In a file of flags (-XX:Flags=) they stand without -XX:.
+# In a file of flags (-XX:Flags=) the flags have no -XX:.
 _NO_ATTACH = re.compile(r"\+DisableAttachMechanism\b")
 _NO_SIGNALS = re.compile(r"-Xrs\b|\+ReduceSignalUsage\b")
 _OPTIONS_FILE = re.compile(r"(?:^|(?<=\s))(?:@|-XX:(?:Flags|VMOptionsFile)=)(\S+)")
-# The thread that a JVM has exactly if it handles SIGQUIT itself; names end at 15 bytes.
+# A JVM has this thread exactly if it handles SIGQUIT itself. Names end at 15 bytes.
 _SIGNAL_THREAD = "Signal Dispatch"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What decides whether a process may get SIGQUIT, as /proc has it."""
+    """What /proc shows of a process, to decide whether it may get SIGQUIT."""
 
     executable: str
     status: str
     state: str
     threads: tuple[str, ...]
     maps: str
-    options: tuple[str, ...]  # its arguments, its environment's, and the files that they name
+    options: tuple[str, ...]  # of its arguments, its environment, and the files that these name
     unread: str = ""  # an options file that cannot be read
 
 
@@ -63,13 +63,13 @@ def refusal(target: Target, own_uid: int) -> str:
     caught = int(status_field(target.status, "SigCgt") or "0", 16)
     their_uid = int(status_field(target.status, "Uid").split()[1])
     rules = (
-        ("libjvm.so" not in target.maps, "it is no HotSpot JVM"),
+        ("libjvm.so" not in target.maps, "it is not a HotSpot JVM"),
         ("libj9" in target.maps, "it is an OpenJ9 JVM, which would write a dump"),
         (own_uid not in (0, their_uid), f"it belongs to user {their_uid}; run as that user"),
         (target.state in "Tt", "it is stopped"),
         (
             os.path.basename(target.executable.removesuffix(" (deleted)")) != "java",
-            "it was not started by 'java', so that SIGQUIT may mean something else to it",
+            "it was not started by 'java', so SIGQUIT may have another meaning for it",
         ),
         (_NO_SIGNALS.search(text) is not None, "it runs with -Xrs and would die of SIGQUIT"),
         (
@@ -83,7 +83,7 @@ def refusal(target: Target, own_uid: int) -> str:
 
 
 def look(host: Host, pid: int) -> Target:
-    """Raises OSError if the process is gone or not ours to read."""
+    """Raises OSError if the process is gone or this user may not read it."""
     folder = f"/proc/{pid}"
     environ = host.read_text(f"{folder}/environ").split("\0")
     options = [
@@ -113,8 +113,8 @@ def look(host: Host, pid: int) -> Target:
 
 
 def ask(host: Host, pid: int, command: str, *, timeout_s: float) -> str:
-    """The answer to a jcmd command. Raises OSError: PermissionError where asking is refused
-    (the text says why), ProcessLookupError, TimeoutError, or what the JVM answered."""
+    """The answer to a jcmd command. Raises OSError: PermissionError if Atoll refuses to ask (the
+    text says why), ProcessLookupError, TimeoutError, or the JVM's refusal."""
     deadline = host.monotonic() + timeout_s
     own_pid = status_field(host.read_text(f"/proc/{pid}/status"), "NSpid").split()[-1]
     path = f"/proc/{pid}/root/tmp/.java_pid{own_pid}"
@@ -144,7 +144,7 @@ def request(command: str) -> bytes:
 
 
 def parse_answer(answer: str, command: str) -> str:
-    """Raises OSError with the JVM's words if its code is not 0."""
+    """The text of the answer. Raises OSError, which quotes the JVM, if its code is not 0."""
     code, _, text = answer.partition("\n")
     if code.strip() != "0":
         words = " ".join(text.split())[:200] or "no answer"
@@ -153,7 +153,7 @@ def parse_answer(answer: str, command: str) -> str:
 
 
 def _wake(host: Host, pid: int, own_pid: str, path: str, deadline: float) -> None:
-    """Have the JVM make its socket."""
+    """Make the JVM open its socket."""
     process = host.identify(pid)
     if process is None:
         raise ProcessLookupError(errno.ESRCH, f"process {pid} has ended")
@@ -162,8 +162,8 @@ def _wake(host: Host, pid: int, own_pid: str, path: str, deadline: float) -> Non
     if why:
         raise PermissionError(errno.EPERM, f"not asked: {why}")
     with _attach_file(pid, own_pid, target.status) as ours:
-        # A second SIGQUIT means a dump of its stacks. So where another tool attaches right now,
-        # its signal does; only if it has none (the file was left behind) ours follows.
+        # A second SIGQUIT would make the JVM dump its stacks. So if another tool is attaching, wait
+        # for its signal first; send one only if none comes (the file was left behind).
         began, signalled, wait_s = host.monotonic(), False, _FIRST_WAIT_S
         while not os.path.lexists(path):
             if not signalled and (ours or host.monotonic() - began > _OTHERS_S):
@@ -176,12 +176,12 @@ def _wake(host: Host, pid: int, own_pid: str, path: str, deadline: float) -> Non
 
 @contextmanager
 def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[bool]:
-    """The file that tells SIGQUIT for attaching from SIGQUIT for a dump; removed afterwards.
-    Yields whether it is ours: another tool's stays."""
+    """Make the file by which the JVM knows that SIGQUIT means attach and not dump; remove it
+    afterwards. Yields False if another tool's file is there, which stays."""
     uid, gid = (int(status_field(status, name).split()[1]) for name in ("Uid", "Gid"))
     made = ""
-    # The JVM looks into both; its /tmp is no data folder. Twice: another's file there may go before
-    # it is looked at.
+    # The JVM looks into both folders; /tmp contains no data. It is tried twice, because another
+    # tool's file may disappear before it is examined.
     for folder in ("root/tmp", "root/tmp", "cwd"):
         path = f"/proc/{pid}/{folder}/.attach_pid{own_pid}"
         try:
@@ -190,13 +190,13 @@ def _attach_file(pid: int, own_pid: str, status: str) -> Iterator[bool]:
             with suppress(FileNotFoundError):  # the other tool has attached
                 found = os.lstat(path)
                 if stat.S_ISREG(found.st_mode) and found.st_uid in (0, uid):
-                    break  # left behind, or of another tool that attaches now
+                    break  # left behind, or of a tool that is attaching now
             continue
         except OSError:
             continue
         made = path
         try:
-            with suppress(PermissionError):  # old JVMs do not take root's
+            with suppress(PermissionError):  # old JVMs refuse a file of root
                 os.fchown(descriptor, uid, gid)
         finally:
             os.close(descriptor)

@@ -1,8 +1,8 @@
-"""This machine: files of /sys and /proc as they are, real processes.
+"""This machine: its files of /sys and /proc, and real processes.
 
-Promises: a signal reaches the very process that was meant, also if its pid was given anew
-in between (the pidfd is opened first, the start time compared after); a spawned child has
-its own session, no stdin, none of our descriptors and no signal disposition of ours.
+A signal reaches exactly the process that was meant, even if its pid was reused in between: the
+pidfd is opened first, and the start time is compared afterwards. A spawned child has a session of
+its own, no stdin, and none of our other descriptors or signal handlers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LocalHost:
     """See `atoll.host.api.Host`."""
 
     def read_text(self, path: str) -> str:
-        # newline="": a carriage return in a thread's name begins no new line.
+        # newline="": a carriage return in the name of a thread must not start a line.
         with open(path, encoding="utf-8", errors="replace", newline="") as file:
             return file.read()
 
@@ -45,15 +45,15 @@ class LocalHost:
             return file.read(-1 if size is None else size)
 
     def read_link(self, path: str) -> str:
-        # As in read_text: what is no UTF-8 can be shown, and written as JSON.
+        # As in read_text: a name that is not UTF-8 can then be printed and written as JSON.
         return os.fsencode(os.readlink(path)).decode(errors="replace")
 
     def file_id(self, path: str) -> FileId:
         return pages.file_id(path)
 
     def write_text(self, path: str, text: str) -> None:
-        # Never makes a file. Cut off after and not before: whoever is killed in between leaves a
-        # whole first line in a plain file, too, such as one that stands in for a kernel's.
+        # Never makes a file. It is truncated after the write: if this process is killed in between,
+        # a whole first line is left, also in a plain file that stands for a switch.
         data = text.encode()
         descriptor = os.open(path, os.O_WRONLY)
         try:
@@ -75,7 +75,7 @@ class LocalHost:
         return pages.cached_nodes(path, most_pages=most_pages)
 
     def ask_jvm(self, pid: int, command: str, *, timeout_s: float) -> str:
-        from atoll.host import jvm_attach  # few ask a JVM; every keeper would pay for it
+        from atoll.host import jvm_attach  # few commands ask a JVM; every keeper would import it
 
         return jvm_attach.ask(self, pid, command, timeout_s=timeout_s)
 

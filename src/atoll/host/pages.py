@@ -1,6 +1,6 @@
 """Pages of processes and files, through the native library (native/src/inspect).
 
-The library and numpy are loaded on first use: most commands look at no pages.
+The library and numpy are loaded on first use, because most commands do not need them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The texts of /proc/PID/stat and /proc/PID/status as values (proc(5)). Pure."""
+"""Parses /proc/PID/stat and /proc/PID/status (proc(5)). Pure."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What Atoll needs of /proc/PID/stat or /proc/PID/task/TID/stat."""
+    """The fields that Atoll needs of /proc/PID/stat or /proc/PID/task/TID/stat."""
 
     comm: str
     state: str
     parent: int
-    threads: int  # of the process, an ended main thread included
+    threads: int  # of the process, including a main thread that has ended
     start_ticks: int  # clock ticks after boot
     last_cpu: int
     cpu_ticks: int  # user and system time
-    reaped_ticks: int  # of its children that have ended and were waited for
+    reaped_ticks: int  # CPU time of children that it has waited for
 
     @property
     def ended(self) -> bool:
-        """Whether this very thread has."""
+        """Whether this thread has ended."""
         return self.state in "ZX"
 
     @property
     def lives(self) -> bool:
-        """A zombie holds no CPU, no memory and no socket: it counts as gone. But where the main
-        thread alone has ended, the others have all of that still."""
+        """Whether the process still has CPU time, memory or sockets. A zombie has none of them,
+        unless only its main thread has ended."""
         return not self.ended or self.threads > 1
 
 
 def parse_stat(text: str) -> Stat:
-    """The name may hold spaces and parentheses, so fields are counted from the last one."""
+    """Fields are counted from the last parenthesis, because the name may contain some."""
     opening, closing = text.index("("), text.rindex(")")
     fields = text[closing + 2 :].split()  # fields[0] is field 3 of the manual, the state
     return Stat(
@@ -47,7 +47,7 @@ def parse_stat(text: str) -> Stat:
 
 
 def status_field(text: str, name: str) -> str:
-    """A field of /proc/PID/status; the empty string where this kernel has none."""
+    """A field of /proc/PID/status; empty if this kernel does not have the field."""
     for line in text.split("\n"):  # splitlines() would split a thread's name at a form feed
         key, _, value = line.partition(":")
         if key == name:

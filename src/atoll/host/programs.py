@@ -1,4 +1,4 @@
-"""Where Atoll's own programs are: beside this interpreter, where pip put them, else on the PATH."""
+"""Finds Atoll's own programs: next to this interpreter, where pip puts them, else on the PATH."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import sys
 
 
 def find_program(name: str) -> str | None:
-    """None where it is not installed."""
+    """The path of the program; None if it is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), name)
     return beside if os.access(beside, os.X_OK) else shutil.which(name)

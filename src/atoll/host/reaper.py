@@ -1,7 +1,7 @@
-"""Orphans: how a process becomes their parent, and buries them (PR_SET_CHILD_SUBREAPER, prctl(2)).
+"""Makes a process the parent of orphans, and reaps them (PR_SET_CHILD_SUBREAPER, prctl(2)).
 
-The descendants of a subreaper cannot leave it: one whose parent dies, also after setsid and
-a double fork, becomes the child of the nearest subreaper above it that lives.
+The descendants of a subreaper cannot leave it. When the parent of one dies, also after setsid and a
+double fork, it becomes the child of the nearest living subreaper above it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def become_subreaper() -> None:
         raise OSError(error, os.strerror(error))
 
 
-def reap(buried: Callable[[int], bool] = lambda pid: False) -> None:
-    """Bury every child that has ended. `buried` may do it first; it then says True."""
+def reap(reaped: Callable[[int], bool] = lambda pid: False) -> None:
+    """Reap every child that has ended, unless `reaped(pid)` has done so and returns True."""
     while True:
         try:
-            # Looked at first, so that whoever waits for a known child gets its status.
+            # Leaves the status, so that the code that waits for a known child gets it.
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
         if ended is None:
             return
-        if not buried(ended.si_pid):
+        if not reaped(ended.si_pid):
             os.waitpid(ended.si_pid, 0)

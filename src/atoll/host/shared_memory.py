@@ -1,15 +1,16 @@
 """System V shared memory segments (shm_overview(7), proc(5) sysvipc).
 
-A segment outlives its last process until somebody removes it.
+A segment outlives its last process until it is removed.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Set
 from pathlib import Path
 from typing import NamedTuple
+
+from atoll.host.caller import user_id
 
 _TABLE = "/proc/sysvipc/shm"
 _IPC_RMID = 0
@@ -43,6 +44,6 @@ def remove_unattached(named: Set[Segment]) -> None:
         table = Path(_TABLE).read_text()
     except OSError:
         return  # this kernel has no System V IPC
-    for segment_id in unattached(table, named=named, uid=os.getuid()):
+    for segment_id in unattached(table, named=named, uid=user_id()):
         # The call fails if the segment has gone in the meantime, which is as good.
         ctypes.CDLL(None).shmctl(segment_id, _IPC_RMID, None)

@@ -1,6 +1,6 @@
-"""A captured machine: a folder that holds copies of /sys and /proc. Read-only.
+"""A captured machine: a folder with copies of /sys and /proc. Read-only.
 
-Nothing outside the folder is ever read, also not through a symbolic link in it.
+Nothing outside the folder is read, not even through a symbolic link in it.
 """
 
 from __future__ import annotations

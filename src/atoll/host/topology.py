@@ -83,7 +83,7 @@ def _read(path: str) -> bytes:
     except OSError as fault:
         raise TopologyError(f"{path}: cannot be read: {fault.strerror}") from None
     if len(content) > _MOST_FILE_BYTES:
-        raise TopologyError(f"{path}: is over 256 MiB, too large for a topology")
+        raise TopologyError(f"{path}: is over 256 MiB, which is too large for a topology")
     return content
 
 

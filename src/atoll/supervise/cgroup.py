@@ -1,8 +1,8 @@
-"""A cgroup v2 of the deployment's own, where this user may make one below its own (cgroups(7)).
+"""A cgroup v2 for one deployment, if this user may make one below its own (cgroups(7)).
 
-Leaving a subreaper's tree is impossible while it lives; leaving a cgroup is impossible also
-when keeper and supervisor were both killed. So where one can be had, it is used on top: no
-controller is enabled in it, and `cgroup.kill` (Linux 5.14) ends all that is in it at once.
+No process can leave a subreaper's tree while the subreaper lives. No process can leave a cgroup,
+even if keeper and supervisor are both killed. So a cgroup is used in addition if possible. No
+controller is enabled in it, and `cgroup.kill` (Linux 5.14) ends all of its processes at once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from atoll.host.api import Host
 
-_EMPTY_WITHIN_S = 10.0  # well within the time after which `stop.release` kills who waits here
+_EMPTY_WITHIN_S = 10.0  # shorter than the time after which `stop.release` kills the waiting process
 _POLL_S = 0.02
 
 
 def place(host: Host, identity: str) -> str:
-    """The folder that it would have; '' where this user can make none. Nothing is made yet."""
+    """The path of the deployment's cgroup; '' if this user cannot make one. Makes nothing."""
     try:
         parent = _own(host)
     except OSError:
@@ -30,7 +30,8 @@ def place(host: Host, identity: str) -> str:
 
 
 def enter(folder: str) -> None:
-    """Make it and move this process in; a refusal is no fault, the subreapers hold without it."""
+    """Make the cgroup and move this process into it. A refusal does not matter: there are the
+    subreapers."""
     if folder:
         with contextlib.suppress(OSError):
             os.mkdir(folder)
@@ -38,14 +39,14 @@ def enter(folder: str) -> None:
 
 
 def leave(folder: str) -> None:
-    """Move this process back out, into the cgroup above."""
+    """Move this process into the parent cgroup."""
     if folder:
         with contextlib.suppress(OSError):
             Path(folder).parent.joinpath("cgroup.procs").write_text("0")
 
 
 def end(folder: str, identity: str) -> None:
-    """Kill all that is in it and remove it. Only a folder of this deployment's own name."""
+    """Kill all processes in the cgroup and remove it, if its name is this deployment's."""
     path = Path(folder)
     if not folder or path.name != _name(identity) or not path.is_dir():
         return
@@ -58,7 +59,7 @@ def end(folder: str, identity: str) -> None:
             return
         except FileNotFoundError:
             return
-        except OSError:  # EBUSY until the last one is gone
+        except OSError:  # EBUSY until the last process is gone
             if time.monotonic() > deadline:
                 return
             time.sleep(_POLL_S)
@@ -69,7 +70,7 @@ def _name(identity: str) -> str:
 
 
 def _own(host: Host) -> Path | None:
-    """This process's folder in the cgroup v2 hierarchy."""
+    """The folder of this process in the cgroup v2 hierarchy."""
     membership = next(
         (
             line[3:]
@@ -85,7 +86,7 @@ def _own(host: Host) -> Path | None:
         if right.split()[:1] == ["cgroup2"]:
             fields = left.split()
             root, mount = fields[3], fields[4]
-            # In a container the mount shows a part of the hierarchy only.
+            # In a container the mount shows only a part of the hierarchy.
             inside = os.path.relpath(membership, root)
             return None if inside.startswith("..") else Path(mount, inside)
     return None

@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM in the process that owns a deployment.
 
-Correctness does not rest on these handlers: if the owner goes at any instruction, its end
-of the control socket closes and the supervisor takes everything down. They only make the
-owner wait for that, and let its exit code tell the truth.
+Correctness does not depend on these handlers: whenever the owner ends, its end of the control
+socket closes, and the supervisor ends everything. The handlers only make the owner wait for that,
+and give it the right exit code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def terminate_is_interrupt() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt as SIGINT does, so that both unwind and clean up."""
+    """Make SIGTERM raise KeyboardInterrupt as SIGINT does, so that both clean up."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -35,14 +35,13 @@ def terminate_is_interrupt() -> Iterator[None]:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Ctrl-C does not break off the cleaning up, and is heeded after it, as the process would have.
+    """Delay Ctrl-C and SIGTERM until the clean-up is done.
 
-    Not a second one, in the cleaning up after a first: who presses twice means the same thing
-    twice. Nor beside a fault of the cleaning up, or a failed check, which end the command anyway
-    and have more to tell.
+    A delayed signal is raised afterwards, unless the command ends anyway: after a first Ctrl-C,
+    after a failed check, or if the clean-up itself fails.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only
+        yield  # only the main thread gets signals
         return
     ends_anyway = isinstance(sys.exception(), KeyboardInterrupt | CheckFailed)
     came: list[int] = []

@@ -1,14 +1,14 @@
-"""The keeper: outlives the supervisor only to end what a killed supervisor leaves behind.
+"""The keeper ends what a killed supervisor leaves behind.
 
     owner (atoll up, atoll bench)
-      └─ keeper        own session, subreaper; does nothing but wait
+      └─ keeper        own session, subreaper; only waits
            └─ supervisor    subreaper; starts and watches
                 └─ atoll-exec → engine processes, their children, their orphans
 
-Whoever is killed, somebody notices: the owner's death closes the control socket, the
-keeper's death closes a pipe, the supervisor's death is its parent's SIGCHLD, and its
-orphans become the keeper's children, also after setsid and a double fork.
-`python -m atoll.supervise.keeper REQUEST CONTROL_FD LOCK_FD` is started by `launch`.
+The death of each is noticed. The owner's closes the control socket. The keeper's closes a pipe.
+The supervisor's sends SIGCHLD to the keeper, and its orphans become the keeper's children, also
+after setsid and a double fork.
+`start_keeper` runs `python -m atoll.supervise.keeper REQUEST CONTROL_FD LOCK_FD`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from atoll.host.reaper import become_subreaper, reap
 from atoll.schema.base import parse
 from atoll.schema.deployment import Deployment, State
 from atoll.supervise import cgroup, records
-from atoll.supervise.ending import end_descendants
 from atoll.supervise.lastwords import how_it_ended, last_words
 from atoll.supervise.request import SUPERVISOR_LOG, Request
 from atoll.supervise.supervisor import Supervisor, close_record, first_record
+from atoll.supervise.termination import end_descendants
 
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 def main() -> None:
     request_path, control_fd, lock_fd = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # The engine must inherit neither: the lock would outlive us, the socket its owner.
+    # The engine must inherit neither: it would keep the lock and the socket open.
     os.set_inheritable(control_fd, False)
     os.set_inheritable(lock_fd, False)
     become_subreaper()
@@ -56,13 +56,13 @@ def main() -> None:
     status = _wait_for(supervisor)
     end_descendants(host, grace_s=request.grace_s, reap=reap)
     cgroup.end(folder, request.id)
-    _settle(record, status, os.path.join(request.log_dir, SUPERVISOR_LOG))
+    _finish_record(record, status, os.path.join(request.log_dir, SUPERVISOR_LOG))
 
 
 def _supervise(
     host: LocalHost, request: Request, record: Deployment, control: socket.socket, keeper_pipe: int
 ) -> None:
-    """The forked child's whole life; it never returns into the keeper's code."""
+    """Run the supervisor in the forked child; never returns."""
     status = 1
     try:
         cgroup.enter(record.cgroup)
@@ -78,10 +78,11 @@ def _supervise(
 
 
 def _wait_for(supervisor: int) -> int:
-    """Its exit status, negative for a signal. A request to end is passed on to it."""
+    """Wait for the supervisor and return its exit status, negative for a signal. Signals that ask
+    the keeper to end are passed on."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     while True:
-        # Asked before every wait: it may have ended before its signal was blocked.
+        # Check before every wait: it may have ended before its signal was blocked.
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == supervisor:
             return os.waitstatus_to_exitcode(status)
@@ -89,16 +90,16 @@ def _wait_for(supervisor: int) -> int:
             os.kill(supervisor, signal.SIGTERM)
 
 
-def _settle(first: Deployment, status: int, log: str) -> None:
-    """What the record says at the end."""
+def _finish_record(first: Deployment, status: int, log: str) -> None:
+    """Write the final record."""
     record = records.read(first.name) or first
     died = status != 0 and record.state in (State.STARTING, State.READY)
     if died:
         error = f"the supervisor died ({how_it_ended(status)}); everything was ended"
-        if status > 0:  # a fault of its own, as a full disk; a killed one said nothing
+        if status > 0:  # an error of its own, such as a full disk; a killed one logs nothing
             error += f": {last_words(log)}"
         record = record.model_copy(update={"state": State.FAILED, "error": error})
-    close_record(record)  # first: its folders may be what fills the disk
+    close_record(record)  # first, because its folders may be what fills the disk
     if died:
         records.write(record)
 

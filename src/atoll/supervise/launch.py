@@ -1,11 +1,11 @@
-"""The owner's side: start a deployment from a plan, wait until the engine answers, hold it.
+"""The owner's side: starts a deployment from a plan, and waits until the engine answers.
 
     with launch(plan, engine, machine=machine, name="mine", host=host) as running:
         running.clients[0].execute("select 1", timeout_s=10)
 
-Ready means: every process of the last stage accepts connections, all worker instances of the
-plan have reported to the engine and are known to stay (`SettlingClient`), and a query came back.
-The owner only holds one end of a socket pair; if it dies, the deployment ends.
+A deployment is ready once every process of the last stage accepts connections, all worker
+instances of the plan have joined the engine for good (`SettlingClient`), and a query succeeded.
+The owner holds one end of a socket pair; if the owner dies, the deployment ends.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
-from atoll.supervise.handover import hand_over
+from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import last_words, port_was_taken, tail
-from atoll.supervise.patience import close_all, within
 from atoll.supervise.place import refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
 from atoll.supervise.request import (
@@ -45,7 +44,8 @@ from atoll.supervise.request import (
     Request,
     decode,
 )
-from atoll.supervise.settling import Settling
+from atoll.supervise.stable_count import StableCount
+from atoll.supervise.start_keeper import start_keeper
 from atoll.supervise.stop import release
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 30.0  # the first query of a cold JVM on a busy machine takes longer than 10 s
 _QUERY_TIMEOUT_S = 60.0
 
-_WAS_ENDED = "was ended from outside"
+_WAS_ENDED = "was stopped by another command"
 
 Progress = Callable[[str], None]
 
@@ -90,36 +90,37 @@ class Running:
 
     @property
     def deployment(self) -> Deployment:
-        """As it stands on disk now. Raises EngineFailed if it is gone."""
+        """The record on disk. Raises EngineFailed if the deployment is gone."""
         record = records.read(self.name)
         if record is None or record.id != self._id:
-            raise EngineFailed(f"{self.name}: is not up any more")
+            raise EngineFailed(f"{self.name}: is no longer up")
         return record
 
     def verify(self, *, deep: bool = True) -> Verification:
-        """Every thread and page against the plan; not `deep`: threads and memory policies only."""
-        from atoll.inspect.verify import verify  # all of inspect: a start does without
+        """Compare threads and pages with the plan; not `deep`: threads and memory policies."""
+        from atoll.inspect.verify import verify  # all of inspect, which a start does not need
 
         return verify(self._host, self.deployment, deep=deep)
 
     def check(self, *, wait_s: float = 0.0) -> None:
         """Raises EngineFailed, naming the process that died, if the deployment has ended.
 
-        A query fails an instant before the supervisor has found out why: `wait_s` waits for it.
+        A query fails an instant before the supervisor knows why; `wait_s` is the time to wait for
+        the supervisor.
         """
         self._listen(wait_s)
         if self._over:
             raise EngineFailed(f"{self.name}: {self._ended}")
 
     def wait(self) -> None:
-        """Until somebody ends the deployment. Raises EngineFailed if it failed."""
+        """Wait for the end of the deployment. Raises EngineFailed if it failed."""
         while not self._over:
             self._listen(None)
         if self._ended != _WAS_ENDED:
             raise EngineFailed(f"{self.name}: {self._ended}")
 
     def detach(self) -> None:
-        """Let it outlive this process; only `atoll down` ends it then.
+        """Let the deployment outlive this process; `atoll down` ends it.
 
         Raises EngineFailed if it has ended already.
         """
@@ -128,10 +129,10 @@ class Running:
         self._control.close()
 
     def stop(self) -> None:
-        """End it, all of it; returns when it is gone."""
+        """End the whole deployment; returns when it is gone."""
         with shielded():
             self._close_clients()
-            with contextlib.suppress(OSError):  # it has ended already, or the keeper is at it
+            with contextlib.suppress(OSError):  # it has ended already, or the keeper is ending it
                 self._control.sendall(STOP.encode() + b"\n")
             self._control.close()
             release(self.name, self._id, self._host)
@@ -149,40 +150,41 @@ class Running:
         self.stop()
 
     def await_ready(self, engine: Engine, endpoints: tuple[str, ...], instances: int) -> None:
-        """Raises EngineFailed when the supervisor says so, its time limit included."""
+        """Wait until the deployment is ready. Raises EngineFailed if it fails, or if the time limit
+        of the start is over."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
         connect = partial(connected, engine, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
         connect_s, count_s = (
             limit_s * len(endpoints) for limit_s in (_CONNECT_TIMEOUT_S, _COUNT_TIMEOUT_S)
         )
-        heard = "no answer yet"
-        settling = Settling(instances)
+        last_status = "no answer yet"
+        stable = StableCount(instances)
         while True:
             try:
                 if not self.clients:
                     self.clients = within(connect_s, "connecting", connect, undo=close_all)
-                ask = partial(settling.look, self.clients, timeout_s=_COUNT_TIMEOUT_S)
+                ask = partial(stable.look, self.clients, timeout_s=_COUNT_TIMEOUT_S)
                 look = within(count_s, "asking for instances", ask)
-                if look.is_over:
+                if look.is_stable:
                     within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
-                said = f"{look.count} of {instances} worker instances are in"
+                status = f"{look.count} of {instances} worker instances have joined"
                 if look.count == instances:
-                    said += "; waiting until that lasts"
+                    status += "; waiting until the count is stable"
             except EngineFailed as fault:
-                settling = Settling(instances)
+                stable = StableCount(instances)
                 self._close_clients()
-                said = str(fault)
-            if said != heard:
-                heard = said
-                self._progress(said)
+                status = str(fault)
+            if status != last_status:
+                last_status = status
+                self._progress(status)
             try:
                 self.check(wait_s=_POLL_S)
             except EngineFailed as fault:
-                raise EngineFailed(f"{fault}; last heard: {heard}") from None
+                raise EngineFailed(f"{fault}; last status: {last_status}") from None
         self._tell(READY)
-        while not self._ready:  # the record on disk says so from then on
+        while not self._ready:  # then the record on disk says ready
             self.check(wait_s=_POLL_S)
 
     def _ask(self) -> None:
@@ -193,13 +195,13 @@ class Running:
         try:
             self._control.sendall(word.encode() + b"\n")
         except OSError:
-            # The supervisor is gone; what it said before, or its keeper, tells why.
+            # The supervisor is gone; its last message or its keeper says why.
             while not self._over:
                 self._listen(None)
             raise EngineFailed(f"{self.name}: {self._ended}") from None
 
     def _listen(self, wait_s: float | None) -> None:
-        """Take in what the supervisor has said; wait for it at most `wait_s`."""
+        """Take the messages of the supervisor; wait at most `wait_s` for one."""
         if self._over:
             return
         self._control.settimeout(wait_s)
@@ -233,7 +235,7 @@ class Running:
                 self._over, self._ended = True, _WAS_ENDED
 
     def _how_it_went(self) -> str:
-        """The supervisor went without a word: the keeper writes down what it saw."""
+        """The reason why the supervisor ended without a message, from the keeper's record."""
         self._keeper.wait()
         record = records.read(self.name)
         if record is not None and record.id == self._id and record.state is State.FAILED:
@@ -256,10 +258,11 @@ def launch(
     grace_s: float = GRACE_S,
     progress: Progress = lambda line: None,
 ) -> Running:
-    """Start `plan` on this machine; returns when the engine is ready, else nothing is left.
+    """Start `plan` on this machine; returns when the engine is ready.
 
-    Raises UsageError (another machine's plan, a name in use), NotPermitted (CPUs that are not
-    to be had) and EngineFailed (with the last words of the process that died).
+    Raises UsageError (the plan of another machine, a name in use), NotPermitted (CPUs that this
+    process may not use) and EngineFailed (with the last line of the process that died), and then
+    leaves nothing behind.
     """
     name = name or plan.engine
     records.check_name(name)
@@ -269,7 +272,7 @@ def launch(
     installation = located(engine, host)
     for last_try in (False, True):
         identity = secrets.token_hex(4)
-        # Made once there is a record of them, so that nobody's are left whoever is killed.
+        # They are made once there is a record of them, so that a killed process leaves none.
         folder, scratch = str(run_dir() / identity), str(cache_dir("scratch") / identity)
         try:
             layout = laid_out(
@@ -301,7 +304,7 @@ def launch(
         except PortTaken:
             if last_try:
                 raise
-            progress("a port was taken in between; once more with others")
+            progress("another program took a port; trying again with other ports")
     raise AssertionError("the second try returns or raises")
 
 
@@ -313,7 +316,7 @@ def find_launcher() -> str:
 
 
 def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:
-    control, keeper = hand_over(request, host)
+    control, keeper = start_keeper(request, host)
     running = Running(request, control=control, keeper=keeper, host=host, progress=progress)
     try:
         running.await_ready(engine, request.endpoints, len(request.plan.slots))
@@ -330,7 +333,7 @@ def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> 
 
 
 def _port_was_taken(name: str) -> bool:
-    """Whether a process that died by itself said so."""
+    """Whether a process that died by itself reported a port in use."""
     record = records.read(name)
     died = [process.log for process in record.processes if process.exit_status] if record else []
     return any(port_was_taken(tail(log)) for log in died)

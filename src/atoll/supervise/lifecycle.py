@@ -4,8 +4,8 @@
     starting, ready --(a process dies, the keeper is gone, time is up)--> failed
     starting, ready --(stop asked, owner gone)--> stopped
 
-The supervisor turns what it sees into events and carries the actions out; nothing here
-knows of pids, sockets or files. Shape after dask.distributed's worker state machine.
+The supervisor turns what it observes into events and carries out the actions. Nothing here knows
+of pids, sockets or files. The shape follows dask.distributed's worker state machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """A process accepts connections, or runs where it has nothing to accept on."""
+    """A process accepts connections, or runs and has no port or socket."""
 
     name: str
 
@@ -32,7 +32,7 @@ class Accepts:
 class Died:
     name: str
     how: str  # 'exit status 1', 'killed by SIGKILL'
-    last_words: str  # the telling line of its log, and where the log is
+    last_words: str  # the line of its log that says most, and the path of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class OwnerSaysReady:
 
 @dataclass(frozen=True, slots=True)
 class OwnerDetaches:
-    """From now on the deployment outlives its owner."""
+    """The deployment outlives its owner from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class OwnerGone:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """By the owner or by `atoll down`."""
+    """The owner or `atoll down` asks for the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeeperGone:
-    """Nobody would clean up after the supervisor any more."""
+    """The keeper is gone, so nothing would clean up after the supervisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Let the owner know; `event` is a word of `atoll.supervise.messages`."""
+    """Send the owner a `Message` (`atoll.supervise.request`)."""
 
     event: str
     detail: str = ""
@@ -102,7 +102,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """End every process; the state machine has come to its end."""
+    """End every process; no further events are taken."""
 
 
 Action = Start | Tell | Record | Finish
@@ -113,7 +113,7 @@ class Lifecycle:
     stages: tuple[tuple[str, ...], ...]
     state: State = State.STARTING
     stage: int = -1
-    waiting: frozenset[str] = frozenset()  # of the current stage, not accepting yet
+    waiting: frozenset[str] = frozenset()  # those of the current stage that do not accept yet
     detached: bool = False
     error: str = ""
 
@@ -130,7 +130,7 @@ def lifecycle(processes: Iterable[ProcessSpec]) -> Lifecycle:
 
 
 def step(life: Lifecycle, event: Event) -> tuple[Lifecycle, tuple[Action, ...]]:
-    """What follows from `event`. After the end nothing does."""
+    """The next state and the actions of `event`. After the end there are none."""
     if life.over:
         return life, ()
     match event:
@@ -138,16 +138,16 @@ def step(life: Lifecycle, event: Event) -> tuple[Lifecycle, tuple[Action, ...]]:
             return _next_stage(life)
         case Accepts(name) if name in life.waiting:
             life = replace(life, waiting=life.waiting - {name})
-            told = Tell("accepts", name)
+            accepts = Tell("accepts", name)
             if life.waiting:
-                return life, (told,)
+                return life, (accepts,)
             life, actions = _next_stage(life)
-            return life, (told, *actions)
+            return life, (accepts, *actions)
         case Died(name, how, last_words):
             when = "while it started" if life.state is State.STARTING else "while it was up"
             return _fail(life, f"{name} died ({how}) {when}: {last_words}")
         case KeeperGone():
-            return _fail(life, "its keeper was killed; everything was ended")
+            return _fail(life, "its keeper was killed, so everything was ended")
         case OwnerSaysReady() if life.state is State.STARTING:
             return replace(life, state=State.READY), (Record(), Tell("ready"))
         case OwnerDetaches():

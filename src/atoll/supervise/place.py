@@ -1,6 +1,6 @@
-"""From a slot of the plan to the command line that puts a process there; and whether it fits here.
+"""The command line that places a process in a slot of the plan, and checks that the plan fits.
 
-Pure but for `refuse_unfit`, which reads what the machine allows right now through a host.
+Pure except for `refuse_unfit`, which reads through a host what the machine allows now.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEMORY_FLAG = {
 
 
 def placed_argv(launcher: str, plan: Plan, process: ProcessSpec) -> list[str]:
-    """`process` behind atoll-exec with its slot's mask and memory policy."""
+    """The command of `process`, run by atoll-exec with the mask and memory policy of its slot."""
     flags: list[str] = []
     if process.slot is not None:
         slot = plan.slots[process.slot]
@@ -59,8 +59,8 @@ def plan_nodes(plan: Plan) -> frozenset[int]:
 
 
 def refuse_foreign(plan: Plan, machine: Machine) -> None:
-    """Raises UsageError where the plan's CPU numbers mean something else on this machine,
-    NotPermitted where it only lacks CPUs that went offline."""
+    """Raises UsageError if the plan was made for another machine, NotPermitted if this machine only
+    lacks CPUs that went offline."""
     from atoll.plan.identity import machine_id  # with all of plan: the keeper does without
 
     here = machine_id(machine)
@@ -75,19 +75,19 @@ def refuse_foreign(plan: Plan, machine: Machine) -> None:
         f"the plan was made for another machine ({plan.machine_id}: {was.packages} packages, "
         f"{was.numa_nodes} nodes, {was.chiplets} chiplets, {was.cores} cores), this one is "
         f"{here} ({now.packages}, {now.numa_nodes}, {now.chiplets}, {now.cores}{asleep}); "
-        "make it anew here with 'atoll plan'"
+        "make a plan for this machine with 'atoll plan'"
     )
 
 
 def _offline(cpus: Iterable[int], online: Iterable[int]) -> NotPermitted:
     return NotPermitted(
-        f"CPUs {format_cpulist(cpus)} of the plan are offline or not there "
-        f"(online: {format_cpulist(online)}); bring them online or make the plan anew"
+        f"CPUs {format_cpulist(cpus)} of the plan are offline or do not exist "
+        f"(online: {format_cpulist(online)}); bring them online or make a new plan"
     )
 
 
 def refuse_unfit(plan: Plan, host: Host) -> None:
-    """Raises NotPermitted where the plan names CPUs or memory that are not to be had now."""
+    """Raises NotPermitted if this process may not use CPUs or memory nodes of the plan."""
     wanted = plan_cpus(plan)
     online = frozenset(parse_cpulist(host.read_text("/sys/devices/system/cpu/online")))
     if offline := wanted - online:
@@ -96,13 +96,13 @@ def refuse_unfit(plan: Plan, host: Host) -> None:
     if outside := wanted - allowed:
         raise NotPermitted(
             f"CPUs {format_cpulist(outside)} of the plan are outside what the affinity mask and "
-            f"the cgroup allow ({format_cpulist(allowed)}); widen them or make the plan anew"
+            f"the cgroup allow ({format_cpulist(allowed)}); widen them or make a new plan"
         )
     status = host.read_text("/proc/self/status")
     nodes = frozenset(parse_cpulist(status_field(status, "Mems_allowed_list")))
-    # A kernel without NUMA says nothing; then only node 0 can have been planned.
+    # A kernel without NUMA lists no nodes; then a plan can only name node 0.
     if closed := plan_nodes(plan) - (nodes or {0}):
         raise NotPermitted(
             f"memory nodes {format_cpulist(closed)} of the plan are outside what the cgroup "
-            f"allows ({format_cpulist(nodes)}); widen cpuset.mems or make the plan anew"
+            f"allows ({format_cpulist(nodes)}); widen cpuset.mems or make a new plan"
         )

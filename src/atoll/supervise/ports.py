@@ -1,4 +1,4 @@
-"""Loopback TCP ports that nobody has right now."""
+"""Finds loopback TCP ports that are free now."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import socket
 from atoll.errors import EngineFailed
 
 LOOPBACK = "127.0.0.1"
-# Below the kernel's default range for outgoing connections (32768 and up): there, a client of
-# any program could be given the port before the engine binds it, and a probe could connect
-# to itself.
+# Below the kernel's default range for outgoing connections (32768 and up). In that range, a client
+# of any program could get the port before the engine binds it, and a probe could connect to itself.
 _FIRST, _LAST = 20000, 32767
 _COUNT = _LAST - _FIRST + 1
-# Prime to _COUNT: such steps, from anywhere, come to every port once. (A shuffle takes 20 ms.)
+# Coprime to _COUNT, so that steps of this size reach every port once. (A shuffle takes 20 ms.)
 _STEP = 7919
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """`count` different ports. Somebody may take one before the engine does: then start anew."""
+    """`count` different ports. If another program takes one before the engine does, the caller
+    must start again. Raises EngineFailed."""
     found: list[int] = []
     first = random.SystemRandom().randrange(_COUNT)
     for number in range(_COUNT):
@@ -31,4 +31,4 @@ def free_ports(count: int) -> tuple[int, ...]:
             except OSError:
                 continue
         found.append(port)
-    raise EngineFailed(f"no {count} free ports between {_FIRST} and {_LAST} on {LOOPBACK}")
+    raise EngineFailed(f"fewer than {count} free ports between {_FIRST} and {_LAST} on {LOOPBACK}")

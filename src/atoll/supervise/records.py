@@ -1,12 +1,12 @@
-"""Deployments on disk, and the lock that says who is responsible for a name.
+"""The records of deployments on disk, and the lock of each name.
 
     $XDG_STATE_HOME/atoll/deployments/NAME/lock             flock, held by keeper and supervisor
                                           /deployment.json  atoll/deployment 1, renamed into place
                                           /logs/PROCESS.log
 
-The lock belongs to one open file description that keeper and supervisor share by
-inheritance, so it is free exactly when both are gone, however they went. The lock file is
-never removed: two openers could hold locks on two files of the same name otherwise.
+Keeper and supervisor inherit the lock as one open file description, so it is free exactly when
+both are gone, however they ended. The lock file is never removed: otherwise two processes could
+hold locks on two files of the same name.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read(name: str) -> Deployment | None:
 
 
 def write(deployment: Deployment) -> None:
-    """For its owner alone: the environment of a process may hold what a user keeps secret."""
+    """Write the record, readable only for its user: environments may contain secrets."""
     write_atomic(
         folder(deployment.name) / "deployment.json",
         deployment.model_dump_json(indent=1) + "\n",
@@ -77,13 +77,14 @@ def write(deployment: Deployment) -> None:
 
 
 def forget(name: str) -> None:
-    """Remove the record; logs stay."""
+    """Remove the record; the logs stay."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(folder(name) / "deployment.json")
 
 
 def own_folders(deployment: Deployment) -> list[str]:
-    """Those of its folders whose name is the deployment's own id: files can be edited."""
+    """The folders of the record whose name is the deployment's id; others are ignored, because a
+    record can be edited."""
     paths = (Path(deployment.run_dir), Path(deployment.scratch_dir))
     return [
         str(path)
@@ -98,7 +99,7 @@ def remove_folders(deployment: Deployment) -> None:
 
 
 def try_lock(name: str) -> int | None:
-    """The lock's descriptor, or None if a keeper or supervisor of that name is alive.
+    """The descriptor of the lock, or None if a keeper or supervisor of that name is alive.
 
     Raises NotPermitted or DiskFull.
     """

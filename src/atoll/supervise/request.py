@@ -1,7 +1,7 @@
-"""What the owner hands to the keeper, and the words that owner and supervisor exchange.
+"""The request that the owner passes to the keeper, and the messages of owner and supervisor.
 
-The request is a file in the run folder. The words are lines on a socket pair whose other
-end the owner holds: its end-of-file is how the supervisor learns that the owner is gone.
+The request is a file in the run folder. The messages are lines on a socket pair. Its end of file
+tells the supervisor that the owner is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from atoll.schema.plan import Plan
 
 # Owner to supervisor.
 READY, DETACH, STOP = "ready", "detach", "stop"
-SUPERVISOR_LOG = "supervisor.log"  # in the log folder: what keeper and supervisor say
+SUPERVISOR_LOG = "supervisor.log"  # in the log folder: the output of keeper and supervisor
 
 
 class Request(Record):
@@ -30,7 +30,7 @@ class Request(Record):
     id: str
     plan: Plan
     processes: tuple[ProcessSpec, ...]
-    # Paths below the run folder, and what lies there: see `atoll.engines.api.Layout`.
+    # Paths below the run folder and their content: see `atoll.engines.api.Layout`.
     files: dict[str, str]
     copies: dict[str, str]
     links: dict[str, str]
@@ -46,8 +46,8 @@ class Request(Record):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Supervisor to owner: 'starts NAME', 'accepts NAME', 'accepting', 'ready', 'failed ERROR',
-    'stopping'."""
+    """From supervisor to owner: 'starts NAME', 'accepts NAME', 'accepting', 'ready',
+    'failed ERROR', 'stopping'."""
 
     event: str
     detail: str = ""
@@ -57,7 +57,7 @@ class Message:
 
 
 class Lines:
-    """Whole lines out of a non-blocking socket."""
+    """Reads whole lines from a non-blocking socket."""
 
     def __init__(self, source: socket.socket) -> None:
         self._source = source
@@ -65,7 +65,7 @@ class Lines:
         self.closed = False
 
     def read(self) -> list[str]:
-        """What has come in; sets `closed` at the end of file."""
+        """The lines that have come in; sets `closed` at the end of file."""
         while not self.closed:
             try:
                 block = self._source.recv(65536)

@@ -1,4 +1,4 @@
-"""Ending deployments from outside, and clearing away what killed supervisors left on disk."""
+"""Ends deployments of other processes, and removes what killed supervisors left on disk."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import signal
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.schema.deployment import Deployment, ProcessId, State
+from atoll.schema.text import plural
 from atoll.supervise import records
-from atoll.supervise.ending import sweep
+from atoll.supervise.termination import sweep
 
 _POLL_S = 0.05
-# How long a supervisor, then a keeper, may take to end everything before it is killed. Above
-# any grace between SIGTERM and SIGKILL that a deployment has.
-_PATIENCE_S = 20.0
+# The time that a supervisor, then a keeper, has to end everything before it is killed. It is longer
+# than any deployment's grace period between SIGTERM and SIGKILL.
+_WAIT_S = 20.0
 _SWEEP_GRACE_S = 2.0
 
 
 def down(name: str, host: Host) -> None:
-    """End the deployment, all of it; returns when it is gone. Raises UsageError, EngineFailed."""
+    """End the whole deployment; returns when it is gone. Raises UsageError, EngineFailed."""
     record = records.read(name) if name in records.names() else None
     if record is None:
         up = ", ".join(records.names()) or "nothing is up"
@@ -28,22 +29,23 @@ def down(name: str, host: Host) -> None:
 
 
 def release(name: str, identity: str, host: Host) -> None:
-    """Ask the supervisor to end the deployment `identity`, wait until it is gone, forget it.
+    """Ask the supervisor to end the deployment `identity`, wait until it is gone, and remove its
+    record.
 
-    Who does not go in time is killed: the supervisor, so that the keeper ends everything,
-    then the keeper itself.
+    A supervisor that does not end in time is killed, so that the keeper ends everything; then the
+    keeper is killed. Raises EngineFailed.
     """
     started_s = host.monotonic()
     sent: set[ProcessId] = set()
     while (lock := records.try_lock(name)) is None:
         record = records.read(name)
         if record is not None and record.id != identity:
-            return  # ours is gone, and its name has been taken anew
+            return  # it is gone, and another deployment has the name
         waited_s = host.monotonic() - started_s
         if record is not None:
             _urge(record, host, sent, waited_s)
-        if waited_s > 3 * _PATIENCE_S:
-            raise EngineFailed(f"{name}: its keeper does not end; see {records.logs(name)}")
+        if waited_s > 3 * _WAIT_S:
+            raise EngineFailed(f"{name}: its keeper process did not exit; see {records.logs(name)}")
         host.sleep(_POLL_S)
     try:
         record = records.read(name)
@@ -59,17 +61,17 @@ def _urge(record: Deployment, host: Host, sent: set[ProcessId], waited_s: float)
     if supervisor is not None and supervisor not in sent:
         host.signal(supervisor, signal.SIGTERM)
         sent.add(supervisor)
-    if supervisor is not None and waited_s > _PATIENCE_S:
+    if supervisor is not None and waited_s > _WAIT_S:
         host.signal(supervisor, signal.SIGKILL)
-    if keeper is not None and waited_s > 2 * _PATIENCE_S:
+    if keeper is not None and waited_s > 2 * _WAIT_S:
         host.signal(keeper, signal.SIGKILL)
 
 
 def listing(host: Host) -> tuple[list[Deployment], list[str]]:
-    """All deployments with a record, and one line for each that had to be cleared away.
+    """All deployments with a record, and a line for each stale one.
 
-    A record without a living supervisor or keeper is stale: after a reboot it is forgotten;
-    else what is left of its processes is ended and it is listed as failed.
+    A record without a living supervisor or keeper is stale. After a reboot it is removed;
+    otherwise its remaining processes are ended, and it is listed as failed.
     """
     found, notices = [], []
     for name in records.names():
@@ -87,7 +89,7 @@ def listing(host: Host) -> tuple[list[Deployment], list[str]]:
 
 
 def living(name: str, host: Host) -> Deployment | None:
-    """The deployment of that name if it is up; clears nothing away."""
+    """The deployment of that name if it is up; changes nothing."""
     if name not in records.names():
         return None
     record = records.read(name)
@@ -97,7 +99,7 @@ def living(name: str, host: Host) -> Deployment | None:
 
 
 def is_stale(record: Deployment, host: Host) -> bool:
-    """Whether the record says that something runs while nobody answers for it."""
+    """Whether the record claims a running deployment that has no supervisor and no keeper."""
     if record.boot_id != records.boot_id(host):
         return True
     if record.state is State.FAILED:
@@ -113,7 +115,7 @@ def _clear(record: Deployment, host: Host) -> tuple[Deployment | None, list[str]
     if lock is None:
         return record, []  # an `up` of this name has just begun
     try:
-        # Anew: before the lock was ours it may have ended as it should.
+        # Read it again: it may have ended regularly before this process had the lock.
         now = records.read(record.name)
         if now is None or not is_stale(now, host):
             return now, []
@@ -121,8 +123,10 @@ def _clear(record: Deployment, host: Host) -> tuple[Deployment | None, list[str]
         ended = sweep(host, record, grace_s=_SWEEP_GRACE_S)
         if record.boot_id != records.boot_id(host):
             records.forget(record.name)
-            return None, [f"{record.name}: was up before the machine was restarted; forgotten"]
-        error = f"its supervisor and keeper were killed; {ended} processes left over were ended"
+            return None, [
+                f"{record.name}: was up before the machine was restarted; its record was removed"
+            ]
+        error = f"its supervisor and keeper were killed; {plural(ended, 'remaining process')} ended"
         record = record.model_copy(update={"state": State.FAILED, "error": error})
         records.write(record)
         return record, [f"{record.name}: {error}"]

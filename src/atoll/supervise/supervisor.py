@@ -1,8 +1,8 @@
-"""The supervisor: starts the processes of a deployment, watches them, and ends them.
+"""The supervisor starts the processes of a deployment, watches them, and ends them.
 
-The I/O around `atoll.supervise.lifecycle`. It is the keeper's child and the engine's parent,
-and it takes everything down when its owner's or its keeper's end of a pipe closes. Signal
-handlers do nothing; the signal's number comes out of a pipe (signal.set_wakeup_fd).
+It does the I/O around `atoll.supervise.lifecycle`. It is the keeper's child and the engine's
+parent. It ends everything when its owner's or its keeper's end of a pipe closes. The signal
+handlers do nothing; it reads the numbers of signals from a pipe (signal.set_wakeup_fd).
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from atoll.host.api import Child, Host
 from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
+from atoll.schema.text import plural
 from atoll.store.files import write_new
 from atoll.supervise import cgroup, lifecycle, records
-from atoll.supervise.ending import end_descendants, mark_of
 from atoll.supervise.lastwords import how_it_ended, last_words, oom_kills, was_killed
 from atoll.supervise.leftovers import log_summary, remove_leftovers
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import LOOPBACK
 from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
+from atoll.supervise.termination import end_descendants, mark_of
 
 _PROBE_EVERY_S = 0.05
 _PROBE_TIMEOUT_S = 0.2
@@ -56,7 +57,7 @@ class Supervisor:
         self._oom_kills = oom_kills(self._host)
 
     def run(self) -> None:
-        """Until the end of the deployment; when this returns nothing of it runs any more."""
+        """Returns at the end of the deployment, when all of its processes have ended."""
         become_subreaper()
         request = self._request
         wakeup = _signals_into_pipe()
@@ -68,20 +69,20 @@ class Supervisor:
             selector.register(wakeup, selectors.EVENT_READ)
             begun = False
             while not self._life.over:
-                for key, _ in selector.select(self._patience_s() if begun else 0):
+                for key, _ in selector.select(self._select_timeout_s() if begun else 0):
                     if key.fileobj is self._control:
                         self._hear(commands)
                         if commands.closed:
                             selector.unregister(self._control)
                             self._apply(lifecycle.OwnerGone())
                     elif key.fileobj == self._keeper_pipe:
-                        # Nothing is ever written into it: the keeper is gone.
+                        # Nobody writes into this pipe, so the keeper is gone.
                         selector.unregister(self._keeper_pipe)
                         self._keeper_lives = False
                         self._apply(lifecycle.KeeperGone())
                     else:
                         self._handle_signals(os.read(wakeup, 4096))
-                # Only now, so that an owner already gone starts nothing.
+                # Not earlier: if the owner is gone already, nothing is started.
                 if not begun:
                     begun = True
                     lay_out(
@@ -95,7 +96,7 @@ class Supervisor:
                 self._probe()
         self._leave()
 
-    def _patience_s(self) -> float | None:
+    def _select_timeout_s(self) -> float | None:
         return _PROBE_EVERY_S if self._life.state is State.STARTING else None
 
     def _hear(self, commands: Lines) -> None:
@@ -114,7 +115,7 @@ class Supervisor:
             self._apply(lifecycle.StopAsked())
 
     def _bury(self) -> None:
-        """Take note of our own dead; reap the orphans that we were given."""
+        """Note which of our children have ended, and reap orphans."""
         for name, child in list(self._running.items()):
             status = child.poll()
             if status is not None:
@@ -129,7 +130,7 @@ class Supervisor:
         ended, kills = how_it_ended(status), oom_kills(self._host) - self._oom_kills
         if kills <= 0 or not was_killed(status, words):
             return ended
-        return f"{ended}; since the start the kernel killed {kills} for want of memory, see dmesg"
+        return f"{ended}; the OOM killer ended {plural(kills, 'process')} (see dmesg)"
 
     def _reap(self) -> None:
         children = {child.pid: child for child in self._running.values()}
@@ -192,7 +193,7 @@ class Supervisor:
         try:
             self._control.sendall(Message(event, detail).encode())
         except OSError:
-            # Gone, or so slow that 200 KiB of lines wait for it; the record has it all.
+            # The owner is gone, or 200 KiB of lines wait for it. The record has everything.
             return
 
     def _finish(self) -> None:
@@ -202,7 +203,7 @@ class Supervisor:
         end_descendants(self._host, grace_s=self._request.grace_s, reap=self._reap)
 
     def _leave(self) -> None:
-        """With the keeper gone its last duties are ours."""
+        """Do the keeper's last duties if the keeper is gone."""
         if not self._keeper_lives:
             cgroup.leave(self._record.cgroup)
             cgroup.end(self._record.cgroup, self._record.id)
@@ -217,7 +218,7 @@ def lay_out(
     copies: Mapping[str, str],
     links: Mapping[str, str],
 ) -> None:
-    """What `atoll.engines.api.Layout` says lies in the run folder; the processes' own folders."""
+    """Make the files of the run folder (`atoll.engines.api.Layout`) and the processes' folders."""
 
     def place(name: str) -> str:
         path = os.path.join(run_dir, name)
@@ -235,7 +236,7 @@ def lay_out(
 
 
 def close_record(record: Deployment) -> None:
-    """The last act of a deployment: a failed one stays listed, another is forgotten."""
+    """Remove the folders of a deployment that has ended, and its record unless it failed."""
     remove_leftovers(record)
     records.remove_folders(record)
     if record.state is not State.FAILED:
@@ -243,7 +244,7 @@ def close_record(record: Deployment) -> None:
 
 
 def _signals_into_pipe() -> int:
-    """The read end of a pipe out of which the numbers of caught signals come."""
+    """The read end of a pipe from which the numbers of caught signals can be read."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in _SIGNALS:
@@ -252,7 +253,7 @@ def _signals_into_pipe() -> int:
 
 
 def _accepts(spec: ProcessSpec) -> bool:
-    """Whether the process takes connections; one that has nowhere to take any is up at once."""
+    """Whether the process accepts connections; True for one that has no port or socket."""
     address: str | tuple[str, int]
     if spec.ready_socket is not None:
         family, address = socket.AF_UNIX, spec.ready_socket
@@ -266,7 +267,7 @@ def _accepts(spec: ProcessSpec) -> bool:
 
 
 def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
-    """The deployment before anything of it runs."""
+    """The record of a deployment that has no processes yet."""
     return Deployment(
         name=request.name,
         id=request.id,

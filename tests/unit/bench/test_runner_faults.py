@@ -176,10 +176,10 @@ def test_a_deployment_that_does_not_come_down_keeps_its_pass() -> None:
     def deploy(entrant: Entrant) -> Iterator[FakeServer]:
         with stubborn(entrant) as server:
             yield server
-        raise EngineFailed("bench: its keeper does not end")
+        raise EngineFailed("bench: its keeper process did not exit")
 
     run.bench.deploy = deploy
     run.bench.run()
     assert len(run.of(PassDone)) == 1
     assert run.of(BlockFailed) == []
-    assert run.ticks[-1].doing == "failed: bench: its keeper does not end"
+    assert run.ticks[-1].doing == "failed: bench: its keeper process did not exit"

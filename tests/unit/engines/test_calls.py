@@ -27,7 +27,7 @@ from atoll.engines.calls import (
 from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.supervise.patience import within
+from atoll.supervise.client_calls import within
 from tests.parts.faults import check_complaint, fails
 from tests.parts.toy import toy_plan
 

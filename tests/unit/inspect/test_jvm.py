@@ -143,7 +143,7 @@ def test_an_ordinary_jvm_may_be_asked_by_its_user_and_by_root() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"maps": "/lib/libc.so.6"}, "no HotSpot"),
+        ({"maps": "/lib/libc.so.6"}, "not a HotSpot"),
         ({"maps": "/j/libjvm.so\n/j/libj9vm29.so\n"}, "OpenJ9"),
         ({"state": "T"}, "stopped"),
         ({"executable": "/usr/lib/postgresql/15/bin/postgres"}, "not started by 'java'"),

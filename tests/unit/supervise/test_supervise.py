@@ -242,7 +242,7 @@ def test_a_cpu_that_went_offline_makes_no_other_machine() -> None:
     with pytest.raises(NotPermitted, match=r"CPUs 1 of the plan are offline .*online: 0,2-3\)"):
         refuse_foreign(plan, asleep)
     unmasked = plan.slots[0].model_copy(update={"cpus": None})
-    with pytest.raises(UsageError, match=r"another machine .* CPUs 1 offline\); make it anew"):
+    with pytest.raises(UsageError, match=r"another machine .* CPUs 1 offline\); make a plan for"):
         refuse_foreign(plan.model_copy(update={"slots": (unmasked,)}), asleep)
 
 

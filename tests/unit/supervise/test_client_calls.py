@@ -9,8 +9,8 @@ import pytest
 
 from atoll.engines.api import QueryResult
 from atoll.errors import EngineFailed
-from atoll.supervise import patience
-from atoll.supervise.patience import close_all, within
+from atoll.supervise import client_calls
+from atoll.supervise.client_calls import close_all, within
 
 
 @dataclass
@@ -48,15 +48,15 @@ def refuse() -> None:
 
 
 def test_what_hangs_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "SLACK_S", 0.02)
+    monkeypatch.setattr(client_calls, "SLACK_S", 0.02)
     freed = threading.Event()
-    with pytest.raises(EngineFailed, match=r"asking hangs: no word .* limit of 0\.01 s"):
+    with pytest.raises(EngineFailed, match=r"asking hangs: no answer .* limit of 0\.01 s"):
         within(0.01, "asking", freed.wait)
     freed.set()
 
 
 def test_what_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "SLACK_S", 0.02)
+    monkeypatch.setattr(client_calls, "SLACK_S", 0.02)
     freed = threading.Event()
     client = Client()
 
@@ -75,7 +75,7 @@ def test_what_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_hangs_keeps_no_other_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_CLOSE_S", 0.2)
+    monkeypatch.setattr(client_calls, "_CLOSE_S", 0.2)
     clients = [Client("hangs"), Client("fails"), Client(), Client("hangs"), Client()]
     close_all(clients)
     # Their threads may come late on a busy machine, and they do come.

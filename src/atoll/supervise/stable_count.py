@@ -1,4 +1,4 @@
-"""When a cluster's count of its instances can be relied upon."""
+"""Decides when the instance count that a cluster reports is stable."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from atoll.engines.api import Client, SettlingClient
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    count: int  # of the instances that are in
-    is_over: bool  # all are in, and will be
+    count: int  # of the instances that have joined
+    is_stable: bool  # all have joined, and will stay
 
 
 @dataclass(slots=True)
-class Settling:
-    """All instances are in at every look for as long as the last look wants it: its `settles_s`.
+class StableCount:
+    """The count is stable once every look has found all instances for the `settles_s` seconds that
+    the last look asks for.
 
-    A look lasts as long as its query, and the count may be of any moment in between, so the
-    seconds begin when the first of the looks was answered and end when the last was asked.
+    A look takes as long as its query, and the count may be of any moment in between. So the time
+    runs from the answer of the first look to the question of the last.
     """
 
     instances: int
     _since: float | None = field(default=None, init=False)
 
     def look(self, clients: Iterable[Client], *, timeout_s: float) -> Look:
-        """Ask them all, each within `timeout_s`. Raises EngineFailed as `Client.instances`."""
+        """Ask all clients, each within `timeout_s`. Raises EngineFailed as `Client.instances`."""
         asked_s = time.monotonic()
         count, settles_s = 0, 0.0
         for client in clients:
             count += client.instances(timeout_s=timeout_s)
             if isinstance(client, SettlingClient):
                 settles_s = max(settles_s, float(client.settles_s))
-        is_over = self.take(count, settles_s, asked_s=asked_s, answered_s=time.monotonic())
-        return Look(count, is_over)
+        is_stable = self.take(count, settles_s, asked_s=asked_s, answered_s=time.monotonic())
+        return Look(count, is_stable)
 
     def take(self, count: int, settles_s: float, *, asked_s: float, answered_s: float) -> bool:
-        """Whether it is over with this look, whose times are those of one monotonic clock."""
+        """Whether the count is stable with this look; both times are of one monotonic clock."""
         if count != self.instances:
             self._since = None
             return False

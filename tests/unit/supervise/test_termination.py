@@ -16,8 +16,6 @@ from atoll.host.fake import FakeHost, FakeProcess
 from atoll.host.local import LocalHost
 from atoll.schema.deployment import Deployment, ProcessId, State
 from atoll.supervise import keeper, records
-from atoll.supervise.ending import end_all, sweep
-from atoll.supervise.handover import hand_over
 from atoll.supervise.lastwords import (
     how_it_ended,
     oom_kills,
@@ -26,8 +24,10 @@ from atoll.supervise.lastwords import (
     was_killed,
 )
 from atoll.supervise.request import Request
+from atoll.supervise.start_keeper import start_keeper
 from atoll.supervise.stop import listing
 from atoll.supervise.supervisor import first_record
+from atoll.supervise.termination import end_all, sweep
 from tests.parts.toy import toy_plan
 
 # ---- last words
@@ -109,7 +109,7 @@ def test_a_subreaper_finds_an_orphan_that_left_its_session() -> None:
 import os, sys, time
 from atoll.host.local import LocalHost
 from atoll.host.reaper import become_subreaper, reap
-from atoll.supervise.ending import end_descendants
+from atoll.supervise.termination import end_descendants
 become_subreaper()
 reader, writer = os.pipe()
 if os.fork() == 0:
@@ -257,7 +257,7 @@ def test_what_fills_the_disk_is_removed_before_its_end_is_written(
         write(deployment)
 
     monkeypatch.setattr(records, "write", written)
-    keeper._settle(record, 1, "/no/log")
+    keeper._finish_record(record, 1, "/no/log")
     found = records.read("full")
     assert found is not None and found.state is State.FAILED
     assert "the supervisor died (exit status 1)" in found.error
@@ -291,7 +291,7 @@ def test_the_record_is_there_before_the_keeper(
         log_dir=str(records.logs("early")),
     )
     with pytest.raises(KeyboardInterrupt):
-        hand_over(request, LocalHost())
+        start_keeper(request, LocalHost())
     assert seen == ["early"] and (run_dir / "request.json").exists()
     monkeypatch.undo()
     found, _ = listing(LocalHost())
@@ -318,7 +318,7 @@ def test_a_keeper_that_cannot_be_started_leaves_nothing(
         log_dir=str(records.logs("none")),
     )
     with pytest.raises(OSError, match="temporarily"):
-        hand_over(request, LocalHost())
+        start_keeper(request, LocalHost())
     assert "none" not in records.names() and not run_dir.exists()
     lock = records.try_lock("none")
     assert lock is not None

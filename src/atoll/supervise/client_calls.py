@@ -1,7 +1,7 @@
-"""Calls into client libraries that may hang, whatever time limit they were given.
+"""Calls into client libraries, which may hang whatever time limit they were given.
 
-A call is made in a thread of its own. If it does not come back in time, the caller goes on with
-an error and the thread is left behind: once the server is taken down, its wait ends.
+A call runs in a thread of its own. If it does not return in time, the caller gets an error and the
+thread stays behind; its wait ends when the server is ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from atoll.engines.api import Client
 from atoll.engines.calls import foreign_faults
 from atoll.errors import AtollError, EngineFailed
 
-# How much later than its limit a client may come back: what it needs to hang up.
+# How much later than its limit a client may return, so that it can close its connection.
 SLACK_S = 10.0
 _CLOSE_S = 5.0
 
@@ -31,8 +31,9 @@ def within(
     *,
     undo: Callable[[_T], None] = lambda _: None,
 ) -> _T:
-    """What `call` returns or raises; EngineFailed naming `what` if that takes SLACK_S longer than
-    `limit_s`, which the call was given too. What it returns too late `undo` gets, in its thread."""
+    """Returns or raises what `call` does. Raises EngineFailed naming `what` if the call takes
+    SLACK_S longer than `limit_s`, which is the limit that the call has itself. A result that comes
+    too late is passed to `undo`, in the thread of the call."""
     answers: queue.SimpleQueue[tuple[_T] | BaseException] = queue.SimpleQueue()
     given_up = threading.Event()
 
@@ -40,9 +41,9 @@ def within(
         try:
             with foreign_faults():
                 answers.put((call(),))
-        except BaseException as fault:  # raised where the answer is waited for
+        except BaseException as fault:  # the waiting thread raises it
             answers.put(fault)
-        # Whoever takes the answer out has it: the waiter, or this, and never both.
+        # Either the waiting thread takes the answer, or this one.
         if given_up.is_set():
             with contextlib.suppress(queue.Empty, AtollError, OSError):
                 late = answers.get_nowait()
@@ -58,7 +59,7 @@ def within(
             answer = answers.get_nowait()  # it came at the last instant
         except queue.Empty:
             raise EngineFailed(
-                f"{what} hangs: no word {SLACK_S:g} s after its limit of {limit_s:g} s"
+                f"{what} hangs: no answer {SLACK_S:g} s after its limit of {limit_s:g} s"
             ) from None
     if isinstance(answer, BaseException):
         raise answer
@@ -66,10 +67,10 @@ def within(
 
 
 def close_all(clients: Iterable[Client]) -> None:
-    """Close them side by side; one that hangs is left behind."""
+    """Close all clients in parallel; one that hangs is left behind."""
 
     def close(client: Client) -> None:
-        with contextlib.suppress(AtollError, OSError), foreign_faults():  # the server is gone first
+        with contextlib.suppress(AtollError, OSError), foreign_faults():  # the server may be gone
             client.close()
 
     threads = [threading.Thread(target=close, args=(client,), daemon=True) for client in clients]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.supervise.settling import Settling
+from atoll.supervise.stable_count import StableCount
 
 Look = tuple[float, float, int]  # asked, answered, how many of 2 are in
 
 
 def over_at(settles_s: float, *looks: Look) -> list[bool]:
-    settling = Settling(2)
+    stable = StableCount(2)
     return [
-        settling.take(count, settles_s, asked_s=asked, answered_s=answered)
+        stable.take(count, settles_s, asked_s=asked, answered_s=answered)
         for asked, answered, count in looks
     ]
 
@@ -31,9 +31,9 @@ def test_one_that_drops_begins_anew() -> None:
 
 
 def test_once_it_is_known_to_last_nothing_more_is_waited_for() -> None:
-    settling = Settling(2)
-    assert not settling.take(2, 5, asked_s=0, answered_s=0)
-    assert settling.take(2, 0, asked_s=1, answered_s=1)
+    stable = StableCount(2)
+    assert not stable.take(2, 5, asked_s=0, answered_s=0)
+    assert stable.take(2, 0, asked_s=1, answered_s=1)
 
 
 @pytest.mark.parametrize(("last", "is_over"), [((8.9, 12.0, 2), False), ((9.0, 9.5, 2), True)])

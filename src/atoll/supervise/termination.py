@@ -1,4 +1,4 @@
-"""Ending a set of processes, all of it: SIGTERM, a grace, then SIGKILL until none is found."""
+"""Ends a set of processes: SIGTERM, a grace period, then SIGKILL until none is left."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def end_all(
     grace_s: float,
     reap: Callable[[], None] = lambda: None,
 ) -> int:
-    """End what `find` finds, until it finds nothing. Returns how many processes that were.
+    """End what `find` finds, until it finds nothing. Returns the number of processes.
 
-    `find` is asked again and again, since what it found may have had children in between.
+    `find` is called again and again, because a process may have started others in between.
     """
     asked: set[ProcessId] = set()
     deadline = host.monotonic() + grace_s
@@ -46,7 +46,7 @@ def end_all(
 
 
 def end_descendants(host: Host, *, grace_s: float, reap: Callable[[], None]) -> int:
-    """End every process below this one, which must be a subreaper."""
+    """End every descendant of this process, which must be a subreaper."""
     return end_all(
         host,
         lambda: descendants(process_table(host), os.getpid()),
@@ -56,16 +56,16 @@ def end_descendants(host: Host, *, grace_s: float, reap: Callable[[], None]) -> 
 
 
 def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
-    """End what a killed supervisor and a killed keeper left behind; remove its folders.
+    """End what a killed supervisor and a killed keeper left behind, and remove the folders.
 
-    Only for whoever holds the deployment's lock. The record stays.
-    Returns how many processes were ended.
+    The caller must hold the deployment's lock. The record stays. Returns the number of processes
+    that were ended.
     """
     ended = 0
-    # After a reboot no process can be left, and a cgroup of that name would be another's.
+    # After a reboot no process is left, and a cgroup of that name would belong to another one.
     if deployment.boot_id == records.boot_id(host):
         mark = mark_of(deployment.name, deployment.id)
-        # As the kernel shows them: a cache or a runtime folder is often a link.
+        # The kernel shows resolved paths; a cache or a runtime folder is often a link.
         folders = [os.path.realpath(folder) for folder in records.own_folders(deployment)]
         ended = end_all(
             host,
@@ -83,5 +83,5 @@ def sweep(host: Host, deployment: Deployment, *, grace_s: float) -> int:
 
 
 def mark_of(name: str, identity: str) -> str:
-    """The value of ATOLL_DEPLOYMENT."""
+    """The value of ATOLL_DEPLOYMENT for the processes of a deployment."""
     return f"{name}:{identity}"

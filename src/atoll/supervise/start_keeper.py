@@ -1,7 +1,7 @@
-"""The owner's first step: it takes the name, and hands the request to a keeper that it starts.
+"""The owner's first step: it locks the name, and starts a keeper with the request.
 
-The record is on disk before there is a process, so that whoever is killed from here on, the next
-command finds the run folder, which may hold secrets.
+The record is on disk before there is a process. Whichever process is killed from then on, the next
+command finds the run folder, which may contain secrets.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from atoll.host.caller import environment
 from atoll.store.files import write_atomic
 from atoll.store.paths import make_folder
 from atoll.supervise import records
-from atoll.supervise.ending import sweep
 from atoll.supervise.request import SUPERVISOR_LOG, Request
 from atoll.supervise.supervisor import first_record
+from atoll.supervise.termination import sweep
 
 
-def hand_over(request: Request, host: Host) -> tuple[socket.socket, Child]:
-    """The owner's end of the control socket, and the keeper.
+def start_keeper(request: Request, host: Host) -> tuple[socket.socket, Child]:
+    """Returns the owner's end of the control socket, and the keeper.
 
-    Raises UsageError (the name is in use), NotPermitted and DownloadFailed; nothing is left then.
+    Raises UsageError (the name is in use), NotPermitted and DiskFull, and leaves nothing behind.
     """
     lock = records.try_lock(request.name)
     if lock is None:
         raise UsageError(
-            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}' "
-            "or give this one another --name"
+            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}', "
+            "or choose another --name"
         )
     try:
         stale = records.read(request.name)
         if stale is not None:
             sweep(host, stale, grace_s=request.grace_s)
-        return _start_keeper(request, host, lock)
+        return _spawn(request, host, lock)
     finally:
         os.close(lock)
 
 
-def _start_keeper(request: Request, host: Host, lock: int) -> tuple[socket.socket, Child]:
+def _spawn(request: Request, host: Host, lock: int) -> tuple[socket.socket, Child]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     record = first_record(request, boot_id=records.boot_id(host), cgroup="")
     try:
