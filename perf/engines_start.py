@@ -34,11 +34,11 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
-from atoll.supervise.termination import end_descendants
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import free_ports
 from atoll.supervise.stable_count import StableCount
 from atoll.supervise.supervisor import lay_out
+from atoll.supervise.termination import end_descendants
 from perf.harness import WrongAnswer, at_most, difference, interleave, median, note
 
 INSTANCES = 2
