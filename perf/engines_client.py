@@ -9,7 +9,7 @@ there. Both ask the same text, one right after the other, who goes first alterna
 answers are checked after their clock has stopped. The bar is on the median of the differences.
 
 A server's own time may vary by more than the bar from one answer to the next. So for clients that
-work in this process their CPU time is printed too, which does not; what they wait,
+work in this process what they took of its CPUs is told beside it, which does not; what they wait,
 for the server or by themselves, is not in it.
 """
 
@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 
 from atoll.bench.deploy import Deployer
-from atoll.bench.passes import asking
+from atoll.bench.passes import asker
 from atoll.engines import registry
 from atoll.engines.api import Client, Column, LoadingEngine, QueryResult
 from atoll.engines.mariadb.client import MariaDBClient
@@ -125,7 +125,7 @@ class Pair:
 
     def __init__(self, engine: str, query: Query, ours: Client, own: Own) -> None:
         self._engine, self._query, self._own = engine, query, own
-        self._ask = asking(ours)
+        self._ask = asker(ours)
         self._columns: tuple[Column, ...] = ()
         self._cpu: dict[str, list[float]] = {"ours": [], "own": []}  # seconds of this process
 

@@ -11,13 +11,17 @@ from click.testing import CliRunner
 from atoll.bench.results import read_results
 from atoll.cli import demo
 from atoll.engines import registry
+from atoll.engines.facts import EngineFacts
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.stats.paired import MIN_BLOCKS
 from atoll.supervise import records
 
 
 class Missing:
     """An engine that is not installed."""
+
+    facts = EngineFacts(demo=("wim", "wic"))
 
     def locate(self, host: Host) -> NoReturn:
         raise EngineFailed("no JDK 17 was found; install openjdk-17-jre-headless")
@@ -33,29 +37,38 @@ def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_java_it_says_so_and_shows_duckdb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "TIME_BOX_S", 0.001)  # a first block always fits
     monkeypatch.setattr(demo, "SCALE_FACTOR", 0.01)
     folder = tmp_path / "demo"
     done = CliRunner().invoke(demo.command, ["-o", str(folder)])
     assert done.exit_code == 0, done.output
-    assert "spark: left out: no JDK 17 was found" in done.output
+    assert "no JDK 17 was found" in done.output
     assert all(f"{step}/6 " in done.output for step in range(1, 7))
-    assert done.output.splitlines()[-1] == f"The report: {folder / 'report.html'}"
-    found = read_results(folder / "results.jsonl")
-    assert found.whole_blocks == 1
-    assert found.header.blocks_asked is None
-    assert "<rect" in (folder / "report.html").read_text()
+    found, following = done.output.splitlines()[-2:]
+    assert found.startswith("duckdb with ") and "interval" in found
+    assert following.startswith("Next: ")
+    results = read_results(folder / "duckdb.jsonl")
+    assert results.whole_blocks == MIN_BLOCKS
+    assert "<rect" in (folder / "duckdb.html").read_text()
     assert sorted(path.name for path in folder.iterdir()) == [
+        "duckdb.html",
+        "duckdb.jsonl",
         "machine.json",
-        "plan-duckdb-wim.json",
-        "report.html",
-        "results.jsonl",
     ]
     assert records.names() == []
 
     again = CliRunner().invoke(demo.command, ["-o", str(folder)])
     assert isinstance(again.exception, UsageError)
-    assert "earlier demo" in str(again.exception)
+
+
+@pytest.mark.usefixtures("without_java")
+def test_what_does_not_fit_into_the_time_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "SCALE_FACTOR", 0.01)
+    monkeypatch.setattr(demo, "TIME_BOX_S", 0.001)
+    done = CliRunner().invoke(demo.command, ["-o", str(tmp_path / "demo")])
+    assert isinstance(done.exception, EngineFailed)
+    assert "duckdb: left out" in done.output
 
 
 def test_without_any_engine_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bench.job import NAME, Job
+from atoll.bench.job import NAME, Job, SuiteWork
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick, WrongAnswer
 from atoll.engines.duckdb.engine import DuckDBEngine
@@ -131,7 +131,7 @@ def test_both_schedulers_in_the_same_blocks(tmp_path: Path) -> None:
     looks = [line for line in found.lines if isinstance(line, VerifyResult)]
     assert [look.drifted for look in looks] == [0, 0], looks
     assert {line.answer for line in found.lines if isinstance(line, QueryTime)} == {"ok"}
-    assert 'class="step"' in render(found, "html")
+    assert 'class="step ' in render(found, "html")
 
     alone = atoll("--policies", "wim", "--scheduler", "atoll", "-o", str(path), "--resume")
     assert alone.returncode == 2
@@ -142,7 +142,7 @@ def test_decomposed_on_one_node_or_more(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "atoll", "bench", "duckdb", "--decompose", "-n", "2"),
+            *(sys.executable, "-m", "atoll", "decompose", "duckdb", "-n", "2"),
             *(*SMALL, "--blocks", "1", "-o", str(path), "--json"),
         ],
         capture_output=True,
@@ -199,6 +199,7 @@ def test_a_worker_that_dies_fails_its_block_only(job: Job, tmp_path: Path) -> No
 
 
 def test_a_wrong_answer_fails_the_bench(job: Job, tmp_path: Path) -> None:
+    assert isinstance(job.work, SuiteWork)
     answer = job.work.answers["q6"]
     forged = replace(answer, rows=[("1.0",)])
     bad = replace(job, work=replace(job.work, answers={**job.work.answers, "q6": forged}))
@@ -254,23 +255,36 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
         (["duckdb", "--policies", "wimm"], 2, "wimm"),
         (["mysql"], 2, "mysql"),
         (["duckdb", "--queries", "23"], 2, "q22"),
-        (["duckdb", "--policies", ","], 2, "names none"),
+        (["duckdb", "--policies", ","], 2, "--policies"),
         (["duckdb", "--resume"], 2, "-o"),
-        (["duckdb", "--scheduler", ","], 2, "names none"),
+        (["duckdb", "--scheduler", ","], 2, "--scheduler"),
         (["duckdb", "--scheduler", "atoll,cfs"], 2, "'cfs'"),
-        (["spark", "--scheduler", "atoll"], 2, "spark has no scheduler but its own"),
+        (["spark", "--scheduler", "atoll"], 2, "spark has only its own scheduler"),
         (["no/such/plan.json"], 2, "cannot be read"),
         (["duckdb", "--blocks", "0"], 2, "0"),
-        (["duckdb", "--decompose", "--policies", "wim"], 2, "says nothing beside --decompose"),
-        (["duckdb", "-n", "2"], 2, "-n goes with --decompose"),
-        (["duckdb", "--decompose", "-n", "1"], 2, "as -n 1 asks"),
-        (["duckdb", "--decompose", "--scheduler", "duckdb,atoll"], 2, "one --scheduler"),
+        (["duckdb", "--suite", "tests"], 2, "atoll replay"),
         (["duckdb", "duckdb", "--sf", "0.01"], 2, "twice"),
     ],
 )
 def test_wrong_use_is_one_line(arguments: list[str], code: int, words: str) -> None:
+    is_one_line(["bench", *arguments], code, words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["duckdb", "-n", "1"], "-n 1"),
+        (["duckdb", "--scheduler", "duckdb,atoll"], "'duckdb,atoll'"),
+        (["here/plan.json"], "here/plan.json"),
+    ],
+)
+def test_a_decomposition_that_cannot_be_is_one_line(arguments: list[str], words: str) -> None:
+    is_one_line(["decompose", *arguments], 2, words)
+
+
+def is_one_line(arguments: list[str], code: int, words: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "atoll", "bench", *arguments],
+        [sys.executable, "-m", "atoll", *arguments],
         capture_output=True,
         text=True,
         timeout=300,

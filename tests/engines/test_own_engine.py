@@ -131,8 +131,8 @@ def test_its_cluster_has_its_port_and_its_comments(reef: Path, tmp_path: Path) -
     (tmp_path / "sql").mkdir()
     (tmp_path / "sql/one.sql").write_text("select 1 %% not; three; statements\n")
     path = tmp_path / "r.jsonl"
-    where = ("--url", "reef://127.0.0.1", "--suite", str(tmp_path / "sql"))
-    atoll(reef, "bench", "reef", *where, "--blocks", "1", "-o", str(path))
+    where = ("reef://127.0.0.1", "--suite", str(tmp_path / "sql"))
+    atoll(reef, "replay", "reef", *where, "--blocks", "1", "-o", str(path))
     (entrant,) = read_results(path).header.entrants
     assert entrant.label == "reef/127.0.0.1:7777"
 

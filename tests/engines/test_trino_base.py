@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from atoll.bench.results import read_results
-from atoll.cli.planned import read_plan
 from atoll.engines import registry
 from atoll.engines.trino.client import reach
 from atoll.engines.userconfig.apply import with_user_tree
@@ -26,6 +25,7 @@ from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.schema.deployment import Deployment
 from atoll.schema.results import QueryTime
+from atoll.store.plan_file import read_plan
 from atoll.supervise import records
 from atoll.supervise.launch import launch
 from tests.parts.deployment import left_over

@@ -300,6 +300,9 @@ class FakeWork:
     def digest(self, query: str, result: QueryResult) -> str:
         return ""
 
+    def recall(self, earlier: Results) -> None:
+        return None
+
     def drop_from_cache(self) -> float | None:
         self.dropped += 1
         return 0.0

@@ -16,8 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from atoll.bench import passes
-from atoll.bench.deploy import Deployer
-from atoll.bench.job import Wish, make_job
+from atoll.bench.job import BenchRequest, make_job
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench
 from atoll.host.local import LocalHost
@@ -90,25 +89,18 @@ def engines() -> list[int]:
 
 
 def main(engine: str, path: str, fault: str, cgroup: str = "") -> None:
-    wish = Wish(
+    request = BenchRequest(
         targets=(engine,),
         suite="tpch",
         scale_factor=0.01,
-        policies=lambda engine: ("wim",),
+        policies=("wim",),
         queries="1",
         blocks=2,
         query_limit_s=QUERY_LIMIT_S if fault == "hung" else 120.0,
         command="atoll bench",
     )
-    job = make_job(wish, host=_HOST, machine=read_machine(), progress=lambda doing, share: None)
-    deploy = Deployer(
-        engines=job.engines,
-        machine=job.header.machine,
-        host=_HOST,
-        data=job.data.data,
-        name=NAME,
-        progress=lambda line: None,
-    )
+    job = make_job(request, host=_HOST, machine=read_machine(), progress=lambda doing, share: None)
+    deploy = job.deployer(job.header.machine, _HOST, lambda line: None)
     work = Work(engine=engine, fault=fault, cgroup=cgroup)
     # The client of one that hangs gives up first, also where the machine stands still meanwhile.
     patient = mock.patch.object(passes, "SLACK_S", 120.0)

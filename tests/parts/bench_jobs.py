@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from atoll.bench.job import Job, Wish, make_job
+from atoll.bench.job import BenchRequest, Job, make_job
 from atoll.bench.runner import Tick
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -13,18 +13,18 @@ from atoll.host.topology import read_machine
 
 def small_job(engine: str, queries: str) -> Job:
     """One block of WIM and WIC at scale factor 0.01."""
-    wish = Wish(
+    request = BenchRequest(
         targets=(engine,),
         suite="tpch",
         scale_factor=0.01,
-        policies=lambda engine: ("wim", "wic"),
+        policies=("wim", "wic"),
         queries=queries,
         blocks=1,
         query_limit_s=120.0,
         command=f"atoll bench {engine}",
     )
     return make_job(
-        wish, host=LocalHost(), machine=read_machine(), progress=lambda doing, share: None
+        request, host=LocalHost(), machine=read_machine(), progress=lambda doing, share: None
     )
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server that nobody of ours started, for the tests of `atoll bench --url`."""
+"""A PostgreSQL server that nobody of ours started, for the tests of `atoll replay`."""
 
 from __future__ import annotations
 

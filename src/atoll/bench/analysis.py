@@ -1,9 +1,8 @@
-"""From a results file to a summary: medians, speed-ups, verdicts, and what to be wary of. Pure.
+"""Summarises a results file: medians, speed-ups, verdicts and warnings. Pure.
 
-Only measured passes that came to their end count (a `PassDone` for the block and the entrant);
-warm-ups and broken passes are kept in the file and left out here. With several streams a
-query's time in a block is the geometric mean over the streams. The statistics are those of
-atoll.stats.paired; docs/statistics.md explains them.
+Only finished measured passes count (with a `PassDone` for the block and the entrant); warm-ups and
+broken passes stay in the file. With several streams, a query's time in a block is the geometric
+mean over the streams. atoll.stats.paired has the statistics; docs/statistics.md explains them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,9 @@ def summarise(results: Results) -> BenchSummary:
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
         status=end.status if end else "unfinished",
-        reason=end.reason if end else "the file has no end: the bench was cut off, or still runs",
+        reason=end.reason
+        if end
+        else "the file has no end: the bench was interrupted or is still running",
         suite=header.suite,
         suite_checksum=header.suite_checksum,
         scale_factor=header.scale_factor,
@@ -66,7 +67,7 @@ def summarise(results: Results) -> BenchSummary:
 
 
 def block_times(results: Results) -> Times:
-    """Seconds per entrant, query and block, of the passes that came to their end."""
+    """Seconds per entrant, query and block, of the finished passes."""
     done = {(line.label, line.block) for line in results.lines if isinstance(line, PassDone)}
     streams: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for line in results.lines:

@@ -1,7 +1,7 @@
-"""What a reader must know before believing a figure. Pure: results in, warnings out.
+"""Warnings that a reader needs before believing a figure. Pure.
 
-After hyperfine's warnings: each says what is wrong and what to do about it. The codes are
-stable and listed in docs/bench.md.
+Like hyperfine's warnings, each says what is wrong and what to do about it. The codes are stable;
+docs/bench.md lists them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from atoll.schema.summary import Caution, EntrantSummary
 from atoll.schema.text import plural
 from atoll.stats.paired import MIN_BLOCKS
 
-# Below this share of idle CPU time before a pass, somebody else is using the machine.
+# Below this share of idle CPU time before a pass, the machine has other work.
 IDLE_ENOUGH = 0.9
-# Above this share of pages left behind, the cold start was not one.
+# Above this share of cached pages, the start was not cold.
 CACHED_AT_MOST = 0.01
-MOST_WORDS = 6  # of a cluster's drift; all are in the results file
+MOST_LISTED = 6  # findings in one warning; the results file has all
 
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
-    """All warnings, the gravest first."""
+    """All warnings, the most serious first."""
     return tuple(
         Caution(code=code, message=message)
         for source in (
@@ -50,13 +50,13 @@ def _answers(results: Results) -> Iterator[tuple[str, str]]:
         if isinstance(line, QueryTime) and line.answer == "wrong":
             yield (
                 "wrong-answer",
-                f"{line.label} answered {line.query} wrongly in block {line.block + 1} "
+                f"{line.label} gave a wrong answer to {line.query} in block {line.block + 1} "
                 f"({line.phase}): {line.detail}",
             )
 
 
 def _changed(results: Results) -> Iterator[tuple[str, str]]:
-    """One warning per query and entrant: what was replayed often changes often."""
+    """One warning per query and entrant, since an answer may change in many passes."""
     first: dict[tuple[str, str], QueryTime] = {}
     count: Counter[tuple[str, str]] = Counter()
     for line in results.lines:
@@ -67,9 +67,9 @@ def _changed(results: Results) -> Iterator[tuple[str, str]]:
         times = count[label, query]
         yield (
             "answer-changed",
-            f"{label}: the answer to {query} is another than the first in this bench, "
-            f"{plural(times, 'time')}, first in block {line.block + 1} "
-            f"({line.phase}): {line.detail}; its times are of different work if the data changed",
+            f"{label}: the answer to {query} differed from the first one {plural(times, 'time')}, "
+            f"first in block {line.block + 1} ({line.phase}): {line.detail}; if the data changed, "
+            "its times are not comparable",
         )
 
 
@@ -84,8 +84,8 @@ def _clusters(results: Results) -> Iterator[tuple[str, str]]:
             dict.fromkeys(word for look in looks for seen in look.processes for word in seen.drift)
         )
         if drift:
-            rest = f"; and {len(drift) - MOST_WORDS} more" if len(drift) > MOST_WORDS else ""
-            yield "cluster-drift", f"{entrant.label}: {'; '.join(drift[:MOST_WORDS])}{rest}"
+            rest = f"; and {len(drift) - MOST_LISTED} more" if len(drift) > MOST_LISTED else ""
+            yield "cluster-drift", f"{entrant.label}: {'; '.join(drift[:MOST_LISTED])}{rest}"
         for unknown in dict.fromkeys(look.unknown for look in looks if look.unknown):
             yield "cluster-unseen", f"{entrant.label}: {unknown}"
 
@@ -95,7 +95,7 @@ def _failed(results: Results) -> Iterator[tuple[str, str]]:
         if isinstance(line, BlockFailed):
             yield (
                 "block-failed",
-                f"{line.label} did not finish block {line.block + 1}, which drops that pair: "
+                f"{line.label} did not finish block {line.block + 1}, so this pair is left out: "
                 f"{line.error}",
             )
 
@@ -120,7 +120,7 @@ def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str
             yield (
                 "not-comparable",
                 f"{entrant.label} and {base.label} differ in more than placement "
-                f"({'; '.join(differing)}): the speed-up is not that of the placement alone",
+                f"({'; '.join(differing)}): the speed-up is not due to placement alone",
             )
 
 
@@ -136,7 +136,7 @@ def _drift(results: Results) -> Iterator[tuple[str, str]]:
             yield (
                 "drift",
                 f"{entrant.label}: up to {worst.drifted} of {worst.threads} threads were not where "
-                f"the plan puts them ({worst.detail})",
+                f"the plan put them ({worst.detail})",
             )
 
 
@@ -146,8 +146,8 @@ def _busy(results: Results) -> Iterator[tuple[str, str]]:
     if busy:
         yield (
             "busy-machine",
-            f"the machine was busy with other work before {len(busy)} of {len(ups)} passes (idle "
-            f"share down to {min(busy):.0%}): stop other work and measure again, or add blocks",
+            f"the machine was busy with other work before {len(busy)} of {len(ups)} passes (as "
+            f"little as {min(busy):.0%} idle): stop other work and measure again, or add blocks",
         )
 
 
@@ -157,12 +157,12 @@ def _cache(results: Results) -> Iterator[tuple[str, str]]:
     kept = [line for line in ups if line.cached_share is None or line.cached_share > CACHED_AT_MOST]
     if kept:
         known = [line.cached_share for line in kept if line.cached_share is not None]
-        much = f"up to {max(known):.0%} stayed" if known else "the system would not say"
+        much = f"up to {max(known):.0%} stayed" if known else "the system did not report how much"
         yield (
             "page-cache",
-            f"before {len(kept)} of {len(ups)} deployments the data could not be dropped from the "
-            f"page cache ({much}): memory may lie where an earlier deployment put it; close what "
-            "maps the data, and do not keep it on tmpfs",
+            f"before {len(kept)} of {len(ups)} deployments the data stayed in the page cache "
+            f"({much}): memory may be where an earlier deployment put it; close programs "
+            "that map the data, and do not keep it on tmpfs",
         )
 
 
@@ -171,8 +171,8 @@ def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]
     if few < MIN_BLOCKS:
         yield (
             "few-blocks",
-            f"an entrant has {plural(few, 'block')} done: no interval below "
-            f"{MIN_BLOCKS}; measure {MIN_BLOCKS} or more",
+            f"an entrant has finished only {plural(few, 'block')}; an interval needs at least "
+            f"{MIN_BLOCKS} blocks",
         )
 
 
@@ -189,8 +189,8 @@ def _outliers(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
         rest = f" and {len(found) - 6} more" if len(found) > 6 else ""
         yield (
             "outliers",
-            f"outliers, flagged and kept: {', '.join(found[:6])}{rest}; something disturbed the "
-            "machine there",
+            f"outliers, marked and kept: {', '.join(found[:6])}{rest}; other work disturbed the "
+            "machine at that time",
         )
 
 

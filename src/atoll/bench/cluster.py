@@ -1,8 +1,8 @@
-"""The processes of a cluster that runs already, as far as they are on this machine.
+"""The processes of a running cluster, as far as they are on this machine.
 
-Who listens at the cluster's addresses is the cluster's, with all its descendants. Each is judged by
-the rules of `atoll inspect`: one that belongs to a deployment of Atoll's against its plan, any
-other against what it was given.
+The cluster's processes are those that listen at its addresses, with all their descendants. The
+rules of `atoll inspect` judge each of them: a process of one of Atoll's deployments against the
+deployment's plan, any other process against its own masks and policies.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from atoll.bench.address import Address
+from atoll.bench.address import ClusterAddress
 from atoll.errors import AtollError, NotPermitted, ProcessGone
 from atoll.host.api import Host
-from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import glance_at_process, inspect_process
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.spread import SpreadReader
+from atoll.inspect.spread import SpreadEye
+from atoll.inspect.surroundings import read_machine
 from atoll.inspect.targets import refuse_foreign
 from atoll.inspect.verify import brief, verify
 from atoll.schema.inspection import Inspection, Severity
 from atoll.schema.results import ProcessSeen
 from atoll.supervise.stop import living
 
-_BANDWIDTH_S = 0.01  # nothing here tells of bandwidth, so it need not be waited for
+_BANDWIDTH_S = 0.01  # bandwidth is not reported here, so do not wait for it
 
 
 def look_at_cluster(
-    host: Host, addresses: Sequence[Address], *, deep: bool
+    host: Host, addresses: Sequence[ClusterAddress], *, deep: bool
 ) -> tuple[tuple[ProcessSeen, ...], str]:
-    """What is seen of the processes behind the addresses, and in words what is not.
+    """The processes behind the addresses, and a description of what could not be seen.
 
-    `deep`: memory, allocator and JVM too, which takes its time where memory is large.
+    `deep`: memory, allocator and JVM too, which is slow if memory is large.
     """
     near = [
         (address, here)
@@ -43,14 +43,14 @@ def look_at_cluster(
         if (here := addresses_here(address.host)) or address.socket
     ]
     if not near:
-        return (), "its processes are not on this machine, so nobody looked at them"
+        return (), "its processes run on other machines and were not inspected"
     sockets = frozenset[str]().union(*(_sockets(host, address, here) for address, here in near))
     roots = holders(host, sockets)
     if not roots:
         whose = (
-            "the process that listens is another user's; look as root (sudo)"
+            "another user's process listens there; run atoll as root (sudo) to inspect it"
             if sockets
-            else "nobody on this machine listens there, as seen from here (a container?)"
+            else "no process seen from here listens there (is it in a container?)"
         )
         return (), whose
     table = process_table(host)
@@ -65,12 +65,14 @@ def look_at_cluster(
 
 
 def addresses_here(name: str) -> list[str]:
-    """Those of a host's numeric addresses that are this machine's, in the order in which a client
-    tries them: one can bind to them."""
+    """The addresses of a host name that belong to this machine, in the order a client tries them.
+
+    An address belongs to this machine if one can bind to it.
+    """
     try:
         found = socket.getaddrinfo(name.strip("[]"), 0, type=socket.SOCK_STREAM) if name else []
     except (OSError, UnicodeError):
-        return []  # nobody's name, or none at all
+        return []  # not a name that resolves
     here = []
     for family, kind, protocol, _, address in found:
         try:
@@ -82,8 +84,8 @@ def addresses_here(name: str) -> list[str]:
     return here
 
 
-def _sockets(host: Host, address: Address, here: Sequence[str]) -> frozenset[str]:
-    """Of whoever a client reaches at the address."""
+def _sockets(host: Host, address: ClusterAddress, here: Sequence[str]) -> frozenset[str]:
+    """The listening sockets that a client reaches at the address."""
     if address.socket:
         return unix_listeners(host, address.socket, address.port)
     found = (tcp_listeners(host, each, address.port) for each in here if address.port)
@@ -94,8 +96,8 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
     found: list[Inspection] = []
     unknown: list[str] = []
     ours = _of_deployments(host, pids, deep=deep)
-    machine, files, uid = read_numa_system(host), MallocFiles(host), host.user_id()
-    l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadReader()
+    machine, files, uid = read_machine(host), MallocFiles(host), host.user_id()
+    l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadEye()
     for pid in pids:
         if pid in ours:
             found.append(ours[pid])
@@ -108,14 +110,14 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
                 else glance_at_process(host, pid, machine)
             )
         except ProcessGone:
-            continue  # a server's process for one connection, say
+            continue  # for example a server's process for one connection
         except NotPermitted as fault:
             unknown.append(str(fault))
     return found, unknown
 
 
 def _of_deployments(host: Host, pids: Iterable[int], *, deep: bool) -> dict[int, Inspection]:
-    """Those of the processes that deployments of ours have, held against their plans."""
+    """The processes that belong to Atoll's deployments, inspected against their plans."""
     names = {environment(host, pid).get(MARK, "").rpartition(":")[0] for pid in pids} - {""}
     found: dict[int, Inspection] = {}
     for name in names:
@@ -125,7 +127,7 @@ def _of_deployments(host: Host, pids: Iterable[int], *, deep: bool) -> dict[int,
                 verified = verify(host, deployment, deep=deep, interval_s=_BANDWIDTH_S)
                 found |= {one.pid: one for one in verified.processes}
         except AtollError:
-            continue  # it has just ended: its processes are judged as any other
+            continue  # it has just ended: its processes are inspected like any other
     return found
 
 

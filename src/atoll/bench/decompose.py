@@ -1,18 +1,17 @@
-"""From the whole machine to bound instances, step by step (`atoll bench --decompose`). Pure.
+"""The steps from one instance to bound instances (`atoll decompose`). Pure.
 
-WIN against WIM changes several things at once. Between them lie SPMWIN, the control of
-numa-distributed-engines section IV-D (as many instances as WIN, each with cores of every node), and
-WIN whose memory is left to first touch:
+WIN differs from WIM in several things at once. The chain adds one difference at a time. SPMWIN is
+the control of numa-distributed-engines section IV-D: as many instances as WIN, each with cores of
+every node. 'first-touch' is WIN with unbound memory.
 
-    wim -> wim/gc-threads        one JVM with as many collector threads as the instances have in sum
-    wim/gc-threads -> spmwin     one process becomes several: heaps and caches of their own
-    spmwin -> win/first-touch    each instance's CPUs lie on one node (so UseNUMA goes, in a JVM)
-    win/first-touch -> win/bind  its memory is bound to that node
+    wim -> wim/gc-threads        one JVM with as many GC threads as the instances have in total
+    wim/gc-threads -> spmwin     one process becomes several, each with its own heap and caches
+    spmwin -> win/first-touch    each instance's CPUs are on one node (so a JVM loses UseNUMA)
+    win/first-touch -> win/bind  each instance's memory is bound to that node
 
-Without a JVM, and where one JVM has that many parallel collector threads anyhow (up to 8 CPUs),
-there is no first step, and the next begins at wim. (There several may have more concurrent ones,
-each at least one.) Total heap, task threads, shuffle partitions and query streams are the same in
-all of them.
+The first step exists only for a JVM that has another number of parallel GC threads than the
+instances in total (above 8 CPUs). Total heap, task threads, shuffle partitions and query streams
+are equal in all entrants.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from atoll.stats import shares
 _GC_THREADS = "wim/gc-threads"
 _TOUCH = f"win/{MemoryPolicy.FIRST_TOUCH.value}"
 _BIND = f"win/{MemoryPolicy.BIND.value}"
-# What the step to each changes.
+# Entrant -> what the step to it changes.
 CHANGES = {
     _GC_THREADS: "GC threads",
     "spmwin": "instances and their heaps",
@@ -44,16 +43,16 @@ CHANGES = {
 def chain_plans(
     machine: Machine, traits: EngineTraits, count: int | None
 ) -> tuple[list[tuple[str, Plan]], list[str]]:
-    """The chain, labelled, and notes; `count` instances, None: one per NUMA node.
+    """The chain of labels and plans, and notes. `count`: instances; None: one per NUMA node.
 
-    Raises UsageError where there is nothing to decompose, or the machine cannot hold it.
+    Raises UsageError if WIN is one instance, or if the machine is too small.
     """
     nodes = {core.node for core in machine.cores if set(core.pus) & set(machine.allowed.pus)}
     if (count or len(nodes)) < 2:
         raise UsageError(
-            f"--decompose: {traits.name}/win is one instance here, "
-            + ("as -n 1 asks" if count else "since the machine has one NUMA node")
-            + ", so nothing lies between it and wim; divide the machine with -n 2 or more"
+            f"{traits.name}: win is one instance "
+            + ("with -n 1" if count else "on this machine with one NUMA node")
+            + ", so there are no steps between wim and win; choose -n 2 or more"
         )
     plan = partial(make_plan, machine, traits)
     touch, bind = MemoryPolicy.FIRST_TOUCH, MemoryPolicy.BIND
@@ -71,25 +70,25 @@ def chain_plans(
     if traits.jvm and one != several:
         chain[_GC_THREADS] = _with_gc_threads_of(wim, spmwin)
         notes.append(
-            f"{traits.name}: one JVM has {one} GC threads here, {len(spmwin.slots)} have {several} "
-            "in sum, so that is a step of its own"
+            f"{traits.name}: one JVM has {one} GC threads here and {len(spmwin.slots)} JVMs have "
+            f"{several} in total, so GC threads are a separate step"
         )
     chain |= {"spmwin": spmwin, _TOUCH: touched, _BIND: bound}
     if len(nodes) == 1:
         notes.append(
-            f"{traits.name}: the machine has one NUMA node, so the step to CPU locality can only "
-            "bring the cores of a chiplet together, and the step to memory locality changes nothing"
+            f"{traits.name}: the machine has one NUMA node, so the step of CPU locality only puts "
+            "the cores of a chiplet together, and the step of memory locality changes nothing"
         )
     elif any(len(slot.nodes) > 1 for slot in bound.slots):
         notes.append(
-            f"{traits.name}: with -n {count} an instance of win has cores of several nodes, so "
-            "its memory is bound to those"
+            f"{traits.name}: with -n {count} an instance of win has cores of several nodes, so its "
+            "memory is bound to these nodes"
         )
     return [(f"{traits.name}/{name}", one) for name, one in chain.items()], notes
 
 
 def _with_gc_threads_of(wim: Plan, instances: Plan) -> Plan:
-    """`wim`, its one JVM with the collector threads that those of `instances` have in sum."""
+    """`wim`, with as many GC threads in its one JVM as `instances` have in total."""
     parallel, concurrent = gc_threads(instances.slots)
     (slot,) = wim.slots
     own = slot.model_copy(
@@ -101,9 +100,9 @@ def _with_gc_threads_of(wim: Plan, instances: Plan) -> Plan:
 def decomposition(
     engine: str, labels: Sequence[str], means: Mapping[str, Mapping[int, float]]
 ) -> Decomposition | None:
-    """What each step of the chain `labels` contributes; None if no block was finished by all.
+    """The contribution of each step of the chain; None if no block has all of its entrants.
 
-    `means` has, per label and block, the geometric mean over the queries, in seconds.
+    `means`: label -> block -> geometric mean over the queries, in seconds.
     """
     found = shares.decompose([means[label] for label in labels])
     if found is None:

@@ -1,4 +1,4 @@
-"""The real deployment behind the runner's seam: launch, tables, a connection per stream."""
+"""Deployments for the runner: launches an engine, attaches tables, opens connections."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from atoll.supervise.launch import Running, launch
 MOST_DETAILS = 6
 _CONNECT_S = 30.0
 _ATTACH_S = 120.0
-# A query fails an instant before the supervisor has found out which process died. Where the server
-# is gone one has, or will: a database takes seconds to give up after it lost a session's process.
+# A query fails shortly before the supervisor finds out which process died. If the server is gone, a
+# process has died or will: a database gives up only seconds after it lost a session's process.
 _WHY_S = 2.0
 _WHY_GONE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """See `atoll.bench.runner.Server`."""
+    """The `atoll.bench.runner.Server` of a deployment."""
 
     running: Running
     entrant: Entrant
     streams: Sequence[Client]
 
     def verify(self) -> tuple[int, int, str]:
-        # Not deep: to count the pages of large memory would disturb what is measured next.
+        # Not deep: counting the pages of large memory would disturb the measured pass.
         found = self.running.verify(deep=False)
         details = [brief(finding) for finding in found.drift]
         more = [f"and {len(details) - MOST_DETAILS} more"] if len(details) > MOST_DETAILS else []
@@ -55,34 +55,38 @@ class LiveServer:
         clients = self.running.clients
         found = within(
             _CONNECT_S * len(clients),
-            "asking for instances",
+            "counting worker instances",
             lambda: sum(client.instances(timeout_s=_CONNECT_S) for client in clients),
         )
         assert self.entrant.plan is not None
         wanted = len(self.entrant.plan.slots)
         if found != wanted:
-            raise EngineFailed(f"{found} of {wanted} worker instances are left after the pass")
+            raise EngineFailed(
+                f"only {found} of {wanted} worker instances were left after the pass"
+            )
 
     def schedulers(self) -> list[SchedulerState]:
         if self.entrant.scheduler != "atoll":
             return []
         return [
             within(
-                _CONNECT_S, "asking the scheduler", partial(client.scheduler, timeout_s=_CONNECT_S)
+                _CONNECT_S,
+                "reading the scheduler's state",
+                partial(client.scheduler, timeout_s=_CONNECT_S),
             )
             for client in self.running.clients
             if isinstance(client, ScheduledClient)
         ]
 
     def counted(self) -> dict[str, EngineWork]:
-        """Not worth a failed block: without it, the times still hold."""
+        """Best effort: the times of the block hold without these statistics."""
         found: dict[str, EngineWork] = {}
         with suppress(EngineFailed):
             for client in self.running.clients:
                 if isinstance(client, CountingClient):
                     found |= within(
                         _CONNECT_S,
-                        "asking what queries took",
+                        "reading the statistics of queries",
                         partial(client.work, timeout_s=_CONNECT_S),
                     )
         return found
@@ -90,13 +94,13 @@ class LiveServer:
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
-    """See `atoll.bench.runner.Deploy`. `data` has been loaded where engines keep it themselves."""
+    """The `atoll.bench.runner.Deploy` of a bench. Engines with their own storage have `data`."""
 
     engines: Mapping[str, Engine]
     machine: Machine
     host: Host
     data: Data
-    name: str  # of the deployments, one at a time
+    name: str  # of the one deployment that is up
     progress: Callable[[str], None]
 
     @contextmanager
@@ -131,7 +135,7 @@ class Deployer:
                 )
                 yield LiveServer(running, entrant, streams)
             except EngineFailed as fault:
-                # A process that died says more than its client.
+                # A dead process explains more than its client's error.
                 running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
                 raise
             finally:

@@ -1,4 +1,4 @@
-"""What the engines counted of their queries in the measured passes. Pure."""
+"""The engines' own statistics of their queries in the measured passes. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atoll.schema.summary import WorkSummary
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most that a query was seen to hold at once, in all instances together."""
+    """The largest memory of one query at one time, over all instances together."""
 
     size_bytes: int
     query: str
@@ -21,7 +21,7 @@ class Peak:
 
 
 def work_summary(lines: Sequence[Line], label: str) -> WorkSummary | None:
-    """Of one entrant's passes that came to their end; None where the engine told nothing."""
+    """Summarise one entrant's finished passes; None if the engine reported nothing."""
     done = {line.block for line in lines if isinstance(line, PassDone) and line.label == label}
     counted = [
         line
@@ -43,14 +43,14 @@ def work_summary(lines: Sequence[Line], label: str) -> WorkSummary | None:
 
 
 def observed_peak(results: Results, engine: str, *, where: str) -> Peak:
-    """The engine's largest query of all its entrants. Raises UsageError if none was observed."""
+    """The engine's largest query over all its entrants. Raises UsageError if there is none."""
     labels = {one.label for one in results.header.entrants if one.engine == engine}
     counted = [
         line for line in results.lines if isinstance(line, QueryWork) and line.label in labels
     ]
     if not counted:
         raise UsageError(
-            f"{where}: has no peak memory of {engine}'s queries; name one with --peak SIZE"
+            f"{where}: contains no peak memory of {engine}'s queries; give one with --peak SIZE"
         )
     largest = max(counted, key=lambda line: line.work.peak_bytes)
     return Peak(largest.work.peak_bytes, largest.query, largest.label)

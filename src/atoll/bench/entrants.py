@@ -1,12 +1,12 @@
-"""Who is measured: engines times policies, and plans from files. Pure.
+"""The entrants of a bench: engines times policies, and plans from files. Pure.
 
-Every engine is measured under WIM too, the baseline that speed-ups are over. Without a choice
-of policies each one that differs on this machine is taken: those that coincide are measured
-once, and that is said. Policies that were named are measured as named, coinciding or not.
+Every engine is also measured under WIM, the baseline of its speed-ups. By default each policy
+that differs on this machine is measured: policies that coincide are measured once, and a note
+says so. Policies that the user names are all measured, whether they coincide or not.
 
-Where an engine is measured under its own scheduler and under Atoll's, every plan is measured under
-both, side by side, and Atoll's is judged by the same plan under the engine's own: the two then
-differ in the scheduler alone.
+If an engine is measured under its own scheduler and under Atoll's, every plan is measured under
+both. The baseline of a plan under Atoll's scheduler is the same plan under the engine's own, so
+the two differ only in the scheduler.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, Plan, Policy
 from atoll.schema.results import Entrant, Scheduler
 
-# From coarse to fine, and each only if it differs from those before it. The mixed and the
-# control policy answer questions of their own and are measured when they are named.
+# From coarse to fine. The mixed policy and the control policy answer separate questions and are
+# measured only if the user names them.
 DEFAULT = (Policy.WIM, Policy.WIN, Policy.WICP, Policy.WIC)
 
 
-def line_up(
+def make_entrants(
     machine: Machine,
     engines: Iterable[tuple[EngineTraits, Sequence[str] | None]],
     plans: Iterable[tuple[Plan, EngineTraits]],
@@ -34,18 +34,19 @@ def line_up(
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The entrants, each engine's baseline first, and notes on what was left out or added.
 
-    `engines` come with the policies to measure them under, None for each that differs here;
-    `plans` come from files, with their engine's traits; `schedulers` by engine, its own first, of
-    those that have any but their own; `streams` is how many queries each deployment runs at a
-    time, None what keeps all of it busy. Raises UsageError for what the machine cannot hold, where
-    it was named, and for fewer streams than servers.
+    `engines`: with their policies; None: each policy that differs on this machine.
+    `plans`: from files, with the traits of their engines.
+    `schedulers`: engine -> schedulers, its own first; only engines that have several.
+    `streams`: concurrent queries of a deployment; None: enough to keep it busy.
+    Raises UsageError if a named policy does not fit the machine, and for fewer streams than
+    servers.
     """
     notes: list[str] = []
     by_engine: dict[str, list[tuple[str, Plan]]] = {}
     known: dict[str, EngineTraits] = {}
     for traits, policies in engines:
         if traits.name in by_engine:
-            raise UsageError(f"engine {traits.name} is named twice; name it once")
+            raise UsageError(f"{traits.name}: named twice; name each engine once")
         known[traits.name] = traits
         found, said = _of_engine(machine, traits, policies)
         by_engine[traits.name] = found
@@ -54,10 +55,10 @@ def line_up(
         known[plan.engine] = traits
         mine = by_engine.setdefault(plan.engine, [])
         if not mine and plan.policy is not Policy.WIM:
-            # As much heap as the plan gives out, so that only placement differs.
+            # With the total heap of the plan, so that only placement differs.
             base = make_plan(machine, traits, "wim", heap_limit_bytes=plan.total_heap_bytes)
             mine.append((f"{plan.engine}/wim", base))
-            notes.append(f"{plan.engine}/wim was added: speed-ups are over it")
+            notes.append(f"{plan.engine}/wim was added as the baseline of speed-ups")
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
@@ -66,8 +67,8 @@ def line_up(
         under = (schedulers or {}).get(engine, (None,))
         if len(under) > 1:
             notes.append(
-                f"{engine}: speed-ups under Atoll's scheduler are over the same policy under "
-                "the engine's own"
+                f"{engine}: the baseline under Atoll's scheduler is the same policy under the "
+                "engine's own scheduler"
             )
         named = _entrants(engine, labelled, under, streaming)
         entrants += named
@@ -75,64 +76,53 @@ def line_up(
     return tuple(entrants), tuple(notes)
 
 
-def line_up_chains(
+def make_chain(
     machine: Machine,
-    engines: Iterable[EngineTraits],
-    schedulers: Mapping[str, Sequence[Scheduler]],
+    traits: EngineTraits,
+    schedulers: Sequence[Scheduler | None],
     count: int | None,
     streams: int | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
-    """As `line_up`, for `--decompose`: of each engine the chain of `atoll.bench.decompose`.
-
-    `schedulers` has one per engine at most.
-    """
-    entrants: list[Entrant] = []
-    notes: list[str] = []
-    for traits in engines:
-        labelled, said = chain_plans(machine, traits, count)
-        notes += said
-        streaming, also = _streams(traits, labelled, streams)
-        notes += also
-        under = schedulers.get(traits.name, (None,))
-        named = _entrants(traits.name, labelled, under, streaming)
-        entrants += named
-        notes += _warnings(named)
-    return tuple(entrants), tuple(notes)
+    """As `make_entrants`, for the chain of `atoll.bench.decompose` under one scheduler."""
+    labelled, notes = chain_plans(machine, traits, count)
+    streaming, more = _streams(traits, labelled, streams)
+    entrants = _entrants(traits.name, labelled, schedulers or (None,), streaming)
+    return tuple(entrants), (*notes, *more, *_warnings(entrants))
 
 
 def _streams(
     traits: EngineTraits, labelled: Sequence[tuple[str, Plan]], asked: int | None
 ) -> tuple[int, list[str]]:
-    """How many query streams each deployment gets, and a note where that is not one."""
+    """The number of query streams of each deployment, and notes if it is not one."""
     servers = 1 if traits.distributed else max(len(plan.slots) for _, plan in labelled)
     threads = 1 if traits.parallel_query else max(plan.total_threads for _, plan in labelled)
     if asked is not None and asked < servers:
         raise UsageError(
             f"--streams {asked}: {traits.name} has {servers} servers in one of the deployments, "
-            f"and each wants a stream; give {servers} or more"
+            f"and each needs a stream; use {servers} or more"
         )
     streams = asked or max(servers, threads)
     why = ["a query runs on one thread"] if threads > 1 else []
-    why += ["it has several servers in one of them"] if servers > 1 else []
+    why += ["one of them has several servers"] if servers > 1 else []
     copies = "; each server has a full copy of the data" if servers > 1 else ""
     notes = []
     if streams > 1:
-        because = "as asked" if asked else f"because {' and '.join(why)}"
+        because = "as requested" if asked else f"because {' and '.join(why)}"
         notes.append(
-            f"{traits.name}: {streams} concurrent query streams in every deployment, dealt "
+            f"{traits.name}: {streams} concurrent query streams in every deployment, distributed "
             f"round-robin, {because}{copies}"
         )
     if streams < threads:
-        # The coarser policies would lose by that.
+        # This puts the coarser policies at a disadvantage.
         notes.append(
-            f"{traits.name}: a query runs on one thread, so with {streams} of {threads} streams "
-            "threads are idle, and which ones differs by policy"
+            f"{traits.name}: a query runs on one thread, so {streams} streams leave some of "
+            f"{threads} threads idle, and the policies differ in which"
         )
     return streams, notes
 
 
 def _warnings(entrants: Sequence[Entrant]) -> list[str]:
-    """What the plans warn of, each warning once, with the entrants that have it."""
+    """The plans' warnings, each once with the labels of its entrants."""
     having: dict[str, list[str]] = {}
     for entrant in entrants:
         for warning in entrant.plan.warnings if entrant.plan else ():
@@ -146,7 +136,7 @@ def _entrants(
     schedulers: Sequence[Scheduler | None],
     streams: int,
 ) -> list[Entrant]:
-    """Every plan under every scheduler, the plan's first entrant the baseline of its others."""
+    """Every plan under every scheduler."""
     first = schedulers[0]
     wim = next(label for label, plan in labelled if plan.policy is Policy.WIM)
     found = []
@@ -173,9 +163,9 @@ def _under(label: str, scheduler: Scheduler | None) -> str:
 
 
 def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
-    """Whether two plans differ in name only: the same CPUs and memory for the same slots.
+    """Whether two plans differ only in name: equal slots with equal CPUs and memory.
 
-    A mask of all CPUs is no mask.
+    A mask of all CPUs equals no mask.
     """
     everything = frozenset(machine.allowed.pus)
 
@@ -227,7 +217,7 @@ def _of_engine(
         if Policy.WIM.value in chosen:
             chosen.remove(Policy.WIM.value)
         else:
-            notes.append(f"{traits.name}/wim was added: speed-ups are over it")
+            notes.append(f"{traits.name}/wim was added as the baseline of speed-ups")
         chosen.insert(0, Policy.WIM.value)
     plans = make_comparable_plans(machine, traits, chosen)
     return [

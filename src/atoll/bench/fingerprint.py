@@ -1,4 +1,4 @@
-"""The environment that figures hold for, with the engines and the data of a bench."""
+"""The environment in which figures were measured, with the engines and the data of a bench."""
 
 from __future__ import annotations
 

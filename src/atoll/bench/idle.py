@@ -1,7 +1,7 @@
-"""How idle the machine is, from /proc/stat (proc(5)): the guard against a busy machine.
+"""How idle the machine is, from /proc/stat (proc(5)).
 
-Figures of a machine that somebody else uses are worth little; what cannot be prevented is
-waited out for a while, then recorded, then said.
+Figures from a busy machine are worth little. The bench waits a while for other work to end, then
+measures anyway, records how idle the machine was, and warns.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from atoll.host.api import Host
 from atoll.host.cpu_times import CpuTimes, cpu_times
 
 WINDOW_S = 0.3
-PATIENCE_S = 5.0
 
 
-def settled_idle_share(host: Host) -> float:
-    """The idle share over the last window, waiting up to PATIENCE_S for a quiet one."""
-    deadline = host.monotonic() + PATIENCE_S
+def wait_until_idle(host: Host, longest_s: float) -> float:
+    """Wait up to `longest_s` for an idle window; returns the idle share of the last window."""
+    deadline = host.monotonic() + longest_s
     while True:
         before = cpu_times(host)
         host.sleep(WINDOW_S)

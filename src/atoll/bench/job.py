@@ -1,8 +1,7 @@
-"""A bench put together: machine, engines, data, entrants and fingerprint; then run.
+"""Puts a bench together (machine, engines, data, entrants, fingerprint) and runs it.
 
-The one way in for the command line. Everything that can be wrong is found here, before the
-first deployment is started: an engine that is not installed, a policy that the machine cannot
-hold, a results file that cannot be continued.
+`make_job` finds what is wrong before the first deployment starts: an engine that is not
+installed, a policy that the machine cannot hold, a results file that cannot be resumed.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import Literal
 
 from atoll.bench import pagecache
 from atoll.bench.deploy import Deployer
-from atoll.bench.entrants import line_up, line_up_chains
+from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.results import ResultsWriter
-from atoll.bench.runner import Bench, Tick
+from atoll.bench.results import Results, ResultsWriter, read_results
+from atoll.bench.runner import Bench, Deploy, Tick, Work
 from atoll.engines import registry
 from atoll.engines.api import (
     Engine,
@@ -38,44 +37,43 @@ from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
-from atoll.schema.base import parse
 from atoll.schema.machine import Machine
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import EngineTraits
 from atoll.schema.results import RunHeader, Scheduler
 from atoll.schema.summary import BenchSummary
+from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
 from atoll.suites.compare import compare
 from atoll.suites.selection import select_queries
 
-# The name that the bench's deployments go by in `atoll ps`; one at a time, so one is enough,
-# and a second bench beside this one is refused: the two would disturb each other.
+# The name of the bench's deployments in `atoll ps`. A bench runs one deployment at a time, and a
+# second bench at the same time fails on this name: the two would disturb each other.
 NAME = "bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user asks for."""
+class BenchRequest:
+    """What the user wants to measure."""
 
-    targets: tuple[str, ...]  # engines, and paths of plan files
+    targets: tuple[str, ...]  # names of engines and paths of plan files
     suite: str
     scale_factor: float
-    # Under which policies an engine is measured; None: each that differs on this machine.
-    policies: Callable[[str], tuple[str, ...] | None]
-    queries: str | None  # '1,3-5'
-    blocks: int | None  # None: as many as fit the time box
+    policies: tuple[str, ...] | None  # None: each policy that differs on this machine
+    queries: str | None  # for example '1,3-5'; None: all
+    blocks: int
     query_limit_s: float
-    command: str  # as it was typed, for the record
+    command: str  # the command line, for the record
     schedulers: tuple[str, ...] | None = None  # None: each engine's own
-    decompose: bool = False  # the steps from WIM to bound instances, instead of policies
-    instances: int | None = None  # to decompose into; None: one per NUMA node
-    streams: int | None = None  # queries at a time; None: as many as keep a deployment busy
-    base: str | None = None  # folder of the user's own configuration; None: Atoll's
+    decompose: bool = False  # measure the steps from WIM to bound instances instead of policies
+    instances: int | None = None  # of a decomposition; None: one per NUMA node
+    streams: int | None = None  # concurrent queries; None: enough to keep a deployment busy
+    base: str | None = None  # folder of the user's configuration; None: Atoll's configuration
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteWork:
-    """See `atoll.bench.runner.Work`. The right answers are known before the first pass."""
+    """The `atoll.bench.runner.Work` of a suite, whose right answers are known."""
 
     texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
     answers: Mapping[str, Answer]
@@ -91,13 +89,16 @@ class SuiteWork:
     def digest(self, query: str, result: QueryResult) -> str:
         return ""
 
+    def recall(self, earlier: Results) -> None:
+        return None
+
     def drop_from_cache(self) -> float | None:
         try:
             return pagecache.drop(self.files)
         except OSError as fault:
             raise EngineFailed(
-                f"{fault.filename}: the data cannot be read ({fault.strerror}); "
-                "begin again, and it is made anew"
+                f"{fault.filename}: cannot read the data ({fault.strerror}); "
+                "run the command again to regenerate it"
             ) from None
 
 
@@ -106,9 +107,10 @@ class Job:
     """A bench that is ready to run."""
 
     header: RunHeader
-    engines: Mapping[str, Engine]
-    data: DataSet
-    work: SuiteWork
+    work: Work
+    # (machine, host, progress) -> what brings an entrant up
+    deployer: Callable[[Machine, Host, Callable[[str], None]], Deploy]
+    longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
 
     def run(
         self,
@@ -118,69 +120,69 @@ class Job:
         resume: bool,
         tick: Callable[[Tick], None],
         say: Callable[[str], None],
-        time_box_s: float | None = None,
     ) -> None:
         """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
         header, first = self.header, 0
         if resume:
             writer, header, first = ResultsWriter.resume(path, header)
+            self.work.recall(read_results(path))
         else:
             writer = ResultsWriter.create(path, header)
         with writer:
-            deploy = Deployer(
-                engines=self.engines,
-                machine=header.machine,
-                host=host,
-                data=self.data.data,
-                name=NAME,
-                progress=say,
-            )
-            Bench(header, host, deploy, self.work, writer.append, tick).run(
-                first_block=first, time_box_s=time_box_s
-            )
+            deploy = self.deployer(header.machine, host, say)
+            bench = Bench(header, host, deploy, self.work, writer.append, tick, self.longest_wait_s)
+            bench.run(first_block=first)
 
 
-def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) -> Job:
-    """Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data)."""
-    suite = suites.get(wish.suite)
-    queries = select_queries(wish.queries, suite.query_names)
-    names = [target for target in wish.targets if not is_path(target)]
-    plans = [read_plan(target) for target in wish.targets if is_path(target)]
+def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: Progress) -> Job:
+    """Put a bench together.
+
+    Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data).
+    """
+    suite = suites.get(request.suite)
+    queries = select_queries(request.queries, suite.query_names)
+    names = [target for target in request.targets if not is_plan_file(target)]
+    plans = [read_plan(target) for target in request.targets if is_plan_file(target)]
     based = {
-        name: with_user_tree(registry.get(name), wish.base, host)
+        name: with_user_tree(registry.get(name), request.base, host)
         for name in (*names, *(plan.engine for plan in plans))
     }
     engines = {name: engine for name, (engine, _) in based.items()}
-    if wish.base is not None and len(engines) > 1:
-        raise UsageError("--base is the configuration of one engine; name one")
+    if request.base is not None and len(engines) > 1:
+        raise UsageError("--base is the configuration of one engine; name one engine")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
     schedulers = {
         name: found
         for name, engine in engines.items()
-        if (found := schedulers_of(engine, wish.schedulers))
+        if (found := schedulers_of(engine, request.schedulers))
     }
     installations = {name: located(engine, host) for name, engine in engines.items()}
     for name, found in schedulers.items():
-        for scheduler in found:  # Atoll's may want more than the engine's own
+        for scheduler in found:  # Atoll's may need more than the engine's own
             located(under(engines[name], scheduler), host)
-    if wish.decompose:
-        _require_decomposable(wish, plans, schedulers)
-        entrants, notes = line_up_chains(
-            machine, [traits[name] for name in names], schedulers, wish.instances, wish.streams
+    if request.decompose:
+        if plans:
+            raise UsageError("a decomposition makes its own plans; name an engine, not a plan file")
+        entrants, notes = make_chain(
+            machine,
+            traits[names[0]],
+            schedulers.get(names[0], ()),
+            request.instances,
+            request.streams,
         )
     else:
-        entrants, notes = line_up(
+        entrants, notes = make_entrants(
             machine,
-            [(traits[name], wish.policies(name)) for name in names],
+            [(traits[name], request.policies) for name in names],
             [(plan, traits[plan.engine]) for plan in plans],
             schedulers,
-            wish.streams,
+            request.streams,
         )
-    if wish.base is not None:
-        notes = (*notes, f"with the configuration of {os.path.abspath(wish.base)}")
+    if request.base is not None:
+        notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
     for plan in plans:
         check_room(plan, traits[plan.engine])
-    data = suite.ensure_data(wish.scale_factor, host=host, progress=progress)
+    data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
             engine.load(data.data, installations[name], host=host, progress=progress)
@@ -190,15 +192,12 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
         suite=suite.name,
         scale_factor=data.scale_factor,
         queries=queries,
-        blocks_asked=wish.blocks,
-        query_limit_s=wish.query_limit_s,
+        blocks_asked=request.blocks,
+        query_limit_s=request.query_limit_s,
         machine=machine,
         machine_id=machine_id(machine),
         entrants=entrants,
-        chains=tuple(
-            tuple(entrant.label for entrant in entrants if entrant.engine == name)
-            for name in (names if wish.decompose else ())
-        ),
+        chains=(tuple(entrant.label for entrant in entrants),) if request.decompose else (),
         notes=notes,
         fingerprint=fingerprint(
             host,
@@ -206,65 +205,47 @@ def make_job(wish: Wish, *, host: Host, machine: Machine, progress: Progress) ->
             {name: configured(found, based[name][1]) for name, found in installations.items()},
             data_checksum=data.checksum,
         ),
-        command=wish.command,
+        command=request.command,
     )
-    return Job(header, engines, data, _work(suite, engines, queries, data, progress))
+
+    def deployer(machine: Machine, host: Host, say: Callable[[str], None]) -> Deployer:
+        return Deployer(engines, machine, host, data.data, NAME, say)
+
+    return Job(header, _work(suite, engines, queries, data, progress), deployer)
 
 
 def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Scheduler, ...]:
-    """Which schedulers to measure the engine under, its own first; empty: it has but its own.
+    """The schedulers to measure the engine under, its own first. `asked` None: its own only.
 
-    `asked` None: its own. Raises UsageError for what the engine does not have.
+    Empty if the engine has only one scheduler. Raises UsageError if it lacks a scheduler.
     """
     name = engine.traits.name
     known = engine.schedulers if isinstance(engine, ScheduledEngine) else ()
     if asked is None:
         return known[:1]
     if not known:
-        raise UsageError(f"{name} has no scheduler but its own; leave --scheduler out for it")
+        raise UsageError(f"{name} has only its own scheduler; leave out --scheduler")
     if unknown := [one for one in asked if one not in known]:
         raise UsageError(f"{name} has no scheduler {unknown[0]!r}; it has {', '.join(known)}")
     return tuple(one for one in known if one in asked)
 
 
-def configured(found: Installation, tree: UserTree | None) -> Installation:
-    """With what tells one configuration of the user's from another: a run goes on with the same."""
-    if tree is None:
+def configured(found: Installation, base: UserTree | None) -> Installation:
+    """The installation with a digest of the user's configuration in its version.
+
+    A run resumes only with the same configuration.
+    """
+    if base is None:
         return found
-    digest = hashlib.sha256(repr(sorted(tree.texts.items())).encode()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(base.texts.items())).encode()).hexdigest()
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 
-def _require_decomposable(
-    wish: Wish, plans: Sequence[Plan], schedulers: Mapping[str, Sequence[Scheduler]]
-) -> None:
-    """Raises UsageError: the chain is made here, of whole engines under one scheduler."""
-    if plans:
-        raise UsageError("--decompose makes its own plans; name engines, not plan files")
-    if len(set(wish.targets)) < len(wish.targets):
-        raise UsageError("an engine is named twice; name it once")
-    if any(len(found) > 1 for found in schedulers.values()):
-        raise UsageError("--decompose compares placements; name one --scheduler")
-
-
-def is_path(target: str) -> bool:
-    """A path ends in .json or holds a slash; everything else is an engine's name."""
-    return target.endswith(".json") or os.sep in target
-
-
-def read_plan(path: str) -> Plan:
-    try:
-        text = Path(path).read_bytes()
-    except OSError as fault:
-        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
-    return parse(Plan, text, where=path)
-
-
 def require_blocks(summary: BenchSummary) -> None:
-    """Raises EngineFailed if an entrant has no block to show."""
+    """Raises EngineFailed if an entrant finished no block."""
     without = [entrant.label for entrant in summary.entrants if not entrant.blocks_done]
     if without:
-        raise EngineFailed(f"no block was finished by {', '.join(without)}; see the errors above")
+        raise EngineFailed(f"{', '.join(without)} finished no block; see the errors above")
 
 
 def _work(
@@ -276,7 +257,7 @@ def _work(
 ) -> SuiteWork:
     answers: dict[str, Answer] = {}
     for number, query in enumerate(queries):
-        progress(f"right answers: {query}", number / len(queries))
+        progress(f"computing the answer to {query}", number / len(queries))
         answers[query] = suite.expected(query, data)
     return SuiteWork(
         texts={name: suite.queries(name) for name in engines},

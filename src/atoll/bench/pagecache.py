@@ -1,10 +1,10 @@
-"""Dropping files from the page cache, and asking whether they are gone.
+"""Drops files from the page cache and checks whether they are gone.
 
-On a NUMA machine the page cache lies where the first reader ran. Each deployment must read the
-data itself, or the one that comes second works on memory that the first one placed.
-posix_fadvise(POSIX_FADV_DONTNEED) drops clean pages of one file and needs no privilege (the
-switch /proc/sys/vm/drop_caches drops everybody's and needs root). Dirty pages are written
-first. Pages that a process has mapped stay: mincore(2) tells, so that nothing is assumed.
+On a NUMA machine the page cache is on the node where the first reader ran. Each deployment must
+read the data itself; otherwise the second one works on memory that the first one placed.
+posix_fadvise(POSIX_FADV_DONTNEED) drops the clean pages of one file and needs no privilege
+(/proc/sys/vm/drop_caches drops all files and needs root), so dirty pages are written first.
+Pages that a process has mapped stay; mincore(2) shows them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 def drop(paths: Iterable[str]) -> float | None:
-    """Drop the files' pages; the share that is still cached, None where it cannot be told.
+    """Drop the files' pages; returns the share that is still cached, None if it is unknown.
 
     Raises OSError if a file cannot be opened.
     """
     pages = cached = 0
-    told = True
+    known = True
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -45,11 +45,11 @@ def drop(paths: Iterable[str]) -> float | None:
         finally:
             os.close(descriptor)
         if found is None:
-            told = False
+            known = False
         else:
             cached += found[0]
             pages += found[1]
-    if not told:
+    if not known:
         return None
     return cached / pages if pages else 0.0
 

@@ -1,10 +1,10 @@
-"""One pass: every stream asks all its queries once, side by side, as far as they come.
+"""One pass: all streams run their queries concurrently, each query once.
 
-The clock of a query stops when the engine's client holds all rows. Where that client is a call in
-another process (`HostedClient`), they come here only then.
+The clock of a query stops when the engine's client has all rows. If that client is a call in
+another process (`HostedClient`), the rows come here only afterwards.
 
-A query's limit is the client's to keep. Where the client itself hangs, the pass gives it up SLACK_S
-later; its thread is left behind, until the deployment is taken down and its wait ends.
+The client enforces a query's limit. If the client itself hangs, the pass gives up SLACK_S later
+and leaves its thread behind; stopping the deployment ends the thread's wait.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.supervise.client_calls import SLACK_S
 
-_POLL_S = 0.5  # how often the wait for answers looks whether one is overdue
+_POLL_S = 0.5  # how often to check for overdue answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Pass:
     fault: Exception | None  # what ended it early
 
 
-def asking(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
-    """(SQL, limit in seconds) -> when that returns, the rows are held; called in turn, are here."""
+def asker(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
+    """(SQL, limit in seconds) -> a function; the client has the rows when the call returns, and the
+    function fetches them."""
     if isinstance(client, HostedClient):
         hosted = client
         return lambda sql, limit_s: hosted.ask(sql, timeout_s=limit_s)
@@ -47,7 +48,9 @@ def asking(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
     def ask(sql: str, limit_s: float) -> Callable[[], QueryResult]:
         result: object = client.execute(sql, timeout_s=limit_s)
         if not isinstance(result, QueryResult):
-            raise EngineFailed(f"a client's execute gives {type(result).__name__}, no QueryResult")
+            raise EngineFailed(
+                f"a client's execute returned {type(result).__name__}, not QueryResult"
+            )
         return lambda: result
 
     return ask
@@ -61,11 +64,11 @@ def run_pass(
     limit_s: float,
     host: Host,
 ) -> Pass:
-    """`orders` has the queries of each stream; `sql` gives the text of one."""
-    asking = _Asking(sql, limit_s, host)
+    """`orders` has the queries of each stream; `sql` maps a query to its text."""
+    running_streams = _Streams(sql, limit_s, host)
     threads = [
-        # Daemons: when the bench is interrupted, taking the servers down ends their wait.
-        threading.Thread(target=asking.stream, args=(number, client, order), daemon=True)
+        # Daemons: after an interrupt, stopping the servers ends their wait.
+        threading.Thread(target=running_streams.stream, args=(number, client, order), daemon=True)
         for number, (client, order) in enumerate(zip(streams, orders, strict=True))
     ]
     began = host.monotonic()
@@ -76,9 +79,9 @@ def run_pass(
     running = len(threads)
     while running and fault is None:
         try:
-            item = asking.done.get(timeout=_POLL_S)
+            item = running_streams.done.get(timeout=_POLL_S)
         except queue.Empty:
-            fault = _overdue(asking.out, limit_s, host.monotonic())
+            fault = _overdue(running_streams.out, limit_s, host.monotonic())
             continue
         if item is None:
             running -= 1
@@ -86,23 +89,23 @@ def run_pass(
             fault = item
         else:
             answers.append(item)
-            fault = _overdue(asking.out, limit_s, host.monotonic())
+            fault = _overdue(running_streams.out, limit_s, host.monotonic())
     return Pass(answers, host.monotonic() - began, fault)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _Streams:
     sql: Callable[[str], str]
     limit_s: float
     host: Host
-    # Answers as they come; what ended a stream early, or None at its end.
+    # Answers, and for each stream the fault that ended it, or None.
     done: queue.SimpleQueue[Answered | Exception | None] = field(default_factory=queue.SimpleQueue)
-    # By stream the query that is out, and since when.
+    # Stream -> the query that is running, and since when.
     out: dict[int, tuple[str, float]] = field(default_factory=dict)
 
     def stream(self, number: int, client: Client, order: Sequence[str]) -> None:
         try:
-            ask = asking(client)
+            ask = asker(client)
             for query in order:
                 sql = self.sql(query)
                 began = self.host.monotonic()
@@ -110,11 +113,11 @@ class _Asking:
                 fetch = ask(sql, self.limit_s)
                 held = self.host.monotonic()
                 seconds = held - began
-                self.out[number] = query, held  # to bring the rows has a limit of its own
+                self.out[number] = query, held  # fetching the rows has its own limit
                 result = fetch()
                 del self.out[number]
                 self.done.put(Answered(number, query, seconds, result))
-        except Exception as fault:  # carried to the thread that waits, and raised there
+        except Exception as fault:  # passed to the waiting thread, which raises it
             self.done.put(blamed(fault) or fault)
         else:
             self.done.put(None)
@@ -126,7 +129,7 @@ def _overdue(
     for query, since in list(out.values()):
         if now_s - since > limit_s + SLACK_S:
             return EngineFailed(
-                f"{query} hangs: no word {SLACK_S:g} s after its limit of {limit_s:g} s, not even "
-                "from the client"
+                f"{query} hangs: its client has not answered {SLACK_S:g} s after the limit of "
+                f"{limit_s:g} s"
             )
     return None

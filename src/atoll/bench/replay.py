@@ -1,9 +1,9 @@
-"""The user's SQL against clusters that run already (`atoll bench ENGINE --url URL --suite DIR`).
+"""Replays the user's SQL against running clusters (`atoll replay ENGINE URL --suite DIR`).
 
-Nothing is started and nothing is stopped: a block is a warm-up and a measured pass against every
-cluster. No right answers are known. Every answer must equal the first that its query had in this
-bench, from whichever cluster; one that does not is told as a change, since the data may change
-under a live cluster, and is no error of the engine.
+It starts and stops nothing: a block is a warm-up and a measured pass against every cluster. The
+right answers are unknown, so every answer is compared with the first answer to its query in this
+run, whichever cluster gave it. A different answer is reported as a change and not as an error of
+the engine, since the data of a live cluster may change.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import hashlib
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-from atoll.bench.address import Address, parse_address, without
+from atoll.bench.address import ClusterAddress, parse_address, without
 from atoll.bench.cluster import look_at_cluster
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.results import Results, ResultsWriter, read_results
-from atoll.bench.runner import Bench, Tick
+from atoll.bench.job import Job
+from atoll.bench.results import Results
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
 from atoll.engines.facts import facts_of
@@ -39,6 +38,7 @@ from atoll.schema.results import (
     RunHeader,
     SchedulerState,
 )
+from atoll.schema.text import plural
 from atoll.suites.base import Answer
 from atoll.suites.compare import compare
 from atoll.suites.folder import Folder, bare, choose, read_folder
@@ -50,8 +50,8 @@ _ASK_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayWish:
-    """What the user asks for."""
+class ReplayRequest:
+    """What the user wants to replay."""
 
     engine: str
     urls: tuple[str, ...]  # with their secrets; the first is the baseline
@@ -60,13 +60,16 @@ class ReplayWish:
     streams: int
     blocks: int
     query_limit_s: float
-    command: tuple[str, ...]  # as it was typed; its secrets are taken out here
+    command: tuple[str, ...]  # the command line; `make_replay` removes its secrets
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """See `atoll.bench.runner.Work`. Answers are compared with the first of this process; the first
-    after a resume with the digest in the results file."""
+class ReplayWork:
+    """The `atoll.bench.runner.Work` of a replay.
+
+    An answer is compared with the first one of this process. After a resume, the first one is
+    compared with the digest in the results file.
+    """
 
     folder: Folder
     comments_and_quotes: str  # see `EngineFacts`
@@ -82,7 +85,7 @@ class Replayed:
         if first is result:
             found = self.digest(query, result)
             known = self.digests.setdefault(query, found)
-            return None if known == found else "it changed while the bench was stopped"
+            return None if known == found else "it changed while the run was stopped"
         kinds, before = _kinds(result), _kinds(first)
         if kinds != before:
             return f"its columns are {', '.join(kinds)}, and were {', '.join(before)}"
@@ -94,18 +97,17 @@ class Replayed:
         return digest_of(result, order if cut else range(len(result.columns)))
 
     def _order(self, query: str, result: QueryResult) -> tuple[tuple[int, ...], bool]:
-        """Which columns order the result, and whether a LIMIT may have cut through rows that these
-        do not tell apart: then the engine may choose among them."""
+        """The columns that order the result, and whether a LIMIT may have cut between rows that are
+        equal in these columns. The engine may then return any of those rows."""
         words = bare(self.folder.texts[query], self.comments_and_quotes)
         order, limit = ordering_of(words, [column.name for column in result.columns])
         return order, limit is not None and len(result.rows) == limit
 
     def drop_from_cache(self) -> None:
-        return None  # the cluster's data is the cluster's
+        return None  # the data belongs to the cluster
 
-    def recall(self, results: Results) -> None:
-        """Know the answers of an earlier part of this bench again."""
-        for line in results.lines:
+    def recall(self, earlier: Results) -> None:
+        for line in earlier.lines:
             if isinstance(line, QueryTime) and line.digest:
                 self.digests.setdefault(line.query, line.digest)
 
@@ -115,7 +117,10 @@ def _kinds(result: QueryResult) -> list[str]:
 
 
 def digest_of(result: QueryResult, places: Sequence[int]) -> str:
-    """Over the number of rows and the values of those columns but floats, in any order of rows."""
+    """A digest of the number of rows and the values of those columns, in any order of rows.
+
+    Columns of floats are left out.
+    """
     exact = [place for place in places if kind_of(result.columns[place].type) is not Kind.FLOAT]
     rows = sorted(repr([row[place] for place in exact]) for row in result.rows)
     digest = hashlib.sha256(f"{len(rows)}\n".encode())
@@ -126,10 +131,10 @@ def digest_of(result: QueryResult, places: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterServer:
-    """See `atoll.bench.runner.Server`."""
+    """The `atoll.bench.runner.Server` of a running cluster."""
 
     streams: Sequence[Client]
-    addresses: Sequence[Address]
+    addresses: Sequence[ClusterAddress]
     instances: int  # when the bench began
     host: Host
 
@@ -143,8 +148,8 @@ class ClusterServer:
         found = instances_of(self.streams[0])
         if found != self.instances:
             raise EngineFailed(
-                f"{found} worker instances answer after the pass, and {self.instances} did when "
-                "the bench began"
+                f"{plural(found, 'worker instance')} answered after the pass, but "
+                f"{self.instances} when the run began"
             )
 
     def schedulers(self) -> Sequence[SchedulerState]:
@@ -155,8 +160,8 @@ class ClusterServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reacher:
-    """See `atoll.bench.runner.Deploy`."""
+class Connector:
+    """The `atoll.bench.runner.Deploy` of a replay: connects to a cluster and starts nothing."""
 
     engine: RemoteEngine
     urls: Mapping[str, str]  # by label, with their secrets
@@ -175,13 +180,13 @@ class Reacher:
             addresses = nodes_of(streams[0], ports) or [address]
             yield ClusterServer(streams, addresses, self.instances[entrant.label], self.host)
         except EngineFailed as fault:
-            told = without(address.secrets, str(fault))
+            message = without(address.secrets, str(fault))
             if not self._answers(url):
                 raise ClusterGone(
-                    f"{entrant.label} does not answer any more ({told}); what was measured is "
-                    "kept, and --resume goes on once it is back"
+                    f"{entrant.label} no longer answers ({message}); the results are kept, "
+                    "continue with --resume when it is back"
                 ) from None
-            raise EngineFailed(told) from None
+            raise EngineFailed(message) from None
         finally:
             close_all(streams)
 
@@ -203,64 +208,36 @@ def reach(engine: RemoteEngine, url: str) -> Client:
 
 
 def instances_of(client: Client) -> int:
-    return within(_ASK_S, "asking for instances", lambda: client.instances(timeout_s=_ASK_S))
+    return within(_ASK_S, "counting worker instances", lambda: client.instances(timeout_s=_ASK_S))
 
 
-def nodes_of(client: Client, ports: Mapping[str, int]) -> list[Address]:
-    """Where the cluster says that its nodes are; none where it does not know."""
+def nodes_of(client: Client, ports: Mapping[str, int]) -> list[ClusterAddress]:
+    """The addresses of the cluster's nodes; empty if the cluster does not know them."""
     if not isinstance(client, ClusterClient):
         return []
-    urls = within(_ASK_S, "asking for nodes", lambda: client.nodes(timeout_s=_ASK_S))
+    urls = within(_ASK_S, "listing nodes", lambda: client.nodes(timeout_s=_ASK_S))
     return [_node(url, ports) for url in urls]
 
 
-def _node(url: str, ports: Mapping[str, int]) -> Address:
+def _node(url: str, ports: Mapping[str, int]) -> ClusterAddress:
     try:
         return parse_address(url, ports)
-    except UsageError:  # not the user's URL: it is nobody's address here, which the look tells
-        return Address(told=url, place=url, host=url, port=None, socket="", secrets=())
+    except UsageError:  # the cluster's own, odd URL: the look reports it as not on this machine
+        return ClusterAddress(shown=url, place=url, host=url, port=None, socket="", secrets=())
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayJob:
-    """A replay that is ready to run."""
-
-    header: RunHeader
-    reacher: Reacher
-    work: Replayed
-
-    def run(
-        self,
-        path: Path,
-        *,
-        host: Host,
-        resume: bool,
-        tick: Callable[[Tick], None],
-        say: Callable[[str], None],
-    ) -> None:
-        """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
-        header, first = self.header, 0
-        if resume:
-            writer, header, first = ResultsWriter.resume(path, header)
-            self.work.recall(read_results(path))
-        else:
-            writer = ResultsWriter.create(path, header)
-        with writer:
-            Bench(header, host, self.reacher, self.work, writer.append, tick).run(first_block=first)
-
-
-def make_replay(wish: ReplayWish, *, host: Host, machine: Machine) -> ReplayJob:
-    """Raises UsageError, or EngineFailed where a cluster does not answer."""
-    engine = registry.get(wish.engine)
+def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
+    """Raises UsageError, or EngineFailed if a cluster does not answer."""
+    engine = registry.get(request.engine)
     if not isinstance(engine, RemoteEngine):
-        raise UsageError(f"--url: {wish.engine} has no clusters that could be asked")
+        raise UsageError(f"{request.engine}: Atoll cannot connect to its clusters by URL")
     facts = facts_of(engine)
-    folder = read_folder(wish.suite, facts.comments_and_quotes)
-    queries = choose(wish.queries, tuple(folder.texts))
-    addresses = [parse_address(url, facts.ports) for url in wish.urls]
-    labels = _labels(wish.engine, addresses)
+    folder = read_folder(request.suite, facts.comments_and_quotes)
+    queries = choose(request.queries, tuple(folder.texts))
+    addresses = [parse_address(url, facts.ports) for url in request.urls]
+    labels = _labels(request.engine, addresses)
     entrants, notes, versions, instances = [], [], [], {}
-    for label, url, address in zip(labels, wish.urls, addresses, strict=True):
+    for label, url, address in zip(labels, request.urls, addresses, strict=True):
         try:
             client = reach(engine, url)
             try:
@@ -273,15 +250,15 @@ def make_replay(wish: ReplayWish, *, host: Host, machine: Machine) -> ReplayJob:
         entrants.append(
             Entrant(
                 label=label,
-                engine=wish.engine,
-                url=address.told,
-                streams=wish.streams,
+                engine=request.engine,
+                url=address.shown,
+                streams=request.streams,
                 baseline=None if label == labels[0] else labels[0],
             )
         )
         notes.append(
-            f"{label}: a cluster that ran already, at {address.told}; {instances[label]} worker "
-            f"instance{'' if instances[label] == 1 else 's'}"
+            f"{label}: a running cluster at {address.shown} with "
+            f"{plural(instances[label], 'worker instance')}"
         )
     version = ", ".join(dict.fromkeys(versions))
     header = RunHeader(
@@ -291,22 +268,25 @@ def make_replay(wish: ReplayWish, *, host: Host, machine: Machine) -> ReplayJob:
         suite_checksum=folder.checksum,
         scale_factor=None,
         queries=queries,
-        blocks_asked=wish.blocks,
-        query_limit_s=wish.query_limit_s,
+        blocks_asked=request.blocks,
+        query_limit_s=request.query_limit_s,
         machine=machine,
         machine_id=machine_id(machine),
         entrants=tuple(entrants),
         notes=tuple(notes),
         fingerprint=fingerprint(
-            host, machine, {wish.engine: Installation(version, "")}, data_checksum=""
+            host, machine, {request.engine: Installation(version, "")}, data_checksum=""
         ),
-        command=shlex.join(_told(argument, wish.urls) for argument in wish.command),
+        command=shlex.join(
+            _without_secrets(argument, request.urls) for argument in request.command
+        ),
     )
-    reacher = Reacher(engine, dict(zip(labels, wish.urls, strict=True)), instances, host)
-    return ReplayJob(header, reacher, Replayed(folder, facts.comments_and_quotes))
+    connector = Connector(engine, dict(zip(labels, request.urls, strict=True)), instances, host)
+    work = ReplayWork(folder, facts.comments_and_quotes)
+    return Job(header, work, lambda machine, host, say: connector)
 
 
-def _labels(engine: str, addresses: Sequence[Address]) -> list[str]:
+def _labels(engine: str, addresses: Sequence[ClusterAddress]) -> list[str]:
     """'ENGINE/host:8080'; a second cluster of that name is 'ENGINE/host:8080-2'."""
     labels: list[str] = []
     for address in addresses:
@@ -318,21 +298,21 @@ def _labels(engine: str, addresses: Sequence[Address]) -> list[str]:
     return labels
 
 
-def _told(argument: str, urls: Sequence[str]) -> str:
-    """An argument of the command line, with what may be told of every URL in it."""
+def _without_secrets(argument: str, urls: Sequence[str]) -> str:
+    """An argument of the command line, with every URL in it free of secrets."""
     for url in urls:
-        argument = argument.replace(url, parse_address(url, {}).told)
+        argument = argument.replace(url, parse_address(url, {}).shown)
     return argument
 
 
 def _version(client: Client) -> str:
-    """As the server tells it; what knows no version() is unknown."""
+    """What the server reports; 'unknown' if it has no version()."""
 
     def ask() -> QueryResult:
         return client.execute("select version()", timeout_s=_ASK_S)
 
     try:
-        found = within(_ASK_S, "asking the version", ask)
+        found = within(_ASK_S, "asking for the version", ask)
     except EngineFailed:
         return "unknown"
     return str(found.rows[0][0])[:80]

@@ -1,8 +1,8 @@
-"""The results file: appended line by line while the bench runs, read whole afterwards.
+"""The results file: the bench appends line by line and reads the whole file afterwards.
 
-Each record is one write(2) of one line followed by fsync, so that a bench that is killed, or a
-machine that loses power, leaves whole lines and at most one torn last one. Reading ignores the
-torn one and nothing else: a malformed line in the middle is an error.
+Each record is one write(2) of one line followed by fsync. If the bench is killed or the machine
+loses power, whole lines remain and at most one torn last line. Reading ignores a torn last line;
+any other malformed line is an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Results:
 
     @property
     def whole_blocks(self) -> int:
-        """How many blocks from 0 on are whole: every entrant came to an end in them."""
+        """The number of whole blocks from 0 on: every entrant finished or failed in them."""
         ended: dict[int, set[str]] = {}
         for line in self.lines:
             if isinstance(line, PassDone | BlockFailed):
@@ -54,12 +54,14 @@ class Results:
 
 
 def read_results(path: str | Path) -> Results:
-    """Raises UsageError with one line: not there, not a results file, another version, damaged."""
+    """Raises UsageError if the file is missing, damaged, of another version, or no results."""
     where = str(path)
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise UsageError(f"{where}: no such file; 'atoll bench ... -o {where}' makes one") from None
+        raise UsageError(
+            f"{where}: no such file; create it with 'atoll bench ... -o {where}'"
+        ) from None
     except OSError as fault:
         raise UsageError(f"{where}: cannot be read ({fault.strerror})") from None
     return parse_results(data, where=where)
@@ -67,19 +69,19 @@ def read_results(path: str | Path) -> Results:
 
 def parse_results(data: bytes, *, where: str) -> Results:
     """`data` as a results file; see `read_results`."""
-    # Every line was written with its newline in one write: what follows the last one is torn.
+    # Every line was written together with its newline: text after the last newline is torn.
     whole, _, _ = data.rpartition(b"\n")
     if not data:
         raise UsageError(
-            f"{where}: is empty; its bench was ended before it wrote a line: remove it, begin anew"
+            f"{where}: is empty, its bench ended before the first line; remove it and start again"
         )
     if not whole:
-        raise UsageError(f"{where}: is not an atoll/results file (no whole line in it)")
+        raise UsageError(f"{where}: is not an atoll/results file (it has no whole line)")
     first, *rest = whole.split(b"\n")
     header = parse(RunHeader, first, where=f"{where}:1")
     labels = {entrant.label for entrant in header.entrants}
     if len(labels) < len(header.entrants):
-        raise UsageError(f"{where}:1: two entrants have one label; give each its own")
+        raise UsageError(f"{where}:1: two entrants have the same label; give each its own")
     lines: list[Line] = []
     for number, text in enumerate(rest, start=2):
         try:
@@ -89,7 +91,7 @@ def parse_results(data: bytes, *, where: str) -> Results:
             place = ".".join(str(part) for part in error["loc"]) or "line"
             raise UsageError(
                 f"{where}:{number}: {place}: {error['msg']}; "
-                "remove what follows the last good line, then use --resume"
+                "remove everything after the last good line, then use --resume"
             ) from None
         label = getattr(line, "label", None)
         if label is not None and label not in labels:
@@ -101,7 +103,7 @@ def parse_results(data: bytes, *, where: str) -> Results:
 class ResultsWriter:
     """Appends records to a file; a context manager.
 
-    Raises NotPermitted, or DownloadFailed on a full disk; what was written before stays.
+    Raises NotPermitted, or DownloadFailed on a full disk; earlier records stay.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -110,25 +112,24 @@ class ResultsWriter:
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> ResultsWriter:
-        """A new file that begins with `header`. Raises UsageError if the file is there, and as
-        the writer does."""
+        """Start a new file with `header`. Raises as the writer, and UsageError if it exists."""
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         except FileExistsError:
             raise _taken(path) from None
         except FileNotFoundError:
-            raise _homeless(path) from None
+            raise _no_folder(path) from None
         except OSError as fault:
-            raise refusal(fault)(f"{path}: cannot be made ({fault.strerror})") from None
+            raise refusal(fault)(f"{path}: cannot be created ({fault.strerror})") from None
         _lock(descriptor, path)
         writer = cls(path, descriptor)
         try:
             writer.append(header)
         except DownloadFailed as fault:
             os.close(descriptor)
-            path.unlink()  # without its header it could be neither begun nor resumed
-            why = str(fault).partition("; what was measured")[0]
-            raise DownloadFailed(f"{why}; make room, then begin again") from None
+            path.unlink()  # without a header it can be neither started nor resumed
+            why = str(fault).partition("; the results so far")[0]
+            raise DownloadFailed(f"{why}; free some space and start again") from None
         sync_folder(path.absolute().parent)
         return writer
 
@@ -157,8 +158,8 @@ class ResultsWriter:
             os.fsync(self._descriptor)
         except OSError as fault:
             raise DownloadFailed(
-                f"{self.path}: cannot be written ({fault.strerror}); what was measured so far is "
-                "kept; make room, then use --resume"
+                f"{self.path}: cannot be written ({fault.strerror}); the results so far are kept; "
+                "free some space, then use --resume"
             ) from None
 
     def __enter__(self) -> ResultsWriter:
@@ -174,15 +175,18 @@ class ResultsWriter:
 
 
 def require_output(path: Path, *, resume: bool, scale_factor: float | None) -> None:
-    """To be asked before minutes go into making data: raises what `ResultsWriter` would where the
-    file cannot be begun, or not be resumed: whatever is to be measured, and with data of
-    `scale_factor` (None: that of a cluster that runs, which makes none)."""
+    """Raise now what `ResultsWriter` would raise after minutes of preparing data.
+
+    `scale_factor` is that of the data; None: the data of a running cluster.
+    """
     if resume:
         os.close(_open_locked(path))
         there = read_results(path).header.scale_factor
         if scale_factor is not None:
             if there is None:
-                raise UsageError(f"{path}: is of a cluster that ran already; name it with --url")
+                raise UsageError(
+                    f"{path}: has results of 'atoll replay'; resume it with that command"
+                )
             _require_same(str(path), ("scale factor", there, scale_factor))
         return
     folder = path.absolute().parent
@@ -190,25 +194,25 @@ def require_output(path: Path, *, resume: bool, scale_factor: float | None) -> N
         if os.path.lexists(path):
             raise _taken(path)
         if not folder.is_dir():
-            raise _homeless(path)
+            raise _no_folder(path)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as fault:
-        raise refusal(fault)(f"{path}: cannot be made ({fault.strerror})") from None
+        raise refusal(fault)(f"{path}: cannot be created ({fault.strerror})") from None
 
 
 def _taken(path: Path) -> UsageError:
-    return UsageError(f"{path}: exists; continue it with --resume, or name another file with -o")
+    return UsageError(f"{path}: exists; continue it with --resume, or choose another file with -o")
 
 
-def _homeless(path: Path) -> UsageError:
-    return UsageError(f"{path}: its folder does not exist; make it first")
+def _no_folder(path: Path) -> UsageError:
+    return UsageError(f"{path}: its folder does not exist; create it first")
 
 
 def _open_locked(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file; leave --resume out to begin it") from None
+        raise UsageError(f"{path}: no such file; leave out --resume to start a new one") from None
     except OSError as fault:
         raise refusal(fault)(f"{path}: cannot be written ({fault.strerror})") from None
     _lock(descriptor, path)
@@ -216,23 +220,23 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    """For as long as the file is open."""
+    """Hold the file's lock as long as it is open."""
     if not try_lock(descriptor):
         os.close(descriptor)
-        raise UsageError(f"{path}: a bench is writing it; wait for its end")
+        raise UsageError(f"{path}: another bench is writing this file; wait until it ends")
 
 
-# Of the environment, what may change between two parts of a run: a cgroup's path often has the
-# number of a login in it, and a kernel does not leave the same memory at every boot.
+# The environment may differ in these between two parts of a run: a cgroup's path often contains
+# the number of a login, and the kernel leaves a different amount of memory at every boot.
 _MAY_CHANGE = {"cgroup", "memory_bytes"}
 
 
 def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHeader, list[Line]]:
-    """The header and lines to go on from: those of the whole blocks.
+    """The header and the lines of the whole blocks, from which a run continues.
 
-    The header is the file's own, with more blocks if more are asked for now; so are the plans,
-    since a machine whose free memory moves would plan other heaps today. Raises UsageError if the
-    two runs cannot be one: another machine, data, engine, placement or environment.
+    The header and its plans are the file's own, with more blocks if the user wants more now: a
+    machine whose free memory varies would plan other heaps today. Raises UsageError if machine,
+    data, engine, placement or environment differ.
     """
     old = results.header
     there, now = (one.fingerprint.model_dump(exclude=_MAY_CHANGE) for one in (old, wanted))
@@ -251,12 +255,12 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
         if one.streams != other.streams or not _same_place(one, other, old.machine):
             raise UsageError(
-                f"{where}: cannot be resumed, {one.label} would sit elsewhere than there; "
+                f"{where}: cannot be resumed, {one.label} has another placement now; "
                 "start a new file with -o"
             )
     keep = results.whole_blocks
-    asked = [header.blocks_asked for header in (old, wanted) if header.blocks_asked is not None]
-    header = old.model_copy(update={"blocks_asked": max(asked, default=None)})
+    blocks = max(old.blocks_asked, wanted.blocks_asked)
+    header = old.model_copy(update={"blocks_asked": blocks})
     return header, [
         line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
     ]
@@ -266,7 +270,7 @@ def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
     for name, before, after in pairs:
         if before != after:
             raise UsageError(
-                f"{where}: cannot be resumed, its {name} differs (there {before}, now {after}); "
+                f"{where}: cannot be resumed, its {name} differs ({before} then, {after} now); "
                 "start a new file with -o"
             )
 

@@ -1,14 +1,13 @@
-"""Runs blocks: up, warm up, one pass, down, for every entrant in turn; records as it goes.
+"""Runs blocks: start, warm up, measure and stop every entrant in turn, and record each step.
 
-One deployment is up at a time, because two live clusters disturb each other. Before each the
-data leave the page cache, and the warm-up brings them back, so that every deployment works on
-memory that it placed itself. Answers are checked in every pass, after the clock has stopped.
+Only one deployment is up at a time, because two live clusters disturb each other. Before each
+deployment the data leave the page cache and the warm-up reads them back, so that every deployment
+works on memory that it placed itself. Answers are checked in every pass, after the clock stopped.
 
-What it needs comes in through seams (`Deploy`, `Work`, `Host`), so that all of this is tested
-without an engine. What goes wrong with an engine is a `BlockFailed` and the bench goes on; after
-FAILURES_IN_A_ROW of them, on a wrong answer, when a cluster of the user's has gone, or on Ctrl-C,
-it ends with a `RunEnd` that says so.
-Whatever happens, what was measured is on disk, and the deployment is down.
+The callers pass in a `Deploy`, a `Work` and a `Host`, so tests need no engine. An engine's fault
+becomes a `BlockFailed` record and the bench goes on. It ends with a `RunEnd` record that gives the
+reason after FAILURES_IN_A_ROW faults, on a wrong answer, when a running cluster has gone, or on
+Ctrl-C. In every case the measurements are on disk and the deployment is down.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from atoll.bench.idle import settled_idle_share
+from atoll.bench.idle import wait_until_idle
 from atoll.bench.passes import Answered, Pass, run_pass
-from atoll.bench.schedule import another_block_fits, schedule, stream_orders
+from atoll.bench.results import Results
+from atoll.bench.schedule import schedule, stream_orders
 from atoll.engines.api import Client, QueryResult
 from atoll.errors import AtollError, CheckFailed, ClusterGone, DownloadFailed, EngineFailed
 from atoll.host.api import Host
@@ -49,20 +49,22 @@ Phase = Literal["warm-up", "measured"]
 
 
 class Server(Protocol):
-    """A deployment that is up, with the tables in place."""
+    """A deployment that is up and has its tables."""
 
     @property
     def streams(self) -> Sequence[Client]:
-        """A connection per query stream, dealt round-robin over the servers."""
+        """One connection per query stream, distributed round-robin over the servers."""
         ...
 
     def verify(self) -> tuple[int, int, str] | None:
-        """(threads looked at, threads not in their place, what is wrong); None without a plan."""
+        """(threads checked, threads out of place, details); None without a plan."""
         ...
 
     def look(self, *, deep: bool) -> tuple[tuple[ProcessSeen, ...], str] | None:
-        """The processes of a cluster that ran already, and what could not be seen; None of a
-        deployment. `deep`: their memory too."""
+        """The processes of a running cluster and what could not be seen; None for a deployment.
+
+        `deep`: their memory too.
+        """
         ...
 
     def check_alive(self) -> None:
@@ -70,45 +72,49 @@ class Server(Protocol):
         ...
 
     def schedulers(self) -> Sequence[SchedulerState]:
-        """What Atoll's scheduler did in each server, by slot; none where the engine's own ran."""
+        """What Atoll's scheduler did in each server, by slot; empty if the engine's own ran."""
         ...
 
     def counted(self) -> Mapping[str, EngineWork]:
-        """What the engine counted of its queries, by ticket; none where it does not."""
+        """The engine's own statistics of its queries, by ticket; empty if it keeps none."""
         ...
 
 
 class Deploy(Protocol):
     def __call__(self, entrant: Entrant) -> AbstractContextManager[Server]:
-        """Bring the entrant up; leaving the context takes all of it down."""
+        """Start the entrant; leaving the context stops it completely."""
         ...
 
 
 class Work(Protocol):
-    """The suite's part: what to ask, and whether the answer is right."""
+    """The queries of a run and the check of their answers."""
 
     def sql(self, engine: str, query: str) -> str: ...
 
     def check(self, query: str, result: QueryResult) -> str | None:
-        """None if the answer is right, else the rows that differ."""
+        """None if the answer is right, otherwise the rows that differ."""
         ...
 
     @property
     def differing(self) -> Literal["wrong", "changed"]:
-        """What an answer is that differs: no right one may be known."""
+        """What a different answer means; 'changed' if the right one is unknown."""
         ...
 
     def digest(self, query: str, result: QueryResult) -> str:
-        """By which a later run knows the answer again; empty where the right one is known."""
+        """Identifies the answer in a later run; empty if the right one is known."""
+        ...
+
+    def recall(self, earlier: Results) -> None:
+        """Take over the digests of the run that is resumed."""
         ...
 
     def drop_from_cache(self) -> float | None:
-        """Drop the data from the page cache; the share that stayed, None if unknown."""
+        """Drop the data from the page cache; returns the share that stayed, None if unknown."""
         ...
 
 
 class WrongAnswer(CheckFailed):
-    """An engine answered a query wrongly; `detail` holds the differing rows."""
+    """An engine gave a wrong answer; `detail` contains the rows that differ."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
@@ -117,7 +123,7 @@ class WrongAnswer(CheckFailed):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What the bench is doing now, for whoever shows progress."""
+    """What the bench is doing now, for a progress display."""
 
     block: int
     position: int
@@ -127,7 +133,7 @@ class Tick:
 
 @dataclass(slots=True)
 class Bench:
-    """A run over the entrants of `header`; `append` takes each record as it comes."""
+    """A run over the entrants of `header`; `append` receives each record at once."""
 
     header: RunHeader
     host: Host
@@ -135,20 +141,21 @@ class Bench:
     work: Work
     append: Callable[[Record], None]
     tick: Callable[[Tick], None]
+    longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
 
-    def run(self, *, first_block: int = 0, time_box_s: float | None = None) -> None:
-        """Measure the blocks that are asked for, or as many as fit into the time box.
+    def run(self, *, first_block: int = 0) -> None:
+        """Measure the requested blocks from `first_block` on.
 
-        Raises WrongAnswer, or EngineFailed after several failures in a row; a RunEnd is
-        written first, also on KeyboardInterrupt.
+        Raises WrongAnswer, or EngineFailed after several failures in a row. Writes a RunEnd
+        first, also on KeyboardInterrupt.
         """
         try:
-            self._blocks(first_block, time_box_s)
+            self._blocks(first_block)
         except KeyboardInterrupt:
             self._end("stopped", "interrupted")
             raise
         except DownloadFailed as fault:
-            with suppress(DownloadFailed):  # the results file itself may be what is full
+            with suppress(DownloadFailed):  # the disk of the results file may be the full one
                 self._end("stopped", str(fault))
             raise
         except AtollError as fault:
@@ -156,39 +163,24 @@ class Bench:
             raise
         self._end("complete", "")
 
-    def _blocks(self, first: int, time_box_s: float | None) -> None:
-        began = self.host.monotonic()
-        spent: list[float] = []
+    def _blocks(self, first: int) -> None:
         failures = 0
-        block = first
-        while self._wants(block, spent, began, time_box_s):
-            block_began = self.host.monotonic()
-            for _, position, label in schedule(self._labels, 1, block):
-                error = self._one(block, position, label)
-                failures = failures + 1 if error else 0
-                if failures == FAILURES_IN_A_ROW:
-                    raise EngineFailed(
-                        f"{failures} deployments in a row failed, the last {label} in block "
-                        f"{block + 1}: {error}; all errors are in the results file"
-                    )
-            spent.append(self.host.monotonic() - block_began)
-            block += 1
-
-    def _wants(
-        self, block: int, spent: list[float], began: float, time_box_s: float | None
-    ) -> bool:
-        if self.header.blocks_asked is not None and block >= self.header.blocks_asked:
-            return False
-        if time_box_s is None:
-            return self.header.blocks_asked is not None
-        return another_block_fits(spent, time_box_s - (self.host.monotonic() - began))
+        blocks = self.header.blocks_asked - first
+        for block, position, label in schedule(self._labels, blocks, first):
+            error = self._one(block, position, label)
+            failures = failures + 1 if error else 0
+            if failures == FAILURES_IN_A_ROW:
+                raise EngineFailed(
+                    f"{failures} deployments in a row failed, the last {label} in block "
+                    f"{block + 1}: {error}; all errors are in the results file"
+                )
 
     @property
     def _labels(self) -> list[str]:
         return [entrant.label for entrant in self.header.entrants]
 
     def _one(self, block: int, position: int, label: str) -> str:
-        """One deployment of one block; why it failed, empty if it did not."""
+        """Measure one deployment of one block; returns why it failed, '' if it did not."""
         entrant = next(one for one in self.header.entrants if one.label == label)
 
         def tick(doing: str) -> None:
@@ -206,7 +198,7 @@ class Bench:
                 self._verify(server, block, label)
                 self._look(server, block, label, "before")
                 tick("waiting for a quiet machine")
-                idle = settled_idle_share(self.host)
+                idle = wait_until_idle(self.host, self.longest_wait_s)
                 self.append(
                     DeploymentUp(
                         block=block,
@@ -220,7 +212,7 @@ class Bench:
                 tick("measuring")
                 ran = self._pass(server, entrant)
                 try:
-                    # At once, not after the answers were checked: see atoll.bench.spreads.
+                    # Before the answers are checked: see atoll.bench.spreads.
                     states = server.schedulers() if ran.fault is None else ()
                 finally:
                     self._judge(ran, entrant, block, "measured")
@@ -232,11 +224,11 @@ class Bench:
                 self.append(PassDone(block=block, label=label, seconds=ran.seconds))
                 measured = True
                 tick("stopping")
-        except ClusterGone as fault:  # its block is not marked: --resume measures it anew
+        except ClusterGone as fault:  # its block is not marked as failed: --resume repeats it
             tick(f"failed: {fault}")
             raise
         except EngineFailed as fault:
-            if not measured:  # else it was only not taken down, and the next start tells why
+            if not measured:  # else only its end failed, and the next start reports why
                 self.append(BlockFailed(block=block, label=label, error=str(fault)))
             tick(f"failed: {fault}")
             return str(fault)
@@ -289,7 +281,7 @@ class Bench:
         )
 
     def _judge(self, ran: Pass, entrant: Entrant, block: int, phase: Phase) -> None:
-        """Records whatever ended. Raises WrongAnswer, or what ended the pass."""
+        """Record all answers. Raises WrongAnswer, or the fault that ended the pass."""
         wrong = [
             record
             for answer in ran.answers
@@ -297,7 +289,7 @@ class Bench:
         ]
         if wrong:
             raise WrongAnswer(
-                f"{entrant.label} answered {wrong[0].query} wrongly in block {block + 1} "
+                f"{entrant.label} gave a wrong answer to {wrong[0].query} in block {block + 1} "
                 f"({phase} pass); the results so far are kept",
                 wrong[0].detail,
             )

@@ -1,7 +1,7 @@
-"""Atoll's scheduler in the measured passes: over how many chiplets it spread the workers. Pure.
+"""Over how many chiplets Atoll's scheduler spread the workers in the measured passes. Pure.
 
-A server's clock starts when its database is opened; warm-up and measured pass follow. It is asked
-when the measured pass has just ended, so that pass is the last of its time.
+A server's clock starts when its database is opened; the warm-up and the measured pass follow. The
+bench reads the scheduler's state right after the measured pass, so this pass is the last part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from atoll.schema.summary import SpreadSummary
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """A time of one spread; its end is the next one's beginning. 0 is the measured pass's start."""
+    """A period of one spread. Second 0 is the start of the measured pass."""
 
     begin_s: float
     end_s: float
@@ -26,7 +26,7 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The spread of one server in one block, from its opening to the end of the measured pass."""
+    """The spreads of one server in one block, from its opening to the end of the measured pass."""
 
     label: str
     block: int
@@ -36,7 +36,7 @@ class Course:
 
 
 def courses(lines: Sequence[Line]) -> list[Course]:
-    """Those of the passes that came to their end, in the order of the file."""
+    """The courses of the finished passes, in the order of the file."""
     passes = {
         (line.label, line.block): line.seconds for line in lines if isinstance(line, PassDone)
     }
@@ -48,7 +48,7 @@ def courses(lines: Sequence[Line]) -> list[Course]:
 
 
 def spread_summary(mine: Sequence[Course]) -> SpreadSummary | None:
-    """Of one entrant's courses, the measured passes alone; None if there are none."""
+    """Summarise the measured passes of one entrant's courses; None if there are none."""
     spells = [
         (max(spell.begin_s, 0.0), spell)
         for course in mine
@@ -70,8 +70,8 @@ def spread_summary(mine: Sequence[Course]) -> SpreadSummary | None:
 def _course(ran: SchedulerRan, pass_s: float) -> Course:
     state = ran.state
     began = state.seconds - pass_s
-    # What it started with counts from the opening on, which came an instant before. Rounded, a
-    # change at the very end would lie behind it.
+    # The first spread counts from the opening, which happened slightly earlier. Rounding could put
+    # a change at the very end behind it.
     times = [-began, *(min(one.t_s - began, pass_s) for one in state.spreads[1:]), pass_s]
     return Course(
         label=ran.label,

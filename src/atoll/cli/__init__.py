@@ -1,7 +1,7 @@
-"""The command line. One file per command: it parses, calls, prints; it holds no logic.
+"""The command line. Each command has a file, which parses, calls and prints.
 
-Commands are imported only when they are called, so that `atoll topo` does not pay for
-what `atoll bench` needs. `main` turns every outcome into the documented exit code.
+A command is imported only when it runs, so `atoll topo` does not load what `atoll bench` needs.
+`main` turns every outcome into the documented exit code.
 """
 
 from __future__ import annotations
@@ -24,24 +24,30 @@ from atoll.errors import (
 )
 from atoll.schema.text import one_line
 
-# Command -> one line for `atoll --help`, kept here so that listing them imports nothing.
+# Command -> its line in `atoll --help`, kept here so that listing the commands imports none.
 COMMANDS = {
     "topo": "Show the machine: packages, nodes, chiplets, caches, cores.",
-    "measure": "Measure the machine: latency, bandwidth, caches, memory; find its chiplets.",
-    "profile": "Show what was measured, in words and pictures; compare two machines.",
-    "plan": "Say who sits where, and why, for an engine and a policy.",
-    "render": "Write a plan as the engine's configuration, scripts or systemd units.",
-    "up": "Start an engine as planned, and watch it.",
-    "ps": "List the deployments that are up.",
-    "verify": "Check that every thread and page of a deployment is where the plan says.",
-    "inspect": "Say where the threads and the memory of any process really are.",
-    "down": "End a deployment, all of it and nothing else.",
-    "knobs": "Show, set and undo the system's switches, with a journal.",
-    "engine": "List the engines, fetch what one needs, remove it again.",
-    "bench": "Measure policies against each other, block by block.",
-    "report": "Turn bench results into HTML, Markdown, CSV or JSON.",
-    "demo": "The whole way on this machine, ending in a report.",
+    "measure": "Measure latency, bandwidth, caches and memory; find the chiplets.",
+    "profile": "Show or compare what 'atoll measure' measured.",
+    "plan": "Plan the placement of an engine's worker instances.",
+    "render": "Write a plan as configuration, scripts or systemd units.",
+    "up": "Start an engine as planned and watch it.",
+    "ps": "List the deployments that are up or have failed.",
+    "verify": "Check that threads and pages are where the plan put them.",
+    "inspect": "Show where the threads and memory of any process are.",
+    "down": "Stop a deployment.",
+    "knobs": "Show, set and undo system-wide settings, with a journal.",
+    "engine": "List, install and remove engines.",
+    "bench": "Compare policies block by block.",
+    "decompose": "Split the gain of WIN over WIM into steps.",
+    "replay": "Run your SQL against running clusters and measure it.",
+    "report": "Turn results into HTML, Markdown, CSV or JSON.",
+    "demo": "Run every step on this machine, ending in a report.",
 }
+
+
+# These import numpy, which otherwise starts a thread for each CPU.
+_WITH_NUMPY = {"inspect", "measure", "profile", "verify"}
 
 
 class _Lazy(click.Group):
@@ -51,6 +57,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in _WITH_NUMPY:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         module = importlib.import_module(f"atoll.cli.{cmd_name}")
         command = module.command
         assert isinstance(command, click.Command)
@@ -70,8 +78,9 @@ class _Lazy(click.Group):
 def cli() -> None:
     """Run query engines at the speed of the hardware: one worker instance per chiplet or node.
 
-    Exit codes: 0 fine, 1 a check failed or drift, 2 usage, 3 unreadable topology,
-    4 not permitted, 5 the engine failed, 6 download failed, 70 a fault of ours, 130 interrupted.
+    Exit codes: 0 success, 1 a check failed or found drift, 2 wrong usage, 3 unreadable topology,
+    4 not permitted, 5 the engine failed, 6 a download or write failed, 70 internal error (a bug in
+    Atoll), 130 interrupted.
     """
 
 
@@ -83,54 +92,58 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code; never lets a traceback out for a user's mistake."""
+    """Run one command and return its exit code. A user's mistake never ends in a traceback."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        # Not cli.main(), which answers a reader that went away with exit code 1.
+        # Not cli.main(), which ends with exit code 1 if the reader of a pipe is gone.
         with cli.make_context("atoll", arguments) as top:
             result: Any = cli.invoke(top)
-        sys.stdout.flush()  # here, while a fault can still be told
+        sys.stdout.flush()  # now, while a fault can still be reported
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.exceptions.NoArgsIsHelpError as fault:
         print(fault.format_message(), file=sys.stderr)
         return 2
     except (click.exceptions.Abort, KeyboardInterrupt):
-        return _say("interrupted", EXIT_INTERRUPTED)
+        return _complain("interrupted", EXIT_INTERRUPTED)
     except click.ClickException as fault:
         hint = ""
         context = getattr(fault, "ctx", None)
         if context is not None:
             hint = f" (see '{context.command_path} --help')"
-        return _say(fault.format_message() + hint, 2)
+        return _complain(fault.format_message() + hint, 2)
     except AtollError as fault:
         if fault.__cause__ is not None and os.environ.get("ATOLL_DEBUG"):
-            raise  # of another package's engine, whose author wants to see where
-        return _say(str(fault), fault.exit_code)
+            raise  # by the engine of another package, whose author needs the traceback
+        return _complain(str(fault), fault.exit_code)
     except BrokenPipeError:
-        _discard_stdout()  # the reader (head, less) went away, and that is fine
+        _discard_stdout()  # the reader (head, less) has ended, which is fine
         return 0
     except Exception as fault:
         if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
             _discard_stdout()
-            return _say(f"cannot write: {fault.strerror}; make room", DownloadFailed.exit_code)
-        if _is_nowhere():
-            return _say("the folder that you are in is gone; cd to another", UsageError.exit_code)
+            return _complain(
+                f"cannot write: {fault.strerror}; free some space", DownloadFailed.exit_code
+            )
+        if _folder_is_gone():
+            return _complain(
+                "the current folder was removed; cd to another one", UsageError.exit_code
+            )
         if os.environ.get("ATOLL_DEBUG"):
             raise
-        from atoll.engines.calls import blamed  # not before it is needed: `atoll topo` has 300 ms
+        from atoll.engines.calls import blamed
 
-        if told := blamed(fault):
-            return _say(str(told), told.exit_code)
-        return _say(
-            f"a fault of ours: {type(fault).__name__}: {fault}; "
-            "please report it with the output of the same command under ATOLL_DEBUG=1",
+        if known := blamed(fault):
+            return _complain(str(known), known.exit_code)
+        return _complain(
+            f"internal error (a bug in Atoll): {type(fault).__name__}: {fault}; "
+            "please report it with the output of the same command with ATOLL_DEBUG=1",
             EXIT_INTERNAL,
         )
     return result if isinstance(result, int) else 0
 
 
-def _is_nowhere() -> bool:
+def _folder_is_gone() -> bool:
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -139,12 +152,12 @@ def _is_nowhere() -> bool:
 
 
 def _discard_stdout() -> None:
-    """What could not be written is dropped; the interpreter would try again, and complain."""
+    """Drop what could not be written; otherwise the interpreter tries again and complains."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
 
 
-def _say(message: str, code: int) -> int:
+def _complain(message: str, code: int) -> int:
     print(f"atoll: {one_line(message)}", file=sys.stderr)
     return code

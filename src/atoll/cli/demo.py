@@ -1,26 +1,28 @@
-"""`atoll demo`: the whole way on this machine, ending in a report."""
+"""`atoll demo`: every step on this machine, ending in a report."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from atoll.bench.analysis import summarise
-from atoll.bench.job import Job, Wish, make_job
+from atoll.bench.demo import block_cost, conclusion, queries_that_fit
+from atoll.bench.job import BenchRequest, Job, make_job
 from atoll.bench.results import Results, read_results
-from atoll.bench.runner import WrongAnswer
-from atoll.cli.machine import machine_for
+from atoll.cli.measuring import run_with_progress
+from atoll.cli.options import machine_for
+from atoll.cli.terminal import can_draw, has_colour, width
 from atoll.engines import registry
 from atoll.engines.facts import facts_of
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
-from atoll.report.bench.progress import bench_progress, preparation
+from atoll.report.bench.progress import preparation
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.report.machine.text import machine_picture
@@ -28,17 +30,17 @@ from atoll.report.terminal.plan import plan_text
 from atoll.schema.machine import Machine
 from atoll.schema.results import VerifyResult
 from atoll.schema.text import plural
+from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.files import write_atomic
 from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt
 
-TIME_BOX_S = 360.0
+TIME_BOX_S = 280.0  # of 5 minutes; the rest is for the report
 SCALE_FACTOR = 0.1
 QUERIES = "1,6,18"
-RESULTS = "results.jsonl"
 
 
-@click.command(epilog="Example: atoll demo -o demo, then open demo/report.html")
+@click.command(epilog="Example: atoll demo -o demo, then open demo/duckdb.html")
 @click.option(
     "-o",
     "--output",
@@ -46,53 +48,102 @@ RESULTS = "results.jsonl"
     help="Folder for the files (default: a new one in Atoll's state folder).",
 )
 def command(output: Path | None) -> None:
-    """Show the whole way on this machine: topology, plan, bench, verify, report.
+    """Run every step on this machine: topology, plan, bench, verify, report.
 
-    It compares policies of the installed engines that suit a demonstration, with Q1, Q6 and Q18
-    of TPC-H at scale factor 0.1. It runs as many blocks as fit into 6 minutes, at least one.
+    Compares one instance with one per core for each installed demo engine, the fastest engine
+    first, with queries of TPC-H at scale factor 0.1. Takes at most 5 minutes: it leaves out the
+    queries and engines that do not fit.
     """
     host = LocalHost()
+    until_s = time.monotonic() + TIME_BOX_S
     with terminate_is_interrupt():
         _step(1, "This machine")
         machine = machine_for()
         _show_machine(machine)
+        folder = _folder(output)
+        write_atomic(folder / "machine.json", machine.model_dump_json(indent=2) + "\n")
         _step(2, "Engines that can run here")
-        policies = {name: facts_of(registry.get(name)).demo for name in registry.names()}
-        engines = _usable(host, [name for name, chosen in policies.items() if chosen])
-        _step(3, f"What Atoll would choose for {engines[0]}")
-        plan = make_plan(machine, registry.get(engines[0]).traits, "auto")
-        print(plan_text(plan, explain=False, colour=sys.stdout.isatty()), end="")
-        _step(4, f"Measuring for up to {TIME_BOX_S / 60:.0f} minutes, one deployment at a time")
-        wish = Wish(
-            targets=engines,
+        engines = _usable(host)
+        _step(3, f"What Atoll would choose for {engines[-1]}")
+        plan = make_plan(machine, registry.get(engines[-1]).traits, "auto")
+        print(plan_text(plan, explain=False, colour=has_colour()), end="")
+        _step(4, "Measurements, one deployment at a time")
+        measured = []
+        for engine in engines:
+            results = _measure(engine, machine, host, folder, until_s)
+            if results is not None:
+                measured.append(results)
+    summaries = [summarise(results) for results in measured]
+    _step(5, "Placement of the threads while each deployment was up")
+    for results in measured:
+        _show_verify(results)
+    _step(6, "Results")
+    for results, summary in zip(measured, summaries, strict=True):
+        Console(highlight=False).print(bench_text(summary))
+        report = folder / f"{results.header.entrants[0].engine}.html"
+        write_atomic(report, render(results, "html"))
+        print(f"Report: {report}\n")
+    if not any(entrant.blocks_done for summary in summaries for entrant in summary.entrants):
+        raise EngineFailed(f"no deployment finished a block; the errors are in {folder}")
+    for sentence in conclusion(summaries):
+        print(sentence)
+
+
+def _measure(
+    engine: str, machine: Machine, host: LocalHost, folder: Path, until_s: float
+) -> Results | None:
+    """Measure one block, then as many queries as fit into the time in all blocks.
+
+    None if not even one query fits, which is printed.
+    """
+    path = folder / f"{engine}.jsonl"
+
+    def run(queries: str, blocks: int) -> Job:
+        request = BenchRequest(
+            targets=(engine,),
             suite="tpch",
             scale_factor=SCALE_FACTOR,
-            policies=policies.get,
-            queries=QUERIES,
-            blocks=None,
+            policies=facts_of(registry.get(engine)).demo,
+            queries=queries,
+            blocks=blocks,
             query_limit_s=300.0,
             command="atoll demo",
         )
         with preparation() as progress:
-            job = make_job(wish, host=host, machine=machine, progress=progress)
-        folder = _folder(output, job)
-        write_atomic(folder / "machine.json", machine.model_dump_json(indent=2) + "\n")
-        for entrant in job.header.entrants:
-            assert entrant.plan is not None
-            name = f"plan-{entrant.label.replace('/', '-')}.json"
-            write_atomic(folder / name, entrant.plan.model_dump_json(indent=2) + "\n")
-        results = folder / RESULTS
-        _measure(job, results, host)
-        found = read_results(results)
-        _step(5, "Where the threads were, looked at while each deployment was up")
-        _show_verify(found)
-        _step(6, "What came out")
-        Console(highlight=False).print(bench_text(summarise(found)))
-        report = folder / "report.html"
-        write_atomic(report, render(found, "html"))
-        if not any(entrant.blocks_done for entrant in summarise(found).entrants):
-            raise EngineFailed(f"no deployment finished a block; the errors are in {report}")
-        print(f"\nThe report: {report}")
+            job = make_job(request, host=host, machine=machine, progress=progress)
+            job = replace(job, longest_wait_s=0.0)  # a busy machine would use up the demo's time
+        _try(lambda: run_with_progress(job, path, host, resume=False))
+        return job
+
+    began_s = time.monotonic()
+    job = run(QUERIES, 1)
+    first = read_results(path)
+    now_s = time.monotonic()
+    cost = block_cost(first, now_s - began_s)
+    if (MIN_BLOCKS - 1) * cost.total_s <= until_s - now_s:
+        header = job.header.model_copy(update={"blocks_asked": MIN_BLOCKS})
+        _try(lambda: run_with_progress(replace(job, header=header), path, host, resume=True))
+        return read_results(path)
+    path.unlink()
+    if queries := queries_that_fit(cost, MIN_BLOCKS, until_s - now_s):
+        left_out = len(cost.queries) - len(queries)
+        print(f"{engine}: {plural(left_out, 'query')} left out, which would take too long.")
+        run(",".join(query.removeprefix("q") for query in queries), MIN_BLOCKS)
+        return read_results(path)
+    least_s = MIN_BLOCKS * (cost.rest_s + min(cost.queries.values()))
+    print(
+        f"{engine}: left out, because {MIN_BLOCKS} blocks of one query would take {least_s:.0f} s "
+        f"and the demo has {max(0.0, until_s - now_s):.0f} s left."
+    )
+    return None
+
+
+def _try(run: Callable[[], None]) -> None:
+    """Print the failure of an engine: its finished blocks are still worth a report."""
+    try:
+        run()
+    except EngineFailed as fault:
+        print(f"atoll: {fault}")
 
 
 def _step(number: int, title: str) -> None:
@@ -101,18 +152,23 @@ def _step(number: int, title: str) -> None:
 
 
 def _show_machine(machine: Machine) -> None:
-    width = max(40, min(shutil.get_terminal_size((80, 50)).columns, 120))
-    for line in machine_picture(machine, width=width, height=40, ascii_only=False):
+    lines = machine_picture(machine, width=width(), height=40, ascii_only=not can_draw())
+    for line in lines:
         print("".join(span.text for span in line).rstrip())
     for warning in machine.warnings:
         print(f"Warning: {warning.message}")
 
 
-def _usable(host: LocalHost, names: Sequence[str]) -> tuple[str, ...]:
-    """Engines that are installed; what is missing is said. Raises EngineFailed if none is."""
+def _usable(host: LocalHost) -> tuple[str, ...]:
+    """The installed demo engines, those that live in one process first, because they start fast.
+
+    Prints what is missing. Raises EngineFailed if no engine is installed.
+    """
     usable: list[str] = []
     missing: list[str] = []
-    for name in names:
+    for name in registry.names():
+        if not facts_of(registry.get(name)).demo:
+            continue
         try:
             found = registry.get(name).locate(host)
         except EngineFailed as fault:
@@ -124,53 +180,30 @@ def _usable(host: LocalHost, names: Sequence[str]) -> tuple[str, ...]:
         usable.append(name)
     if not usable:
         raise EngineFailed(f"no engine can run here: {'; '.join(missing)}")
-    return tuple(usable)
+    return tuple(sorted(usable, key=lambda name: registry.get(name).traits.jvm))
 
 
-def _folder(output: Path | None, job: Job) -> Path:
+def _folder(output: Path | None) -> Path:
     if output is None:
-        return state_dir("demo", job.header.run_id)
-    if (output / RESULTS).exists():
-        raise UsageError(f"{output}: holds an earlier demo; name another folder with -o")
+        return state_dir("demo", time.strftime("%Y-%m-%d-%H%M%S"))
+    if (output / "machine.json").exists():
+        raise UsageError(f"{output}: contains an earlier demo; choose another folder with -o")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise UsageError(f"{output}: cannot be made ({fault.strerror})") from None
+        raise UsageError(f"{output}: cannot be created ({fault.strerror})") from None
     return output
-
-
-def _measure(job: Job, path: Path, host: LocalHost) -> None:
-    with bench_progress(len(job.header.entrants), None) as progress:
-        for note in job.header.notes:
-            progress.note(note)
-        try:
-            job.run(
-                path,
-                host=host,
-                resume=False,
-                tick=progress.tick,
-                say=progress.say,
-                time_box_s=TIME_BOX_S,
-            )
-        except WrongAnswer as fault:
-            progress.note(fault.detail)
-            raise
-        except EngineFailed as fault:
-            progress.note(str(fault))  # what was measured before is worth its report
 
 
 def _show_verify(results: Results) -> None:
     for entrant in results.header.entrants:
-        looks = [
+        checks = [
             line
             for line in results.lines
             if isinstance(line, VerifyResult) and line.label == entrant.label
         ]
-        threads = sum(line.threads for line in looks)
-        drifted = sum(line.drifted for line in looks)
-        where = "all where the plan puts them" if not drifted else f"{drifted} NOT in their place"
-        print(
-            f"{entrant.label}: {plural(threads, 'thread')} in {plural(len(looks), 'look')}, {where}"
-            if looks
-            else f"{entrant.label}: never up"
-        )
+        threads = sum(line.threads for line in checks)
+        drifted = sum(line.drifted for line in checks)
+        where = f"{drifted} NOT in their place" if drifted else "all where the plan put them"
+        seen = f"{plural(threads, 'thread')} in {plural(len(checks), 'check')}, {where}"
+        print(f"{entrant.label}: {seen if checks else 'never up'}")

@@ -1,4 +1,4 @@
-"""`atoll down`: end a deployment."""
+"""`atoll down`: stop a deployment."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from atoll.supervise.stop import down
 
 @click.command(epilog="Example: atoll down spark")
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="End every deployment of this user.")
+@click.option("--all", "everything", is_flag=True, help="Stop all deployments of this user.")
 def command(name: str | None, everything: bool) -> None:
-    """End the deployment NAME, all of it and nothing else; return when it is gone.
+    """Stop all processes of the deployment NAME, and return when they have ended.
 
-    NAME may be left out when only one is up. Logs are kept.
+    You may leave out NAME if only one deployment is up. Logs are kept.
     """
     faults: list[AtollError] = []
     for each in _chosen(name, everything):
         try:
-            with Console(file=sys.stderr).status(f"ending {each}"):
+            with Console(file=sys.stderr).status(f"stopping {each}"):
                 down(each, LocalHost())
         except AtollError as fault:
-            faults.append(fault)  # the others are ended all the same
+            faults.append(fault)  # and stop the others
         else:
             print(f"{each}: down")
     if faults:
@@ -38,7 +38,7 @@ def _chosen(name: str | None, everything: bool) -> list[str]:
     known = records.names()
     if everything:
         if name is not None:
-            raise UsageError("say either a NAME or --all")
+            raise UsageError("give either a NAME or --all, not both")
         if not known:
             print("nothing is up")
         return known
@@ -46,6 +46,8 @@ def _chosen(name: str | None, everything: bool) -> list[str]:
         return [name]
     if len(known) != 1:
         raise UsageError(
-            f"say which to end ({', '.join(known)}), or --all" if known else "nothing is up"
+            f"name the deployment to stop ({', '.join(known)}), or use --all"
+            if known
+            else "nothing is up"
         )
     return known

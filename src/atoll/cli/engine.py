@@ -1,4 +1,4 @@
-"""`atoll engine`: which engines are there; fetch one, remove one."""
+"""`atoll engine`: list, install and remove engines."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from atoll.supervise.stop import listing
 
 @click.group(epilog="Example: atoll engine list, then atoll engine install trino")
 def command() -> None:
-    """List the engines, fetch what one needs, remove it again."""
+    """List the engines, fetch what they need, and remove it again."""
 
 
 @command.command("list", epilog="Example: atoll engine list --json | jq '.[].state'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def list_engines(as_json: bool) -> None:
-    """List the engines: which can be started, where they lie, how much of the cache they take.
+    """List the engines with their state, folder and size in the cache.
 
-    'ready' can be started. 'installed' is there and cannot be started, 'damaged' because a part of
-    it is not as it was fetched, 'not permitted' not by this user; why, and what a 'missing' one
-    needs, is said below the table. Engines that other packages bring are listed, too.
+    'ready': can be started. 'installed': present but unusable. 'damaged': a fetched file has
+    changed. 'not permitted': this user may not run it. 'missing': not installed. The lines below
+    the table give the reasons. The list includes engines from other packages.
     """
     host = LocalHost()
     states = [look(name, host) for name in registry.names()]
@@ -55,34 +55,37 @@ def _as_json(state: EngineState) -> dict[str, object]:
     return {**dataclasses.asdict(state), "size_bytes": state.size_bytes}
 
 
-@command.command(epilog="Example: atoll engine install trino postgresql")
+@command.command(
+    short_help="Fetch what these engines need.",
+    epilog="Example: atoll engine install trino postgresql",
+)
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def install(engines: tuple[str, ...]) -> None:
-    """Fetch what these engines need and is not there or damaged, into Atoll's cache.
+    """Fetch the missing or damaged parts of these engines into Atoll's cache.
 
-    Files come by the machine's own clients (mvn, pip, apt) with their mirrors and proxies, and are
-    compared with pinned checksums before they are unpacked (Debian's packages with apt's signed
-    index). An engine, or a Java, that the machine has itself is used, not fetched. Nothing is
-    installed into the system or into a Python environment.
+    The machine's own clients (mvn, pip, apt) fetch the files, with their mirrors and proxies.
+    Atoll checks the files against pinned checksums (Debian packages against apt's signed index)
+    before it unpacks them. If the machine already has an engine or a Java, Atoll uses that one.
+    Nothing is installed into the system or into a Python environment.
     """
     host = LocalHost()
-    parts_of(engines, catalog())  # an unknown name is told before anything is fetched
-    with terminate_is_interrupt(), install_progress() as tell:
-        found = [look(name, host, checking=tell) for name in dict.fromkeys(engines)]
+    parts_of(engines, catalog())  # reports an unknown name before anything is fetched
+    with terminate_is_interrupt(), install_progress() as progress:
+        found = [look(name, host, checking=progress) for name in dict.fromkeys(engines)]
     wanted = (part for state in found for part in wanted_parts(state, host))
     parts = list({part.name: part for part in wanted}.values())
     for line in announcement(parts):
         print(line, flush=True)
     if parts:
-        with terminate_is_interrupt(), install_progress() as tell:
-            installing.install(parts, tell=tell, run=runner(host))
+        with terminate_is_interrupt(), install_progress() as progress:
+            installing.install(parts, tell=progress, run=runner(host))
     _report([look(name, host) for name in dict.fromkeys(engines)])
 
 
 def _report(states: list[EngineState]) -> None:
     for state in states:
         if state.state == "not permitted":
-            print(f"{state.name} is there, but not for this user: {one_line(state.why)}")
+            print(f"{state.name}: this user may not run it: {one_line(state.why)}")
             continue
         where = f": {state.version} in {state.home}" if state.home else ""
         print(f"{state.name} is {state.state}{where}")
@@ -93,18 +96,22 @@ def _report(states: list[EngineState]) -> None:
         raise EngineFailed(f"{lacking[0].name}: {lacking[0].why}")
 
 
-@command.command(epilog="Example: atoll engine remove trino")
+@command.command(
+    short_help="Remove what was fetched for these engines.",
+    epilog="Example: atoll engine remove trino",
+)
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def remove(engines: tuple[str, ...]) -> None:
-    """Remove from Atoll's cache what 'atoll engine install' fetched for these engines, also by
-    another version of Atoll, and the tables that were loaded into them.
+    """Remove everything from Atoll's cache that was fetched for these engines or loaded into them.
 
-    What another installed engine needs stays, and so does an engine that a deployment uses.
+    This includes files that another version of Atoll fetched. Parts that another installed engine
+    needs stay, and so do engines that a deployment uses.
     """
-    with terminate_is_interrupt(), install_progress() as tell:
-        gone = installing.remove(engines, catalog(), in_use=_in_use(LocalHost()), tell=tell)
+    with terminate_is_interrupt(), install_progress() as progress:
+        gone = installing.remove(engines, catalog(), in_use=_in_use(LocalHost()), tell=progress)
     Console(highlight=False).print(
-        f"removed: {', '.join(gone)}" if gone else "nothing of it was in the cache", markup=False
+        f"removed: {', '.join(gone)}" if gone else "nothing to remove: the cache has no part of it",
+        markup=False,
     )
 
 

@@ -1,19 +1,18 @@
-"""`atoll inspect`: where do the threads and the memory of a process really sit?"""
+"""`atoll inspect`: show where the threads and the memory of a process are."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 from atoll.errors import AtollError, CheckFailed, NotPermitted, ProcessGone
 from atoll.host.local import LocalHost
-from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.spread import SpreadReader
+from atoll.inspect.spread import SpreadEye
+from atoll.inspect.surroundings import read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.inspection import Inspection
 
@@ -23,20 +22,20 @@ from atoll.schema.inspection import Inspection
 @click.option("--json", "as_json", is_flag=True, help="Print a list of atoll/inspection documents.")
 @click.option(
     "--interval",
+    metavar="SECONDS",
     type=click.FloatRange(0.01, 60),
     default=1.0,
     show_default=True,
-    help="Seconds of measuring memory bandwidth, where resctrl is mounted.",
+    help="Seconds to measure memory bandwidth (if resctrl is mounted).",
 )
 def command(target: str, as_json: bool, interval: float) -> None:
-    """Say where the threads and the memory of TARGET really are.
+    """Show where the threads and the memory of TARGET are.
 
-    TARGET is a pid, a deployment that is up (all of its processes, each against its slot), or
-    the name of running programs. A process that Atoll did not start is held against what it
-    was given: its main thread's CPUs, its memory policy, its preloads, its JVM flags.
-    Reads only. Exit code 1 if something is elsewhere than planned or asked.
+    TARGET is a pid, the name of a deployment that is up, or the name of running programs. Atoll
+    compares each process of a deployment with its slot, and any other process with its own
+    settings: its main thread's CPUs, its memory policy, its preloads, its JVM flags. It only
+    reads. The exit code is 1 if something is not where it should be.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
     found, missing = _inspect(target, interval)
     if as_json:
         print("[" + ",\n".join(one.model_dump_json(indent=1) for one in found) + "]")
@@ -52,11 +51,11 @@ def command(target: str, as_json: bool, interval: float) -> None:
             console.print(inspection_text(one))
     drifted = sum(one.drifted for one in found) + missing
     if drifted:
-        raise CheckFailed(f"{drifted} found elsewhere than planned or asked")
+        raise CheckFailed(f"{drifted} threads or mappings are not where they should be")
 
 
 def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
-    """The inspections, and how many processes of a deployment are gone, which is drift."""
+    """The inspections, and the number of missing processes of a deployment, which is drift."""
     host = LocalHost()
     if not target.isdecimal():
         from atoll.inspect.verify import brief, verify
@@ -68,8 +67,8 @@ def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
             for gone in verified.missing:
                 print(f"atoll: {brief(gone)}", file=sys.stderr)
             return list(verified.processes), len(verified.missing)
-    machine, files = read_numa_system(host), MallocFiles(host)
-    l3, spreads = L3Monitor(host, interval_s), SpreadReader()
+    machine, files = read_machine(host), MallocFiles(host)
+    l3, spreads = L3Monitor(host, interval_s), SpreadEye()
     found: list[Inspection] = []
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=host.user_id()):

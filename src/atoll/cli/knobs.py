@@ -1,4 +1,4 @@
-"""`atoll knobs`: the system's switches, read, turned with a journal, turned back."""
+"""`atoll knobs`: show, set and undo system-wide settings, with a journal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import sys
 
 import click
 
+from atoll.cli.terminal import has_colour
 from atoll.errors import CheckFailed, NotPermitted, UsageError
 from atoll.host.local import LocalHost
 from atoll.knobs.catalog import knob_named
 from atoll.knobs.control import Control, KnobState, Outcome
 from atoll.knobs.journal import JournalFolder
-from atoll.knobs.switch_notes import Kind
+from atoll.knobs.notes import Kind
 from atoll.report.terminal import knobs as knobs_text
 
 
@@ -22,11 +23,11 @@ from atoll.report.terminal import knobs as knobs_text
     "atoll knobs set numa-balancing=0 thp-enabled=madvise; atoll knobs undo --all"
 )
 def command() -> None:
-    """Show, set and undo the system's switches: AutoNUMA, huge pages and others.
+    """Show, set and undo system-wide settings: AutoNUMA, huge pages and others.
 
-    They reach every process of the machine, so first see what reaches one only: 'atoll knobs show
-    NAME' says what. What a switch was is on disk before it is turned, and undo writes it back,
-    also after a crash. Without root, set and undo print a script for root.
+    They affect every process; prefer a per-process setting (see 'atoll knobs show NAME'). Atoll
+    saves the old value on disk before it sets a knob, and undo restores it, even after a crash.
+    Without root, set and undo print a script for root.
     """
 
 
@@ -37,16 +38,18 @@ def command() -> None:
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def show(names: tuple[str, ...], as_json: bool) -> None:
-    """Show the knobs, and what they were where Atoll has set them.
+    """Show the knobs, with the original value of those that Atoll has set.
 
-    With NAMEs, all about these: what they take, do, who advises what, and what to do instead.
-    Exit code 1: somebody else has changed a knob since, or it cannot be read any more.
+    With NAMEs, show everything about them: values, effect, recommendations, alternatives. The
+    exit code is 1 if another program has changed a knob since, or if it can no longer be read.
     """
     chosen = [knob_named(name) for name in names]
     states, outcome = _control().show()
     lines = knobs_text.done_lines(outcome.notes) + knobs_text.fault_lines(outcome.notes)
     if outcome.script:  # nothing was done
-        lines = ["the journal has an interrupted command; 'atoll knobs show' as root settles it"]
+        lines = [
+            "the journal has an interrupted command; run 'atoll knobs show' as root to finish it"
+        ]
     for line in lines:
         print(f"atoll: {line}", file=sys.stderr)
     states = [state for state in states if not chosen or state.knob in chosen]
@@ -56,7 +59,7 @@ def show(names: tuple[str, ...], as_json: bool) -> None:
     elif chosen:
         print("\n\n".join(knobs_text.page(state, width=width) for state in states))
     else:
-        print(knobs_text.table(states, width=width, colour=sys.stdout.isatty()))
+        print(knobs_text.table(states, width=width, colour=has_colour()))
     faults = knobs_text.foreign_lines(states)
     if faults:
         raise CheckFailed("; ".join(faults))
@@ -69,10 +72,10 @@ def show(names: tuple[str, ...], as_json: bool) -> None:
 )
 @click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE...")
 def set_command(settings: tuple[str, ...]) -> None:
-    """Set knobs: all that are named, or none.
+    """Set all the named knobs, or none of them.
 
-    Exit code 1: somebody else has changed one since Atoll set it; 2: no such value; 4: not
-    permitted. Without root a script for root goes to stdout, with exit code 4.
+    Exit code 1: another program has changed a knob since Atoll set it. 2: no such value. 4: not
+    permitted; without root, a script for root is printed.
     """
     asked = []
     for setting in settings:
@@ -85,19 +88,19 @@ def set_command(settings: tuple[str, ...]) -> None:
 
 @command.command(epilog="Examples: atoll knobs undo swappiness; atoll knobs undo --all")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--all", "everything", is_flag=True, help="Every knob that Atoll has set.")
+@click.option("--all", "everything", is_flag=True, help="Undo every knob that Atoll has set.")
 def undo(names: tuple[str, ...], everything: bool) -> None:
-    """Give knobs back the values that they had before Atoll set them.
+    """Restore the values that knobs had before Atoll set them.
 
-    Exit code 1: somebody else has changed one since, and it was left alone; 4: not permitted.
-    Without root a script for root goes to stdout, with exit code 4.
+    Exit code 1: another program has changed a knob since, and Atoll left it alone. 4: not
+    permitted; without root, a script for root is printed.
     """
     if everything == bool(names):
-        raise UsageError("say either which to undo, or --all")
+        raise UsageError("give either the NAMEs to undo or --all")
     outcome = _control().undo(names)
-    told = {note.knob for note in outcome.notes}
-    for name in names or ([] if told else ["knobs"]):
-        if name not in told:
+    done = {note.knob for note in outcome.notes}
+    for name in names or ([] if done else ["knobs"]):
+        if name not in done:
             print(f"{name}: nothing to undo")
     _finish(outcome)
 
@@ -107,11 +110,15 @@ def _control() -> Control:
 
 
 def _finish(outcome: Outcome) -> None:
-    """Tell what was done; raise for what was not."""
+    """Print what was done. Raises NotPermitted or CheckFailed for what was not."""
     faults = knobs_text.fault_lines(outcome.notes)
     if outcome.script:
         print(outcome.script, end="")
-        then = ", then ask again: it settles an interrupted change" if outcome.interrupted else ""
+        then = (
+            " to finish an interrupted change, then repeat this command"
+            if outcome.interrupted
+            else ""
+        )
         faults.insert(0, f"{outcome.why}; run the script on stdout as root{then}")
         raise NotPermitted("; ".join(faults))
     for line in knobs_text.done_lines(outcome.notes):

@@ -1,4 +1,4 @@
-"""`atoll measure`: what this machine really does, and where its chiplets really are."""
+"""`atoll measure`: measure this machine and find its chiplets."""
 
 from __future__ import annotations
 
@@ -25,18 +25,22 @@ _MOST_CSV_BYTES = 256 << 20
     epilog="Examples: atoll measure; atoll measure --full -o profile.json; "
     "atoll measure --only latency,bandwidth --cpus 0-15; atoll measure --latency-csv c2c.csv --json"
 )
-@click.option("--quick", is_flag=True, help="In 30 seconds (the default).")
-@click.option("--full", is_flag=True, help="In 5 minutes on 2 cores; all pairs.")
+@click.option("--quick", is_flag=True, help="Finish within 30 s (default).")
+@click.option("--full", is_flag=True, help="Measure all pairs (about 5 min on 2 cores).")
 @click.option(
-    "--only", metavar="KIND,...", help=f"Of {', '.join(Kind)}. Default: all, in this order."
+    "--only", metavar="KIND,...", help=f"Which kinds to measure: {', '.join(Kind)} (default: all)."
 )
-@click.option("--cpus", metavar="SET", help='CPUs to measure, as in "0-3,8" (default: all).')
-@click.option("-o", "--output", metavar="FILE", help="Write the profile here, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the profile file.")
+@click.option("--cpus", metavar="SET", help='CPUs to measure, for example "0-3,8" (default: all).')
+@click.option("-o", "--output", metavar="FILE", help="Also write the profile to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
 @click.option(
-    "--latency-csv", metavar="FILE", help="Measure nothing: infer chiplets from this matrix (ns)."
+    "--latency-csv",
+    metavar="FILE",
+    help="Infer chiplets from this matrix (ns) instead of measuring.",
 )
-@click.option("--bandwidth-csv", metavar="FILE", help="Likewise (GB/s); both may be given.")
+@click.option(
+    "--bandwidth-csv", metavar="FILE", help="The same with a matrix in GB/s; you may give both."
+)
 def command(
     quick: bool,
     full: bool,
@@ -47,14 +51,12 @@ def command(
     latency_csv: str | None,
     bandwidth_csv: str | None,
 ) -> None:
-    """Measure this machine: latency and bandwidth between cores and to memory, caches, STREAM,
-    allocators; and conclude where its chiplets are.
+    """Measure this machine and find its chiplets: latency and bandwidth between cores and to
+    memory, caches, STREAM, allocators.
 
-    The profile is saved in Atoll's state folder, where topo and plan find it. With --latency-csv
-    or --bandwidth-csv a matrix of any machine is judged instead ("-" is stdin).
+    Atoll saves the profile in its state folder, where topo and plan find it. With --latency-csv
+    or --bandwidth-csv it infers the chiplets of any machine from a matrix ("-" is stdin).
     """
-    # Before numpy comes in, which would start a thread for each CPU.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if latency_csv is not None or bandwidth_csv is not None:
         _refuse_measuring(quick, full, *(one is not None for one in (only, cpus, output)))
         _infer(latency_csv, bandwidth_csv, as_json)
@@ -63,7 +65,7 @@ def command(
         raise UsageError("give either --quick or --full, not both")
     if output is not None:
         _refuse_unwritable(output)
-    state_dir("profiles")  # what would be lost at the end is found now
+    state_dir("profiles")  # fails now and not after the measurement
     with terminate_is_interrupt():
         profile = _measure(Mode.FULL if full else Mode.QUICK, only, cpus)
         path, fault = _keep(profile, output)
@@ -78,7 +80,7 @@ def command(
 
 
 def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
-    # Not above: a matrix from a file is judged without them.
+    # Imported here: a matrix from a file needs none of this.
     from atoll.host.cpu_times import process_started_s
     from atoll.host.local import LocalHost
     from atoll.host.topology import read_machine
@@ -91,7 +93,7 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     seconds = estimate_s(mode=mode, only=kinds, machine=machine, cpus=chosen)
     click.echo(
         f"atoll: measuring CPUs {format_cpulist(chosen)}, {mode.value}: at most "
-        f"{_duration(seconds)}; other work spoils the figures",
+        f"{_duration(seconds)}; other work on this machine distorts the figures",
         err=True,
     )
     with measure_progress(kinds) as progress:
@@ -102,13 +104,13 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
             only=kinds,
             cpus=chosen,
             progress=progress,
-            # On a busy machine, starting takes seconds; whoever waits counts them.
+            # Starting can take seconds on a busy machine, and they count.
             started_s=process_started_s(host),
         )
 
 
 def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError | None]:
-    """Where it was saved, and the first fault: the figures are shown whatever the disk says."""
+    """Save the profile; returns its path and the first fault, so the figures are still shown."""
     fault: AtollError | None = None
     path: Path | None = None
     try:
@@ -133,24 +135,24 @@ def _show(profile: Profile) -> None:
 def _refuse_measuring(*given: bool) -> None:
     if any(given):
         raise UsageError(
-            "a matrix from a file is judged without measuring: leave out --quick, --full, "
-            "--only, --cpus and -o"
+            "--latency-csv and --bandwidth-csv measure nothing; leave out --quick, --full, --only, "
+            "--cpus and -o"
         )
 
 
 def _refuse_unwritable(output: str) -> None:
-    """Before the measuring, which takes minutes."""
+    """Raises UsageError or NotPermitted now, not after minutes of measuring."""
     path = Path(output)
     if output == "-":
         raise UsageError("-o -: name a file; --json prints the profile")
     if path.is_dir():
         raise UsageError(f"{output}: is a folder; name a file")
     if not path.parent.is_dir():
-        raise UsageError(f"{output}: its folder does not exist; make it first")
+        raise UsageError(f"{output}: its folder does not exist; create it first")
     try:
         if not path.exists() or path.is_file():
             tempfile.TemporaryFile(dir=path.resolve().parent).close()
-        elif not os.access(path, os.W_OK):  # a device or a pipe: to open it would be seen
+        elif not os.access(path, os.W_OK):  # a device or a pipe, which opening would affect
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as fault:
         raise NotPermitted(f"{output}: cannot be written ({fault.strerror})") from None
@@ -161,7 +163,7 @@ def _infer(latency_csv: str | None, bandwidth_csv: str | None, as_json: bool) ->
     from atoll.infer.matrix import parse_matrix
 
     if latency_csv == "-" and bandwidth_csv == "-":
-        raise UsageError("stdin holds one matrix; name a file for the other")
+        raise UsageError("stdin can contain only one matrix; name a file for the other")
     latency, bandwidth = (
         None if path is None else parse_matrix(_read(path), where=_named(path))
         for path in (latency_csv, bandwidth_csv)
@@ -188,7 +190,7 @@ def _read(path: str) -> str:
         reason = fault.strerror if isinstance(fault, OSError) else fault
         raise UsageError(f"{_named(path)}: cannot be read ({reason})") from None
     if len(content) > _MOST_CSV_BYTES:
-        raise UsageError(f"{_named(path)}: is over 256 MiB, too large for a matrix")
+        raise UsageError(f"{_named(path)}: over 256 MiB is too large for a matrix")
     return content.decode("utf-8", errors="replace")
 
 

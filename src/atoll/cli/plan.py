@@ -1,15 +1,21 @@
-"""`atoll plan`: say who sits where, and why."""
+"""`atoll plan`: plan the placement of worker instances, with the reasons."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 
 import click
 
-from atoll.cli.machine import machine_for, profile_option
-from atoll.cli.planned import POLICIES, base_option, read_plan, say_warnings
+from atoll.cli.options import (
+    base_option,
+    chiplets_option,
+    count_option,
+    machine_for,
+    machine_option,
+    policy_option,
+    profile_option,
+)
+from atoll.cli.terminal import has_colour, print_warnings
 from atoll.engines import registry
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.errors import UsageError
@@ -22,59 +28,54 @@ from atoll.report.terminal.plan import plan_text
 from atoll.schema.plan import MemoryPolicy, Placement
 from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic
+from atoll.store.plan_file import read_plan
 
 
 @click.command(
     epilog="Examples: atoll plan spark; atoll plan spark --policy win --explain; "
-    "atoll plan duckdb -n 4 -o plan.json; atoll plan spark --diff plan.json"
+    "atoll plan duckdb -n 4 -o plan.json; atoll plan spark --compare plan.json"
 )
 @click.argument("engine", metavar="ENGINE")
-@click.option(
-    "--policy",
-    type=click.Choice(POLICIES),
-    default="auto",
-    show_default=True,
-    help="How many worker instances there are, and what each owns.",
-)
-@click.option("-n", "count", type=int, metavar="N", help="So many instances, of equal size.")
+@policy_option
+@count_option
 @click.option(
     "--memory",
     type=click.Choice(list(map(str, MemoryPolicy))),
-    help="Memory policy (default: bind where nodes are several).",
+    help="Memory policy (default: bind if there are several NUMA nodes).",
 )
 @click.option(
     "--placement",
     type=click.Choice(list(map(str, Placement))),
     default="none",
     show_default=True,
-    help="How threads sit inside a slot.",
+    help="Placement of an instance's threads on its cores.",
 )
-@click.option("--smt", is_flag=True, help="Use all threads of a core, not one.")
+@click.option("--smt", is_flag=True, help="Use all threads of each core instead of one.")
 @click.option(
     "--coordinator",
     metavar="shared|in-worker|reserved:K",
-    help="Where the coordinator sits (default: shared, anywhere on the machine).",
+    help="Place of the coordinator (default: shared, anywhere on the machine).",
 )
 @click.option(
     "--peak",
     metavar="SIZE",
-    help="Warn where one query's peak over all instances (40GiB) exceeds their shares.",
+    help="Warn if a query's peak memory over all instances, for example 40GiB, exceeds a share.",
 )
-@click.option("--broadcast", metavar="SIZE", help="What every instance copies of a query's tables.")
-@click.option("--peak-from", metavar="FILE", help="Take the peak that a bench observed.")
-@base_option
-@click.option("--machine", "source", metavar="FILE", help="Plan for this machine instead.")
-@click.option("--chiplets", metavar="SETS", help='Hidden chiplets: "0-13;14-27" or "cores=14".')
-@profile_option
-@click.option("-o", "--output", metavar="FILE", help="Write the plan file.")
-@click.option("--explain", is_flag=True, help="Say every rule that was used, and its source.")
-@click.option("--diff", "old", metavar="FILE", help="Show what changed from a plan file.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the plan (or the differences) as JSON."
+    "--broadcast", metavar="SIZE", help="Size of the tables that a query copies to every instance."
 )
+@click.option("--peak-from", metavar="FILE", help="Take the peak from this results file.")
+@base_option
+@machine_option
+@chiplets_option
+@profile_option
+@click.option("-o", "--output", metavar="FILE", help="Write the plan to this file.")
+@click.option("--explain", is_flag=True, help="List every rule that was applied, with its source.")
+@click.option("--compare", "old", metavar="FILE", help="Show the changes since this plan file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan (or the changes) as JSON.")
 def command(
     engine: str,
-    policy: str,
+    policy: str | None,
     count: int | None,
     memory: str | None,
     placement: str,
@@ -92,11 +93,11 @@ def command(
     old: str | None,
     as_json: bool,
 ) -> None:
-    """Plan where the worker instances of ENGINE sit on this machine.
+    """Plan the placement of ENGINE's worker instances on this machine.
 
-    Policies: wim, win, wicp and wic are one instance per machine, NUMA node, chiplet and core.
-    wicp-mixed has as many instances as wicp, each over all chiplets of its node; spmwin as many
-    as win, each over all nodes. auto takes the best by rule, and says the rule.
+    The policies wim, win, wicp and wic have one instance per machine, NUMA node, chiplet and
+    core. wicp-mixed has as many instances as wicp, each over all chiplets of its node. spmwin has
+    as many as win, each over all nodes. auto chooses one by rules and names the rule.
     """
     before = read_plan(old) if old is not None else None
     machine = machine_for(source, chiplets=chiplets, profile=profile)
@@ -104,7 +105,7 @@ def command(
     plan = make_plan(
         machine,
         adapter.traits,
-        policy,
+        policy or "auto",
         count=count,
         memory=MemoryPolicy(memory) if memory else None,
         placement=Placement(placement),
@@ -119,18 +120,17 @@ def command(
     elif as_json:
         click.echo(plan.model_dump_json(indent=2))
     else:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        click.echo(plan_text(plan, explain=explain, colour=colour), nl=False)
-    say_warnings(plan)
+        click.echo(plan_text(plan, explain=explain, colour=has_colour()), nl=False)
+    print_warnings(plan)
 
 
 def _demand(engine: str, peak: str | None, broadcast: str | None, observed: str | None) -> Demand:
     if peak is not None and observed is not None:
-        raise UsageError("--peak and --peak-from say the same thing; leave one out")
+        raise UsageError("give either --peak or --peak-from, not both")
     copied = _size("--broadcast", broadcast)
     if observed is None:
         return Demand(_size("--peak", peak), copied)
-    # Not for every plan: the statistics of a bench take as long to import as all the rest.
+    # Imported here, because it takes as long as all other imports of this command.
     from atoll.bench.engine_work import observed_peak
     from atoll.bench.results import read_results
 
@@ -146,7 +146,7 @@ def _size(option: str, text: str | None) -> int:
 
 
 def _diff(changes: list[Change]) -> str:
-    return "\n".join(map(str, changes)) or "no differences"
+    return "\n".join(map(str, changes)) or "no changes"
 
 
 def _diff_json(changes: list[Change]) -> str:

@@ -1,8 +1,7 @@
-"""`atoll profile`: what a measured machine is, in words and pictures; two of them compared."""
+"""`atoll profile`: show the profile of a machine, or compare two profiles."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -20,20 +19,21 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "atoll profile compare bios-a.json bios-b.json"
 )
 def command() -> None:
-    """Show what 'atoll measure' found out about a machine, or compare two."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
+    """Show what 'atoll measure' measured on a machine, or compare two machines."""
 
 
 @command.command("show", epilog="Example: atoll profile show milan.json --html milan.html")
 @click.argument("file", type=_FILE, required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the profile itself.")
-@click.option("--svg", type=_FILE, metavar="FILE", help="Write all pictures as one SVG.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Write pictures and figures as one page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
+@click.option("--svg", type=_FILE, metavar="FILE", help="Write all charts as one SVG.")
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="Write charts and figures as one HTML page."
+)
 def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) -> None:
-    """Say what the machine of a profile is, and draw it.
+    """Describe and draw the machine a profile was measured on.
 
-    FILE is a profile that 'atoll measure' wrote; by default the newest saved one of this
-    machine. With --svg or --html nothing but the files' names is printed.
+    FILE is a profile that 'atoll measure' wrote (default: the newest one saved for this
+    machine). With --svg or --html, only the names of the files are printed.
     """
     profile = read(file) if file else _own()
     written: list[tuple[Path, str]] = []
@@ -56,24 +56,30 @@ def show(file: Path | None, as_json: bool, svg: Path | None, html: Path | None) 
         )
 
 
-@command.command("compare", epilog="Example: atoll profile compare nps1.json nps4.json")
+@command.command(
+    "compare",
+    short_help="Compare two profiles.",
+    epilog="Example: atoll profile compare nps1.json nps4.json",
+)
 @click.argument("a", type=_FILE)
 @click.argument("b", type=_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
-@click.option("--svg", type=_FILE, metavar="FILE", help="Write the pictures as one SVG.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Write pictures and figures as one page.")
+@click.option("--svg", type=_FILE, metavar="FILE", help="Write the charts as one SVG.")
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="Write charts and figures as one HTML page."
+)
 def compare(a: Path, b: Path, as_json: bool, svg: Path | None, html: Path | None) -> None:
-    """Compare the profiles A and B: two settings of a machine, or two machines.
+    """Compare the profiles A and B of two machines, or of one machine with two settings.
 
-    Ratios are B over A. A difference is called one only if it is larger than both intervals.
+    Ratios are B over A. A difference counts only if it is larger than both intervals.
     """
     from atoll.infer.compare import compare_profiles
 
     first, second = read(a), read(b)
     if first.emulated is not second.emulated:
         raise UsageError(
-            f"{a if first.emulated else b}: was measured on an emulated CPU and the other profile "
-            "on a real one; their figures cannot be compared"
+            f"{a if first.emulated else b}: was measured on an emulated CPU and cannot be compared "
+            "with a profile of a real one"
         )
     found = compare_profiles(first, second)
     written: list[tuple[Path, str]] = []
@@ -100,7 +106,7 @@ def _own() -> Profile:
     profile = find(read_machine(None, None))
     if profile is None:
         raise UsageError(
-            "no profile of this machine is saved; make one with 'atoll measure', or name a file"
+            "there is no saved profile of this machine; run 'atoll measure', or name a file"
         )
     return profile
 

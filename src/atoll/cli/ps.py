@@ -1,4 +1,4 @@
-"""`atoll ps`: the deployments that are up, or have failed."""
+"""`atoll ps`: list the deployments that are up or have failed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: atoll ps --json | jq '.[].state'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def command(as_json: bool) -> None:
-    """List the deployments that are up, and those that failed.
+    """List the deployments that are up and those that have failed.
 
-    What a killed supervisor left behind is ended and cleared away first.
+    First it ends the processes that a killed supervisor left behind.
     """
     deployments = _deployments() if records.names() else []
     if as_json:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from atoll.cli.machine import machine_for
-from atoll.cli.planned import (
-    POLICIES,
+from atoll.cli.options import (
     base_option,
-    is_plan_file,
-    read_plan,
+    count_option,
+    machine_for,
+    machine_option,
+    policy_option,
     refuse_choices,
-    say_warnings,
+    synthetic_option,
 )
+from atoll.cli.terminal import has_colour, print_warnings
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.render.job import FORMS, RenderOptions, make_job
 from atoll.render.writing import write_rendering
 from atoll.report.terminal.plan import plan_text
+from atoll.store.plan_file import is_plan_file, read_plan
 
 
 @click.command(
@@ -47,16 +46,10 @@ from atoll.report.terminal.plan import plan_text
     show_default=True,
     help="Write scripts that place each process with numactl, or systemd units.",
 )
-@click.option(
-    "--policy", type=click.Choice(POLICIES), help="Placement policy. Only with an ENGINE."
-)
-@click.option("-n", "count", type=click.IntRange(min=1), help="Number of worker instances.")
-@click.option("--machine", "source", metavar="FILE", help="Render for the machine in this file.")
-@click.option(
-    "--synthetic",
-    metavar="TEXT",
-    help="Render for a machine that hwloc builds from this description.",
-)
+@policy_option
+@count_option
+@machine_option
+@synthetic_option
 @base_option
 @click.option(
     "--home",
@@ -86,35 +79,66 @@ from atoll.report.terminal.plan import plan_text
     show_default=True,
     help="First of its ports; the others follow.",
 )
-@click.option("--explain", is_flag=True, help="Explain each setting, with its source.")
+@click.option("--explain", "explained", is_flag=True, help="Explain each setting, with its source.")
 @click.option("--diff", is_flag=True, help="List what changes in --base, with secrets as ***.")
-def command(engine_or_plan: str, source: str | None, synthetic: str | None, **options: Any) -> None:
+def command(
+    engine_or_plan: str,
+    output: Path | None,
+    form: str,
+    policy: str | None,
+    count: int | None,
+    source: str | None,
+    synthetic: str | None,
+    base: str | None,
+    home: str | None,
+    java: str | None,
+    at: str | None,
+    name: str | None,
+    user: str | None,
+    port_base: int,
+    explained: bool,
+    diff: bool,
+) -> None:
     """Write files that start ENGINE, or a PLAN from 'atoll plan', without Atoll.
 
     The engine need not be installed here, and the machine may be another one. Atoll also renders
     engines that it cannot run; their files say 'rendered, not run'.
     """
-    chosen = RenderOptions(here=source is None and synthetic is None, **options)
+    options = RenderOptions(
+        output=str(output.absolute()) if output else None,
+        form=form,
+        explain=explained,
+        diff=diff,
+        policy=policy,
+        count=count,
+        here=source is None and synthetic is None,
+        base=base,
+        home=home,
+        java=java,
+        at=at,
+        name=name,
+        user=user,
+        port_base=port_base,
+    )
     plan = None
     if is_plan_file(engine_or_plan):
-        refuse_choices(chosen.policy, chosen.count)
-        if not chosen.here:
+        refuse_choices(policy, count)
+        if source is not None or synthetic is not None:
             raise UsageError("a plan file names its machine itself; leave out --machine")
         plan = read_plan(engine_or_plan)
     job = make_job(
         plan or engine_or_plan,
-        chosen,
+        options,
         machine=lambda: machine_for(source, synthetic),
         host=LocalHost(),
     )
-    say_warnings(job.plan)
+    print_warnings(job.plan)
     for remark in job.remarks:
         click.echo(f"atoll: {remark}", err=True)
     click.echo(job.changes, nl=False)
-    if chosen.explain:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        click.echo(plan_text(job.plan, explain=True, colour=colour))
+    if explained:
+        click.echo(plan_text(job.plan, explain=True, colour=has_colour()))
         click.echo(job.explanation.rstrip())
-    if chosen.output is not None and job.rendering is not None:
-        written = write_rendering(job.rendering, chosen.output)
-        click.echo(f"{chosen.output}: {written} files; README.md explains them", err=True)
+    if output is not None and job.rendering is not None:
+        written = write_rendering(job.rendering, output)
+        click.echo(f"{output}: {written} files; README.md explains them", err=True)

@@ -1,4 +1,4 @@
-"""`atoll report`: turn bench results into HTML, Markdown, CSV or JSON."""
+"""`atoll report`: turn results into HTML, Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from atoll.store.files import write_atomic
     "--format",
     "kind",
     type=click.Choice(FORMATS),
-    help="Default: by the ending of -o, else html.",
+    help="Format of the report (default: by the suffix of -o, otherwise html).",
 )
 @click.option(
     "--profile",
     "measured",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="In html, show from this profile of the same machine how its cores lie to each other.",
+    help="Also show the core-to-core maps of this profile of the same machine (html only).",
 )
 def command(results: Path, output: Path | None, kind: str | None, measured: Path | None) -> None:
-    """Turn RESULTS, a file that 'atoll bench' wrote, into a report.
+    """Turn the file RESULTS of bench, decompose or replay into a report.
 
-    html is one self-contained page with the machine, the plans, the figures and their
-    intervals; md has the same in words and tables; csv has every single measurement; json the
-    summary for programs. A bench that still runs, or was stopped, can be reported too.
+    html is one self-contained page with the machine, the plans, the figures and their intervals.
+    md has the same as text and tables. csv has every measurement. json is the summary for
+    programs. RESULTS may be the file of a run that was stopped or is still running.
     """
     kind = kind or _by_ending(output)
     if measured is not None and kind != "html":
-        raise UsageError(f"--profile goes into html, and this is {kind}; leave one of them out")
+        raise UsageError(f"--profile needs the format html, not {kind}; leave out one of them")
     found = read_results(results)
     profile = _profile(measured, found.header) if measured is not None else None
     text = render(found, kind, profile)
@@ -61,20 +61,20 @@ def command(results: Path, output: Path | None, kind: str | None, measured: Path
 
 
 def _profile(path: Path, header: RunHeader) -> Profile:
-    """The report says that all was measured on one machine, and shall be right."""
+    """The profile for a report. Raises UsageError if it is not of the machine of the results."""
     profile = read(path)
     if profile.machine_id != header.machine_id:
         raise UsageError(
-            f"{path}: is of another machine ({profile.machine_title}) than the results "
-            f"({header.machine.title}); name one of that machine"
+            f"{path}: is the profile of another machine ({profile.machine_title}) than the results "
+            f"({header.machine.title}); name a profile of that machine"
         )
     if profile.environment.hostname_hash != header.fingerprint.hostname_hash:
         raise UsageError(
-            f"{path}: was measured on another host of the kind that the results are of; name one "
-            "of that host"
+            f"{path}: was measured on another host of the same kind; name a profile of the host of "
+            "the results"
         )
     if profile.emulated:
-        raise UsageError(f"{path}: was measured on an emulated CPU, and its figures mean nothing")
+        raise UsageError(f"{path}: was measured on an emulated CPU, so its figures mean nothing")
     return profile
 
 

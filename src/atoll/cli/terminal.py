@@ -1,6 +1,6 @@
-"""What stdout is: whether it shows colours, knows a picture's characters, how wide it is.
+"""Output to the terminal: its colours, characters and width; tables; warnings. Not a command.
 
-Not a command. Kept light: `atoll topo` has 300 ms.
+Kept light for `atoll topo`, which does not import rich.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from atoll.schema.plan import Plan
+
 _PICTURE = "╭■▣╌▀░█"
 
 
@@ -21,7 +23,7 @@ def has_colour() -> bool:
 
 
 def can_draw() -> bool:
-    """Whether stdout's encoding knows the characters of our pictures."""
+    """Whether stdout's encoding has the characters of the pictures."""
     try:
         _PICTURE.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -30,17 +32,22 @@ def can_draw() -> bool:
 
 
 def width(least: int = 40) -> int:
-    """Columns to fill: beyond 120, lines are hard to read."""
+    """Columns to fill, at most 120, since longer lines are hard to read."""
     return max(least, min(shutil.get_terminal_size((80, 50)).columns, 120))
 
 
-def show(found: RenderableType) -> None:
+def show(content: RenderableType) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, width=width(60))
     if has_colour():
-        console.print(found)
+        console.print(content)
         return
-    with console.capture() as drawn:  # without the blanks that fill its lines
-        console.print(found)
+    with console.capture() as drawn:  # to remove trailing blanks
+        console.print(content)
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def print_warnings(plan: Plan) -> None:
+    for warning in plan.warnings:
+        print(f"atoll: warning: {warning}", file=sys.stderr)

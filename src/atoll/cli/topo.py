@@ -1,4 +1,4 @@
-"""`atoll topo`: show the machine. Kept light: 300 ms is the budget for the whole process."""
+"""`atoll topo`: show the machine. Imports no pydantic and no rich, so that it starts fast."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Any
 
 import click
 
-from atoll.cli.machine import machine_for, profile_option
+from atoll.cli.options import (
+    chiplets_option,
+    machine_for,
+    machine_option,
+    profile_option,
+    synthetic_option,
+)
 from atoll.cli.terminal import can_draw, has_colour, width
-from atoll.errors import UsageError
 from atoll.report.machine.text import Line, Style, machine_picture
 
 _STYLES: dict[Style, dict[str, Any]] = {
@@ -24,24 +29,15 @@ _STYLES: dict[Style, dict[str, Any]] = {
 
 
 @click.command(
-    epilog="Examples: atoll topo; atoll topo --input node7.xml --svg node7.svg; "
+    epilog="Examples: atoll topo; atoll topo --machine node7.xml --svg node7.svg; "
     "atoll topo --chiplets cores=14; atoll topo --json"
 )
-@click.option(
-    "--input",
-    "source",
-    metavar="X",
-    help="Another machine: an hwloc XML file, a captured sysfs folder or tarball, a machine file.",
-)
-@click.option("--synthetic", metavar="S", help='A made-up machine: "Package:2 L3:8 Core:8 PU:2".')
-@click.option(
-    "--chiplets",
-    metavar="SETS",
-    help='Chiplets that the system hides: CPU sets "0-13;14-27", or a size "cores=14".',
-)
+@machine_option
+@synthetic_option
+@chiplets_option
 @profile_option
-@click.option("--json", "as_json", is_flag=True, help="Print the machine file, summary first.")
-@click.option("--svg", metavar="FILE", help="Write the picture as SVG, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the machine file.")
+@click.option("--svg", metavar="FILE", help="Also write the picture as SVG.")
 def command(
     source: str | None,
     synthetic: str | None,
@@ -50,12 +46,10 @@ def command(
     as_json: bool,
     svg: str | None,
 ) -> None:
-    """Show the machine: packages, NUMA nodes, chiplets as islands, cores, memory.
+    """Show the machine: packages, NUMA nodes, chiplets, caches, cores and memory.
 
-    Warnings about an implausible topology go to stderr.
+    Prints warnings about an implausible topology on stderr.
     """
-    if source is not None and synthetic is not None:
-        raise UsageError("give either --input or --synthetic, not both")
     machine = machine_for(source, synthetic, chiplets=chiplets, profile=profile)
     if svg is not None:
         from atoll.report.machine.svg import machine_svg

@@ -1,4 +1,4 @@
-"""`atoll up`: start an engine as planned, and watch it."""
+"""`atoll up`: start an engine as planned and watch it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from contextlib import contextmanager
 import click
 from rich.console import Console
 
-from atoll.cli.machine import machine_for
-from atoll.cli.planned import (
-    POLICIES,
+from atoll.cli.options import (
     base_option,
-    is_plan_file,
-    read_plan,
+    count_option,
+    machine_for,
+    policy_option,
     refuse_choices,
-    say_warnings,
 )
+from atoll.cli.terminal import print_warnings
 from atoll.engines import registry
 from atoll.engines.api import Engine
 from atoll.engines.calls import located
@@ -34,21 +33,20 @@ from atoll.render.deployment import preview
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.schema.text import plural
+from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import Progress, Running, launch
 
 
 @click.command(epilog="Example: atoll up spark --policy wicp -d, then atoll verify spark")
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
-@click.option(
-    "--policy",
-    type=click.Choice(POLICIES),
-    help="Plan with this policy (default: auto); only with an ENGINE.",
-)
-@click.option("-n", "count", type=click.IntRange(min=1), help="Number of worker instances.")
+@policy_option
+@count_option
 @click.option("--name", help="Name of the deployment (default: the engine's).")
 @base_option
-@click.option("-d", "--detach", is_flag=True, help="Return once it is ready; 'atoll down' ends it.")
+@click.option(
+    "-d", "--detach", is_flag=True, help="Return once it is ready; stop it with 'atoll down'."
+)
 def command(
     engine_or_plan: str,
     policy: str | None,
@@ -57,39 +55,39 @@ def command(
     base: str | None,
     detach: bool,
 ) -> None:
-    """Start an ENGINE, or a PLAN that 'atoll plan' wrote, on this machine.
+    """Start an ENGINE on this machine, or a PLAN that 'atoll plan' wrote.
 
-    Ready means that the engine answered a query with all worker instances in for good. Without
-    -d it stays in the foreground and Ctrl-C ends all of it.
+    Reports ready once every worker has joined for good and a test query succeeded. Without -d,
+    Ctrl-C stops the whole deployment.
     """
     host = LocalHost()
     with terminate_is_interrupt():
         plan, machine, engine, users = _planned(engine_or_plan, policy, count, base, host)
-        say_warnings(plan)
+        print_warnings(plan)
         if users is not None:
-            _say_changes(engine, plan, users, host)
+            _print_changes(engine, plan, users, host)
         with _progress() as progress:
             running = launch(plan, engine, machine=machine, host=host, name=name, progress=progress)
         if detach:
             running.detach()
-            print(f"{running.name}: ready; 'atoll down {running.name}' ends it")
+            print(f"{running.name}: ready; stop it with 'atoll down {running.name}'")
             return
         with running:
-            _say_ready(running, plan)
+            _print_ready(running, plan)
             running.wait()
-            print(f"{running.name}: ended from outside")
+            print(f"{running.name}: was stopped by another command")
 
 
 def _planned(
     engine_or_plan: str, policy: str | None, count: int | None, base: str | None, host: Host
 ) -> tuple[Plan, Machine, Engine, UserTree | None]:
-    """The user's configuration comes first: what it takes beside a heap is planned with."""
+    """Read the user's configuration first: the plan allows for the memory that it adds to heaps."""
     if is_plan_file(engine_or_plan):
         refuse_choices(policy, count)
         plan = read_plan(engine_or_plan)
         engine, users = with_user_tree(registry.get(plan.engine), base, host)
         check_room(plan, engine.traits)
-        # A plan says itself where the chiplets are.
+        # A plan file already contains the chiplets.
         return plan, read_machine(), engine, users
     engine, users = with_user_tree(registry.get(engine_or_plan), base, host)
     machine = machine_for()
@@ -97,21 +95,21 @@ def _planned(
     return plan, machine, engine, users
 
 
-def _say_changes(engine: Engine, plan: Plan, tree: UserTree, host: Host) -> None:
+def _print_changes(engine: Engine, plan: Plan, base: UserTree, host: Host) -> None:
     layout = preview(engine, plan, located(engine, host))
-    settings, files = count_changes(tree, layout.files)
+    settings, files = count_changes(base, layout.files)
     print(
         f"atoll: {plural(settings, 'setting')} in {plural(files, 'file')} changed; "
-        f"'atoll render {plan.engine} --base {shlex.quote(tree.root)} --diff' shows them",
+        f"'atoll render {plan.engine} --base {shlex.quote(base.root)} --diff' shows them",
         file=sys.stderr,
     )
 
 
-def _say_ready(running: Running, plan: Plan) -> None:
+def _print_ready(running: Running, plan: Plan) -> None:
     instances = len(plan.slots)
     print(
         f"{running.name}: ready, {plan.engine} under {plan.policy.value} with {instances} worker "
-        f"instance{'s' if instances > 1 else ''}; Ctrl-C ends it",
+        f"instance{'s' if instances > 1 else ''}; Ctrl-C stops it",
         flush=True,
     )
 

@@ -1,9 +1,8 @@
-"""`atoll verify`: is every thread and page where the plan says?"""
+"""`atoll verify`: check that every thread and page is where the plan put it."""
 
 from __future__ import annotations
 
 import json
-import os
 
 import click
 
@@ -18,13 +17,12 @@ from atoll.supervise.stop import listing
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print every thread and finding as JSON.")
 def command(name: str | None, as_json: bool) -> None:
-    """Inspect every process of NAME, or of all deployments that are up, against its slot.
+    """Check every process of the deployment NAME, or of all deployments, against its slot.
 
-    Descendants are looked at too: each thread's CPUs, the memory policy, where the pages are,
-    the malloc that is reached, what a JVM made of its flags. Every drift is named with its
-    likely cause and the remedy. Exit code 1 if there is one; notes are no drift.
+    The check includes child processes: each thread's CPUs, the memory policy, the location of
+    the pages, the malloc in use, the flags that a JVM applied. Atoll reports each drift with its
+    likely cause and a remedy. The exit code is 1 if there is drift; notes are not drift.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each CPU
     host = LocalHost()
     deployments, _ = listing(host)
     if name is not None:
@@ -49,4 +47,4 @@ def command(name: str | None, as_json: bool) -> None:
             console.print(verification_text(result))
     drifted = sum(result.drifted for result in results)
     if drifted:
-        raise CheckFailed(f"{drifted} found elsewhere than planned")
+        raise CheckFailed(f"{drifted} threads or mappings are not where the plan put them")

@@ -5,7 +5,6 @@ An engine has its facts in the attribute `facts`. An engine that declares none h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ class EngineFacts:
     # Layout.files -> remarks for the rendered README.md, one paragraph each.
     notes: Callable[[Mapping[str, str]], Sequence[str]] | None = None
 
-    # atoll bench --url
+    # atoll replay
     ports: Mapping[str, int] = field(default_factory=dict)  # URL scheme -> default port
     # A verbose regular expression that matches one comment, in its group `comment`, or one piece
     # of quoted text.
@@ -53,15 +52,6 @@ class EngineFacts:
 
     # atoll demo: the policies to compare; empty: the demo leaves the engine out
     demo: tuple[str, ...] = ()
-
-    def fault(self) -> str:
-        """What is wrong with the regular expressions; empty if nothing is."""
-        try:
-            re.compile(self.log_summary)
-            quotes = re.compile(self.comments_and_quotes, re.VERBOSE)
-        except re.error as fault:
-            return f"its facts contain a wrong regular expression ({fault})"
-        return "" if "comment" in quotes.groupindex else "its facts have no group 'comment'"
 
 
 def facts_of(engine: object) -> EngineFacts:

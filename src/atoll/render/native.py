@@ -45,7 +45,7 @@ def readme(deployment: UnattendedDeployment, start: Sequence[str]) -> str:
         "",
         "`plan.json` is the plan. `atoll up plan.json` starts the same deployment under Atoll "
         "(give it the same `--base`, if there was one). "
-        f"`atoll plan {plan.engine} --diff plan.json` shows what a new plan would change.",
+        f"`atoll plan {plan.engine} --compare plan.json` shows what a new plan would change.",
         "",
         "## Places",
         "",

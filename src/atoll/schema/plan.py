@@ -16,21 +16,10 @@ from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.machine import Summary
+from atoll.schema.policy import Policy as Policy
 
-
-class Policy(StrEnum):
-    """How many worker instances there are, and the cores of each."""
-
-    WIM = "wim"  # one for the machine, no mask, no memory policy: the engine's default deployment
-    WIN = "win"  # one per NUMA node
-    WICP = "wicp"  # one per chiplet (WICP-local)
-    WICP_MIXED = "wicp-mixed"  # as many as WICP, cores of each spread over its node's chiplets
-    WIC = "wic"  # one per core
-    SPMWIN = "spmwin"  # as many as WIN, cores of each spread over all nodes: the control
-
-
-# What a user can request: a policy, or the planner's own choice of one.
-Asked = Literal["auto"] | Policy
+# What can be asked for: a policy, or the planner's own choice of one.
+Asked = Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
 
 
 class MemoryPolicy(StrEnum):

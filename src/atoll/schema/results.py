@@ -5,10 +5,11 @@ Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block 
 `VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
 server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
 reported. If the entrant fails, it writes a `BlockFailed` instead. A cluster that was already
-running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured
-pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while
-writing) is ignored when the file is read, so that `--resume` can continue. A block is whole when
-every entrant has a `PassDone` or a `BlockFailed` in it.
+running
+(`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured pass. A
+`RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while writing)
+is ignored when the file is read, so that `--resume` can continue. A block is whole when every
+entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class Entrant(Record):
     streams: int = Field(default=1, ge=1)
     # The entrant that is the baseline of its speed-ups: under Atoll's scheduler the same plan under
     # the engine's own scheduler, if that is measured too; otherwise WIM of the same engine. None
-    # for the baseline itself. Of clusters the first one.
+    # for
+    # the baseline itself. Of clusters the first one.
     baseline: str | None = None
 
     @model_validator(mode="after")
@@ -79,13 +81,14 @@ class RunHeader(Record):
     suite_checksum: str = ""  # for the user's SQL: over the names and texts of all its queries
     scale_factor: float | None = Field(gt=0)  # None: the data is the user's
     queries: tuple[str, ...] = Field(min_length=1)
-    blocks_asked: int | None = Field(default=None, ge=1)  # None: as many as fit a time box
+    blocks_asked: int = Field(ge=1)
     query_limit_s: float = Field(gt=0)  # a query that exceeds it fails its deployment's block
     machine: Machine
     machine_id: str
     entrants: tuple[Entrant, ...] = Field(min_length=1)
     # The decomposition of each engine: labels from the whole machine to bound instances, each a
-    # step from the one before (atoll.bench.decompose).
+    # step
+    # from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint

@@ -37,8 +37,7 @@ def read_folder(path: str, comments_and_quotes: str) -> Folder:
         )
     except OSError as fault:
         raise UsageError(
-            f"--suite {path}: cannot be read ({fault.strerror}); with --url, name a folder of .sql "
-            "files"
+            f"--suite {path}: cannot be read ({fault.strerror}); name a folder of .sql files"
         ) from None
     if not files:
         raise UsageError(f"--suite {path}: no .sql file found; put one query into each file")

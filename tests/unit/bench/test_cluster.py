@@ -45,8 +45,8 @@ PORTS = {"postgresql": 5432, "mariadb": 3306, "https": 443}
 )  # fmt: skip
 def test_what_may_be_told_of_a_url(url: str, told: str, place: str) -> None:
     found = parse_address(url, PORTS)
-    assert (found.told, found.place) == (told, place)
-    assert parse_address(found.told, PORTS).secrets == ()
+    assert (found.shown, found.place) == (told, place)
+    assert parse_address(found.shown, PORTS).secrets == ()
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=6, max_size=20))
@@ -59,7 +59,7 @@ def test_a_password_is_never_told(password: str) -> None:
         f"https://h?SSLPassword={quoted}&access_token={quoted}",
     ):
         found = parse_address(url, PORTS)
-        assert secret not in found.told and quoted not in found.told
+        assert secret not in found.shown and quoted not in found.shown
         message = f"no {secret} at {quoted} in {url}"
         assert secret not in without(found.secrets, message)
         assert quoted not in without(found.secrets, message)
@@ -70,7 +70,7 @@ def test_a_password_is_never_told(password: str) -> None:
     ["", "host=h password=hush", "h:1", "pg://h:port/x", "//h", "pg://a:\nb@h", "pg://\udce9@h"],
 )
 def test_what_is_no_url_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(UsageError, match="--url: ") as caught:
+    with pytest.raises(UsageError, match="URL: ") as caught:
         parse_address(url, PORTS)
     assert "hush" not in str(caught.value)
 
@@ -200,7 +200,7 @@ def test_a_cluster_is_looked_for_where_it_says_that_its_nodes_are() -> None:
         ("no URL", None),
     ]
     _, unknown = look_at_cluster(FakeHost(), found[1:], deep=False)
-    assert unknown == "its processes are not on this machine, so nobody looked at them"
+    assert unknown == "its processes run on other machines and were not inspected"
     assert nodes_of(FakeClient(FakeHost()), PORTS) == []
 
 
@@ -212,7 +212,7 @@ def test_what_cannot_be_seen_is_said() -> None:
         assert seen == ()
         return unknown
 
-    assert "not on this machine" in look("postgresql://192.0.2.1/x")
-    assert "nobody on this machine listens" in look("postgresql://127.0.0.1:5434/x")
+    assert "other machines" in look("postgresql://192.0.2.1/x")
+    assert "no process seen from here" in look("postgresql://127.0.0.1:5434/x")
     del host.files["/proc/20/fd/9"]
     assert "another user's" in look("postgresql://127.0.0.1:5433/x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.bench.entrants import line_up, same_deployment
+from atoll.bench.entrants import make_entrants, same_deployment
 from atoll.bench.job import schedulers_of
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.engines.spark.engine import SparkEngine
@@ -33,13 +33,13 @@ DUCKDB = SPARK.model_copy(
 
 
 def labels(policies: list[str] | None, *engines: EngineTraits) -> list[str]:
-    found, _ = line_up(machine(), [(one, policies) for one in engines or (SPARK,)], ())
+    found, _ = make_entrants(machine(), [(one, policies) for one in engines or (SPARK,)], ())
     return [entrant.label for entrant in found]
 
 
 def test_by_default_each_policy_that_differs_is_measured_once() -> None:
     # One node: WIN is WIM with a mask of everything. Two chiplets, four cores: both differ.
-    found, notes = line_up(machine(), [(SPARK, None)], ())
+    found, notes = make_entrants(machine(), [(SPARK, None)], ())
     assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp", "spark/wic"]
     assert any("spark/win was left out" in note and "spark/wim" in note for note in notes)
 
@@ -50,7 +50,7 @@ def test_named_policies_are_measured_as_named() -> None:
 
 
 def test_the_baseline_is_added() -> None:
-    found, notes = line_up(machine(), [(SPARK, ["wic"])], ())
+    found, notes = make_entrants(machine(), [(SPARK, ["wic"])], ())
     assert [(entrant.label, entrant.baseline) for entrant in found] == [
         ("spark/wim", None),
         ("spark/wic", "spark/wim"),
@@ -59,7 +59,7 @@ def test_the_baseline_is_added() -> None:
 
 
 def test_baselines_are_of_the_same_engine() -> None:
-    found, _ = line_up(machine(), [(SPARK, ["wim", "wic"]), (DUCKDB, ["wim", "wic"])], ())
+    found, _ = make_entrants(machine(), [(SPARK, ["wim", "wic"]), (DUCKDB, ["wim", "wic"])], ())
     assert {entrant.label: entrant.baseline for entrant in found} == {
         "spark/wim": None,
         "spark/wic": "spark/wim",
@@ -69,14 +69,14 @@ def test_baselines_are_of_the_same_engine() -> None:
 
 
 def test_what_must_be_equal_is_equal() -> None:
-    found, _ = line_up(machine(), [(SPARK, ["wim", "win", "wicp", "wic", "wicp-mixed"])], ())
+    found, _ = make_entrants(machine(), [(SPARK, ["wim", "win", "wicp", "wic", "wicp-mixed"])], ())
     for name in ("total_threads", "total_heap_bytes", "shuffle_partitions"):
         assert len({getattr(entrant.plan, name) for entrant in found}) == 1, name
     assert {entrant.streams for entrant in found} == {1}
 
 
 def test_several_servers_get_as_many_streams_everywhere() -> None:
-    found, notes = line_up(machine(), [(DUCKDB, ["wim", "wic"])], ())
+    found, notes = make_entrants(machine(), [(DUCKDB, ["wim", "wic"])], ())
     assert {entrant.streams for entrant in found} == {4}
     assert any("4 concurrent query streams" in note for note in notes)
 
@@ -85,29 +85,29 @@ def test_an_engine_with_one_thread_per_query_gets_as_many_streams_as_threads() -
     # Else WIM, one server of four threads, would be measured with threads that nobody uses.
     one_thread = DUCKDB.model_copy(update={"name": "mariadb", "parallel_query": False})
     for policies in (["wim"], ["wim", "wicp"], ["wim", "wic"]):
-        found, notes = line_up(machine(), [(one_thread, policies)], ())
+        found, notes = make_entrants(machine(), [(one_thread, policies)], ())
         assert {entrant.streams for entrant in found} == {4}
         assert any("a query runs on one thread" in note for note in notes)
         assert any("a full copy" in note for note in notes) == (len(policies) > 1)
 
 
 def test_as_many_streams_as_are_asked_for() -> None:
-    found, notes = line_up(machine(), [(SPARK, ["wim", "wic"])], (), streams=3)
+    found, notes = make_entrants(machine(), [(SPARK, ["wim", "wic"])], (), streams=3)
     assert {entrant.streams for entrant in found} == {3}
     assert any("3 concurrent query streams in every deployment" in note for note in notes)
-    found, notes = line_up(machine(), [(SPARK, ["wim"])], (), streams=1)
+    found, notes = make_entrants(machine(), [(SPARK, ["wim"])], (), streams=1)
     assert notes == ()
     one_thread = DUCKDB.model_copy(update={"name": "mariadb", "parallel_query": False})
-    found, notes = line_up(machine(), [(one_thread, ["wim"])], (), streams=2)
+    found, notes = make_entrants(machine(), [(one_thread, ["wim"])], (), streams=2)
     assert {entrant.streams for entrant in found} == {2}
-    assert any("with 2 of 4 streams threads are idle" in note for note in notes)
-    with pytest.raises(UsageError, match=r"--streams 2: duckdb has 4 servers .*give 4 or more"):
-        line_up(machine(), [(DUCKDB, ["wim", "wic"])], (), streams=2)
+    assert any("2 streams leave some of 4 threads idle" in note for note in notes)
+    with pytest.raises(UsageError, match=r"--streams 2: duckdb has 4 servers .*use 4 or more"):
+        make_entrants(machine(), [(DUCKDB, ["wim", "wic"])], (), streams=2)
 
 
 def test_a_plan_from_a_file_brings_its_baseline() -> None:
     plan = make_plan(machine(), SPARK, "wicp", count=3)
-    found, notes = line_up(machine(), (), [(plan, SPARK)])
+    found, notes = make_entrants(machine(), (), [(plan, SPARK)])
     assert [entrant.label for entrant in found] == ["spark/wim", "spark/wicp"]
     assert found[0].plan is not None
     assert found[0].plan.total_heap_bytes <= plan.total_heap_bytes
@@ -116,7 +116,7 @@ def test_a_plan_from_a_file_brings_its_baseline() -> None:
 
 def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
     plan = make_plan(machine(), SPARK, "wic")
-    found, _ = line_up(machine(), [(SPARK, ["wim", "wic"])], [(plan, SPARK), (plan, SPARK)])
+    found, _ = make_entrants(machine(), [(SPARK, ["wim", "wic"])], [(plan, SPARK), (plan, SPARK)])
     assert [entrant.label for entrant in found] == [
         "spark/wim",
         "spark/wic",
@@ -128,7 +128,7 @@ def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
 def test_what_plans_warn_of_is_said_once_with_their_names() -> None:
     plan = make_plan(machine(), SPARK, "wic")
     warned = plan.model_copy(update={"warnings": ("one heap was cut",)})
-    _, notes = line_up(machine(), [(SPARK, ["wim"])], [(warned, SPARK), (warned, SPARK)])
+    _, notes = make_entrants(machine(), [(SPARK, ["wim"])], [(warned, SPARK), (warned, SPARK)])
     assert [note for note in notes if "heap was cut" in note] == [
         "spark/wic, spark/wic-2: one heap was cut"
     ]
@@ -138,26 +138,26 @@ def test_nothing_is_warned_of_that_the_comparison_has_made_equal() -> None:
     heavy = SPARK.model_copy(update={"overhead_bytes": 3 << 30})
     small = build([[NodeShape((), 4, 17)]])
     assert "total heap is smaller" in " ".join(make_plan(small, heavy, "wic").warnings)
-    found, notes = line_up(small, [(heavy, ["wim", "wic"])], ())
+    found, notes = make_entrants(small, [(heavy, ["wim", "wic"])], ())
     assert len({entrant.plan.total_heap_bytes for entrant in found if entrant.plan}) == 1
     assert not [note for note in notes if "total heap" in note]
 
 
 def test_a_plan_of_the_baseline_alone() -> None:
     plan = make_plan(machine(), SPARK, "wim")
-    found, _ = line_up(machine(), (), [(plan, SPARK)])
+    found, _ = make_entrants(machine(), (), [(plan, SPARK)])
     assert [(entrant.label, entrant.baseline) for entrant in found] == [("spark/wim", None)]
 
 
 def test_an_engine_twice_or_an_unknown_policy_is_refused() -> None:
     with pytest.raises(UsageError, match="named twice"):
-        line_up(machine(), [(SPARK, None), (SPARK, None)], ())
+        make_entrants(machine(), [(SPARK, None), (SPARK, None)], ())
     with pytest.raises(UsageError, match="nonsense"):
-        line_up(machine(), [(SPARK, ["nonsense"])], ())
+        make_entrants(machine(), [(SPARK, ["nonsense"])], ())
 
 
 def test_both_schedulers_stand_side_by_side_and_differ_in_nothing_else() -> None:
-    found, notes = line_up(
+    found, notes = make_entrants(
         machine(), [(DUCKDB, ["wim", "wic"])], (), {"duckdb": ("duckdb", "atoll")}
     )
     assert [(one.label, one.scheduler, one.baseline) for one in found] == [
@@ -168,12 +168,12 @@ def test_both_schedulers_stand_side_by_side_and_differ_in_nothing_else() -> None
     ]
     assert found[0].plan == found[1].plan and found[2].plan == found[3].plan
     assert {one.streams for one in found} == {4}
-    assert any("over the same policy under the engine's own" in note for note in notes)
+    assert any("is the same policy under the engine's own" in note for note in notes)
 
 
 @pytest.mark.parametrize(("scheduler", "end"), [("duckdb", ""), ("atoll", "/atoll")])
 def test_one_scheduler_has_its_baseline_under_itself(scheduler: Scheduler, end: str) -> None:
-    found, notes = line_up(
+    found, notes = make_entrants(
         machine(), [(SPARK, ["wim"]), (DUCKDB, ["wim", "wic"])], (), {"duckdb": (scheduler,)}
     )
     assert [(one.label, one.scheduler, one.baseline) for one in found] == [
@@ -186,7 +186,7 @@ def test_one_scheduler_has_its_baseline_under_itself(scheduler: Scheduler, end: 
 
 def test_a_plan_from_a_file_is_measured_under_every_scheduler() -> None:
     plan = make_plan(machine(), DUCKDB, "wic")
-    found, _ = line_up(machine(), (), [(plan, DUCKDB)], {"duckdb": ("duckdb", "atoll")})
+    found, _ = make_entrants(machine(), (), [(plan, DUCKDB)], {"duckdb": ("duckdb", "atoll")})
     assert [one.label for one in found] == [
         "duckdb/wim",
         "duckdb/wim/atoll",
@@ -201,7 +201,7 @@ def test_which_schedulers_an_engine_is_measured_under() -> None:
     assert schedulers_of(duckdb, ("atoll",)) == ("atoll",)
     assert schedulers_of(duckdb, ("atoll", "duckdb", "atoll")) == ("duckdb", "atoll")
     assert schedulers_of(spark, None) == ()
-    with pytest.raises(UsageError, match=r"^spark has no scheduler but its own; leave"):
+    with pytest.raises(UsageError, match=r"^spark has only its own scheduler; leave"):
         schedulers_of(spark, ("atoll",))
     with pytest.raises(UsageError, match=r"^duckdb has no scheduler 'cfs'; it has duckdb, atoll$"):
         schedulers_of(duckdb, ("atoll", "cfs"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.bench.analysis import summarise
-from atoll.bench.replay import Replayed
+from atoll.bench.replay import ReplayWork
 from atoll.bench.results import resumable
 from atoll.engines import registry
 from atoll.engines.api import Column, QueryResult
@@ -138,8 +138,8 @@ def answer(*rows: tuple[Any, ...]) -> QueryResult:
     return QueryResult((Column("k", "bigint"), Column("f", "double")), list(rows), 0.1)
 
 
-def work(sql: str) -> Replayed:
-    return Replayed(Folder("mine", {"q": sql}, "c"), STANDARD_SQL)
+def work(sql: str) -> ReplayWork:
+    return ReplayWork(Folder("mine", {"q": sql}, "c"), STANDARD_SQL)
 
 
 def test_the_first_answer_is_what_others_are_held_against() -> None:
@@ -169,7 +169,7 @@ def test_a_resumed_bench_knows_its_answers_again() -> None:
     for one in (same, other):
         one.recall(results([line]))
     assert same.check("q", answer((2, 0.3), (1, 0.5))) is None, "floats are not told from it"
-    assert other.check("q", answer((1, 0.5), (3, 0.25))) == "it changed while the bench was stopped"
+    assert other.check("q", answer((1, 0.5), (3, 0.25))) == "it changed while the run was stopped"
 
 
 def test_rows_that_a_limit_may_choose_among_are_not_known_again() -> None:

@@ -28,7 +28,6 @@ from tests.parts.bench import (
     ATOLL,
     DUCKDB,
     IDLE,
-    WIC,
     WIM,
     FakeClient,
     Run,
@@ -145,18 +144,6 @@ def test_streams_are_dealt_and_rotated() -> None:
     assert run.engines.asked["duckdb/wic"] == [["q1", "q6"] * 2, ["q6", "q1"] * 2]
     assert {time.stream for time in run.of(QueryTime)} == {0, 1}
     assert len(run.of(QueryTime)) == 8
-
-
-def test_a_time_box_runs_at_least_one_block_and_never_one_too_many() -> None:
-    head = header(WIM, WIC, blocks_asked=None)
-    short = Run(head)
-    short.bench.run(time_box_s=0.1)
-    assert len(short.of(PassDone)) == 2
-    # A block takes 8 s of queries and 0.6 s of waiting here.
-    longer = Run(head)
-    longer.bench.run(time_box_s=30.0)
-    assert {one.block for one in longer.of(PassDone)} == {0, 1, 2}
-    assert longer.host.monotonic() <= 30.0
 
 
 def test_resuming_goes_on_where_it_was() -> None:

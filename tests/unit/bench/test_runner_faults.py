@@ -98,7 +98,7 @@ def test_a_wrong_answer_ends_the_bench(phase: str) -> None:
         return "row 1 is (1); expected (2)" if wrong else None
 
     run.work.finds = differing
-    with pytest.raises(WrongAnswer, match=f"answered q6 wrongly in block 1 .{phase}") as caught:
+    with pytest.raises(WrongAnswer, match=f"wrong answer to q6 in block 1 .{phase}") as caught:
         run.bench.run()
     assert caught.value.detail == "row 1 is (1); expected (2)"
     assert caught.value.exit_code == 1
@@ -150,7 +150,7 @@ def test_a_client_that_hangs_past_its_limit_fails_the_block(
     run.bench.run()
     freed.set()
     (failed,) = run.of(BlockFailed)
-    assert failed.error.startswith("q6 hangs: no word 10 s after its limit of 60 s")
+    assert failed.error.startswith("q6 hangs: ")
     assert run.engines.log[-1] == "down duckdb/wic"
 
 

@@ -80,7 +80,7 @@ def test_a_full_disk_behind_stdout_is_told() -> None:
             [*ATOLL, "ps", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 6
-    assert done.stderr == "atoll: cannot write: No space left on device; make room\n"
+    assert "No space left on device" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

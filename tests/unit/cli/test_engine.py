@@ -111,7 +111,7 @@ def test_the_whole_life(toy: Engine, capsys: Capture) -> None:
     assert run(["engine", "remove", "toy"]) == 0
     assert capsys.readouterr().out == "removed: toy-1, java-9\n"
     assert run(["engine", "remove", "toy"]) == 0
-    assert capsys.readouterr().out == "nothing of it was in the cache\n"
+    assert capsys.readouterr().out == "nothing to remove: the cache has no part of it\n"
 
 
 def test_json(toy: Engine, capsys: Capture) -> None:
@@ -152,7 +152,7 @@ def test_who_may_not_run_it_has_it_all_the_same(toy: Engine, capsys: Capture) ->
     toy.raises = NotPermitted("Toy refuses to run as root")
     assert run(["engine", "install", "toy"]) == 0
     said = capsys.readouterr().out
-    assert said == "toy is there, but not for this user: Toy refuses to run as root\n"
+    assert said == "toy: this user may not run it: Toy refuses to run as root\n"
 
 
 @pytest.mark.parametrize("verb", ["install", "remove"])

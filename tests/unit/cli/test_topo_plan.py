@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.cli import machine as machine_of
+from atoll.cli import options as machine_of
 from atoll.cli import run
 from atoll.errors import TopologyError
 from atoll.host.environment import hostname_hash
@@ -53,7 +53,7 @@ def test_topo_shows_this_machine(capsys: Capture) -> None:
 
 
 def test_topo_json_begins_with_the_summary(capsys: Capture, milan_file: str) -> None:
-    assert run(["topo", "--input", milan_file, "--json"]) == 0
+    assert run(["topo", "--machine", milan_file, "--json"]) == 0
     out = capsys.readouterr().out
     assert list(json.loads(out))[:2] == ["summary", "chiplets"]
     machine = parse(Machine, out, where="stdout", error=TopologyError)
@@ -76,17 +76,17 @@ def test_topo_takes_chiplets_from_the_user(capsys: Capture) -> None:
 
 def test_topo_writes_an_svg(capsys: Capture, milan_file: str, tmp_path: Path) -> None:
     svg = tmp_path / "picture.svg"
-    assert run(["topo", "--input", milan_file, "--svg", str(svg)]) == 0
+    assert run(["topo", "--machine", milan_file, "--svg", str(svg)]) == 0
     assert svg.read_text().startswith("<svg ")
 
 
 def test_topo_refuses_what_it_cannot_read(capsys: Capture, tmp_path: Path) -> None:
     bad = tmp_path / "bad.xml"
     bad.write_text("<topology><object")
-    assert fails(capsys, "topo", "--input", str(bad))[0] == 3
-    assert fails(capsys, "topo", "--input", str(tmp_path / "none.xml"))[0] == 3
+    assert fails(capsys, "topo", "--machine", str(bad))[0] == 3
+    assert fails(capsys, "topo", "--machine", str(tmp_path / "none.xml"))[0] == 3
     assert fails(capsys, "topo", "--synthetic", "nonsense:4")[0] == 3
-    assert fails(capsys, "topo", "--input", "a", "--synthetic", "PU:2")[0] == 2
+    assert fails(capsys, "topo", "--machine", "a", "--synthetic", "PU:2")[0] == 2
     assert fails(capsys, "topo", "--synthetic", "Core:8 PU:1", "--chiplets", "0;1")[0] == 2
 
 
@@ -149,11 +149,11 @@ def test_plan_writes_a_file_and_compares_with_it(
     base = ["plan", "spark", "--machine", milan_file]
     assert run([*base, "--policy", "win", "-o", str(saved)]) == 0
     capsys.readouterr()
-    assert run([*base, "--policy", "win", "--diff", str(saved)]) == 0
-    assert capsys.readouterr().out == "no differences\n"
-    assert run([*base, "--policy", "wim", "--diff", str(saved)]) == 0
+    assert run([*base, "--policy", "win", "--compare", str(saved)]) == 0
+    assert capsys.readouterr().out == "no changes\n"
+    assert run([*base, "--policy", "wim", "--compare", str(saved)]) == 0
     assert "~ slot 0 cpus: 0-63 -> no mask" in capsys.readouterr().out
-    assert run([*base, "--policy", "wim", "--diff", str(saved), "--json"]) == 0
+    assert run([*base, "--policy", "wim", "--compare", str(saved), "--json"]) == 0
     changes = json.loads(capsys.readouterr().out)
     assert {change["kind"] for change in changes} == {"changed", "removed"}
 
@@ -171,14 +171,14 @@ def test_identical_input_gives_identical_plans(capsys: Capture, milan_file: str)
     [
         (["nosuch"], "nosuch"),
         (["spark", "-n", "129"], "128 usable cores"),
-        (["spark", "-n", "0"], "at least one"),
+        (["spark", "-n", "0"], "-n"),
         (["spark", "-n", "x"], "not a valid integer"),
         (["spark", "--policy", "wimp"], "wimp"),
         (["spark", "--policy", "wim", "-n", "2"], "wim is one instance"),
         (["spark", "--coordinator", "reserved:128"], "128 usable cores"),
         (["duckdb", "--coordinator", "shared"], "has no coordinator"),
         (["spark", "--chiplets", "0-999"], "does not have CPUs"),
-        (["spark", "--diff", "/no/such/plan.json"], "cannot be read"),
+        (["spark", "--compare", "/no/such/plan.json"], "cannot be read"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -194,7 +194,7 @@ def test_a_plan_of_another_version_is_refused(
 ) -> None:
     old = tmp_path / "plan.json"
     old.write_text('{"format": "atoll/plan", "version": 99}')
-    code, line = fails(capsys, "plan", "spark", "--machine", milan_file, "--diff", str(old))
+    code, line = fails(capsys, "plan", "spark", "--machine", milan_file, "--compare", str(old))
     assert code == 2
     assert "version 99" in line
 
@@ -277,7 +277,7 @@ def test_a_saved_profile_says_nothing_of_a_machine_from_a_file(
     capsys: Capture, this_machine: Machine
 ) -> None:
     profiles.save(profile_of(this_machine))
-    for argv in (["--input", "machine.xml"], ["--synthetic", "Core:56"]):
+    for argv in (["--machine", "machine.xml"], ["--synthetic", "Core:56"]):
         assert run(["topo", *argv, "--json"]) == 0
         out, err = capsys.readouterr()
         assert json.loads(out)["chiplets"] == []
@@ -292,7 +292,7 @@ def test_a_named_profile_is_used_for_any_machine_that_it_is_of(
     profile.write_text(profile_of(tiles()).model_dump_json())
     plan = plan_of(capsys, "spark", "--machine", str(machine), "--profile", str(profile))
     assert len(plan.slots) == 4
-    assert run(["topo", "--input", str(machine), "--profile", str(profile)]) == 0
+    assert run(["topo", "--machine", str(machine), "--profile", str(profile)]) == 0
     assert f"atoll: chiplets from the profile {profile} of" in capsys.readouterr().err
 
 
@@ -319,7 +319,7 @@ def test_what_the_system_shows_comes_before_a_named_profile(
     shown = milan(2, 8, 8, memory_gib=256)
     path = tmp_path / "profile.json"
     path.write_text(profile_of(shown).model_dump_json())
-    assert run(["topo", "--input", milan_file, "--profile", str(path), "--json"]) == 0
+    assert run(["topo", "--machine", milan_file, "--profile", str(path), "--json"]) == 0
     out, err = capsys.readouterr()
     assert {chiplet["source"] for chiplet in json.loads(out)["chiplets"]} == {"l3"}
     assert "the chiplets are already known (l3)" in err

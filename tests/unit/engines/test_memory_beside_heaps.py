@@ -215,7 +215,7 @@ def test_a_plan_file_that_was_made_without_the_configuration_is_refused() -> Non
 def test_a_plan_file_whose_heap_was_raised_is_refused_by_every_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.cli.bench.machine_for", lambda *_, **__: SMALL)
+    monkeypatch.setattr("atoll.cli.measuring.machine_for", lambda *_, **__: SMALL)
     plan = make_plan(SMALL, registry.get("duckdb").traits, "wim")
     (slot,) = plan.slots
     raised = slot.model_copy(update={"heap_bytes": slot.memory_bytes})
@@ -229,7 +229,7 @@ def test_a_plan_file_whose_heap_was_raised_is_refused_by_every_command(
 def test_every_command_plans_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("plan", "render", "up", "bench"):
+    for module in ("plan", "render", "up", "measuring"):
         monkeypatch.setattr(f"atoll.cli.{module}.machine_for", lambda *_, **__: SMALL)
     base = tmp_path / "conf"
     base.mkdir()

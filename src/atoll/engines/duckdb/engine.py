@@ -33,7 +33,7 @@ class DuckDBEngine:
 
     scheduler: Scheduler = "duckdb"
 
-    facts: ClassVar[EngineFacts] = EngineFacts(parts=(), demo=("wim",))
+    facts: ClassVar[EngineFacts] = EngineFacts(parts=(), demo=("wim", "wic"))
     schedulers: ClassVar[tuple[Scheduler, ...]] = ("duckdb", "atoll")
     traits: ClassVar[EngineTraits] = EngineTraits(
         name="duckdb",

@@ -239,17 +239,15 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
         options = parse_qs(given.query, keep_blank_values=True, strict_parsing=bool(given.query))
         (given.hostname or "").encode("idna")  # a UnicodeError is a ValueError
     except ValueError:
-        raise UsageError(f"--url: not a MariaDB URL; {_URL_FORM}") from None
+        raise UsageError(f"URL: not a MariaDB URL; {_URL_FORM}") from None
     path = options.get("unix_socket", [""])[0]
     if given.scheme not in ("mysql", "mariadb") or not (given.hostname or path):
-        raise UsageError(f"--url: not a MariaDB URL; {_URL_FORM}")
+        raise UsageError(f"URL: not a MariaDB URL; {_URL_FORM}")
     if unknown := options.keys() - set(_URL_OPTIONS):
-        raise UsageError(
-            f"--url: {min(unknown)!r} is not an option; use {' or '.join(_URL_OPTIONS)}"
-        )
+        raise UsageError(f"URL: {min(unknown)!r} is not an option; use {' or '.join(_URL_OPTIONS)}")
     # From an empty variable. Without the file nothing would be verified.
     if empty := [name for name, values in options.items() if not all(values)]:
-        raise UsageError(f"--url: {empty[0]!r} has no value; give it one, or leave it out")
+        raise UsageError(f"URL: {empty[0]!r} has no value; give it one, or leave it out")
     how: dict[str, Any] = {
         "user": unquote(given.username or ""),
         # As bytes, because PyMySQL encodes text as Latin-1.

@@ -71,7 +71,7 @@ def reach(url: str, *, timeout_s: float) -> PostgreSQLClient:
     except psycopg.ProgrammingError:
         # libpq's message would repeat the URL.
         raise UsageError(
-            "--url: not a PostgreSQL URL; write postgresql://USER@HOST:PORT/DATABASE"
+            "URL: not a PostgreSQL URL; write postgresql://USER@HOST:PORT/DATABASE"
         ) from None
     host, port = given.get("host") or given.get("hostaddr") or "local socket", given.get("port")
     where = f"{host}:{port}" if port else str(host)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from atoll.knobs.catalog import KNOBS, setting, shown
 from atoll.knobs.control import KnobState
-from atoll.knobs.switch_notes import Kind, Note
+from atoll.knobs.notes import Kind, Note
 from atoll.report.numbers import cut
 from atoll.report.terminal.printed import printed
 from atoll.schema.text import one_line

@@ -29,9 +29,9 @@ from tests.parts.inspect import (
     PID,
     PLANNED,
     cached,
-    context,
     mapping,
     memory,
+    scene,
     team,
     thread,
 )
@@ -112,7 +112,7 @@ def test_a_process_that_nobody_planned_says_so() -> None:
 
 def test_200_threads_with_one_fault_are_one_entry() -> None:
     threads = team("0-3", *["4-7"] * 200)
-    findings = find(Looks(threads, "bind:0"), context(), {})
+    findings = find(Looks(threads, "bind:0"), scene(), {})
     assert len(findings) == 200
     text = printed(inspection_text(inspection(threads, *findings)))
     assert text.count("drift: thread-outside × 200") == 1
@@ -157,7 +157,7 @@ def test_a_spread_over_many_stays_short() -> None:
 
 def test_a_foreign_name_cannot_steer_the_terminal() -> None:
     evil = thread(PID + 1, "7", comm="\x1b[31m[red]x\n")
-    findings = find(Looks([thread(), evil], "bind:0"), context(), {})
+    findings = find(Looks([thread(), evil], "bind:0"), scene(), {})
     text = printed(
         inspection_text(inspection([thread(), evil], *findings, command="\x1b]0;t\x07[b]x"))
     )
@@ -206,6 +206,6 @@ def test_whatever_is_inspected_fits(masks: list[set[int]], name: str) -> None:
         thread(PID + number, ",".join(map(str, sorted(mask))), comm=name)
         for number, mask in enumerate(masks)
     ]
-    findings = find(Looks(threads, "bind:0"), context(), {})
+    findings = find(Looks(threads, "bind:0"), scene(), {})
     text = printed(inspection_text(inspection(threads, *findings, process=name)))
     assert max(map(len, text.splitlines())) <= 80

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from atoll.inspect.clues import Clues, NumaSystem
 from atoll.inspect.expectation import Expectation
+from atoll.inspect.surroundings import Clues, Machine
 from atoll.schema.inspection import Finding, Severity, ThreadLook
 
 
 @dataclass(frozen=True, slots=True)
-class RuleContext:
+class Scene:
     """What the drift rules know of the process that they examine."""
 
     pid: int
     expectation: Expectation
-    machine: NumaSystem
+    machine: Machine
     clues: Clues
 
     def finding(

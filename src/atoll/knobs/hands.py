@@ -15,7 +15,7 @@ from atoll.schema.knobs import Journal
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
-class Executor(Protocol):
+class Hands(Protocol):
     """A method may raise OSError, which the bookkeeper handles; other exceptions end the run."""
 
     def read(self, path: str) -> str: ...
@@ -25,7 +25,7 @@ class Executor(Protocol):
     def keep(self, journal: Journal) -> None: ...
 
 
-class LiveExecutor:
+class Live:
     """Uses the machine's switches and the journal on disk; the caller holds its lock."""
 
     def __init__(self, host: Host, folder: JournalFolder) -> None:
@@ -42,9 +42,10 @@ class LiveExecutor:
         self._folder.keep(journal)
 
 
-class DryRun:
+class Paper:
     """Reads the machine and writes nothing: records what would be written in `steps`, and the
-    values read before in `seen`."""
+    values
+    read before in `seen`."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -65,21 +66,21 @@ class DryRun:
         self.steps.append(Keep(journal))
 
 
-def execute(run: Run, executor: Executor) -> Report:
+def perform(run: Run, hands: Hands) -> Report:
     """Executes every step. Signals that would end the process wait until all steps are done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
-        return _run(run, executor)
+        return _driven(run, hands)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(run: Generator[Step, str, Report], executor: Executor) -> Report:
+def _driven(run: Generator[Step, str, Report], hands: Hands) -> Report:
     try:
         step = next(run)
         while True:
             try:
-                answer = _execute_step(step, executor)
+                answer = _done(step, hands)
             except OSError as fault:
                 step = run.throw(fault)
             else:
@@ -89,12 +90,12 @@ def _run(run: Generator[Step, str, Report], executor: Executor) -> Report:
         return report
 
 
-def _execute_step(step: Step, executor: Executor) -> str:
+def _done(step: Step, hands: Hands) -> str:
     match step:
         case Read(path):
-            return executor.read(path)
+            return hands.read(path)
         case Write(path, value):
-            executor.write(path, value)
+            hands.write(path, value)
         case Keep(journal):
-            executor.keep(journal)
+            hands.keep(journal)
     return ""

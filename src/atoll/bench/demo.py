@@ -1,0 +1,95 @@
+"""What `atoll demo` measures in its time, and what it concludes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from atoll.bench.estimates import GEOMEAN
+from atoll.bench.results import Results
+from atoll.schema.results import QueryTime
+from atoll.schema.summary import BenchSummary, EntrantSummary, Speedup
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCost:
+    """Seconds of one block: those of each query in all passes, and the rest, mostly start-up."""
+
+    queries: Mapping[str, float]
+    rest_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.rest_s + sum(self.queries.values())
+
+    def of(self, queries: Sequence[str]) -> float:
+        return self.rest_s + sum(self.queries[query] for query in queries)
+
+
+def block_cost(results: Results, block_s: float) -> BlockCost:
+    """The cost of the one block in `results`, which took `block_s` seconds.
+
+    Streams run concurrently, so a query's time is divided by their number.
+    """
+    streams = {entrant.label: entrant.streams for entrant in results.header.entrants}
+    queries = dict.fromkeys(results.header.queries, 0.0)
+    for line in results.lines:
+        if isinstance(line, QueryTime):
+            queries[line.query] += line.seconds / streams[line.label]
+    return BlockCost(queries, max(0.0, block_s - sum(queries.values())))
+
+
+def queries_that_fit(cost: BlockCost, blocks: int, left_s: float) -> tuple[str, ...]:
+    """As many queries as `blocks` blocks can run in `left_s` seconds, the cheapest first."""
+    chosen: list[str] = []
+    for query in sorted(cost.queries, key=lambda query: cost.queries[query]):
+        if blocks * cost.of([*chosen, query]) > left_s:
+            break
+        chosen.append(query)
+    return tuple(chosen)
+
+
+def conclusion(summaries: Sequence[BenchSummary]) -> tuple[str, str]:
+    """A sentence on what the demo found, and one on what to try next."""
+    compared = [
+        (entrant, speedup)
+        for summary in summaries
+        for entrant in summary.entrants
+        for speedup in entrant.speedups
+        if speedup.query == GEOMEAN and speedup.interval is not None
+    ]
+    if not compared:
+        return (
+            "No engine finished enough blocks for an interval.",
+            "Next: stop other work on this machine and run 'atoll demo' again.",
+        )
+    entrant, speedup = max(compared, key=lambda pair: (_is_faster(pair[1]), pair[1].value))
+    found = f"{_subject(entrant)} {_compared(speedup)}"
+    if _is_faster(speedup):
+        return (
+            found,
+            f"Next: start it with 'atoll up {entrant.engine} --policy {_policy(entrant)}'.",
+        )
+    return (
+        f"{found}; on this machine the default is as good.",
+        f"Next: see what Atoll would do on a larger machine with 'atoll plan {entrant.engine} "
+        "--machine FILE', or run 'atoll bench' there.",
+    )
+
+
+def _is_faster(speedup: Speedup) -> bool:
+    return speedup.verdict == "faster"
+
+
+def _policy(entrant: EntrantSummary) -> str:
+    return entrant.policy.value if entrant.policy else ""
+
+
+def _subject(entrant: EntrantSummary) -> str:
+    return f"{entrant.engine} with {entrant.instances} instances ({_policy(entrant)})"
+
+
+def _compared(speedup: Speedup) -> str:
+    assert speedup.interval is not None
+    interval = f"95 % interval {speedup.interval.low:.2f} to {speedup.interval.high:.2f}"
+    return f"ran {speedup.value:.2f} times as fast as one instance ({interval}, {speedup.verdict})"

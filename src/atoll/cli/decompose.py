@@ -1,0 +1,35 @@
+"""`atoll decompose`: split the gain of WIN over WIM into steps."""
+
+from __future__ import annotations
+
+import click
+
+from atoll.cli.measuring import SuiteOptions, measure_suite, suite_options
+from atoll.cli.options import count_option
+
+
+@click.command(
+    epilog="Examples: atoll decompose spark --blocks 15 -o r.jsonl; atoll decompose duckdb -n 2"
+)
+@click.argument("engine", metavar="ENGINE")
+@count_option
+@click.option(
+    "--scheduler",
+    metavar="S",
+    help="Which scheduler runs the engine's tasks: its own (default) or atoll.",
+)
+@suite_options
+def command(options: SuiteOptions, engine: str, count: int | None, scheduler: str | None) -> None:
+    """Split the gain of WIN over WIM into steps: GC threads, several processes, CPU locality,
+    memory locality.
+
+    WIN has one instance per NUMA node; on a machine with one node, choose -n. Each step is one
+    more entrant of every block, and differs from the entrant before it in one thing.
+    """
+    measure_suite(
+        options,
+        (engine,),
+        schedulers=None if scheduler is None else (scheduler,),
+        decompose=True,
+        instances=count,
+    )

@@ -1,0 +1,103 @@
+"""Options that several commands share, and the machine that they select. Not a command.
+
+Kept light for `atoll topo`: it imports no plan and no engine.
+"""
+
+from __future__ import annotations
+
+import click
+
+from atoll.errors import UsageError
+from atoll.host.topology import read_machine
+from atoll.schema.machine import ChipletSource, Machine
+from atoll.schema.policy import Policy
+from atoll.schema.text import one_line
+
+POLICIES = ("auto", *(policy.value for policy in Policy))
+
+policy_option = click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    help="How to divide the machine into worker instances (default: auto).",
+)
+count_option = click.option(
+    "-n",
+    "count",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of worker instances, all of equal size.",
+)
+base_option = click.option(
+    "--base",
+    metavar="DIR",
+    help="Start from your own configuration in this folder and change only what placement needs. "
+    "Atoll never writes to the folder.",
+)
+machine_option = click.option(
+    "--machine",
+    "source",
+    metavar="FILE",
+    help="Use another machine: an hwloc XML file, a captured sysfs folder or tarball, or a "
+    "machine file.",
+)
+synthetic_option = click.option(
+    "--synthetic",
+    metavar="TEXT",
+    help='Use a made-up machine, for example "Package:2 L3:8 Core:8 PU:2".',
+)
+chiplets_option = click.option(
+    "--chiplets",
+    metavar="SETS",
+    help='Define hidden chiplets: CPU sets ("0-13;14-27") or a size ("cores=14").',
+)
+profile_option = click.option(
+    "--profile",
+    metavar="FILE",
+    help="Take hidden chiplets from this profile (default: the one that 'atoll measure' saved "
+    "for this machine).",
+)
+
+
+def machine_for(
+    source: str | None = None,
+    synthetic: str | None = None,
+    *,
+    chiplets: str | None = None,
+    profile: str | None = None,
+) -> Machine:
+    """The machine that the options select, with its chiplets.
+
+    The user's chiplets come first, then those of the topology, then those of a profile. Prints on
+    stderr which profile was used, or why none was. Raises UsageError or TopologyError.
+    """
+    if source is not None and synthetic is not None:
+        raise UsageError("give either --machine or --synthetic, not both")
+    if chiplets is not None and profile is not None:
+        raise UsageError("give either --chiplets or --profile, not both")
+    machine = read_machine(source, synthetic)
+    if chiplets is not None:
+        from atoll.plan.chiplets import assign_chiplets, parse_chiplets
+
+        return assign_chiplets(machine, parse_chiplets(chiplets, machine), ChipletSource.USER)
+    if profile is not None:
+        from atoll.probing.profiles import use_given
+
+        return _print(*use_given(machine, profile))
+    # A saved profile describes only this machine, and the topology's own chiplets come first.
+    if source is not None or synthetic is not None or machine.chiplets:
+        return machine
+    from atoll.probing.profiles import use_saved
+
+    return _print(*use_saved(machine))
+
+
+def _print(machine: Machine, remark: str) -> Machine:
+    if remark:
+        click.echo(f"atoll: {one_line(remark)}", err=True)
+    return machine
+
+
+def refuse_choices(policy: str | None, count: int | None) -> None:
+    """Raises UsageError if a policy or a number of instances accompanies a plan file."""
+    if policy is not None or count is not None:
+        raise UsageError("a plan file has its own policy; leave out --policy and -n")
