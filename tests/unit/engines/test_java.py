@@ -10,6 +10,7 @@ from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
 from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
+from tests.parts.faults import fails
 
 PART = "/cache/engines/openjdk-17"
 
@@ -51,15 +52,13 @@ def test_the_unpacked_package_is_found_last() -> None:
 
 @pytest.mark.parametrize("version", ["25.0.1", "11.0.13", "1.8.0_392"])
 def test_the_wrong_java_is_named_with_what_to_install(version: str) -> None:
-    with pytest.raises(EngineFailed) as caught:
-        find(java_host({"/opt/jdk/bin/java": version}, java_home="/opt/jdk"))
-    assert f"/opt/jdk/bin/java is {version}" in str(caught.value)
-    assert "needs Java 17; " in str(caught.value)
-    assert "install it with: atoll engine install spark," in str(caught.value)
+    java = "/opt/jdk/bin/java"
+    with fails(EngineFailed, major=17, java=java, version=version, engine="spark"):
+        find(java_host({java: version}, java_home="/opt/jdk"))
 
 
 def test_no_java_says_what_to_install() -> None:
-    with pytest.raises(EngineFailed, match=r"no Java was found; .*atoll engine install spark"):
+    with fails(EngineFailed, major=17, engine="spark"):
         find(FakeHost())
 
 
@@ -83,12 +82,11 @@ def test_where_a_later_one_will_do_the_newest_of_the_machine_is_taken() -> None:
 
 
 def test_an_older_one_will_not_do() -> None:
-    with pytest.raises(
-        EngineFailed, match=r"needs Java 24 or later; /opt/jdk/bin/java is 17\.0\.1"
-    ):
-        find_later(java_host({"/opt/jdk/bin/java": "17.0.1"}, java_home="/opt/jdk"))
+    java, version = "/opt/jdk/bin/java", "17.0.1"
+    with fails(EngineFailed, major="24 or later", java=java, version=version):
+        find_later(java_host({java: version}, java_home="/opt/jdk"))
 
 
 def test_an_engine_that_atoll_fetches_nothing_for_is_not_told_to() -> None:
-    with pytest.raises(EngineFailed, match="no Java was found; install one, or set JAVA_HOME"):
+    with fails(EngineFailed, major=17):
         find_java(FakeHost(), major=17, wanted_by="H2")
