@@ -31,5 +31,10 @@ def _environment() -> jinja2.Environment:
 
 
 def _printable(value: object) -> object:
-    """Names come from files; the page's source must not steer a terminal that shows it."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Names come from files; the page's source must not steer a terminal that shows it.
+
+    Line breaks stay: an error may quote several lines of a log.
+    """
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "\n".join(printable(line) for line in value.split("\n"))

@@ -133,6 +133,12 @@ def test_text_from_a_file_is_escaped_everywhere() -> None:
     assert {row["label"] for row in rows} == {EVIL}
 
 
+def test_an_error_of_several_lines_keeps_them_and_nothing_else_unprintable() -> None:
+    failed = BlockFailed(block=6, label="spark/wic", error="first line\nsecond \x1b[31mline")
+    page = page_of(results([*lines()[:-1], failed]))
+    assert "first line\nsecond \ufffd[31mline" in page
+
+
 def test_csv_has_every_measurement_and_no_formula() -> None:
     given = [
         *lines()[:-1],
