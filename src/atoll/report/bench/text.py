@@ -12,6 +12,7 @@ from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
 from atoll.report.numbers import duration, ratio, ratio_interval
+from atoll.report.terminal.grid import grid
 from atoll.schema.summary import BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
@@ -31,13 +32,13 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     parts += [Text(line, style="dim") for line in dim]
     work = tables.work_table(summary)
     if work.rows:
-        grid = _grid(f"{work.title}, per pass, as the engine counts it")
+        counted = grid(f"{work.title}, per pass, as the engine counts it")
         for name in work.columns:
             left = name in ("deployment", "in query")
-            grid.add_column(name, no_wrap=True, justify="left" if left else "right")
+            counted.add_column(name, no_wrap=True, justify="left" if left else "right")
         for row in work.rows:
-            grid.add_row(*map(Text, row))
-        parts.append(Padding(grid, (1, 0, 0, 0)))
+            counted.add_row(*map(Text, row))
+        parts.append(Padding(counted, (1, 0, 0, 0)))
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
         parts += [Text(f"{one.label}: {line}", style="dim") for line in lines]
@@ -53,43 +54,31 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     return Group(*parts)
 
 
-def _grid(title: str | None = None) -> Table:
-    return Table(
-        box=None,
-        padding=(0, 2, 0, 0),
-        header_style="dim",
-        pad_edge=False,
-        title=title,
-        title_justify="left",
-        title_style="bold",
-    )
-
-
 def _steps(decomposition: Decomposition) -> Table:
     """Two lines a step; what all labels share is in the title."""
-    table = tables.step_table(decomposition)
+    steps = tables.step_table(decomposition)
     shared = "/atoll" if decomposition.steps[0].before.endswith("/atoll") else ""
-    grid = _grid(table.title + (" under Atoll's scheduler" if shared else ""))
+    shown = grid(steps.title + (" under Atoll's scheduler" if shared else ""))
     for name in ("step", "", "interval", "share", "interval"):
-        grid.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
-    for step, changes, value, interval, _, share, share_interval in table.rows:
+        shown.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
+    for step, changes, value, interval, _, share, share_interval in steps.rows:
         short = step.replace(f"{decomposition.engine}/", "")
         label = Text(short.replace(shared, "") if shared else short)
-        grid.add_row(label, value, interval, share, share_interval)
-        grid.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
-    return grid
+        shown.add_row(label, value, interval, share, share_interval)
+        shown.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
+    return shown
 
 
 def _figures(summary: BenchSummary) -> Table:
-    grid = _grid()
-    grid.add_column("query", no_wrap=True)
-    grid.add_column("entrant", no_wrap=True, overflow="ellipsis")
-    grid.add_column("median", justify="right", no_wrap=True)
+    shown = grid()
+    shown.add_column("query", no_wrap=True)
+    shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
+    shown.add_column("median", justify="right", no_wrap=True)
     # No value has a blank: if a label needs the room, only the header breaks.
     over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
-    grid.add_column(over, justify="right")
-    grid.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
-    grid.add_column("", no_wrap=True)
+    shown.add_column(over, justify="right")
+    shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
+    shown.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):
         name = query if query in ("pass", "geomean") else verdicts.query_name(query)
         label = Text(name, style="bold" if query == "geomean" else "")
@@ -100,7 +89,7 @@ def _figures(summary: BenchSummary) -> Table:
                 continue
             verdict = speedup.verdict if speedup else ""
             flag = " ⚑" if times and times.outlier_blocks else ""
-            grid.add_row(
+            shown.add_row(
                 label,
                 entrant.label,
                 duration(times.median_s) if times else "",
@@ -109,4 +98,4 @@ def _figures(summary: BenchSummary) -> Table:
                 Text((_SHORT.get(verdict, verdict) + flag).strip(), _STYLES.get(verdict, "")),
             )
             label = Text()
-    return grid
+    return shown

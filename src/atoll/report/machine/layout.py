@@ -131,7 +131,7 @@ def _island(
 
 
 def counts(machine: Machine) -> list[str]:
-    """'2 packages', '2 NUMA nodes', '16 chiplets (by L3)', ..."""
+    """'2 packages', '2 NUMA nodes', '16 chiplets (by L3)', '16 L3', '128 cores', '1 TiB'."""
     summary = machine.summary
     sources = dict.fromkeys(_SOURCES[chiplet.source] for chiplet in machine.chiplets)
     chiplets = f"{plural(summary.chiplets, 'chiplet')} ({', '.join(sources)})"
@@ -139,6 +139,7 @@ def counts(machine: Machine) -> list[str]:
         plural(summary.packages, "package"),
         plural(summary.numa_nodes, "NUMA node"),
         chiplets if summary.chiplets else "no known chiplets",
+        f"{summary.l3} L3",
         plural(summary.cores, "core"),
         *([plural(summary.pus, "thread")] if machine.smt else []),
         gib(machine.memory_bytes),

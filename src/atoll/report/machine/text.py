@@ -96,11 +96,9 @@ def machine_picture(
 
 def _head(machine: Machine, glyphs: Glyphs) -> list[Line]:
     names = [machine.title, machine.architecture]
-    size = counts(machine)
-    size.insert(3, f"{machine.summary.l3} L3")
     return [
         [Span(glyphs.dot.join(name for name in names if name), Style.TITLE)],
-        [Span(glyphs.dot.join(size))],
+        [Span(glyphs.dot.join(counts(machine)))],
     ]
 
 
@@ -151,14 +149,14 @@ def _legend(layout: MachineLayout, glyphs: Glyphs) -> str:
 def _package(area: PackageArea, glyphs: Glyphs, detail: _Detail, width: int) -> list[Line]:
     """A line that names the package, then its nodes."""
     own = sorted({island.l3_bytes for island in area.islands})
-    facts = [plural(sum(len(island.cells) for island in area.islands), "core")]
+    extras = [plural(sum(len(island.cells) for island in area.islands), "core")]
     if area.shared_l3_bytes:
-        facts.append(f"L3 {gib(area.shared_l3_bytes)} shared")
+        extras.append(f"L3 {gib(area.shared_l3_bytes)} shared")
     elif not detail.labels and own[-1]:
-        facts.append("L3 " + " or ".join(gib(size) for size in own if size) + " each")
+        extras.append("L3 " + " or ".join(gib(size) for size in own if size) + " each")
     labels = [node_label(node.node, glyphs.dot, area.package) for node in area.nodes]
     if len(area.nodes) == 1:
-        words = [*labels, *facts]
+        words = [*labels, *extras]
         if not detail.labels:
             words.append(f"CPUs {format_cpulist(pu for i in area.islands for pu in i.pus)}")
         names = [""] * len(area.islands)
@@ -166,7 +164,7 @@ def _package(area: PackageArea, glyphs: Glyphs, detail: _Detail, width: int) -> 
             _named(area.name, words, glyphs),
             *_flow(area.islands, names, glyphs, detail, width),
         ]
-    heading = _named(area.name, [plural(len(area.nodes), "NUMA node"), *facts], glyphs)
+    heading = _named(area.name, [plural(len(area.nodes), "NUMA node"), *extras], glyphs)
     if all(len(node.islands) == 1 for node in area.nodes):
         # The node is the island, or has only one: the box gets its name.
         return [heading, *_flow(area.islands, labels, glyphs, detail, width)]
@@ -182,11 +180,11 @@ def _side_by_side(areas: Sequence[PackageArea], glyphs: Glyphs, width: int) -> l
     islands = [area.islands[0] for area in areas]
     cores = " or ".join(str(count) for count in sorted({len(i.cells) for i in islands}))
     sizes = sorted({island.l3_bytes for island in islands} - {0})
-    facts = [f"{cores} {'core' if cores == '1' else 'cores'} each"]
+    extras = [f"{cores} {'core' if cores == '1' else 'cores'} each"]
     if sizes:
-        facts.append("L3 " + " or ".join(map(gib, sizes)) + " each")
+        extras.append("L3 " + " or ".join(map(gib, sizes)) + " each")
     names = ["-" if area.package is None else str(area.package.index) for area in areas]
-    heading = _named("packages, by number", facts, glyphs)
+    heading = _named("packages, by number", extras, glyphs)
     return [heading, *_flow(islands, names, glyphs, _DETAILS[-1], width)]
 
 

@@ -26,6 +26,7 @@ from atoll.report.profile.heat_colours import colour as heat_colour
 from atoll.report.profile.heat_colours import colour_scale, nearness
 from atoll.report.svg.axes import Array, Scale, span
 from atoll.report.table import Table as TextTable
+from atoll.report.terminal.grid import grid
 from atoll.schema.profile import Figure, Inference, NodeMatrix, PairMatrix, Profile
 from atoll.schema.text import printable
 
@@ -70,12 +71,12 @@ def profile_text(profile: Profile, *, colour: bool, ascii_only: bool = False) ->
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Two spaces between columns, no frame; long words are folded."""
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    shown = grid()
     for column in columns:
-        grid.add_column(column, overflow="fold")
+        shown.add_column(column, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(printable(cell)) for cell in row))
-    return grid
+        shown.add_row(*(Text(printable(cell)) for cell in row))
+    return shown
 
 
 def _titled(title: str) -> list[RenderableType]:
@@ -94,8 +95,8 @@ def _catalog(catalog: TextTable) -> list[RenderableType]:
         _indented(Text(printable(f"{row[0]}: {row[-2]}; source: {row[-1]}"), style="dim"))
         for row in catalog.rows
     ]
-    grid = table(catalog.columns[:-2], (row[:-2] for row in catalog.rows))
-    return [*_titled(catalog.title), grid, *notes]
+    rows = table(catalog.columns[:-2], (row[:-2] for row in catalog.rows))
+    return [*_titled(catalog.title), rows, *notes]
 
 
 def _list(title: str, lines: Sequence[str], style: str) -> list[RenderableType]:
@@ -223,7 +224,7 @@ def _curves(kinds: Sequence[Relation], unit: Unit, ascii_only: bool) -> list[Ren
     scale = span(np.concatenate([kind.values for kind in kinds]), 1.05)
     blocks = _BARE_BLOCKS if ascii_only else _BLOCKS
     edges = scale.low * (scale.high / scale.low) ** (np.arange(1, _CURVE + 1) / _CURVE)
-    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    rows = grid(gap=1)
     for name in ("pairs", "median", "5 to 95 %"):
         rows.add_column(name, no_wrap=True)
     low, high = number(scale.low), figure(scale.high, unit)
@@ -242,11 +243,11 @@ def _curves(kinds: Sequence[Relation], unit: Unit, ascii_only: bool) -> list[Ren
 
 def _nodes(nodes: NodeMatrix) -> RenderableType:
     """A row for each node of CPUs; with many nodes, a row for each pair of nodes."""
-    grid = list(zip(nodes.cpu_nodes, nodes.latency_ns, nodes.bandwidth_gbs, strict=True))
+    rows_of = list(zip(nodes.cpu_nodes, nodes.latency_ns, nodes.bandwidth_gbs, strict=True))
     if len(nodes.memory_nodes) > 6:
         pairs = [
             (str(cpu_node), str(memory_node), _cell(latency), _cell(bandwidth))
-            for cpu_node, latencies, bandwidths in grid
+            for cpu_node, latencies, bandwidths in rows_of
             for memory_node, latency, bandwidth in zip(
                 nodes.memory_nodes, latencies, bandwidths, strict=True
             )
@@ -260,7 +261,7 @@ def _nodes(nodes: NodeMatrix) -> RenderableType:
                 for latency, bandwidth in zip(latencies, bandwidths, strict=True)
             ),
         )
-        for cpu_node, latencies, bandwidths in grid
+        for cpu_node, latencies, bandwidths in rows_of
     ]
     return table(("", *(f"memory {node}" for node in nodes.memory_nodes)), rows)
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.inspect.verify import Verification
+from atoll.report.terminal.grid import grid
 from atoll.schema.cpulist import brief_cpulist, parse_cpulist
 from atoll.schema.inspection import (
     Finding,
@@ -73,7 +74,7 @@ def verification_text(verification: Verification) -> RenderableType:
     """A line for each process, then the findings of all."""
     threads = plural(verification.threads, "thread")
     head = f"{verification.deployment}: {threads}, {verification.drifted} drifted"
-    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    table = grid(header="bold", gap=1)
     for title in ("PROCESS", "SLOT", "PID", "CPUS", "THREADS", "MEMORY", "ON ITS NODES", "DRIFT"):
         left = title in ("PROCESS", "CPUS")
         table.add_column(title, justify="left" if left else "right", overflow="fold")
@@ -171,7 +172,7 @@ def _threads(threads: Sequence[ThreadLook]) -> list[RenderableType]:
     totals = [plural(len(threads), "thread"), f"{_seconds(threads)} of CPU time"]
     if migrations:
         totals.append(f"migrated {plural(sum(migrations), 'time')}")
-    table = _table()
+    table = grid()
     table.add_column("MAY RUN ON", overflow="fold")
     table.add_column("THREADS", justify="right")
     table.add_column("CPU TIME", justify="right", no_wrap=True)
@@ -261,7 +262,7 @@ def _nodes(memory: MemoryLook) -> Table:
     sizes = {kind: sum(nodes.values()) for kind, nodes in memory.bytes_by_kind.items()}
     kinds = sorted((kind for kind in sizes if sizes[kind]), key=lambda kind: -sizes[kind])
     shown, rest = kinds[:MOST_KINDS], kinds[MOST_KINDS:]
-    table = _table()
+    table = grid()
     table.add_column("NODE", justify="right")
     table.add_column("SHARE", no_wrap=True)
     for title in ("TOTAL", *(kind.upper() for kind in shown), *(["OTHER"] if rest else [])):
@@ -347,10 +348,6 @@ def _line(label: str, text: str, *, style: str = "", width: int = _LABEL) -> Tab
     table.add_column(overflow="fold")
     table.add_row(label, Text(text, style=style))
     return table
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _percent(share: float | None) -> str:

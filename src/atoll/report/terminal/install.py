@@ -13,6 +13,7 @@ from rich.table import Table
 from atoll.engines.availability import EngineState
 from atoll.install.catalog import Artifact, Part, Wheel
 from atoll.install.progress import Tell
+from atoll.report.terminal.grid import grid
 
 _LOGGED_PERCENT = 20  # between the lines of a log
 
@@ -23,7 +24,7 @@ def size(size_bytes: int) -> str:
 
 
 def engine_table(states: Sequence[EngineState]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = grid(header="bold", gap=1)
     for title in ("ENGINE", "VERSION", "STATE", "WHERE"):
         table.add_column(title, overflow="fold")
     table.add_column("SIZE", justify="right", no_wrap=True)

@@ -6,13 +6,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from rich.table import Table
-
 from atoll.knobs.catalog import KNOBS, setting, shown
 from atoll.knobs.control import KnobState
 from atoll.knobs.notes import Kind, Note
 from atoll.report.numbers import cut
-from atoll.report.terminal.printed import printed
+from atoll.report.terminal.grid import grid, printed
 from atoll.schema.text import one_line
 
 _LONGEST = 60
@@ -21,16 +19,16 @@ _LONGEST = 60
 def table(states: Sequence[KnobState], *, width: int, colour: bool) -> str:
     """Every knob; the column BEFORE only if a knob is set."""
     any_set = any(state.switches for state in states)
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    grid.add_column("KNOB", no_wrap=True)
-    grid.add_column("NOW", overflow="fold", max_width=24)
+    rows = grid(header="bold", gap=1)
+    rows.add_column("KNOB", no_wrap=True)
+    rows.add_column("NOW", overflow="fold", max_width=24)
     if any_set:
-        grid.add_column("BEFORE", overflow="fold", max_width=16)
-    grid.add_column("DESCRIPTION")
+        rows.add_column("BEFORE", overflow="fold", max_width=16)
+    rows.add_column("DESCRIPTION")
     for state in states:
         row = [state.knob.name, cut(now(state), _LONGEST) or "not on this machine"]
-        grid.add_row(*row, *([cut(before(state), _LONGEST)] if any_set else []), state.knob.title)
-    return printed(grid, width=width, colour=colour).rstrip("\n")
+        rows.add_row(*row, *([cut(before(state), _LONGEST)] if any_set else []), state.knob.title)
+    return printed(rows, width=width, colour=colour).rstrip("\n")
 
 
 def now(state: KnobState) -> str:

@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from atoll.report.terminal.printed import printed
+from atoll.report.terminal.grid import printed
 from atoll.schema.cpulist import brief_cpulist, format_cpulist
 from atoll.schema.plan import CoordinatorPlace, MemoryPolicy, Plan, Reason, Slot
 from atoll.schema.size import gib

@@ -1,10 +1,24 @@
-"""Rich renderables as text for standard output."""
+"""Tables without frames, and renderables as text for standard output."""
 
 from __future__ import annotations
 
 import io
 
 from rich.console import Console, RenderableType
+from rich.table import Table
+
+
+def grid(title: str | None = None, *, header: str = "dim", gap: int = 2) -> Table:
+    """A table without a frame; `header` is the style of its first line."""
+    return Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        header_style=header,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+    )
 
 
 def printed(*parts: RenderableType, width: int, colour: bool) -> str:
