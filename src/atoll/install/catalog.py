@@ -26,7 +26,7 @@ class Artifact:
     name: str
     version: str
     sha256: str
-    tree: str  # the folder in it that is the part
+    tree: str  # the folder in the tarball that becomes the part
 
     @property
     def coordinates(self) -> str:
@@ -34,7 +34,7 @@ class Artifact:
 
     @property
     def path(self) -> str:
-        """Below a repository's root, Maven's standard layout."""
+        """The path below a repository's root, in Maven's standard layout."""
         folder = f"{self.group.replace('.', '/')}/{self.name}/{self.version}"
         return f"{folder}/{self.name}-{self.version}.tar.gz"
 
@@ -45,15 +45,15 @@ class Wheel:
 
     name: str
     version: str
-    sha256: Mapping[str, str]  # by machine, as platform.machine() has it
+    sha256: Mapping[str, str]  # by the name of platform.machine()
     tree: str
 
     def hash_here(self) -> str:
-        """Raises DownloadFailed where there is none for this machine."""
+        """The checksum for this machine. Raises DownloadFailed if there is no wheel for it."""
         machine = platform.machine()
         if machine not in self.sha256:
             raise DownloadFailed(
-                f"{self.name} {self.version}: there is none for {machine}, only for "
+                f"{self.name} {self.version}: no wheel for {machine}, only for "
                 f"{', '.join(self.sha256)}; install that Java yourself and set JAVA_HOME to it"
             )
         return self.sha256[machine]
@@ -61,15 +61,15 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Debian packages, the version that this machine's own archive has."""
+    """Debian packages, in the version of this machine's own archive."""
 
     names: tuple[str, ...]
-    with_depends: bool  # also what they need and this machine lacks
+    with_depends: bool  # also the packages that they need and this machine lacks
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """Which Java a part is: on a machine that has such a one, it is not needed."""
+    """The Java that a part contains. A machine that has such a Java does not need the part."""
 
     major: int
     or_later: bool = False
@@ -77,7 +77,7 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder of the cache. For Debian packages the sizes are about right, else exact."""
+    """A folder of the cache. Its sizes are exact, except for Debian packages."""
 
     name: str
     version: str

@@ -187,7 +187,7 @@ def test_no_maven_says_what_to_install() -> None:
 def test_a_machine_without_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     clients = Clients()
-    with pytest.raises(DownloadFailed, match="none for riscv64, only for x86_64, aarch64"):
+    with pytest.raises(DownloadFailed, match="no wheel for riscv64, only for x86_64, aarch64"):
         install(clients, ENGINE, JAVA)
     assert clients.calls == []  # the engine would be fetched in vain
 

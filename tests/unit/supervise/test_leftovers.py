@@ -1,4 +1,4 @@
-"""System V segments: of a killed server's very own goes away, and no stranger's whatever it is."""
+"""What a killed PostgreSQL leaves: its own shared memory is removed, and no other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from atoll.engines.postgresql.leftovers import named_by
-from atoll.host.shared_memory import Segment, unattached
+from atoll.host.shared_memory import Segment
 from atoll.schema.deployment import Deployment
 from atoll.supervise.leftovers import remove_leftovers
 from tests.parts.toy import toy_plan
@@ -30,11 +30,6 @@ ready
 """
 _IPC_PRIVATE = 0  # a key that every such segment has
 NAMED = Segment(id=4, key=10021230, creator_pid=4242)
-HEAD = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap"
-
-
-def row(key: int, shmid: int, cpid: int, nattch: int = 0, uid: int = 1000) -> str:
-    return f"{key} {shmid} 600 56 {cpid} 102 {nattch} {uid} 1000 1000 1000 1 2 3 4096 0"
 
 
 def test_the_lock_file_names_the_segment() -> None:
@@ -49,28 +44,6 @@ def test_the_lock_file_names_the_segment() -> None:
 def test_any_other_text_names_none_or_a_whole_one(text: str) -> None:
     found = named_by(text)
     assert found is None or all(isinstance(number, int) for number in found)
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (row(10021230, 4, 4242), [4]),
-        (row(10021230, 4, 4242, nattch=1), []),
-        (row(10021230, 4, 4242, uid=1001), []),
-        (row(10021230, 5, 4242), []),  # a program that was given the same pid, and its key
-        (row(10021231, 4, 4242), []),
-        (row(10021230, 4, 4243), []),
-    ],
-)
-def test_only_the_named_one_of_this_user_and_unattached(line: str, found: list[int]) -> None:
-    table = f"{HEAD}\n{row(1, 2, 3)}\n{line}\n"
-    assert unattached(table, named={NAMED}, uid=1000) == found
-    assert unattached(table, named=set(), uid=1000) == []
-
-
-@pytest.mark.parametrize("table", ["", HEAD])
-def test_a_table_without_rows(table: str) -> None:
-    assert unattached(table, named={NAMED}, uid=1000) == []
 
 
 @pytest.fixture

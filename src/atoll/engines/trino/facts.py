@@ -14,15 +14,15 @@ _JAVA_LICENCE = "GPL-2.0 with the classpath exception"
 
 def _notes(files: Mapping[str, str]) -> list[str]:
     notes = [
-        "`etc/jvm.config` and `etc/node.properties` are what the engine's own `bin/launcher` "
-        "reads. What starts here has all of them as arguments: change both."
+        "The engine's own `bin/launcher` reads `etc/jvm.config` and `etc/node.properties`. The "
+        "scripts and units here pass the same values as arguments, so change both."
     ]
     if named := variables(files):
         notes.insert(
             0,
-            f"The configuration takes {', '.join(sorted(named))} from the environment: set them "
-            "where the processes are started, for systemd with `EnvironmentFile=` in a drop-in of "
-            "each unit.",
+            f"The configuration reads {', '.join(sorted(named))} from the environment. Set them "
+            "where the processes start; for systemd, with `EnvironmentFile=` in a drop-in of each "
+            "unit.",
         )
     return notes
 

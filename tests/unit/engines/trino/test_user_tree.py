@@ -251,7 +251,7 @@ def test_variables_that_the_tree_names_are_passed_on(name: str) -> None:
         on(name, replace(tree, environment=environment))
     # To render it, nothing need be known of the environment where it will be started.
     page = render_native(unattended(on(name, tree))).files["README.md"]
-    assert "takes PG_SECRET, WHERE from the environment" in page
+    assert "reads PG_SECRET, WHERE from the environment" in page
 
 
 @pytest.mark.parametrize("said", ["etc/cats", "/etc/trino/cats", "etc/../etc/cats/"])
