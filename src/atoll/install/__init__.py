@@ -1,6 +1,6 @@
-"""Engines, and the JDKs that they need, in Atoll's cache: fetched, checked, unpacked, removed.
+"""Fetches engines and their JDKs into Atoll's cache, checks, unpacks and removes them.
 
-Every part lies in a folder of its own, `cache_dir("engines") / NAME`, whole or not at all.
+Every part has a folder of its own, `cache_dir("engines") / NAME`, whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a part held when it was put in place, and whether it still does.
+"""Lists the files of an installed part, and finds damage by comparing them with the list.
 
-A list in the part's folder says of each file how large it is, whether it can be run, and its
-SHA-256; of a link where it leads. What is there beside is nobody's fault: engines write caches.
+A list in the part's folder has the size, executable bit and SHA-256 of each file, and the target of
+each link. Additional files are ignored, because engines write caches.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def write_list(tree: Path) -> None:
 
 
 def damage(tree: Path, *, contents: bool = False) -> str:
-    """What is not as it was put there: the first that is found, '' for a whole part and for one
-    without a list. `contents`: read every file, which takes a second for each gigabyte or so."""
+    """The first difference from the list; '' for an undamaged part and for one without a list.
+    `contents`: also read every file, which takes about a second per gigabyte."""
     try:
         listed = json.loads((tree / LIST).read_bytes())
         faults = (_fault(tree / name, had, contents) for name, had in listed.items())
@@ -54,15 +54,15 @@ def _fault(path: Path, had: Any, contents: bool) -> str:
         seen = path.lstat()
         if path.is_symlink() or isinstance(had, str):
             same = path.is_symlink() and os.readlink(path) == had
-            return "" if same else f"{path} leads elsewhere"
+            return "" if same else f"{path} has another target"
         size, runs, checksum = had
         if seen.st_size != size:
             return f"{path} has {seen.st_size} bytes, not {size}"
         if runs and not seen.st_mode & 0o100:
-            return f"{path} cannot be run any more"
-        return f"{path} has another content" if contents and sha256(path) != checksum else ""
+            return f"{path} is no longer executable"
+        return f"{path} has changed" if contents and sha256(path) != checksum else ""
     except OSError as fault:
-        return f"{path} is gone" if isinstance(fault, FileNotFoundError) else str(fault)
+        return f"{path} is missing" if isinstance(fault, FileNotFoundError) else str(fault)
 
 
 def _files(tree: Path) -> Iterator[Path]:

@@ -1,7 +1,7 @@
-"""Fetching a tarball with the user's own Maven: its mirrors, proxies and passwords hold.
+"""Fetches a tarball with the user's own Maven, and so with its mirrors, proxies and passwords.
 
-It gets a repository folder of ours, so that what is fetched can be watched, kept over a kill, and
-removed. A tarball that lies in Maven's usual folder already is taken from there.
+Maven gets a repository folder of Atoll's, so that Atoll can watch the download, keep it after a
+kill, and remove it. A tarball that lies in Maven's usual folder already is taken from there.
 
 Maven's half downloads (FILE.part) are resumed by its 'http' transport, if the repository can: the
 default since 3.9; Maven 3.8 is told to use the same as an extension.
@@ -40,14 +40,14 @@ def repository(keep: Path) -> Path:
 
 
 def places(artifact: Artifact, keep: Path) -> tuple[Path, ...]:
-    """Where the tarball may lie already: in our repository, in Maven's usual one."""
+    """Where the tarball may be already: in our repository, and in Maven's usual one."""
     usual = Path.home() / ".m2/repository"
     return tuple(root / artifact.path for root in (repository(keep), usual))
 
 
 def fetch(artifact: Artifact, keep: Path, *, run: Run, tick: Callable[[], None]) -> Path:
-    """The tarball, as Maven got it. Raises DownloadFailed saying what Maven said."""
-    # Maven looks for projects and extensions from its working folder upwards: it finds ours.
+    """Fetch the tarball and return its path. Raises DownloadFailed, which quotes Maven."""
+    # Maven looks for projects and extensions from its working folder upwards, and finds this one.
     own = keep / ".mvn"
     own.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,23 +65,23 @@ def fetch(artifact: Artifact, keep: Path, *, run: Run, tick: Callable[[], None])
         )
     except FileNotFoundError:
         raise DownloadFailed(
-            f"{artifact.coordinates}: is fetched by Maven, and there is no 'mvn' on this machine; "
+            f"{artifact.coordinates}: needs Maven, and 'mvn' is not installed; "
             "install it with: apt-get install maven"
         ) from None
     found = repository(keep) / artifact.path
     if done.returncode != 0 or not found.is_file():
         reason = _reason(done.stdout + done.stderr)
         raise DownloadFailed(
-            f"{artifact.coordinates}: mvn could not fetch it: {reason}; mend that (network, proxy, "
-            "~/.m2/settings.xml) and try again; what was fetched is kept"
+            f"{artifact.coordinates}: mvn could not fetch it: {reason}; fix the cause (network, "
+            "proxy, ~/.m2/settings.xml) and try again; what was fetched is kept"
         )
     return found
 
 
 def _reason(said: str) -> str:
-    """The cause in Maven's first line of errors, which repeats itself before it comes to it."""
+    """The cause in Maven's first error line, which repeats itself before it names the cause."""
     lines = [line.strip() for line in _COLOUR.sub("", said).splitlines() if line.strip()]
     errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
-    first = (errors or lines[-1:] or ["it said nothing"])[0].split(" -> [Help")[0]
+    first = (errors or lines[-1:] or ["no message"])[0].split(" -> [Help")[0]
     cause = re.search(r"transfer failed for \S+?: (.+)|(Could not find artifact .+)", first)
     return (cause[1] or cause[2]) if cause else first

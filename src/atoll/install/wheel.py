@@ -1,4 +1,4 @@
-"""Fetching a wheel with this Python's own pip, as the user has set it up; it checks the hash."""
+"""Fetches a wheel with this Python's pip, as the user has configured it; pip checks the hash."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from atoll.install.client import Run
 
 
 def places(wheel: Wheel, keep: Path) -> tuple[Path, ...]:
-    """Where the wheel may lie already."""
+    """Where the wheel may be already."""
     return tuple(sorted(keep.glob(f"{wheel.name}-{wheel.version}-*.whl")))
 
 
 def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Path:
-    """The wheel's file. Raises DownloadFailed saying what pip said."""
+    """Fetch the wheel and return its path. Raises DownloadFailed, which quotes pip."""
     wanted = f"{wheel.name}=={wheel.version}"
     requirements = keep / "requirements.txt"
     requirements.write_text(f"{wanted} --hash=sha256:{wheel.hash_here()}\n")
@@ -29,7 +29,9 @@ def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Pa
             *("--progress-bar=off", "--dest", str(keep), "--requirement", str(requirements)),
         ],
         cwd=keep,
-        env={"TMPDIR": str(keep)},  # half of it can be watched there, and goes with the folder
+        env={
+            "TMPDIR": str(keep)
+        },  # the download can be watched there, and is removed with the folder
         tick=tick,
     )
     found = places(wheel, keep)
@@ -40,16 +42,16 @@ def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Pa
 
 def _reason(said: str) -> str:
     if "No module named pip" in said:
-        return "is fetched by pip, which this Python lacks; get it with: python -m ensurepip"
+        return "needs pip, which this Python lacks; install it with: python -m ensurepip"
     if "DO NOT MATCH THE HASHES" in said:
         return (
             "pip got a file with another checksum than the pinned one, and dropped it; "
-            "the index that pip asks has changed files: ask whoever runs it"
+            "pip's index has changed files: ask its operator"
         )
     broken = re.findall(r"connection broken by '\w+\(.*?: ([^:]*?)'?\)'", said)
     errors = re.findall(r"^ERROR: (.+)", said, re.MULTILINE)
-    cause = ([f"no connection ({broken[-1]})"] if broken else errors[-1:]) or ["it said nothing"]
+    cause = ([f"no connection ({broken[-1]})"] if broken else errors[-1:]) or ["no message"]
     return (
-        f"pip could not fetch it: {cause[0]}; mend that (network, proxy, pip's configuration) and "
-        "try again"
+        f"pip could not fetch it: {cause[0]}; fix the cause (network, proxy, pip's configuration) "
+        "and try again"
     )

@@ -1,1 +1,1 @@
-"""Where Atoll keeps things, and how it writes them: XDG folders, atomic writes, checksums."""
+"""Atoll's folders and files: XDG folders, atomic writes, locks, folders made once, checksums."""

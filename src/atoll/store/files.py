@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one, and knowing a file by its checksum."""
+"""Writes files so that no process sees half of one, and computes their checksums."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from atoll.errors import DiskFull, NotPermitted, UsageError
 def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write, fsync, rename: the file is the old one or the new one, also after a power cut.
 
-    A link stays one, and the file that it points to is replaced; a device or a pipe is written
-    to. Raises UsageError if it is a folder or its folder does not exist, else NotPermitted or
-    DiskFull; the old file is untouched then.
+    If the path is a link, the file that it points to is replaced. A device or a pipe is written to.
+    Raises UsageError if the path is a folder or its folder does not exist, else NotPermitted or
+    DiskFull; then the old file is unchanged.
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
@@ -36,7 +36,7 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
         os.replace(temporary, target)
         sync_folder(target.parent)
     except FileNotFoundError:
-        raise UsageError(f"{path}: its folder does not exist; make it first") from None
+        raise UsageError(f"{path}: its folder does not exist; create it first") from None
     except IsADirectoryError:
         raise UsageError(f"{path}: is a folder; name a file") from None
     except OSError as fault:
@@ -50,8 +50,8 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
 
 
 def write_new(path: str | Path, content: str | bytes, *, mode: int) -> None:
-    """Write a file that is not there yet, in a folder that nobody reads after a power cut: without
-    waiting for the disk, which costs a deployment of 30 files half a second.
+    """Write a new file without waiting for the disk, for folders that no process reads after a
+    power cut. Waiting would cost a deployment of 30 files half a second.
 
     Raises NotPermitted or DiskFull."""
     data = content.encode() if isinstance(content, str) else content

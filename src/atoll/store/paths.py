@@ -1,10 +1,10 @@
-"""Atoll's folders, as the XDG base directory specification places them. Made on demand, 0700.
+"""Atoll's folders, placed by the XDG base directory specification. Made on demand, mode 0700.
 
 These functions raise NotPermitted if a folder cannot be made, DiskFull if the disk is full.
 
-- cache: data sets, unpacked packages; may be deleted at any time.
-- state: deployments that are up, logs, results that were not given a name.
-- run: sockets. UNIX socket paths end at 107 bytes, so this one is short.
+- cache: data sets, unpacked packages; the user may delete it at any time.
+- state: deployments, logs, results without a name of their own.
+- run: sockets. The path is short, because paths of UNIX sockets end at 107 bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def state_dir(*parts: str) -> Path:
 
 
 def state_path(*parts: str) -> Path:
-    """As `state_dir`, but only looked for: nothing is made."""
+    """As `state_dir`, without making the folder."""
     return _base("XDG_STATE_HOME", ".local/state").joinpath("atoll", *parts)
 
 
 def run_dir(*parts: str) -> Path:
-    """Below $XDG_RUNTIME_DIR, else below the temporary folder under a name of this user's.
+    """A folder below $XDG_RUNTIME_DIR, else below /tmp/atoll-UID.
 
-    The fallback lies in a folder that others can write to, so it must be ours and closed.
-    Raises NotPermitted also if somebody else made it.
+    Other users can write to /tmp, so that folder must belong to this user, with mode 0700. Raises
+    NotPermitted also if another user made it.
     """
     given = variable("XDG_RUNTIME_DIR")
     if given and os.path.isdir(given) and len(given) < 40:
@@ -52,12 +52,12 @@ def run_dir(*parts: str) -> Path:
 
 def _base(name: str, default: str) -> Path:
     given = variable(name)
-    # The specification: a relative path is to be ignored.
+    # The specification says to ignore a relative path.
     return Path(given) if os.path.isabs(given) else Path.home() / default
 
 
 def make_folder(path: Path) -> Path:
-    """The folder, which is there now."""
+    """Make the folder unless it exists, and return it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:

@@ -1,1 +1,1 @@
-"""Suites: data sets, queries and their answers; found by name through `atoll.suites.registry`."""
+"""Suites: data sets, queries and their answers. `atoll.suites.registry` finds one by name."""

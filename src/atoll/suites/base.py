@@ -1,6 +1,6 @@
-"""What a suite is: tables as Parquet files, queries in an engine's dialect, and their answers.
+"""Defines a suite: tables as Parquet files, queries in an engine's dialect, and their answers.
 
-The data is the same for every engine and policy, so that only what a bench compares differs.
+Every engine and policy gets the same data, so that only what a bench compares differs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from atoll.host.api import Host
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Tables that lie on disk, verified."""
+    """Tables on disk, verified."""
 
     suite: str
     scale_factor: float
     root: Path
     tables: tuple[Table, ...]
-    checksum: str  # over the checksums of all files: the same data has the same one anywhere
+    checksum: str  # over the checksums of all files; equal data has an equal checksum everywhere
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -31,17 +31,17 @@ class DataSet:
 
     @property
     def data(self) -> Data:
-        """As engines take it."""
+        """The data set in the form that engines take."""
         return Data(f"{self.suite}-{self.root.name}", self.checksum, self.tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query must return. `as_text`: the values are text still, empty for NULL."""
+    """The rows that a query must return. `as_text`: the values are text, empty for NULL."""
 
     rows: list[tuple[Any, ...]]
     order: tuple[int, ...]  # columns that the ORDER BY names, in its order
-    open_end: bool = False  # LIMIT cut off rows that its order does not tell from the last one
+    open_end: bool = False  # the LIMIT cuts off rows that are equal to the last one in the order
     as_text: bool = False
 
 
@@ -58,7 +58,7 @@ class Suite(Protocol):
         ...
 
     def queries(self, engine: str) -> Mapping[str, str]:
-        """The texts in the dialect of that engine."""
+        """The texts of the queries in the dialect of the engine."""
         ...
 
     def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
@@ -66,6 +66,6 @@ class Suite(Protocol):
         ...
 
     def expected(self, query: str, data: DataSet) -> Answer:
-        """The right answer: a published one, else the reference's. May take as long as the query
-        does: ask before the clock runs."""
+        """The right answer: a published one, else the reference's. It may take as long as the
+        query, so ask before the clock runs."""
         ...

@@ -1,16 +1,15 @@
-"""Is this the right answer? Knows types, ties and rounding; pure.
+"""Compares a result with the right answer, by type, ties and rounding. Pure.
 
-- Whole numbers, dates, truth and text are equal or not; text without the blanks that a CHAR is
-  padded with.
-- A decimal that the engine rounded may differ by half a unit of its last place from an answer
-  with more digits (avg of a decimal is a double in one engine, decimal(19,6) in another). With no
-  more digits it must be equal, unless it has more than the double could hold (H2's averages have
-  12 places): then it may differ by what that leaves out, but for a whole number. Where the type
-  says nothing of digits (numeric), a quotient is known by its number of them, and may also
-  differ by that much.
-- A float may differ by FLOAT_TOLERANCE of its size: the order of a sum is the engine's choice.
-- Rows are in order only as far as the ORDER BY goes; rows that it does not tell apart may come
-  in any order, and where a LIMIT cuts through such rows, any of them may be left.
+- Whole numbers, dates, truth values and text must be equal; the blanks that pad a CHAR are ignored.
+- A decimal that the engine rounded may differ by half a unit in its last place from an answer with
+  more digits (avg of a decimal is a double in one engine, decimal(19,6) in another). If the answer
+  has no more digits, it must be equal, unless the result has more digits than a double can hold
+  (H2's averages have 12 places). Then it may differ by the rounding of a double, except for a whole
+  number. If the type has no scale (numeric), a quotient is recognised by its number of digits, and
+  may differ by the same amount.
+- A float may differ by FLOAT_TOLERANCE of its value: the engine chooses the order of a sum.
+- Rows must be in the order that the ORDER BY defines. Rows that are equal in it may come in any
+  order. If a LIMIT cuts through such rows, any of them may be missing.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from atoll.suites.base import Answer
 
 # A sum of n doubles may be off by n x 2^-53: 6e-10 for the 6 million rows of a lineitem at SF 1.
 FLOAT_TOLERANCE = 1e-9
-# What a double that stands for a decimal's exact value may be off by.
+# The error of a double that stands for the exact value of a decimal.
 _DOUBLE_NOISE = Decimal("1e-12")
-# An average that was computed as a double is written with so many digits at least, but by chance;
-# an exact sum and one division are less than two roundings away.
+# An average that was computed as a double has at least this many digits, except by chance. An exact
+# sum and one division are less than two roundings away.
 _DOUBLE_DIGITS = 15
 _DOUBLE_ROUNDING = Decimal(2) ** -51
 # The fewest digits of a quotient whose type has no scale (a server's NUMERIC_MIN_SIG_DIGITS).
@@ -53,7 +52,7 @@ class _Type:
         return self.kind not in (Kind.FLOAT, Kind.DECIMAL)
 
     def read(self, value: Any, as_text: bool) -> Any:
-        """An expected value in the form that `same` takes; a text that is none stays text."""
+        """The value in the form that `same` takes; a text that does not fit the type stays text."""
         if value is None or (as_text and value == "" and self.kind is not Kind.TEXT):
             return None
         try:
@@ -102,25 +101,25 @@ class _Type:
 
 
 def _may_be_double(value: Decimal) -> bool:
-    """Whether it is how a double is written that has no fewer digits."""
+    """Whether the value is the shortest form of a double with that many digits."""
     digits = len(value.normalize().as_tuple().digits)
     return digits >= _DOUBLE_DIGITS and Decimal(repr(float(value))) == value
 
 
 def _places(value: Decimal) -> int:
-    """Digits after the point; none for what is no number."""
+    """The digits after the point; 0 for NaN and Infinity."""
     exponent = value.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def compare(result: QueryResult, answer: Answer) -> str | None:
-    """None if the result is right, else one line that names the rows that differ."""
+    """None if the result is right, else one line that shows the rows that differ."""
     types = [_Type(kind_of(column.type), scale_of(column.type)) for column in result.columns]
     widths = {len(row) for row in answer.rows}
     if widths - {len(types)}:
         return f"{len(types)} columns, expected {widths.pop()}"
     if odd := {len(row) for row in result.rows} - {len(types)}:
-        return f"a row of {odd.pop()} values under {len(types)} columns; the client is wrong"
+        return f"a row of {odd.pop()} values under {len(types)} columns: a fault of the client"
     got = [
         tuple(type_.read(value, False) for value, type_ in zip(row, types, strict=True))
         for row in result.rows
@@ -136,7 +135,7 @@ def compare(result: QueryResult, answer: Answer) -> str | None:
         return f"{count}: {_describe(unexpected, missing, result.columns)}"
     unexpected, missing = [], []
     for start, end in _ties(want, answer.order, types):
-        # Which of the rows at an open end are there is the engine's choice, their keys are not.
+        # At an open end the engine chooses the rows, but not their keys.
         decided = answer.order if answer.open_end and end == len(want) else range(len(types))
         more_unexpected, more_missing = _unmatched(
             numbered[start:end], want[start:end], types, decided
@@ -154,7 +153,7 @@ def compare(result: QueryResult, answer: Answer) -> str | None:
 def _ties(
     rows: Sequence[Row], order: Sequence[int], types: Sequence[_Type]
 ) -> list[tuple[int, int]]:
-    """Runs of rows that the ORDER BY does not tell apart, as (start, end)."""
+    """Runs of rows that are equal in the ORDER BY, as (start, end)."""
     edges = [0]
     for place, (before, after) in enumerate(itertools.pairwise(rows), start=1):
         if not all(types[key].same(before[key], after[key]) for key in order):
@@ -168,7 +167,7 @@ def _unmatched(
     types: Sequence[_Type],
     columns: Sequence[int],
 ) -> tuple[list[tuple[int, Row]], list[Row]]:
-    """Rows of either side that have no equal on the other, in any order."""
+    """The rows of either side that have no equal on the other side, whatever the order."""
     exact = [column for column in columns if types[column].exact]
     rough = [column for column in columns if not types[column].exact]
     buckets: dict[tuple[Any, ...], tuple[list[tuple[int, Row]], list[Row]]] = defaultdict(

@@ -1,6 +1,6 @@
-"""Which columns of a result the query orders by, read from the query's text. Pure.
+"""Reads from the text of a query which columns of its result it orders by. Pure.
 
-Enough for suites whose outermost ORDER BY names result columns, as TPC-H's does.
+This suffices for suites whose outermost ORDER BY names result columns, as TPC-H's does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _KEY = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|la
 
 def ordering_of(sql: str, columns: Sequence[str]) -> tuple[tuple[int, ...], int | None]:
     """(positions of the columns ordered by, the LIMIT). The positions end before the first key
-    that is no result column: behind it the order cannot be told from the result."""
+    that is not a result column, because from there on the result does not show the order."""
     depth = 0
     start: int | None = None
     end = len(sql)

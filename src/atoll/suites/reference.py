@@ -1,7 +1,7 @@
 """DuckDB's tpch extension, in this process: query texts, published answers, the reference.
 
-Nothing of TPC-H's text is kept in Atoll: texts and answers are read from the extension when
-they are wanted. The extension must be that of the very DuckDB that is installed.
+Atoll contains none of TPC-H's texts; it reads texts and answers from the extension when it needs
+them. The extension must belong to the installed version of DuckDB.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def query_texts() -> dict[str, str]:
 
 @functools.cache
 def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
-    """Query -> (column names, rows of text); empty for a scale factor that none are known for."""
+    """Query -> (column names, rows of text); empty for a scale factor without published answers."""
     rows = (
         _with_extension()
         .execute(
@@ -54,7 +54,7 @@ def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], l
 
 
 def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """What DuckDB answers on these Parquet files: (column names, rows)."""
+    """DuckDB's answer on these Parquet files: (column names, rows)."""
     connection = _open()
     for table, path in files.items():
         connection.read_parquet(str(path)).create_view(table)
@@ -67,7 +67,7 @@ def _open() -> duckdb.DuckDBPyConnection:
         raise EngineFailed(f"DuckDB is not installed in this Python; {REMEDY}")
     import duckdb
 
-    # Without it DuckDB would spill into the folder that the user happens to stand in.
+    # Otherwise DuckDB would spill into the current folder.
     spill = str(cache_dir("scratch", "reference"))
     return duckdb.connect(":memory:", config={"pin_threads": "off", "temp_directory": spill})
 

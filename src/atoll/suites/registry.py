@@ -16,5 +16,5 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Suite:
     """The suite of that name. Raises UsageError if there is none."""
     if name not in _SUITES:
-        raise UsageError(f"suite {name!r} is not known; known are: {', '.join(_SUITES)}")
+        raise UsageError(f"unknown suite {name!r}; known suites: {', '.join(_SUITES)}")
     return _SUITES[name]()

@@ -1,4 +1,4 @@
-"""Reads what `--queries` was given: '1,3-5', 'q18', or nothing for all. Pure."""
+"""Reads the value of `--queries`: '1,3-5', 'q18', or nothing for all queries. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def select_queries(asked: str | None, names: Sequence[str]) -> tuple[str, ...]:
             raise UsageError(f"--queries: {part.strip()!r} is no query; write for example 1,3-5")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise UsageError(f"--queries: the range {part.strip()!r} is empty; turn it round")
+            raise UsageError(
+                f"--queries: the range {part.strip()!r} is empty; write the smaller number first"
+            )
         wanted = {f"q{number}" for number in range(first, last + 1)}
         unknown = sorted(wanted.difference(names), key=lambda name: int(name[1:]))
         if unknown:

@@ -1,11 +1,11 @@
-"""TPC-H: data by tpchgen, queries and answers by the reference (`atoll.suites.reference`).
+"""TPC-H: data of tpchgen, queries and answers of the reference (`atoll.suites.reference`).
 
-tpchgen makes the data of the specification's own generator (dbgen 3). Its answers,
-published for scale factors 0.01, 0.1 and 1, rest on an older generator that differs in the
-columns of random text alone. So an answer is the published one, its text columns filled in
-from the data; Q13, which counts by a word in o_comment, and scale factors without published
-answers are answered by the reference itself, on the same data. Q11 takes the fraction 0.0001 at
-every scale factor, as the published answers do (the specification says 0.0001 / SF).
+tpchgen makes the data of the specification's own generator (dbgen 3). The published answers, for
+scale factors 0.01, 0.1 and 1, come from an older generator that differs only in the columns of
+random text. So an answer is the published one with its text columns taken from the data. The
+reference itself answers Q13, which counts by a word in o_comment, and all queries at other scale
+factors, on the same data. Q11 uses the fraction 0.0001 at every scale factor, as the published
+answers do (the specification says 0.0001 / SF).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Tpch:
         if published is None or query in _BY_RANDOM_TEXT:
             return _by_reference(sql, data)
         columns, rows = published
-        # At these scale factors no LIMIT cuts through rows of equal keys (a test holds it).
+        # At these scale factors no LIMIT cuts through rows of equal keys (a test checks it).
         order = ordering_of(sql, columns)[0]
         texts = [place for place, name in enumerate(columns) if name in _RANDOM_TEXT]
         if texts:
@@ -62,8 +62,8 @@ class Tpch:
 def _with_texts(
     rows: list[tuple[Any, ...]], texts: list[int], source: list[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
-    """`rows` with the columns `texts` of `source`, row by row: the orders of these queries leave
-    no ties. Unequal numbers of rows are left for the comparison to find."""
+    """`rows` with the columns `texts` of `source`, row by row: these queries order all rows. If the
+    numbers of rows differ, the comparison will find that."""
     if len(rows) != len(source):
         return rows
     return [
@@ -74,7 +74,7 @@ def _with_texts(
 
 def _by_reference(sql: str, data: DataSet) -> Answer:
     limit = ordering_of(sql, ())[1]
-    # One row more than asked for shows whether the LIMIT cuts through rows of equal keys.
+    # One more row shows whether the LIMIT cuts through rows of equal keys.
     asked = sql if limit is None else with_limit(sql, limit + 1)
     columns, rows = reference.run(asked, data.files)
     order = ordering_of(sql, columns)[0]

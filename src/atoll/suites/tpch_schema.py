@@ -1,8 +1,8 @@
-"""TPC-H's tables as engines make them: columns, primary keys and the usual indexes. Pure.
+"""TPC-H's tables as engines create them: columns, primary keys and the usual indexes. Pure.
 
-Columns and keys are those of the specification (clause 1.4); types are those of the Parquet files
+Columns and keys are those of the specification (clause 1.4). Types are those of the Parquet files
 that tpchgen writes. The indexes are on the foreign keys and on the dates that queries select by, as
-people who tune servers for TPC-H make them; clause 1.5.7 allows just these.
+is usual in servers tuned for TPC-H. Clause 1.5.7 allows exactly these.
 """
 
 from __future__ import annotations

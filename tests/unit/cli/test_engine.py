@@ -177,7 +177,7 @@ def test_a_damaged_part_is_told_and_fetched_anew(toy: Engine, capsys: Capture) -
     _, row, *rest = listed(capsys)
     assert row.split()[:3] == ["toy", "1", "damaged"]
     assert "\n".join(rest).endswith(
-        f"toy: {toy.folder}/toy-1/file is gone; fetch it again with: atoll engine install toy"
+        f"toy: {toy.folder}/toy-1/file is missing; fetch it again with: atoll engine install toy"
     )
     host = FakeHost({})
     assert [part.name for part in wanted_parts(look("toy", host), host)] == ["toy-1"]

@@ -40,8 +40,12 @@ def rewritten(engines: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
-    "gone": (lambda engines: (engines / "java-9/bin/java").unlink(), "bin/java is gone", False),
-    "a folder gone": (lambda engines: shutil.rmtree(engines / "toy-1/lib"), "jar is gone", False),
+    "gone": (lambda engines: (engines / "java-9/bin/java").unlink(), "bin/java is missing", False),
+    "a folder gone": (
+        lambda engines: shutil.rmtree(engines / "toy-1/lib"),
+        "is missing",
+        False,
+    ),
     "cut": (
         lambda engines: (engines / "toy-1/lib/toy.jar").write_bytes(JAR[:7]),
         f"toy.jar has 7 bytes, not {len(JAR)}",
@@ -49,10 +53,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     ),
     "not to be run": (
         lambda engines: (engines / "java-9/bin/java").chmod(0o644),
-        "bin/java cannot be run any more",
+        "bin/java is no longer executable",
         False,
     ),
-    "other bytes": (rewritten, "toy.jar has another content", True),
+    "other bytes": (rewritten, "toy.jar has changed", True),
     "no list": (lambda engines: (engines / f"toy-1/{LIST}").write_text("{"), "be read", False),
     "a strange list": (
         lambda engines: (engines / f"toy-1/{LIST}").write_text('{"lib/toy.jar": 3}'),
@@ -107,7 +111,7 @@ def test_and_also_where_the_whole_one_cannot_be_put_there(
         monkeypatch.setattr("ctypes.CDLL", ill)
     with pytest.raises(NotPermitted):
         install(Clients())
-    assert "another content" in damage(engines / "toy-1", contents=True)
+    assert "has changed" in damage(engines / "toy-1", contents=True)
     assert not list(engines.glob(".*.unfinished"))
 
 
@@ -126,7 +130,7 @@ def test_what_a_link_leads_to(tmp_path: Path) -> None:
     assert damage(tmp_path) == ""
     (tmp_path / "c").unlink()
     (tmp_path / "c").symlink_to("elsewhere")
-    assert damage(tmp_path) == f"{tmp_path}/c leads elsewhere"
+    assert damage(tmp_path) == f"{tmp_path}/c has another target"
 
 
 # ---- what is removed -----------------------------------------------------------------------------

@@ -156,7 +156,7 @@ OFFLINE_PIP = (
             ENGINE,
             OFFLINE_MVN,
             "",
-            ": Connect to 127.0.0.1:9 failed: Connection refused; mend",
+            ": Connect to 127.0.0.1:9 failed: Connection refused; fix",
         ),
         (
             ENGINE,
@@ -166,7 +166,7 @@ OFFLINE_PIP = (
             "Could not find artifact org.toys:toy:tar.gz:1 in central",
         ),
         (ENGINE, "", "The JAVA_HOME environment variable is wrong\n", "JAVA_HOME environment"),
-        (ENGINE, "", "", "it said nothing"),
+        (ENGINE, "", "", "no message"),
         (JAVA, "", OFFLINE_PIP, r"no connection \(.*Connection refused"),
         (JAVA, "", "ERROR: No matching distribution\n", "No matching distribution"),
         (JAVA, "", "python: No module named pip\n", "python -m ensurepip"),
@@ -181,7 +181,11 @@ def test_a_client_that_fails_is_one_line(part: Part, out: str, err: str, said: s
 def test_no_maven_says_what_to_install() -> None:
     clients = Clients()
     clients.raises = FileNotFoundError(2, "not on this machine", "mvn")
-    fails(clients, ENGINE, "no 'mvn' on this machine; install it with: apt-get install maven")
+    fails(
+        clients,
+        ENGINE,
+        "needs Maven, .* apt-get install maven",
+    )
 
 
 def test_a_machine_without_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def test_another_number_of_columns_is_told() -> None:
 
 def test_rows_that_do_not_fit_their_columns_are_told() -> None:
     told = compare(result(["bigint"], [(1, 2)]), Answer([(1,)], ()))
-    assert told == "a row of 2 values under 1 columns; the client is wrong"
+    assert told == "a row of 2 values under 1 columns: a fault of the client"
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_every_rewrite_of_a_dialect_still_finds_its_text() -> None:
 
 
 def test_an_unknown_suite_or_query_is_refused() -> None:
-    with pytest.raises(UsageError, match="known are: tpch"):
+    with pytest.raises(UsageError, match="known suites: tpch"):
         registry.get("tpcx")
     data = DataSet("tpch", 0.01, Path("/"), (), "")
     with pytest.raises(UsageError, match="q1 to q22"):

@@ -1,1 +1,2 @@
-"""Tables that an engine keeps itself: loaded once into the cache, copied into each instance."""
+"""For engines that keep their tables themselves: loads a suite once into the cache, from which
+each instance copies it."""

@@ -1,7 +1,7 @@
-"""A Parquet file as lines of CSV, for servers that load text: DuckDB writes into a pipe.
+"""Turns a Parquet file into lines of CSV for servers that load text; DuckDB writes into a pipe.
 
-NULL is the bare word NULL, and a text of that word is quoted: PostgreSQL takes it so when it is
-told to, MariaDB where no escape character is set.
+NULL is the bare word NULL, and a text of that word is quoted. Some servers must be told so; others
+read it so if no escape character is set.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Lines:
-    """The reading end of the pipe. Ask `check` at its end, before anything is committed."""
+    """The reading end of the pipe. Call `check` at its end, before anything is committed."""
 
     descriptor: int
     _writer: threading.Thread
     _faults: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        """Raises EngineFailed if the lines end too early."""
+        """Raises EngineFailed if the lines ended too early."""
         self._writer.join()
         if self._faults:
             raise EngineFailed(self._faults[0])
@@ -49,7 +49,7 @@ def lines_of(table: Table) -> Iterator[Lines]:
         try:
             with _duckdb() as connection:
                 connection.execute(sql)
-        except Exception as fault:  # DuckDB's own; told by `check`
+        except Exception as fault:  # DuckDB's own; `check` raises it
             faults.append(f"{table.path}: cannot be read ({str(fault).splitlines()[0]})")
         finally:
             os.close(writing)
@@ -59,7 +59,7 @@ def lines_of(table: Table) -> Iterator[Lines]:
     try:
         yield Lines(reading, writer, faults)
     finally:
-        os.close(reading)  # who still writes gets EPIPE
+        os.close(reading)  # a writer then gets EPIPE
         writer.join()
 
 
@@ -69,7 +69,7 @@ def rows_of(table: Table) -> int:
 
 
 def longest_texts(table: Table) -> dict[str, int]:
-    """Column -> characters of its longest text, of those that hold text."""
+    """Text column -> characters of its longest text."""
     texts = [column.name for column in table.columns if column.type == "varchar"]
     if not texts:
         return {}
