@@ -15,8 +15,8 @@ from atoll.engines.explained import Reasons, Why
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 
-# Why `atoll.plan.jvm.placement_flags` sets each kind of flag.
-PLACEMENT: Reasons = {
+# Why engines set these kinds of flags, most of them by `atoll.plan.jvm.placement_flags`.
+JVM_FLAGS: Reasons = {
     "-XX:ActiveProcessorCount": Why(
         "the slot's threads. A JVM sees its CPU mask, but not that its slot has fewer threads than "
         "CPUs; the threads of its garbage collector and pools follow this number",
@@ -34,6 +34,7 @@ PLACEMENT: Reasons = {
         "case in which a JVM keeps the flag on",
         "HotSpot, os_linux.cpp",
     ),
+    "-XX:UsePerfData": Why("a killed JVM leaves no file in /tmp", "HotSpot, -XX:UsePerfData"),
     "-Xms": Why("as large as -Xmx, so that all of the heap is touched at the start", "HotSpot"),
 }
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from atoll.engines.api import Installation
 from atoll.engines.explained import Reasons, Setting, Why
-from atoll.engines.java import PLACEMENT
+from atoll.engines.java import JVM_FLAGS
 from atoll.engines.userconfig.java import flag_kind, write_property
 from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
@@ -34,28 +34,15 @@ _SECURITY = "Spark's manual, Security"
 # ---- memory and flags of the JVMs ----------------------------------------------------------------
 
 # org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.0, without what Java 17 does not know.
+_OPENED = """
+    java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util
+    java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs
+    sun.security.action sun.util.calendar
+"""
 _MODULES = (
     "--add-modules=jdk.incubator.vector",
-    *(
-        f"--add-opens={package}=ALL-UNNAMED"
-        for package in (
-            "java.base/java.lang",
-            "java.base/java.lang.invoke",
-            "java.base/java.lang.reflect",
-            "java.base/java.io",
-            "java.base/java.net",
-            "java.base/java.nio",
-            "java.base/java.util",
-            "java.base/java.util.concurrent",
-            "java.base/java.util.concurrent.atomic",
-            "java.base/jdk.internal.ref",
-            "java.base/sun.nio.ch",
-            "java.base/sun.nio.cs",
-            "java.base/sun.security.action",
-            "java.base/sun.util.calendar",
-            "java.security.jgss/sun.security.krb5",
-        )
-    ),
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
 )
@@ -71,7 +58,7 @@ _LEAN = Why(
 _LEAN_FLAGS = {
     "-XX:+UseSerialGC": _LEAN,
     "-XX:TieredStopAtLevel=1": _LEAN,
-    "-XX:-UsePerfData": Why("a killed JVM leaves no file in /tmp", "HotSpot, -XX:UsePerfData"),
+    "-XX:-UsePerfData": JVM_FLAGS["-XX:UsePerfData"],
 }
 # A worker passes its environment on to its executor, whose flags are not for the worker itself.
 _OWN_FLAGS = ("-XX:-AlwaysPreTouch", "-XX:-UseNUMA")
@@ -94,12 +81,12 @@ def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
 # Why the command lines and JDK_JAVA_OPTIONS are as they are.
 _OF_A_WORKER = " It is off for the worker, which has its executor's flags in its environment"
 FLAG_REASONS: Reasons = {
-    **PLACEMENT,
+    **JVM_FLAGS,
     **{flag_kind(flag): why for flag, why in _LEAN_FLAGS.items()},
     **{flag_kind(flag).partition("=")[0]: _MODULE for flag in _MODULES},
     **{
-        flag_kind(flag): PLACEMENT[flag_kind(flag)]._replace(
-            text=f"{PLACEMENT[flag_kind(flag)].text}.{_OF_A_WORKER}"
+        flag_kind(flag): JVM_FLAGS[flag_kind(flag)]._replace(
+            text=f"{JVM_FLAGS[flag_kind(flag)].text}.{_OF_A_WORKER}"
         )
         for flag in _OWN_FLAGS
     },

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atoll.engines.explained import Reasons, Setting, Why
+from atoll.engines.java import JVM_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,13 @@ _PRESTO = "Presto's manual, Deploying Presto and Presto properties"
 # 64 GiB, but instances have smaller ones, of which Java makes about 2048 regions by itself.
 # Without the heap dump, too, which would fill the disk.
 _FIXED = Why("the manual's jvm.config has it for machines of any size", _DEPLOY)
-_G1 = Why("Trino is tested with G1; with one CPU a JVM would choose Serial", _DEPLOY)
+G1 = Why(
+    "the engine is tested with it; with one CPU a JVM would choose Serial, which withholds a part "
+    "of the heap from the server, so that it does not start",
+    _DEPLOY,
+)
 _EXIT = Why("an instance that is out of memory ends, and Atoll notices", _DEPLOY)
-_NO_PERF_DATA = Why("a killed JVM leaves no file in /tmp", "HotSpot, -XX:UsePerfData")
+_NO_PERF_DATA = JVM_FLAGS["-XX:UsePerfData"]
 _LAUNCHER = Why("Trino's own launcher sets it", _DEPLOY)
 _JMX = Why(
     "without a JMX agent, Presto starts one that the whole network can use to run code in the "
@@ -83,7 +88,7 @@ TRINO = Family(
     secrets_plugins="secrets-plugin",
     flags={
         "-server": _FIXED,
-        "-XX:+UseG1GC": _G1,
+        "-XX:+UseG1GC": G1,
         "-XX:+ExplicitGCInvokesConcurrent": _FIXED,
         "-XX:+ExitOnOutOfMemoryError": _EXIT,
         "-XX:-OmitStackTraceInFastThrow": _FIXED,
@@ -145,7 +150,7 @@ PRESTO = Family(
     secrets_plugins="",
     flags={
         "-server": _FIXED,
-        "-XX:+UseG1GC": _G1,
+        "-XX:+UseG1GC": G1,
         "-XX:+UseGCOverheadLimit": Why(_FIXED.text, _PRESTO),
         "-XX:+ExplicitGCInvokesConcurrent": _FIXED,
         "-XX:+ExitOnOutOfMemoryError": _EXIT,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from atoll.engines.api import Installation
 from atoll.engines.explained import Reasons, Setting, Why
-from atoll.engines.java import PLACEMENT
-from atoll.engines.trino.family import Family
+from atoll.engines.java import JVM_FLAGS
+from atoll.engines.trino.family import G1, Family
 from atoll.engines.trino.user_tree import CATALOG_FOLDER
 from atoll.engines.userconfig.java import COLLECTOR, MACHINE_WIDE, flag_kind
 from atoll.engines.userconfig.merge import read_properties
@@ -107,7 +107,7 @@ def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dic
     """The flags that Atoll adds to those that jvm.config has (`users`)."""
     heap = f"{instance.heap_bytes // _MIB}m"
     flags = {
-        f"-Xms{heap}": PLACEMENT["-Xms"],
+        f"-Xms{heap}": JVM_FLAGS["-Xms"],
         f"-Xmx{heap}": Why(
             "a worker's heap is 75 % of its slot's memory, the coordinator's 1/32 of the "
             "machine's (see the plan's reasons); the rest is for off-heap memory and the page "
@@ -119,12 +119,9 @@ def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dic
     }
     if instance.slot:
         placed = placement_flags(instance.slot, cluster.plan)
-        flags |= {flag: PLACEMENT[flag_kind(flag)] for flag in placed}
+        flags |= {flag: JVM_FLAGS[flag_kind(flag)] for flag in placed}
     if not any(flag_kind(flag) == COLLECTOR for flag in users):
-        flags["-XX:+UseG1GC"] = Why(
-            "with one CPU a JVM would choose Serial, which withholds a part of the heap from the "
-            "server, so that it does not start"
-        )
+        flags["-XX:+UseG1GC"] = G1
     if "-XX:+HeapDumpOnOutOfMemoryError" in users and not any(map(_DUMPS.match, users)):
         flags[f"-XX:HeapDumpPath={cluster.scratch}"] = Why(
             "a heap dump would otherwise lie in the working folder", "HotSpot"
