@@ -192,7 +192,7 @@ def test_direct_memory_that_cannot_be_read_is_refused() -> None:
 def test_too_much_beside_the_heaps_is_refused_with_its_source() -> None:
     traits = spark("spark.memory.offHeap.enabled true\nspark.memory.offHeap.size 100g\n")
     machine = build([[NodeShape((), 4, 64)]])
-    told = r"100 GiB that /etc/x/.* \(spark\.memory\.offHeap\.size.*ask for less there"
+    told = r"100 GiB for /etc/x/.* \(spark\.memory\.offHeap\.size.*request less there"
     with pytest.raises(UsageError, match=told):
         make_plan(machine, traits, "wim")
     large = build([[NodeShape((), 4, 256)]])
@@ -208,7 +208,7 @@ def test_a_plan_file_that_was_made_without_the_configuration_is_refused() -> Non
     ours, theirs = registry.get("spark").traits, spark(OFF_HEAP)
     check_room(make_plan(SMALL, ours, "wicp"), ours)
     check_room(make_plan(SMALL, theirs, "wicp"), theirs)
-    with pytest.raises(UsageError, match=r"slot 0 .*8 GiB by .*atoll plan spark --base DIR"):
+    with pytest.raises(UsageError, match=r"slot 0 .*8 GiB of it for .*atoll plan spark --base DIR"):
         check_room(make_plan(SMALL, ours, "wicp"), theirs)
 
 
@@ -223,7 +223,7 @@ def test_a_plan_file_whose_heap_was_raised_is_refused_by_every_command(
     path.write_text(plan.model_copy(update={"slots": (raised,)}).model_dump_json())
     for command in (["up"], ["render", "-o", str(tmp_path / "x")], ["bench", "--sf", "0.01"]):
         assert run([*command, str(path)]) == 2
-        assert "are more; make it anew: atoll plan duckdb -o PLAN" in capsys.readouterr().err
+        assert "make a new plan: atoll plan duckdb -o PLAN" in capsys.readouterr().err
 
 
 def test_every_command_plans_with_it(
@@ -245,7 +245,7 @@ def test_every_command_plans_with_it(
     assert run(["plan", "spark", "--policy", "wicp", "-o", str(plan)]) == 0
     for command in (["up"], ["render", "-o", str(tmp_path / "x")], ["bench", "--sf", "0.01"]):
         assert run([*command, str(plan), "--base", str(base)]) == 2
-        assert "8 GiB by " in capsys.readouterr().err
+        assert "8 GiB of it for " in capsys.readouterr().err
 
 
 def heap_of(options: list[str], capsys: pytest.CaptureFixture[str]) -> int:
