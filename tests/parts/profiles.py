@@ -345,3 +345,12 @@ def churn_runs(names: tuple[str, ...], counts: tuple[int, ...]) -> tuple[ChurnRu
         for n, name in enumerate(names)
         for threads in counts
     )  # fmt: skip
+
+
+MADE = {
+    "epyc": epyc(2, 4, 3),
+    "sapphire rapids": sapphire_rapids(),
+    "graviton": graviton(16),
+    "one CPU": one_cpu(),
+    "nothing": profile("nothing", 2),
+}

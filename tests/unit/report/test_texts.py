@@ -6,13 +6,11 @@ difference aloud before you commit it.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console, RenderableType
 
 from atoll.bench.analysis import summarise
 from atoll.bench.results import read_results
@@ -24,25 +22,27 @@ from atoll.report.machine.text import machine_picture
 from atoll.report.profile.compare import compare_text
 from atoll.report.profile.text import profile_text
 from atoll.report.terminal.plan import plan_text
+from atoll.schema.summary import BenchSummary
 from tests.parts import profiles
 from tests.parts.faults import FOLDER, WRITE
 from tests.parts.machines import milan
 from tests.parts.paths import DATA
 from tests.parts.plan import DISTRIBUTED
+from tests.parts.terminal import printed
 
 
-def printed(part: RenderableType) -> str:
-    out = io.StringIO()
-    Console(file=out, width=80, highlight=False).print(part)
-    return out.getvalue()
+def recorded() -> BenchSummary:
+    """Without the sentences of other rooms."""
+    summary = summarise(read_results(DATA / "bench-duckdb.jsonl"))
+    return summary.model_copy(update={"notes": (), "warnings": ()})
 
 
 def bench_summary() -> str:
-    return printed(bench_text(summarise(read_results(DATA / "bench-duckdb.jsonl"))))
+    return printed(bench_text(recorded()))
 
 
 def bench_markdown() -> str:
-    return markdown(summarise(read_results(DATA / "bench-duckdb.jsonl")))
+    return markdown(recorded())
 
 
 def profile() -> str:
@@ -61,7 +61,7 @@ def machine() -> str:
 
 def plan() -> str:
     planned = make_plan(milan(1, 2, 4), DISTRIBUTED, "win")
-    return plan_text(planned, explain=False, colour=False)
+    return plan_text(planned.model_copy(update={"reasons": ()}), explain=True, colour=False)
 
 
 @pytest.mark.parametrize(

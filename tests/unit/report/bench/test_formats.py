@@ -32,6 +32,7 @@ from atoll.schema.results import (
 )
 from atoll.schema.summary import BenchSummary
 from tests.parts.bench import WIC, WIM, entrant, header, lines, plan, results, time
+from tests.parts.faults import fails
 from tests.parts.profiles import graviton, one_cpu
 
 EVIL = '<script>alert("x")</script>&|`*_=1+1'
@@ -73,15 +74,21 @@ def test_only_a_profile_of_the_same_machine_is_shown(tmp_path: Path) -> None:
         }
     )
 
-    def report_fault(profile: Profile, *more: str) -> BaseException | None:
+    def report(profile: Profile, *more: str) -> None:
         path.write_text(profile.model_dump_json())
         arguments = [str(file), "--profile", str(path), "-o", str(page), *more]
-        return CliRunner().invoke(command, arguments).exception
+        CliRunner().invoke(command, arguments, catch_exceptions=False)
 
-    assert report_fault(own) is None and "What the machine can do" in page.read_text()
-    assert "of another machine" in str(report_fault(graviton(8)))
-    assert "emulated" in str(report_fault(own.model_copy(update={"emulated": True})))
-    assert "goes into html" in str(report_fault(own, "--format", "md"))
+    report(own)
+    assert "What the machine can do" in page.read_text()
+    other = graviton(8)
+    titles = {"other": other.machine_title, "machine": given.header.machine.title}
+    with fails(UsageError, where=path, **titles):
+        report(other)
+    with fails(UsageError, where=path):
+        report(own.model_copy(update={"emulated": True}))
+    with fails(UsageError, option="--profile", format="md"):
+        report(own, "--format", "md")
 
 
 def test_the_page_shows_everything() -> None:
@@ -218,7 +225,6 @@ def test_a_bad_file_leaves_no_report(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"format": "atoll/results", "version": 99}\n')
     target = tmp_path / "out.html"
-    done = CliRunner().invoke(command, [str(source), "-o", str(target)])
-    assert isinstance(done.exception, UsageError)
-    assert "version 99" in str(done.exception)
+    with fails(UsageError, where=source, version=99):
+        CliRunner().invoke(command, [str(source), "-o", str(target)], catch_exceptions=False)
     assert not target.exists()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
 
 from atoll.inspect.drift import Looks, find
 from atoll.inspect.verify import Verification
@@ -35,14 +33,9 @@ from tests.parts.inspect import (
     team,
     thread,
 )
+from tests.parts.terminal import printed
 
 GIB = 1 << 30
-
-
-def printed(part: RenderableType, width: int = 80) -> str:
-    out = io.StringIO()
-    Console(file=out, width=width, highlight=False, color_system=None).print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
 def inspection(threads: list[ThreadLook], *findings: Finding, **changes: object) -> Inspection:
