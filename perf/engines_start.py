@@ -190,7 +190,7 @@ def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
         clients: list[Client] = []
         try:
             clients = engine.connect(endpoints, timeout_s=_CONNECT_S)
-            if settling.look(clients, timeout_s=_CONNECT_S).is_over:
+            if settling.look(clients, timeout_s=_CONNECT_S).is_stable:
                 answers = [
                     each.execute("select 1", timeout_s=START_LIMIT_S).rows for each in clients
                 ]

@@ -106,10 +106,10 @@ def _print_changes(engine: Engine, plan: Plan, base: UserTree, host: Host) -> No
 
 
 def _print_ready(running: Running, plan: Plan) -> None:
-    instances = len(plan.slots)
+    instances = plural(len(plan.slots), "worker instance")
     print(
-        f"{running.name}: ready, {plan.engine} under {plan.policy.value} with {instances} worker "
-        f"instance{'s' if instances > 1 else ''}; Ctrl-C stops it",
+        f"{running.name}: ready, {plan.engine} under {plan.policy.value} with {instances}; "
+        "Ctrl-C stops it",
         flush=True,
     )
 

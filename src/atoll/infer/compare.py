@@ -28,6 +28,7 @@ from atoll.schema.profile import (
     StreamRun,
 )
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 
 Verdict = Literal["differs", "no difference", "only in A", "only in B"]
 Unit = Literal["ns", "GB/s"]
@@ -155,7 +156,7 @@ def _entries(mine: Profile, other: Profile) -> Iterable[_Entry]:
     for run in mine.churn:
         if (run.allocator, run.threads) in both:
             each = _times(run.seconds, 1e9 * run.threads / run.operations)
-            threads = f"{run.threads} thread{'' if run.threads == 1 else 's'}"
+            threads = plural(run.threads, "thread")
             yield _Entry("allocators, time of one operation", f"{run.allocator}, {threads}", "ns",
                          each)  # fmt: skip
 

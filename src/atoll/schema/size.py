@@ -19,6 +19,11 @@ def gib(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def decimal_size(size_bytes: int) -> str:
+    """'821 MB', '2.08 GB': in powers of ten, as registries report sizes."""
+    return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
+
+
 def percent(share: float) -> str:
     """'3 %' of 0.03."""
     return f"{100 * share:.0f} %"

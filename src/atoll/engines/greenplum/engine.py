@@ -22,9 +22,8 @@ from atoll.engines.rendered import Rendering, Target, coordinator_bytes, ports_f
 from atoll.errors import UsageError
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import EngineTraits, Plan, Policy, Slot
-from atoll.schema.size import gib
+from atoll.schema.size import MIB, gib
 
-_MIB = 1 << 20
 _PREFIX = "gpseg"
 
 _TRAITS = EngineTraits(
@@ -35,9 +34,9 @@ _TRAITS = EngineTraits(
     jvm=False,
     heap_ratio=0.9,
     ratio_source="Greenplum, gp_vmem_protect_limit: 90 % of the memory, by segments",
-    min_heap_bytes=512 * _MIB,
-    coordinator_bytes=2048 * _MIB,
-    overhead_bytes=128 * _MIB,  # shared_buffers' default, which the limit does not count
+    min_heap_bytes=512 * MIB,
+    coordinator_bytes=2048 * MIB,
+    overhead_bytes=128 * MIB,  # shared_buffers' default, which the limit does not count
 )
 
 
@@ -99,12 +98,12 @@ def _config(plan: Plan, target: Target) -> str:
 
 def _limit_mib(plan: Plan) -> int:
     """One number for all segments; so the smallest slot's."""
-    return min(slot.heap_bytes for slot in plan.slots) // _MIB
+    return min(slot.heap_bytes for slot in plan.slots) // MIB
 
 
 def _configure(plan: Plan) -> str:
     cores = min(slot.threads for slot in plan.slots)
-    own = coordinator_bytes(plan, _TRAITS) // _MIB
+    own = coordinator_bytes(plan, _TRAITS) // MIB
     return (
         "#!/bin/sh -e\n"
         "# Rendered, not run. As the cluster's administrator, once it is up.\n"
@@ -148,7 +147,7 @@ def _readme(plan: Plan, target: Target) -> str:
         folder=target.folder,
         count=len(plan.slots),
         limit=_limit_mib(plan),
-        limit_said=gib(_limit_mib(plan) * _MIB),
+        limit_said=gib(_limit_mib(plan) * MIB),
         own=gib(coordinator_bytes(plan, _TRAITS)),
         rows="\n".join(rows),
     )

@@ -20,6 +20,7 @@ from atoll.engines.userconfig.included import Included, included, refuse_closed
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
+from atoll.schema.size import MIB
 
 DATABASE = "atoll"
 USER = "atoll"  # the server accepts any name
@@ -31,13 +32,12 @@ _MEMORY = _MARIADB + "Memory allocation"
 _INNODB = _MARIADB + "InnoDB system variables"
 _SERVER = _MARIADB + "Server system variables"
 
-_MIB = 1 << 20
 # MariaDB's defaults of join_buffer_size, join_buffer_space_limit, sort_buffer_size,
 # tmp_memory_table_size.
 _DEFAULT_JOIN_BYTES = 256 << 10
-_DEFAULT_JOINS_BYTES = 2 * _MIB
-_DEFAULT_SORT_BYTES = 2 * _MIB
-_DEFAULT_TABLE_BYTES = 16 * _MIB
+_DEFAULT_JOINS_BYTES = 2 * MIB
+_DEFAULT_SORT_BYTES = 2 * MIB
+_DEFAULT_TABLE_BYTES = 16 * MIB
 _DEFAULT_CONNECTIONS = 151  # MariaDB's default; we add one per thread, for a stream of queries
 _PARTS = 8  # of the heap, for the work of all queries: the plan leaves 3 of them free beside it
 # Join buffers of one query ('Could not create a join buffer', seen on Q8 with room for one).
@@ -85,10 +85,10 @@ OTHER_REASONS: Reasons = {
 }
 # MariaDB's defaults, which are part of the measured size of an empty server.
 _DEFAULT_BUFFERS_BYTES = {
-    "key_buffer_size": 128 * _MIB,
-    "aria_pagecache_buffer_size": 128 * _MIB,
-    "innodb_log_buffer_size": 16 * _MIB,
-    "query_cache_size": 1 * _MIB,
+    "key_buffer_size": 128 * MIB,
+    "aria_pagecache_buffer_size": 128 * MIB,
+    "innodb_log_buffer_size": 16 * MIB,
+    "query_cache_size": 1 * MIB,
 }
 
 

@@ -18,6 +18,7 @@ from atoll.engines.userconfig.included import Included, included, refuse_closed
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import Slot
+from atoll.schema.size import MIB
 
 _MANUAL = "PostgreSQL's manual, "
 _CONSUMPTION = _MANUAL + "Resource consumption"
@@ -29,12 +30,11 @@ _DURABILITY = _MANUAL + "Non-durable settings"
 _LOGGING = _MANUAL + "Error reporting and logging"
 
 _KIB = 1 << 10
-_MIB = 1 << 20
 SUPERUSER = "atoll"
 _CONFIG = "postgresql.conf"
 _FIRST_PORT = 5432  # only part of a socket's name
 _PROCESSES = "max_worker_processes"
-_DEFAULT_WORK_MEM_BYTES = 4 * _MIB
+_DEFAULT_WORK_MEM_BYTES = 4 * MIB
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 _OPERATIONS = 4  # sorts and hash tables that one process of a query may have at the same time
 _DEFAULT_CONNECTIONS = 100  # PostgreSQL's default; we add one per thread, for a stream of queries
@@ -135,7 +135,7 @@ def placement(slot: Slot) -> dict[str, Setting]:
         ),
         # hash_mem_multiplier is 2.
         "min_dynamic_shared_memory": Setting(
-            f"{max(buffers // 2 // _MIB, 1)}MB",
+            f"{max(buffers // 2 // MIB, 1)}MB",
             "half of shared_buffers: room for one hash join at its largest, allocated at the start "
             "and so on the slot's node",
             _CONSUMPTION,

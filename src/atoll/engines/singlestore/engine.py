@@ -23,9 +23,7 @@ from atoll.engines.facts import EngineFacts
 from atoll.engines.rendered import Rendering, Target, coordinator_bytes, ports_from
 from atoll.errors import UsageError
 from atoll.schema.plan import EngineTraits, Plan, Policy, Slot
-from atoll.schema.size import gib
-
-_MIB = 1 << 20
+from atoll.schema.size import MIB, gib
 
 _TRAITS = EngineTraits(
     name="singlestore",
@@ -35,9 +33,9 @@ _TRAITS = EngineTraits(
     jvm=False,
     heap_ratio=0.9,
     ratio_source="SingleStore, memsqlctl optimize: maximum_memory is 90 % of the memory",
-    min_heap_bytes=1024 * _MIB,
+    min_heap_bytes=1024 * MIB,
     # memsqlctl optimize gives a quarter to aggregators on a leaf's host; this is enough to start.
-    coordinator_bytes=4096 * _MIB,
+    coordinator_bytes=4096 * MIB,
     overhead_bytes=0,  # maximum_memory holds all of a node
 )
 
@@ -98,7 +96,7 @@ def _create(plan: Plan, target: Target) -> str:
     ]
     for slot in plan.slots:
         folder = shlex.quote(_leaf(slot, target))
-        memory = slot.heap_bytes // _MIB
+        memory = slot.heap_bytes // MIB
         lines += [
             "",
             f"sdb-admin create-node --yes --host 127.0.0.1 --port {_port(slot, target)} "
@@ -115,7 +113,7 @@ def _create(plan: Plan, target: Target) -> str:
         "master=$(sdb-admin list-nodes -q -r master)",
         "# By default it would take 90 % of the host, beside the leaves.",
         'sdb-admin update-config --yes --memsql-id "$master" --key maximum_memory '
-        f"--value {coordinator_bytes(plan, _TRAITS) // _MIB}",
+        f"--value {coordinator_bytes(plan, _TRAITS) // MIB}",
         'sdb-admin update-config --yes --memsql-id "$master" --set-global '
         f"--key default_partitions_per_leaf --value {partitions}",
     ]

@@ -28,8 +28,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.plan import EngineTraits, Plan
-
-_MIB = 1 << 20
+from atoll.schema.size import MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +51,11 @@ class _ClusterEngine:
             jvm=True,
             heap_ratio=0.75,
             ratio_source=self.family.ratio_source,
-            min_heap_bytes=512 * _MIB,
+            min_heap_bytes=512 * MIB,
             coordinator_bytes=COORDINATOR_BYTES,
             coordinator_ratio=1 / 32,
-            coordinator_overhead_bytes=512 * _MIB,
-            overhead_bytes=512 * _MIB,
+            coordinator_overhead_bytes=512 * MIB,
+            overhead_bytes=512 * MIB,
             page_cache_ratio=0.1,
             reserve_source="page cache: rule of this tool, not a measurement",
             query_ratio=1 - HEADROOM,

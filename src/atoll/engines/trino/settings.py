@@ -22,8 +22,8 @@ from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
+from atoll.schema.size import MIB
 
-_MIB = 1 << 20
 COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
 
 _DEPLOY = "Trino's manual, Deploying Trino"
@@ -96,16 +96,16 @@ def _memory(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
 
 
 def _query_bytes(heap_bytes: int) -> int:
-    return heap_bytes - int(heap_bytes * HEADROOM) - _MIB
+    return heap_bytes - int(heap_bytes * HEADROOM) - MIB
 
 
 def _mib(size_bytes: int) -> str:
-    return f"{size_bytes // _MIB}MB"
+    return f"{size_bytes // MIB}MB"
 
 
 def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dict[str, Why]:
     """The flags that Atoll adds to those that jvm.config has (`users`)."""
-    heap = f"{instance.heap_bytes // _MIB}m"
+    heap = f"{instance.heap_bytes // MIB}m"
     flags = {
         f"-Xms{heap}": JVM_FLAGS["-Xms"],
         f"-Xmx{heap}": Why(

@@ -14,13 +14,9 @@ from atoll.engines.availability import EngineState
 from atoll.install.catalog import Artifact, Part, Wheel
 from atoll.install.progress import Tell
 from atoll.report.terminal.grid import grid
+from atoll.schema.size import decimal_size
 
 _LOGGED_PERCENT = 20  # between the lines of a log
-
-
-def size(size_bytes: int) -> str:
-    """As registries and disks count: '821 MB', '2.08 GB'."""
-    return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
 
 
 def engine_table(states: Sequence[EngineState]) -> Table:
@@ -31,7 +27,7 @@ def engine_table(states: Sequence[EngineState]) -> Table:
     for engine in states:
         table.add_row(
             *(engine.name, engine.version or "–", engine.state, _short(engine.home)),
-            size(engine.size_bytes) if engine.size_bytes else "–",
+            decimal_size(engine.size_bytes) if engine.size_bytes else "–",
         )
     return table
 
@@ -44,13 +40,13 @@ def _short(path: str) -> str:
 def announcement(parts: Sequence[Part]) -> list[str]:
     """The parts to fetch, with their sizes."""
     lines = [
-        f"{part.name}: {size(part.fetched_bytes)} by {_client(part)}, "
-        f"{size(part.unpacked_bytes)} unpacked, {part.licence}"
+        f"{part.name}: {decimal_size(part.fetched_bytes)} by {_client(part)}, "
+        f"{decimal_size(part.unpacked_bytes)} unpacked, {part.licence}"
         for part in parts
     ]
     if len(parts) > 1:
-        fetched = size(sum(part.fetched_bytes for part in parts))
-        unpacked = size(sum(part.unpacked_bytes for part in parts))
+        fetched = decimal_size(sum(part.fetched_bytes for part in parts))
+        unpacked = decimal_size(sum(part.unpacked_bytes for part in parts))
         lines.append(f"total: {fetched} to fetch, {unpacked} unpacked")
     return lines
 
@@ -80,7 +76,9 @@ def install_progress() -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True) as progress:
 
         def tell(doing: str, done_bytes: int = 0, total_bytes: int = 0) -> None:
-            amount = f"{size(done_bytes)} of {size(total_bytes)}" if total_bytes else ""
+            amount = (
+                f"{decimal_size(done_bytes)} of {decimal_size(total_bytes)}" if total_bytes else ""
+            )
             for task in progress.tasks:
                 if task.description == doing:
                     progress.update(task.id, completed=done_bytes, amount=amount)
@@ -107,5 +105,9 @@ class _Lines:
         if percent < self._next:
             return
         self._next = (percent // _LOGGED_PERCENT + 1) * _LOGGED_PERCENT
-        amount = f" ({size(done_bytes)} of {size(total_bytes)}, {percent} %)" if total_bytes else ""
+        amount = (
+            f" ({decimal_size(done_bytes)} of {decimal_size(total_bytes)}, {percent} %)"
+            if total_bytes
+            else ""
+        )
         self._console.print(f"{doing}{amount}", markup=False)
