@@ -18,7 +18,7 @@ __all__ = ["__version__", "measure"]
 
 
 def __getattr__(name: str) -> object:
-    # Looked up when used: the command line starts in 300 ms, and few commands measure.
+    # Imported on demand, since few commands measure.
     if name == "measure":
         from atoll.probing.measure import measure
 

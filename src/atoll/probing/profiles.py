@@ -1,8 +1,8 @@
 """Saves, reads and finds profiles, and applies their chiplets to machines that show none.
 
 A profile lies in the state folder, in a file named by the machine's id, the host's hash and its
-time. This machine's profile is therefore found by file names alone, since `atoll topo` has 300 ms
-in all. Applying a profile reads only its inference, not the matrices.
+time. The names alone identify the profile of this machine, so that `atoll topo` starts fast.
+Applying a profile reads only its inference, not the matrices.
 
 A measurement ranks below what the topology shows and below what the user specifies
 (schema.machine, ChipletSource). A profile is not used, and the reason is reported, if it is too

@@ -13,12 +13,11 @@ has one entry per PU.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from atoll.schema.plain import Plain, tuples
+from atoll.schema.plain import Plain, record, tuples
 
 
 class ChipletSource(StrEnum):
@@ -33,7 +32,7 @@ class ChipletSource(StrEnum):
     CATALOG = "catalog"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Summary(Plain):
     """Counts of allowed hwloc objects, including CPU-less NUMA nodes."""
 
@@ -45,7 +44,7 @@ class Summary(Plain):
     pus: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Chiplet(Plain):
     """At least two cores, fewer than a package, sharing the fastest path to each other."""
 
@@ -58,7 +57,7 @@ class Chiplet(Plain):
     l3_bytes: int = 0  # size of the L3 that the chiplet owns; 0 if it owns none
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Package(Plain):
     index: int
     os_index: int
@@ -66,7 +65,7 @@ class Package(Plain):
     cpu_model: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Die(Plain):
     index: int
     os_index: int
@@ -74,7 +73,7 @@ class Die(Plain):
     pus: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class NumaNode(Plain):
     """A memory node. `pus` is empty for a CPU-less node, `memory_bytes` 0 for a memory-less one."""
 
@@ -86,7 +85,7 @@ class NumaNode(Plain):
     subtype: str = ""  # hwloc's name if it gives one: DRAM, HBM, NVM, CXL-DRAM ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Cache(Plain):
     level: int
     kind: Literal["unified", "data", "instruction"]
@@ -96,14 +95,14 @@ class Cache(Plain):
     pus: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class L3Domain(Plain):
     index: int
     size_bytes: int
     pus: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Core(Plain):
     index: int
     os_index: int
@@ -114,7 +113,7 @@ class Core(Plain):
     node: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Distances(Plain):
     """The kernel's NUMA distance matrix (SLIT), `values[i][j]` from `nodes[i]` to `nodes[j]`."""
 
@@ -122,14 +121,14 @@ class Distances(Plain):
     values: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Nic(Plain):
     name: str
     node: int | None
     pci: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Allowed(Plain):
     """The CPUs and nodes that the affinity mask and the cgroup allow this process."""
 
@@ -138,14 +137,14 @@ class Allowed(Plain):
     memory_max_bytes: int | None = None  # the tightest memory.max up the cgroup tree; None: none
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Origin(Plain):
     kind: Literal["live", "xml", "synthetic", "sysfs"]
     where: str = ""  # path or synthetic string
     hwloc: str = ""  # API version of the library that read it
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Notice(Plain):
     """Something implausible. `code` is stable and documented in docs/topo.md."""
 
@@ -153,7 +152,7 @@ class Notice(Plain):
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Machine(Plain):
     FORMAT: ClassVar[str] = "atoll/machine"
     VERSION: ClassVar[int] = 1

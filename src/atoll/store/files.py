@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from atoll.errors import DiskFull, NotPermitted, UsageError
@@ -19,6 +17,8 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
     Raises UsageError if the path is a folder or its folder does not exist, else NotPermitted or
     DiskFull; then the old file is unchanged.
     """
+    import tempfile  # not above: `atoll topo` imports this module and writes nothing
+
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     temporary = ""
@@ -83,6 +83,8 @@ def sync_folder(folder: Path) -> None:
 
 def sha256(path: str | Path) -> str:
     """Hex digest of a file's content, read in blocks of 1 MiB."""
+    import hashlib  # not above: it loads OpenSSL
+
     digest = hashlib.sha256()
     with open(path, "rb") as source:
         while block := source.read(1 << 20):

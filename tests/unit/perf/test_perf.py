@@ -83,6 +83,8 @@ def test_the_intervals_hold_the_true_figure() -> None:
 
 def test_a_program_that_fails_has_no_time() -> None:
     assert harness.spawn([sys.executable, "-c", "pass"]) > 0
+    assert harness.spawn_cpu([sys.executable, "-c", "pass"]) > 0
+    assert harness.timed_cpu(lambda: sum(range(10**6))) > 0
     with pytest.raises(WrongAnswer, match="exit status 3"):
         harness.spawn([sys.executable, "-c", "raise SystemExit(3)"])
 
