@@ -201,7 +201,7 @@ def test_too_much_beside_the_heaps_is_refused_with_its_source() -> None:
     reserved = next(
         reason for reason in make_plan(large, traits, "wim").reasons if reason.rule == "reserved"
     )
-    assert "100 GiB that /etc/x/spark-defaults.conf" in reserved.text
+    assert "100 GiB for /etc/x/spark-defaults.conf" in reserved.text
 
 
 def test_a_plan_file_that_was_made_without_the_configuration_is_refused() -> None:
