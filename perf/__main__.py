@@ -2,7 +2,7 @@
 
 A comparison is a module of this package with a function `compare() -> None`. The exit status
 says whether the answers were right, not whether the bars were met: 0 also when a bar is short,
-1 when an answer was wrong, 2 when there is no such comparison.
+1 when an answer was wrong, 2 when the comparison does not exist.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DuckDB on the task runtime (`atoll.duckdb.connect`) beside plain DuckDB with the same threads.
 
 Each side is a process of its own that has the same file open, and sleeps while the other works;
-both start anew again and again, since a process can be faster than its twin for as long as it
+both restart again and again, since a process can be faster than its twin for as long as it
 lives. A block is the 22 queries of TPC-H in a random order, each on both sides one right after the
 other. Rounds of eight streams follow, each stream with all queries in an order of its own, as in
 TPC-H's throughput test. Every answer is checked. CPU time is that of the whole process, whatever
@@ -197,7 +197,7 @@ def _when_idle(life: int, number: int, patience_s: float) -> Iterator[int]:
         yield turn
 
 
-# ---- what is said --------------------------------------------------------------------------------
+# ---- the output ----------------------------------------------------------------------------------
 
 
 def _say_queries(pairs: Sequence[Pair]) -> None:

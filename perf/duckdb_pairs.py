@@ -1,4 +1,4 @@
-"""Who runs what when in `make perf-duckdb`, and what its figures come to. Pure.
+"""The schedule of `make perf-duckdb`, and the statistics of its figures. Pure.
 
 Both sides do the same work one right after the other, which makes a pair; only ratios within a pair
 are summarised, so that a slow minute of the machine slows both. Pairs of one life, which the same

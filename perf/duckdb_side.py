@@ -1,4 +1,4 @@
-"""A side of `make perf-duckdb`: one database in a process of its own, which runs what it is told.
+"""A side of `make perf-duckdb`: one database in its own process, driven by commands.
 
 The process stays for the whole comparison, so that CPU time, switches and memory are those of one
 database and of nothing else; between requests it waits on a pipe. CPU time is that of all its
@@ -221,7 +221,7 @@ def _serve(
 
 
 def _config() -> dict[str, str | bool | int | float | list[str]]:
-    """What both sides are told. Nothing is fetched from the network."""
+    """The settings of both sides. Nothing is fetched from the network."""
     spill = str(cache_dir("scratch", "perf-duckdb"))
     return {"temp_directory": spill, "autoinstall_known_extensions": False}
 

@@ -9,7 +9,7 @@ there. Both ask the same text, one right after the other, who goes first alterna
 answers are checked after their clock has stopped. The bar is on the median of the differences.
 
 A server's own time may vary by more than the bar from one answer to the next. So for clients that
-work in this process what they took of its CPUs is told beside it, which does not; what they wait,
+work in this process their CPU time is printed too, which does not; what they wait,
 for the server or by themselves, is not in it.
 """
 

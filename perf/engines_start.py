@@ -4,7 +4,7 @@ The script is what a person would write: every process in the background, behind
 plan's CPUs and memory, with the arguments, the environment and the files that Atoll gives them.
 Its files lie there before the clock starts, and who waits for the answers is running already;
 `atoll up` pays for all of that within its time. Both are ready when every client of the engine has
-counted all instances, knows that they are in for good, and has its answer to `select 1`.
+counted all instances, knows that they stay in, and has its answer to `select 1`.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _wait(spec: ProcessSpec) -> str:
 
 
 def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
-    """Until all instances have reported, in for good, and every server answers a query, as
+    """Until all instances have reported and stay in, and every server answers a query, as
     `launch` asks."""
     start = time.perf_counter()
     settling = StableCount(instances)

@@ -7,7 +7,7 @@
 //   begin   the faulting thread starts
 //   end     it stops, and prints its latencies in microseconds: COUNT P50 P99 MAX
 //
-// A latency is that of one page fault, and for the first of a mapping, which is made anew for each
+// A latency is that of one page fault, and for the first of a mapping, which is made again for each
 // 64 of them, also of munmap and mmap, which need mmap_lock for writing. Faults are due every
 // 20 us: one that is held up for 40 ms counts 2,000 times, with what each of those that were due
 // meanwhile would have waited (Tene, "How NOT to Measure Latency", 2013). A fault during which

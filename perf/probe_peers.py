@@ -159,7 +159,7 @@ def moved_of(text: str) -> Moved:
             gbs=float(field("MByte/s")) / 1e3,
         )
     except ValueError:
-        raise WrongAnswer("likwid-bench: its report has a figure that is none") from None
+        raise WrongAnswer("likwid-bench: its report has a figure that is not a number") from None
     if volume != float(done.bytes) * done.iterations:
         raise WrongAnswer(f"likwid-bench: it moved {volume:g} bytes in {done}")
     if seconds <= 0 or abs(done.gbs * seconds * 1e9 / volume - 1) > 1e-3:

@@ -224,7 +224,7 @@ def clean_rounds(
 def _measured(
     kernel: Kernel, effort: Effort, found: frozenset[str], rounds: int
 ) -> dict[str, list[Run]]:
-    """By subject; none where the machine is too busy, which is said."""
+    """By subject; empty if the machine is too busy, with a line that says so."""
     subjects = {
         subject.name: partial(runs.run, subject, kernel.name, kernel.threads, effort.least_s)
         for subject in (ATOLL, *kernel.peers)

@@ -94,7 +94,7 @@ def verify(variant: Variant, folder: Path) -> Outcome:
 
 
 def read_outcome(text: str) -> Outcome:
-    """The verifier's report. Raises ValueError if it is none."""
+    """The verifier's report. Raises ValueError if it is not a report."""
     errors = re.search(r"errors: (\d+)", text)
     states = re.search(r"(\d+) states, stored", text)
     if errors is None or states is None:

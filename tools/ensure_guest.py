@@ -3,7 +3,7 @@
     python -m tools.ensure_guest
 
 Tests would fetch them too, but pytest keeps back what that says. Exit 0 with the paths on
-stdout; 6 with one line if they are not to be had.
+stdout; 6 with one line if they are not available.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ def test_nobody_there_is_told_without_the_password(folder: Path) -> None:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_process_of_a_deployment_is_held_against_its_plan(deep: bool) -> None:
-    """Under the name that it has there; and what lies elsewhere is said."""
+    """Under the name that it has there; and what lies elsewhere is reported."""
     host = LocalHost()
     with launch(
         toy_plan(),

@@ -1,6 +1,6 @@
 """Deployments of real processes: up, verify, down, and what goes wrong while one starts.
 
-The engine is the toy of toy.py. What becomes of them when they are killed is told in
+The engine is the toy of toy.py. What happens when they are killed is tested in
 test_deployments_killed.py.
 """
 

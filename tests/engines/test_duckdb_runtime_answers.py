@@ -103,7 +103,7 @@ def tpcds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tpcds]:
 def _all_results(
     connection: duckdb.DuckDBPyConnection, texts: Mapping[str, str], spreads: Sequence[int]
 ) -> Iterator[tuple[str, QueryResult]]:
-    """Of each query, and in the end a check that Atoll's workers ran them, spread as was said."""
+    """Of each query, and in the end a check that Atoll's workers ran them, spread as set."""
     steered = scheduler(connection)
     for turn, (query, sql) in enumerate(texts.items()):
         if spreads and turn % 2:

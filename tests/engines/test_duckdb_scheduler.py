@@ -1,4 +1,4 @@
-"""DuckDB on Atoll's workers: where its threads sit, what policies do, what is told of queries.
+"""DuckDB on Atoll's workers: where its threads sit, what policies do, what queries report.
 
 On made-up places: many virtual cores on the real CPUs. What the kernel says of each thread must be
 what the scheduler says.
@@ -225,7 +225,7 @@ def test_control_c(con: duckdb.DuckDBPyConnection) -> None:
 
     thread = threading.Thread(target=press)
     thread.start()
-    # DuckDB 1.5's own error; its query goes on until the connection is told.
+    # DuckDB 1.5's own error; its query goes on until the connection is notified.
     with pytest.raises(RuntimeError, match="Query interrupted") as caught:
         con.execute(ENDLESS).fetchall()
     thread.join()
@@ -259,7 +259,7 @@ def test_progress(con: duckdb.DuckDBPyConnection) -> None:
         assert -1 <= cursor.query_progress() <= 100
 
 
-# What is told of queries --------------------------------------------------------------------------
+# What queries report ----------------------------------------------------------------------------
 
 
 def test_record_of_a_query(con: duckdb.DuckDBPyConnection) -> None:

@@ -7,7 +7,7 @@ What the sanitizers see: atoll._duckdb with the pool and the runtime below it, a
 others. DuckDB, Python and the C++ library are as they are, but their malloc is the sanitizer's, so
 that a freed or foreign block that they get from us shows, too. What LeakSanitizer finds at the end
 counts if our code asked for it: it cannot see pointers that lie in DuckDB's own heap (its jemalloc)
-or in libraries' tables, so of others' memory it is often wrong. Growth is told by the weights of
+or in libraries' tables, so of others' memory it is often wrong. Growth is judged by the weights of
 the process.
 """
 
@@ -115,7 +115,7 @@ _ALLOCATORS = (
 
 
 def own_leaks(said: str) -> list[str]:
-    """Of a LeakSanitizer report: the leaks that our code asked for, itself or by Python's calls."""
+    """The leaks in a LeakSanitizer report that our code asked for, itself or by Python's calls."""
     blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of )", said)[1:]
     return [block for block in blocks if _is_ours(block.partition("\n\n")[0])]
 

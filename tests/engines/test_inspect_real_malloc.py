@@ -228,7 +228,7 @@ def test_processes_that_share_files_have_them_read_once(allocators: Path, tmp_pa
 
 
 class Damaged(LocalHost):
-    """Memory that changes under the reader: every so many bytes one is wrong."""
+    """Memory that changes under the reader: at regular distances a byte is wrong."""
 
     def __init__(self, step: int, mask: int) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from tests.parts import maven_repository
 
 TOY = (sys.executable, "-m", "tests.parts.install_toy")
 NO_NETWORK = ("unshare", "--map-root-user", "--net")
-# A disk of so many KiB at XDG_CACHE_HOME.
+# A small disk at XDG_CACHE_HOME; its size in KiB.
 SMALL_DISK = 'mount -t tmpfs -o size=%dk small "$XDG_CACHE_HOME"; shift; "$@"; x=$?; '
 WHAT_IS_LEFT = 'ls -A "$XDG_CACHE_HOME"/atoll/engines; exit $x'
 
@@ -27,7 +27,7 @@ def need(*command: str) -> None:
         shutil.which(command[0]) is None
         or subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     ):
-        pytest.skip(f"namespaces are not to be had here: {' '.join(command)} true")
+        pytest.skip(f"no namespaces are available here: {' '.join(command)} true")
 
 
 def failed(root: Path, home: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -74,7 +74,7 @@ def test_without_a_network(kind: str, said: str, root: Path, tmp_path: Path) -> 
 def test_another_wheel_than_the_pinned_one(root: Path, tmp_path: Path) -> None:
     done = failed(root, tmp_path, *TOY, "pip", "0" * 64)
     if "no connection" in done.stderr:
-        pytest.skip(f"not to be had: {done.stderr.strip()}")
+        pytest.skip(f"not available: {done.stderr.strip()}")
     assert "another checksum than the pinned one" in done.stderr
     assert left(tmp_path) == {".lock", ".fetched"}
 
@@ -90,7 +90,7 @@ def test_another_tarball_than_the_pinned_one(root: Path, tmp_path: Path) -> None
         _, size = repository.words()
         done = failed(root, tmp_path, *with_settings, *TOY, "maven", "0" * 64, size)
     if "mvn could not fetch it" in done.stderr:
-        pytest.skip(f"not to be had: {done.stderr.strip()}")
+        pytest.skip(f"not available: {done.stderr.strip()}")
     assert f"{size} bytes with the SHA-256" in done.stderr
     assert "instead of the pinned 0000000000000000" in done.stderr
     assert left(tmp_path) == {".lock", ".fetched"}

@@ -98,7 +98,7 @@ def test_maven_killed_in_the_middle_goes_on_where_it_was(root: Path, tmp_path: P
         process = start(root, "maven", *repository.words(), env=env)
         while not repository.half_is_sent.wait(0.2):
             if process.poll() is not None:
-                pytest.skip(f"not to be had: {process.communicate()[1].strip()}")
+                pytest.skip(f"not available: {process.communicate()[1].strip()}")
         half = engines(env) / ".fetched/toy-1/repository/org/atoll/toys/toy/1/toy-1.tar.gz.part"
         deadline = time.monotonic() + 300
         while not half.is_file() or half.stat().st_size < len(repository.tarball) // 2:

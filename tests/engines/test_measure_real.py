@@ -166,7 +166,7 @@ def test_an_interrupted_command_leaves_nothing(tmp_path: Path, number: signal.Si
 def test_a_probe_that_dies_does_not_take_the_command_with_it(tmp_path: Path) -> None:
     command = measure(tmp_path, "--quick", "--only", "cache", "--cpus", str(CPUS[0]), "--json")
     assert command.stderr is not None
-    # Past its greeting, for a probe that cannot start is another matter: it is told what begins.
+    # Past its greeting: a probe that cannot start is another matter.
     told = [command.stderr.readline() for _ in range(2)]
     assert told[1].startswith("[1/1]"), told
     (probe,) = probes_of(command.pid)

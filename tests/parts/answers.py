@@ -34,7 +34,7 @@ def deployed(
     memory: MemoryPolicy | None = None,
     coordinator: CoordinatorChoice | None = None,
 ) -> Iterator[Running]:
-    """The engine, up on as many slots as `atoll up` would; skips where it is not to be had."""
+    """The engine, up on as many slots as `atoll up` would; skips if the engine is not available."""
     engine = registry.get(engine_name)
     host = LocalHost()
     try:

@@ -22,7 +22,7 @@ def fetched(run: Callable[[], subprocess.CompletedProcess[str]]) -> str:
         if done.returncode != DownloadFailed.exit_code or "checksum" in done.stderr:
             break
         if not left:
-            pytest.skip(f"not to be had: {done.stderr.strip()}")
+            pytest.skip(f"not available: {done.stderr.strip()}")
         time.sleep(PAUSE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout

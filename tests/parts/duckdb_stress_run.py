@@ -100,7 +100,7 @@ def growths(weights: Sequence[Weight]) -> list[str]:
     if len(weights) >= LEAST_ROUNDS:
         quarter = len(weights) // 4
         second, last = weights[quarter : 2 * quarter], weights[-quarter:]
-        # A sanitizer keeps what was freed, and every stack that it has seen: resident for good.
+        # A sanitizer keeps freed memory and every stack that it has seen.
         for name in ("heap_bytes",) if _sanitized() else ("resident_bytes", "heap_bytes"):
             before, now = (statistics.median(getattr(x, name) for x in w) for w in (second, last))
             if now > before + GROWTH_BYTES:

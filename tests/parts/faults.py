@@ -7,7 +7,7 @@ passes if the block raises exactly that class, if its message contains every fie
 message with the fields' names in place of their values is a line of the room's file
 tests/golden/messages/ROOM.txt. So a sentence is worded in one place, and a test says what matters.
 
-`make messages` writes the files anew; read their difference aloud before it is committed.
+`make messages` writes the files again; read their difference aloud before it is committed.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def islands(
     seed: int = 0,
 ) -> Made:
     """`cores[p]` are the sizes of the chiplets of package p, in cores; ns: within a chiplet,
-    within a package, across. `quadrant`: so many chiplets share a quarter of the I/O die."""
+    within a package, across. `quadrant`: number of chiplets on a quarter of the I/O die."""
     package, chiplet, quarter, core = [], [], [], []
     count = 0
     for p, sizes in enumerate(cores):

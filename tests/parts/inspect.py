@@ -1,12 +1,12 @@
-"""For the tests of inspect's rules: looks and scenes with one thing changed at a time."""
+"""For the tests of inspect's rules: observations and contexts with one thing changed at a time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from atoll.inspect.clues import NO_CLUES, Clues, NumaSystem
 from atoll.inspect.expectation import Expectation
-from atoll.inspect.scene import Scene
-from atoll.inspect.surroundings import NO_CLUES, Clues, Machine
+from atoll.inspect.rule_context import RuleContext
 from atoll.schema.inspection import (
     MappingKind,
     MappingLook,
@@ -19,8 +19,8 @@ PID = 100
 MIB = 1 << 20
 # Two nodes of four CPUs.
 NODE_CPUS = {0: frozenset(range(4)), 1: frozenset(range(4, 8))}
-MACHINE = Machine(node_cpus=NODE_CPUS, online=frozenset(range(8)))
-ONE_NODE = Machine(node_cpus={0: frozenset(range(8))}, online=frozenset(range(8)))
+MACHINE = NumaSystem(node_cpus=NODE_CPUS, online=frozenset(range(8)))
+ONE_NODE = NumaSystem(node_cpus={0: frozenset(range(8))}, online=frozenset(range(8)))
 # A worker on node 0, bound.
 PLANNED = Expectation(
     source="plan",
@@ -54,10 +54,10 @@ def team(*masks: str) -> list[ThreadLook]:
     return [thread(PID + number, cpus) for number, cpus in enumerate(masks)]
 
 
-def scene(
-    expectation: Expectation = PLANNED, machine: Machine = MACHINE, clues: Clues = NO_CLUES
-) -> Scene:
-    return Scene(PID, expectation, machine, clues)
+def context(
+    expectation: Expectation = PLANNED, machine: NumaSystem = MACHINE, clues: Clues = NO_CLUES
+) -> RuleContext:
+    return RuleContext(PID, expectation, machine, clues)
 
 
 def mapping(

@@ -6,7 +6,7 @@
 Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
 another guest of that topology: for tests that leave traces, or that traces of others disturb. A
 boot is tried three times at most; each failure is printed, and the summary counts them. A boot
-that fails for good is an error at set-up that says BOOT FAILED, never a failed test. A guest that
+that keeps failing is an error at set-up that says BOOT FAILED, never a failed test. A guest that
 no longer answers is printed and counted as lost, and the next test that wants it gets a fresh boot.
 
 Processes that share the tests (`--turns`, tests/conftest.py) take those of a guest as one. A guest
@@ -121,7 +121,7 @@ _RESTORE = "while read -r value file; do echo $value >$file; done </run/switches
 @pytest.fixture(autouse=True)
 def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a test turns in its guest is turned back for the next one that shares the boot. A
-    guest that does not answer to that is lost, and booted anew for the next one."""
+    guest that does not answer to that is lost, and boots again for the next one."""
     if "guest" not in request.fixturenames:
         yield
         return

@@ -164,7 +164,7 @@ class Guest:
 
     def give_up(self, why: str) -> NoReturn:
         """Switch off a guest that does not do what it should. Raises GuestDied: in its first line
-        `why` and what was killed for want of memory, then what memory there is and where in the
+        `why` and what the OOM killer ended, then what memory there is and where in the
         kernel each process waits."""
         running = self._qemu()
         running.tell(time.monotonic() + TELL_TIMEOUT_S)
@@ -178,7 +178,7 @@ class Guest:
         return Output(self._qemu().jobs / f"{number}.{kind}")
 
     def out_of_memory(self) -> list[str]:
-        """Each process that was killed for want of memory since the boot, in a line."""
+        """Each process that the OOM killer ended since the boot, in a line."""
         return self._qemu().out_of_memory()
 
     # ---- booting -----------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def ensure() -> Image:
 
 @contextlib.contextmanager
 def _alone(path: Path, *, whole: bool) -> Iterator[None]:
-    """Where all is there (`whole`) it takes a moment, of which nothing is said."""
+    """If the image is complete (`whole`), this takes a moment and prints nothing."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
 """Judges whether a plan is right for a machine, and whether what was started landed as planned.
 
-Pure. The rules are written anew from docs/plan.md and from the kernel's documentation of memory
-policies (admin-guide/mm/numa_memory_policy), in terms of the machine that is expected, and call
+Pure. The rules are written independently, from docs/plan.md and the kernel's documentation of
+memory policies (admin-guide/mm/numa_memory_policy), in terms of the expected machine, and call
 nothing of `atoll`: a fault of the planner cannot hide here.
 
 For page placement the judge counts on this (mm/mempolicy.c, Linux 6.12): for an anonymous page

@@ -124,13 +124,13 @@ class Qemu:
                 pass  # of commands that end only now
 
     def told(self) -> str:
-        """The console from the first word that was asked for; its end if there is none."""
+        """The console from the first word that was asked for; its end if the word is absent."""
         console = "\n".join(self._read("console"))
         _, asked, said = console.partition("sysrq: Show Memory")
         return asked + said or self.console_tail()
 
     def out_of_memory(self) -> list[str]:
-        """Each process that the guest's kernel has killed for want of memory, in a line."""
+        """Each process that the guest's kernel has killed when memory ran out, in a line."""
         return killed_for_memory("\n".join(self._read("console")))
 
     def _ended(self) -> str:
@@ -159,7 +159,7 @@ def killed_for_memory(console: str) -> list[str]:
 def kernel_arguments(tsc_khz: int, more: Sequence[str]) -> list[str]:
     return [
         *("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off"),
-        # The kernel is told its clock, which under TCG is the host's TSC: measured on a loaded
+        # The kernel gets its clock, under TCG the host's TSC, as an argument: measured on a loaded
         # host it comes out wrong, and timers with it.
         *("tsc=reliable", f"tsc_early_khz={tsc_khz}", f"lpj={tsc_khz * 1000 // KERNEL_HZ}"),
         *("no_timer_check", "random.trust_cpu=on"),

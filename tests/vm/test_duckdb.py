@@ -52,7 +52,7 @@ BY_ITSELF: list[tuple[Order, int]] = [
     for spread in (8, 1)
 ]
 # What may be used from then on: two chiplets of different packages, halves of two neighbours, all.
-# They are told in the middle of a long query. Who calls gets its own mask back at the end of one,
+# They are set in the middle of a long query. The caller gets its own mask back at the end of one,
 # and a mask that is set from outside in just that moment is lost: user space cannot swap masks.
 LIMITS: list[tuple[Order, int]] = [
     ({"policy": "distributed"}, 8),

@@ -138,7 +138,7 @@ def test_the_command_ends_and_nothing_of_it_is_astray(guest: Guest) -> None:
         assert watch.misplaced_threads == watch.misplaced_pages == 0, watch
     # Emulation shows no chiplets, and none are made up.
     assert profile.inference is None or not profile.inference.chiplets
-    # A slow host may leave no time for a kind; then that is said.
+    # A slow host may leave no time for a kind; then it is reported.
     latency = (profile.core_latency_cas_ns, profile.core_latency_store_ns)
     for matrix in filter(None, latency):
         assert set(matrix.pus) == CPUS

@@ -38,8 +38,8 @@ _ANSWERS: dict[int, dict[str, Any]] = {}
 def answers(guest: Guest, file: Path, root: Path) -> dict[str, Any]:
     """All of it in one process of the guest, once for all tests here."""
     if id(guest) not in _ANSWERS:
-        # AutoNUMA would move pages between two looks, khugepaged and compaction too. Who asks for
-        # huge pages gets them.
+        # AutoNUMA would move pages between two looks, khugepaged and compaction too. A test that
+        # asks for huge pages gets them.
         still = (
             "echo 0 >/proc/sys/kernel/numa_balancing && "
             "echo 0 >/proc/sys/vm/compaction_proactiveness && "

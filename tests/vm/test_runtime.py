@@ -184,7 +184,7 @@ def test_a_group_keeps_to_its_cores(guest: Guest) -> None:
         least = min(grown[member] for member in chosen[-1])
         assert least > 0
         for rank, grown_ns in grown.items():
-            # Who does not belong to it sleeps; the kernel itself may take a moment of its time.
+            # Workers outside of it sleep; the kernel itself may take a moment of its time.
             assert rank in chosen[-1] or grown_ns < least / 20, (line, grown)
     assert chosen[3:] == [chosen[1], chosen[0]]
     assert said(answer, "fault") == [

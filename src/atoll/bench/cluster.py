@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from atoll.bench.address import ClusterAddress
 from atoll.errors import AtollError, NotPermitted, ProcessGone
 from atoll.host.api import Host
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import glance_at_process, inspect_process
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.spread import SpreadEye
-from atoll.inspect.surroundings import read_machine
+from atoll.inspect.spread import SpreadReader
 from atoll.inspect.targets import refuse_foreign
 from atoll.inspect.verify import brief, verify
 from atoll.schema.inspection import Inspection, Severity
@@ -96,8 +96,8 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
     found: list[Inspection] = []
     unknown: list[str] = []
     ours = _of_deployments(host, pids, deep=deep)
-    machine, files, uid = read_machine(host), MallocFiles(host), host.user_id()
-    l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadEye()
+    machine, files, uid = read_numa_system(host), MallocFiles(host), host.user_id()
+    l3, spreads = L3Monitor(host, _BANDWIDTH_S), SpreadReader()
     for pid in pids:
         if pid in ours:
             found.append(ours[pid])

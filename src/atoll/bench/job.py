@@ -230,14 +230,14 @@ def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Schedule
     return tuple(one for one in known if one in asked)
 
 
-def configured(found: Installation, base: UserTree | None) -> Installation:
+def configured(found: Installation, tree: UserTree | None) -> Installation:
     """The installation with a digest of the user's configuration in its version.
 
     A run resumes only with the same configuration.
     """
-    if base is None:
+    if tree is None:
         return found
-    digest = hashlib.sha256(repr(sorted(base.texts.items())).encode()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(tree.texts.items())).encode()).hexdigest()
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 

@@ -8,11 +8,11 @@ import click
 
 from atoll.errors import AtollError, CheckFailed, NotPermitted, ProcessGone
 from atoll.host.local import LocalHost
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.spread import SpreadEye
-from atoll.inspect.surroundings import read_machine
+from atoll.inspect.spread import SpreadReader
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.inspection import Inspection
 
@@ -67,8 +67,8 @@ def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
             for gone in verified.missing:
                 print(f"atoll: {brief(gone)}", file=sys.stderr)
             return list(verified.processes), len(verified.missing)
-    machine, files = read_machine(host), MallocFiles(host)
-    l3, spreads = L3Monitor(host, interval_s), SpreadEye()
+    machine, files = read_numa_system(host), MallocFiles(host)
+    l3, spreads = L3Monitor(host, interval_s), SpreadReader()
     found: list[Inspection] = []
     faults: list[AtollError] = []
     for pid in find_processes(host, target, uid=host.user_id()):

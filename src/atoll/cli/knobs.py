@@ -14,7 +14,7 @@ from atoll.host.local import LocalHost
 from atoll.knobs.catalog import knob_named
 from atoll.knobs.control import Control, KnobState, Outcome
 from atoll.knobs.journal import JournalFolder
-from atoll.knobs.notes import Kind
+from atoll.knobs.switch_notes import Kind
 from atoll.report.terminal import knobs as knobs_text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -79,56 +80,24 @@ from atoll.store.plan_file import is_plan_file, read_plan
     show_default=True,
     help="First of its ports; the others follow.",
 )
-@click.option("--explain", "explained", is_flag=True, help="Explain each setting, with its source.")
+@click.option("--explain", is_flag=True, help="Explain each setting, with its source.")
 @click.option("--diff", is_flag=True, help="List what changes in --base, with secrets as ***.")
-def command(
-    engine_or_plan: str,
-    output: Path | None,
-    form: str,
-    policy: str | None,
-    count: int | None,
-    source: str | None,
-    synthetic: str | None,
-    base: str | None,
-    home: str | None,
-    java: str | None,
-    at: str | None,
-    name: str | None,
-    user: str | None,
-    port_base: int,
-    explained: bool,
-    diff: bool,
-) -> None:
+def command(engine_or_plan: str, source: str | None, synthetic: str | None, **options: Any) -> None:
     """Write files that start ENGINE, or a PLAN from 'atoll plan', without Atoll.
 
     The engine need not be installed here, and the machine may be another one. Atoll also renders
     engines that it cannot run; their files say 'rendered, not run'.
     """
-    options = RenderOptions(
-        output=str(output.absolute()) if output else None,
-        form=form,
-        explain=explained,
-        diff=diff,
-        policy=policy,
-        count=count,
-        here=source is None and synthetic is None,
-        base=base,
-        home=home,
-        java=java,
-        at=at,
-        name=name,
-        user=user,
-        port_base=port_base,
-    )
+    chosen = RenderOptions(here=source is None and synthetic is None, **options)
     plan = None
     if is_plan_file(engine_or_plan):
-        refuse_choices(policy, count)
-        if source is not None or synthetic is not None:
+        refuse_choices(chosen.policy, chosen.count)
+        if not chosen.here:
             raise UsageError("a plan file names its machine itself; leave out --machine")
         plan = read_plan(engine_or_plan)
     job = make_job(
         plan or engine_or_plan,
-        options,
+        chosen,
         machine=lambda: machine_for(source, synthetic),
         host=LocalHost(),
     )
@@ -136,9 +105,9 @@ def command(
     for remark in job.remarks:
         click.echo(f"atoll: {remark}", err=True)
     click.echo(job.changes, nl=False)
-    if explained:
+    if chosen.explain:
         click.echo(plan_text(job.plan, explain=True, colour=has_colour()))
         click.echo(job.explanation.rstrip())
-    if output is not None and job.rendering is not None:
-        written = write_rendering(job.rendering, output)
-        click.echo(f"{output}: {written} files; README.md explains them", err=True)
+    if chosen.output is not None and job.rendering is not None:
+        written = write_rendering(job.rendering, chosen.output)
+        click.echo(f"{chosen.output}: {written} files; README.md explains them", err=True)

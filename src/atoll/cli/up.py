@@ -95,12 +95,12 @@ def _planned(
     return plan, machine, engine, users
 
 
-def _print_changes(engine: Engine, plan: Plan, base: UserTree, host: Host) -> None:
+def _print_changes(engine: Engine, plan: Plan, tree: UserTree, host: Host) -> None:
     layout = preview(engine, plan, located(engine, host))
-    settings, files = count_changes(base, layout.files)
+    settings, files = count_changes(tree, layout.files)
     print(
         f"atoll: {plural(settings, 'setting')} in {plural(files, 'file')} changed; "
-        f"'atoll render {plan.engine} --base {shlex.quote(base.root)} --diff' shows them",
+        f"'atoll render {plan.engine} --base {shlex.quote(tree.root)} --diff' shows them",
         file=sys.stderr,
     )
 

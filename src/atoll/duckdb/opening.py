@@ -78,17 +78,14 @@ def connect(
     `policy`: how workers are placed. `local`: on the fewest chiplets that hold them; `distributed`:
     on as many chiplets as there are; `adaptive`: by each query's working set and its measurements;
     `none`: unbound. `connection.atoll` is its `Scheduler`: it reports the threads' places and each
-    query's costs, and changes the policy.
-    `workers`: the number of threads that run tasks, including the caller; by default one for each
-    core that this process may use. `plan`: a plan with one slot (or its file): its CPUs, threads
-    and
-    heap. `fallback`: use DuckDB's own scheduler, with a `FallbackWarning`, if Atoll's is
-    unavailable.
-    The rest are DuckDB's settings (`memory_limit="8GB"`); `threads` is an alias of `workers`.
+    query's costs, and changes the policy. `workers`: the number of threads that run tasks,
+    including the caller; by default one for each core that this process may use. `plan`: a plan
+    with one slot (or its file): its CPUs, threads and heap. `fallback`: use DuckDB's own scheduler,
+    with a `FallbackWarning`, if Atoll's is unavailable. The rest are DuckDB's settings
+    (`memory_limit="8GB"`); `threads` is an alias of `workers`.
 
     If this process already has the file open, the result is another connection to it. The workers
-    end
-    with the last connection. Raises UsageError, EngineFailed, and DuckDB's own exceptions.
+    end with the last connection. Raises UsageError, EngineFailed, and DuckDB's own exceptions.
     """
     return open_database(
         path,

@@ -41,8 +41,7 @@ class Scheduler:
     """The workers of one database; `connection.atoll`.
 
     Thread-safe. After the last connection was closed it still reports the past. In a child of
-    fork()
-    it raises EngineFailed.
+    fork() it raises EngineFailed.
     """
 
     def __init__(self, pool: _duckdb.Pool, version: str) -> None:

@@ -17,8 +17,8 @@ class Setting(NamedTuple):
     source: str = ""
 
 
-# By the name of the setting in its file ('task.concurrency'); by kind for a flag ('-Xmx',
-# '-XX:UseNUMA'). See `atoll.engines.userconfig.changes.setting_name`.
+# By the name of the setting in its file ('task.concurrency'), for a flag by its kind ('-Xmx',
+# '-XX:UseNUMA'): see `atoll.engines.userconfig.changes.setting_name`. Or by the whole flag.
 Reasons = Mapping[str, Why]
 
 

@@ -5,6 +5,7 @@ An engine has its facts in the attribute `facts`. An engine that declares none h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,15 @@ class EngineFacts:
 
     # atoll demo: the policies to compare; empty: the demo leaves the engine out
     demo: tuple[str, ...] = ()
+
+    def fault(self) -> str:
+        """What is wrong with the regular expressions; empty if nothing is."""
+        try:
+            re.compile(self.log_summary)
+            quotes = re.compile(self.comments_and_quotes, re.VERBOSE)
+        except re.error as fault:
+            return f"its facts contain a wrong regular expression ({fault})"
+        return "" if "comment" in quotes.groupindex else "its facts have no group 'comment'"
 
 
 def facts_of(engine: object) -> EngineFacts:

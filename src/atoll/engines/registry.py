@@ -122,7 +122,7 @@ def _wrong(name: str, made: object, group: str) -> str:
     facts: object = facts_of(made)
     if not isinstance(facts, EngineFacts):
         return f"its facts are {type(facts).__name__} and not EngineFacts"
-    return ""
+    return facts.fault()
 
 
 def _package(point: EntryPoint) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from atoll.infer import naming
+from atoll.infer import classification
 from atoll.infer.cleaning import Cleaned, clean
 from atoll.infer.levels import Bars, Found, find_levels, fold
 from atoll.infer.matrix import log_cost
@@ -93,7 +93,7 @@ def _view(cost: Floats, unit: Unit) -> _View:
         tuple(sorted(tuple(sorted(pu for c in i.members for pu in cores[c])) for i in tier))
         for tier in found.tiers
     ]
-    if not smt and tiers and in_ns and naming.is_wide_smt(_step(cost, tiers, 0, cores)):
+    if not smt and tiers and in_ns and classification.is_wide_smt(_step(cost, tiers, 0, cores)):
         smt, tiers = tiers[0], tiers[1:]
         cores = [*smt, *_alone(smt, len(cost))]
         found = Found(found.tiers[1:], 0.0)
@@ -103,19 +103,19 @@ def _view(cost: Floats, unit: Unit) -> _View:
         return _View(unit, cost, cleaned, smt, (), (), (), sure, ())
     step = _step(cost, tiers, 0, cores)
     others = sum(not any(set(core) <= set(g) for g in tiers[0]) for core in cores)
-    whole = naming.completed(tiers[0], everyone)
-    odds = naming.package_odds(step, 0 if whole else others, in_ns=in_ns)
+    whole = classification.completed(tiers[0], everyone)
+    odds = classification.package_odds(step, 0 if whole else others, in_ns=in_ns)
     sure *= 1 / (1 + math.exp(-abs(odds)))
     if odds > 0:
         tiers[0] = whole or tiers[0]
         return _View(unit, cost, cleaned, smt, (), tiers[0], tuple(tiers), sure, (_by_prior(odds),))
     packages: tuple[Group, ...] = ()
     for index in range(len(tiers) - 1, 0, -1):
-        whole = naming.completed(tiers[index], everyone)
+        whole = classification.completed(tiers[index], everyone)
         if whole is None:
             continue
         upper = _step(cost, tiers[: index + 1], index, cores)
-        if naming.are_packages_above(upper, step, in_ns=in_ns):
+        if classification.are_packages_above(upper, step, in_ns=in_ns):
             packages = tiers[index] = whole
             break
     return _View(
@@ -130,14 +130,14 @@ def _alone(groups: Iterable[Group], size: int) -> list[Group]:
 
 def _step(
     cost: Floats, tiers: Sequence[tuple[Group, ...]], index: int, cores: Sequence[Group]
-) -> naming.Step:
+) -> classification.Step:
     level = _level_of_pairs(tiers, len(cost))
     within = _median(cost, level == index)
     across = _median(cost, level == index + 1)
     if math.isnan(across):
         across = _median(cost, level > index)
     held = tuple(sum(core[0] in group for core in cores) for group in map(set, tiers[index]))
-    return naming.Step(tiers[index], held, within, across)
+    return classification.Step(tiers[index], held, within, across)
 
 
 def _level_of_pairs(tiers: Sequence[tuple[Group, ...]], size: int) -> Counts:
@@ -158,8 +158,7 @@ def _median(cost: Floats, mask: Mask) -> float:
 
 def _sureness(found: Found, bars: Bars) -> float:
     """The confidence: by how far the weakest islands of the first level clear the bar, or by how
-    far
-    the best rejected candidate stays below it. At the bar itself it is a half."""
+    far the best rejected candidate stays below it. At the bar itself it is a half."""
     if not found.tiers:
         return 1 - 0.5 * found.nearly**2
     margins = sorted(max(1.0, i.evidence.margin(bars.first)) for i in found.tiers[0])

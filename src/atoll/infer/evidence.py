@@ -73,8 +73,7 @@ def weigh(
     cost: Floats, group: Group, usual_noise: float, *, folded: bool = False
 ) -> Evidence | None:
     """None if there is too little outside, or the outside is as close. A single core outside may
-    just
-    be slow (a_i + a_j), so at least two are needed; folded groups have already proved
+    just be slow (a_i + a_j), so at least two are needed; folded groups have already proved
     themselves."""
     size, count = len(cost), len(group)
     if not 2 <= count <= size - (1 if folded else 2):
@@ -118,8 +117,7 @@ def weigh(
 
 def _noise(own: Floats, across: Floats, usual: float) -> float:
     """The noise of a single figure, without the means of rows and columns. `usual`, the noise of
-    the
-    whole machine, counts as ten figures, so that small groups are not considered exact."""
+    the whole machine, counts as ten figures, so that small groups are not considered exact."""
     squares, freedom = _USUAL_WORTH * usual**2, float(_USUAL_WORTH)
     if len(own) >= 4:
         filled = np.where(np.isnan(own), np.nanmean(own), own)

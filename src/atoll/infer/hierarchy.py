@@ -29,8 +29,7 @@ _ROUNDS = 20  # of moving members; three or four usually suffice
 
 def average_linkage(cost: Floats) -> list[tuple[Group, int]]:
     """All groups from 2 members up to all, each with the index of the next enclosing group (-1:
-    none).
-    Children precede their parents."""
+    none). Children precede their parents."""
     size = len(cost)
     distance = cost.copy()
     np.fill_diagonal(distance, np.inf)

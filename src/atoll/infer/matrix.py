@@ -3,8 +3,7 @@
 Reads the output of common tools: cells separated by comma, semicolon, tab or blanks, with or
 without a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF. A
 cell that is blank, `nan` or `-` is missing. The result is an array of positive numbers and NaN, or
-a
-UsageError of one line that names the row and the column as an editor counts them.
+a UsageError of one line that names the row and the column as an editor counts them.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Siblings share the L1 cache, so a line need not move at all: 5 to 12 ns one way,
 more between cores of any known machine. Pairs are matched greedily, the fastest first. A pair is
 certain if it is under the bound and clearly closer than the next best partners of both. If most
 certain pairs follow one numbering rule (i and i + d), the rule completes the rest, including pairs
-without a figure and disturbed ones.
-With four or eight threads per core no pairs stand out: the threads are found as groups, and
-atoll.infer.classification recognises them by the same bound.
+without a figure and disturbed ones. With four or eight threads per core no pairs stand out: the
+threads are found as groups, and atoll.infer.classification recognises them by the same bound.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from atoll.inspect.drift_memory import memory_findings, page_cache_findings, policy_findings
 from atoll.inspect.drift_runtime import jvm_findings, malloc_findings
 from atoll.inspect.drift_threads import thread_findings
-from atoll.inspect.scene import Scene
+from atoll.inspect.rule_context import RuleContext
 from atoll.schema.inspection import (
     Finding,
     JvmLook,
@@ -36,13 +36,13 @@ class Looks:
     jvm: JvmLook | None = None
 
 
-def find(looks: Looks, scene: Scene, weights: Mapping[int, int]) -> list[Finding]:
+def find(looks: Looks, context: RuleContext, weights: Mapping[int, int]) -> list[Finding]:
     """The findings, drift before notes. `weights`: the node weights of weighted interleave."""
-    findings = thread_findings(looks.threads, scene)
-    findings += policy_findings(looks.policy, looks.threads, scene)
+    findings = thread_findings(looks.threads, context)
+    findings += policy_findings(looks.policy, looks.threads, context)
     if looks.memory is not None:
-        findings += memory_findings(looks.memory, looks.policy, looks.threads, scene, weights)
-    findings += page_cache_findings(looks.page_cache, scene)
-    findings += malloc_findings(looks.malloc, scene)
-    findings += jvm_findings(looks.jvm, looks.policy, looks.threads, scene)
+        findings += memory_findings(looks.memory, looks.policy, looks.threads, context, weights)
+    findings += page_cache_findings(looks.page_cache, context)
+    findings += malloc_findings(looks.malloc, context)
+    findings += jvm_findings(looks.jvm, looks.policy, looks.threads, context)
     return sorted(findings, key=lambda finding: finding.severity)  # 'drift' < 'note'

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from atoll.inspect.policy import Policy, parse_policy, plain
-from atoll.inspect.scene import Scene
+from atoll.inspect.rule_context import RuleContext
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import (
     Finding,
@@ -51,31 +51,33 @@ def memory_findings(
     memory: MemoryLook,
     policy: str,
     threads: Sequence[ThreadLook],
-    scene: Scene,
+    context: RuleContext,
     weights: Mapping[int, int],
 ) -> list[Finding]:
     """memory-outside and interleave-uneven. `policy`: the process's own memory policy."""
-    if not scene.machine.several_nodes:
+    if not context.machine.several_nodes:
         return []
     return [
-        *_outside(memory, policy, threads, scene),
-        *_uneven(memory, policy, scene, weights),
+        *_outside(memory, policy, threads, context),
+        *_uneven(memory, policy, context, weights),
     ]
 
 
-def policy_findings(policy: str, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+def policy_findings(
+    policy: str, threads: Sequence[ThreadLook], context: RuleContext
+) -> list[Finding]:
     """memory-policy: compares the process's own policy with the plan's."""
-    expectation = scene.expectation
+    expectation = context.expectation
     if (
         not expectation.planned
-        or not scene.machine.several_nodes
+        or not context.machine.several_nodes
         or not policy
         or plain(policy) == expectation.policy
     ):
         return []
     closed = _closed(expectation.nodes, threads)
     return [
-        scene.finding(
+        context.finding(
             "memory-policy",
             Severity.DRIFT,
             expected=expectation.policy,
@@ -96,15 +98,15 @@ def policy_findings(policy: str, threads: Sequence[ThreadLook], scene: Scene) ->
     ]
 
 
-def page_cache_findings(files: Sequence[PageCacheLook], scene: Scene) -> list[Finding]:
+def page_cache_findings(files: Sequence[PageCacheLook], context: RuleContext) -> list[Finding]:
     """page-cache-elsewhere: only a note, since no policy promises where a file is cached."""
-    home = scene.expectation.nodes
+    home = context.expectation.nodes
     findings = []
     for file in files:
         away = {node: size for node, size in file.bytes_by_node.items() if node not in home}
         if home and _is_much(sum(away.values()), sum(file.bytes_by_node.values())):
             findings.append(
-                scene.finding(
+                context.finding(
                     "page-cache-elsewhere",
                     Severity.NOTE,
                     mapping=file.path,
@@ -118,12 +120,12 @@ def page_cache_findings(files: Sequence[PageCacheLook], scene: Scene) -> list[Fi
 
 
 def _outside(
-    memory: MemoryLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
+    memory: MemoryLook, policy: str, threads: Sequence[ThreadLook], context: RuleContext
 ) -> list[Finding]:
     judged = [
         (mapping, *wanted)
         for mapping in memory.mappings
-        if _is_own(mapping, scene) and (wanted := _wanted(mapping, policy, scene))[0]
+        if _is_own(mapping, context) and (wanted := _wanted(mapping, policy, context))[0]
     ]
     findings = []
     for strict in (True, False):
@@ -141,7 +143,7 @@ def _outside(
             size = sum(found.values())
             if size and (strict or size > out / 100):
                 findings.append(
-                    _mapping_outside(mapping, nodes, found, policy, threads, scene, whole=whole)
+                    _mapping_outside(mapping, nodes, found, policy, threads, context, whole=whole)
                 )
     return findings
 
@@ -152,19 +154,21 @@ def _mapping_outside(
     away: Mapping[int, int],
     policy: str,
     threads: Sequence[ThreadLook],
-    scene: Scene,
+    context: RuleContext,
     *,
     whole: bool,
 ) -> Finding:
-    cause, remedy = _why_outside(mapping, nodes, away, policy, threads, scene, whole=whole)
-    return scene.finding(
+    cause, remedy = _why_outside(mapping, nodes, away, policy, threads, context, whole=whole)
+    return context.finding(
         "memory-outside",
         Severity.DRIFT,
         mapping=mapping_name(mapping),
         expected=f"nodes {format_cpulist(nodes)}",
         found=_by_node(away),
         cause=cause,
-        remedy=remedy.format(pid=scene.pid, away=format_cpulist(away), nodes=format_cpulist(nodes)),
+        remedy=remedy.format(
+            pid=context.pid, away=format_cpulist(away), nodes=format_cpulist(nodes)
+        ),
     )
 
 
@@ -174,11 +178,11 @@ def _why_outside(
     away: Mapping[int, int],
     policy: str,
     threads: Sequence[ThreadLook],
-    scene: Scene,
+    context: RuleContext,
     *,
     whole: bool,
 ) -> tuple[str, str]:
-    own, clues = parse_policy(mapping.policy), scene.clues
+    own, clues = parse_policy(mapping.policy), context.clues
     back = "move the pages back: migratepages {pid} {away} {nodes}"
     perhaps_own = ""
     if not mapping.policy:
@@ -198,11 +202,11 @@ def _why_outside(
             f"the program gave this mapping its own policy, {mapping.policy} (mbind)",
             "turn off the program's own NUMA setting",
         )
-    if threads_own := _threads_with_own_policy(away, policy, threads, scene):
+    if threads_own := _threads_with_own_policy(away, policy, threads, context):
         return threads_own, "turn off the program's own NUMA setting, then " + back
-    if scene.expectation.planned and policy and plain(policy) != scene.expectation.policy:
+    if context.expectation.planned and policy and plain(policy) != context.expectation.policy:
         return (
-            f"its memory policy is {policy} instead of {scene.expectation.policy}",
+            f"its memory policy is {policy} instead of {context.expectation.policy}",
             "see memory-policy",
         )
     if (own if mapping.policy else parse_policy(policy)).mode == "bind":
@@ -223,12 +227,12 @@ def _why_outside(
             f"node {format_cpulist(full)} is full, so the policy fell back to another node",
             "give the process less memory (heap, cache) or free some; then " + back,
         )
-    if all(not scene.machine.node_cpus.get(node) for node in away) and clues.demotion:
+    if all(not context.machine.node_cpus.get(node) for node in away) and clues.demotion:
         return (
             "the kernel moved cold pages to a memory-only node (numa/demotion_enabled)",
             "turn demotion off, or bind the memory",
         )
-    balanced = ", or AutoNUMA (numa_balancing is on)" if scene.machine.balancing else ""
+    balanced = ", or AutoNUMA (numa_balancing is on)" if context.machine.balancing else ""
     return (
         "threads that ran there touched them (before they were pinned, or they run elsewhere now), "
         f"or they were moved since (migrate_pages{balanced}){perhaps_own}",
@@ -237,13 +241,13 @@ def _why_outside(
 
 
 def _threads_with_own_policy(
-    away: Mapping[int, int], policy: str, threads: Sequence[ThreadLook], scene: Scene
+    away: Mapping[int, int], policy: str, threads: Sequence[ThreadLook], context: RuleContext
 ) -> str:
     """Names those of the threads whose policy may have put pages there; empty if none may have."""
     own = [
         (thread, text)
         for thread in threads
-        if (text := scene.clues.policies.get(thread.tid, policy)) != policy
+        if (text := context.clues.policies.get(thread.tid, policy)) != policy
         and away.keys() & parse_policy(text).nodes
     ]
     if not own:
@@ -253,33 +257,33 @@ def _threads_with_own_policy(
     return f"thread {first.tid} ({first.comm}){others}, {text} (set_mempolicy)"
 
 
-def _wanted(mapping: MappingLook, policy: str, scene: Scene) -> tuple[frozenset[int], bool]:
+def _wanted(mapping: MappingLook, policy: str, context: RuleContext) -> tuple[frozenset[int], bool]:
     """The nodes where a mapping's pages belong (empty: anywhere), and whether strictly so."""
-    expectation = scene.expectation
+    expectation = context.expectation
     if not expectation.planned and mapping.policy and mapping.policy != policy:
         own = parse_policy(mapping.policy)  # its own, and the plan asked for no other
         return own.nodes, own.mode == "bind"
     return expectation.nodes, parse_policy(expectation.policy).mode == "bind"
 
 
-def _is_own(mapping: MappingLook, scene: Scene) -> bool:
+def _is_own(mapping: MappingLook, context: RuleContext) -> bool:
     """Whether the process's policy governs the mapping's pages, that is, no process elsewhere
     touches it. Unnamed shared memory belongs to a process family; a deployment has one place."""
     if mapping.kind is MappingKind.SHARED:
-        names = _DEPLOYMENTS_OWN if scene.expectation.planned else _FAMILY_S_OWN
+        names = _DEPLOYMENTS_OWN if context.expectation.planned else _FAMILY_S_OWN
         return mapping.name.startswith(names)
     return mapping.kind in _OWN_KINDS
 
 
 def _uneven(
-    memory: MemoryLook, policy: str, scene: Scene, weights: Mapping[int, int]
+    memory: MemoryLook, policy: str, context: RuleContext, weights: Mapping[int, int]
 ) -> list[Finding]:
-    wanted = parse_policy(scene.expectation.policy)
+    wanted = parse_policy(context.expectation.policy)
     if not wanted.interleaves:
         return []
     found: dict[int, int] = {}
     for mapping in memory.mappings:
-        if _is_own(mapping, scene) and mapping.policy in ("", policy):
+        if _is_own(mapping, context) and mapping.policy in ("", policy):
             for node, size in mapping.bytes_by_node.items():
                 found[node] = found.get(node, 0) + size
     total = sum(found.values())
@@ -293,9 +297,11 @@ def _uneven(
     }
     if not off:
         return []
-    full = [node for node in off if node in scene.clues.free and _is_full(*scene.clues.free[node])]
+    full = [
+        node for node in off if node in context.clues.free and _is_full(*context.clues.free[node])
+    ]
     return [
-        scene.finding(
+        context.finding(
             "interleave-uneven",
             Severity.DRIFT,
             expected=", ".join(f"node {node}: {share:.0%}" for node, share in shares.items()),

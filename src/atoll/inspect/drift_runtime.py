@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from atoll.inspect.drift_threads import cpus_of
 from atoll.inspect.policy import parse_policy
-from atoll.inspect.scene import Scene
+from atoll.inspect.rule_context import RuleContext
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity, ThreadLook
 
@@ -21,12 +21,12 @@ from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity, Thre
 _WITHOUT_NUMA = ("Serial", "Epsilon")
 
 
-def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
+def malloc_findings(malloc: MallocLook | None, context: RuleContext) -> list[Finding]:
     """preload-without-effect and malloc-exception."""
     if malloc is None or not malloc.preload:
         return []
     findings = [
-        scene.finding(
+        context.finding(
             "preload-without-effect",
             Severity.DRIFT,
             expected=f"LD_PRELOAD={entry}",
@@ -39,7 +39,7 @@ def malloc_findings(malloc: MallocLook | None, scene: Scene) -> list[Finding]:
     taken = [entry for entry in malloc.preload if entry not in malloc.preload_faults]
     if malloc.loaded and taken:
         findings += [
-            scene.finding(
+            context.finding(
                 "malloc-exception",
                 Severity.NOTE,
                 expected=f"malloc of {malloc.reached}",
@@ -65,28 +65,30 @@ def _preload_remedy(cause: str) -> str:
 
 
 def jvm_findings(
-    jvm: JvmLook | None, policy: str, threads: Sequence[ThreadLook], scene: Scene
+    jvm: JvmLook | None, policy: str, threads: Sequence[ThreadLook], context: RuleContext
 ) -> list[Finding]:
     """jvm-numa-off, jvm-processors and jvm-thp-off."""
     if jvm is None:
         return []
     return [
-        *_numa(jvm, policy, threads, scene),
-        *_processors(jvm, scene),
-        *_thp(jvm, scene),
+        *_numa(jvm, policy, threads, context),
+        *_processors(jvm, context),
+        *_thp(jvm, context),
     ]
 
 
-def _numa(jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+def _numa(
+    jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], context: RuleContext
+) -> list[Finding]:
     deaf = jvm.collector.startswith(_WITHOUT_NUMA)
     if not jvm.use_numa_asked or (jvm.use_numa and not deaf):
         return []
-    cause, remedy = _why_no_numa(jvm, policy, threads, scene)
+    cause, remedy = _why_no_numa(jvm, policy, threads, context)
     return [
-        scene.finding(
+        context.finding(
             "jvm-numa-off",
             # On a machine with one node nothing is lost.
-            Severity.DRIFT if scene.machine.several_nodes else Severity.NOTE,
+            Severity.DRIFT if context.machine.several_nodes else Severity.NOTE,
             expected="-XX:+UseNUMA",
             found=f"on, but {jvm.collector} ignores it" if jvm.use_numa else "off",
             cause=cause,
@@ -96,23 +98,23 @@ def _numa(jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
 
 
 def _why_no_numa(
-    jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], scene: Scene
+    jvm: JvmLook, policy: str, threads: Sequence[ThreadLook], context: RuleContext
 ) -> tuple[str, str]:
     if jvm.use_numa:
         return (
             f"the {jvm.collector} collector does not support NUMA",
             "use -XX:+UseParallelGC, -XX:+UseG1GC or -XX:+UseZGC",
         )
-    if not scene.machine.several_nodes:
+    if not context.machine.several_nodes:
         return "the machine has one memory node", "remove -XX:+UseNUMA on this machine"
-    if not scene.clues.libnuma:
+    if not context.clues.libnuma:
         return "libnuma.so.1 is not installed", "install it: apt-get install libnuma1"
-    main = next((thread for thread in threads if thread.tid == scene.pid), None)
+    main = next((thread for thread in threads if thread.tid == context.pid), None)
     allowed = parse_policy(policy).nodes if policy.startswith("bind") else frozenset()
     if not allowed and main is not None:
         allowed = frozenset(parse_cpulist(main.memory_nodes))
-    cpus = cpus_of(main) if main is not None else scene.expectation.cpus
-    beside = frozenset(node for node, own in scene.machine.node_cpus.items() if own & cpus)
+    cpus = cpus_of(main) if main is not None else context.expectation.cpus
+    beside = frozenset(node for node, own in context.machine.node_cpus.items() if own & cpus)
     if len(allowed) == 1:
         differ = "" if beside == allowed else f" (its CPUs are on {format_cpulist(beside)})"
         return (
@@ -134,11 +136,11 @@ def _why_no_numa(
     )
 
 
-def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
+def _processors(jvm: JvmLook, context: RuleContext) -> list[Finding]:
     has = jvm.processors
     if has is None:
         return []
-    place, asked = len(scene.expectation.cpus), jvm.processors_asked
+    place, asked = len(context.expectation.cpus), jvm.processors_asked
     if asked is not None:
         if asked == has:
             return []
@@ -148,7 +150,7 @@ def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
     elif has == place:
         return []
     else:
-        expected = f"{place}, the CPUs {format_cpulist(scene.expectation.cpus)}"
+        expected = f"{place}, the CPUs {format_cpulist(context.expectation.cpus)}"
         remedy = f"start it in its planned place, or with -XX:ActiveProcessorCount={place}"
         if has > place:
             severity = Severity.DRIFT
@@ -157,7 +159,7 @@ def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
             severity = Severity.NOTE
             cause = "a CPU quota of its cgroup (cpu.max), or a narrower CPU mask at start"
     return [
-        scene.finding(
+        context.finding(
             "jvm-processors",
             severity,
             expected=expected,
@@ -168,11 +170,11 @@ def _processors(jvm: JvmLook, scene: Scene) -> list[Finding]:
     ]
 
 
-def _thp(jvm: JvmLook, scene: Scene) -> list[Finding]:
-    if not jvm.transparent_huge_pages or scene.machine.thp != "never":
+def _thp(jvm: JvmLook, context: RuleContext) -> list[Finding]:
+    if not jvm.transparent_huge_pages or context.machine.thp != "never":
         return []
     return [
-        scene.finding(
+        context.finding(
             "jvm-thp-off",
             Severity.DRIFT,
             expected="-XX:+UseTransparentHugePages",

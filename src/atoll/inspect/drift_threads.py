@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from atoll.inspect.clues import Clues
 from atoll.inspect.expectation import Expectation, is_team
-from atoll.inspect.scene import Scene
-from atoll.inspect.surroundings import Clues
+from atoll.inspect.rule_context import RuleContext
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Finding, Severity, ThreadLook
 
@@ -24,17 +24,17 @@ def is_outside(thread: ThreadLook, expectation: Expectation) -> bool:
     return not cpus_of(thread) <= expectation.cpus
 
 
-def thread_findings(threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+def thread_findings(threads: Sequence[ThreadLook], context: RuleContext) -> list[Finding]:
     """thread-outside, thread-narrower and cpuset-differs."""
     findings = []
-    expectation = scene.expectation
+    expectation = context.expectation
     may_be_narrower = expectation.seats_threads or (expectation.planned and not expectation.exact)
     for thread in threads:
         if is_outside(thread, expectation):
-            findings.append(_outside(thread, threads, scene))
+            findings.append(_outside(thread, threads, context))
         elif cpus_of(thread) < expectation.cpus and not may_be_narrower:
-            findings.append(_narrower(thread, threads, scene))
-        findings += _cpuset(thread, threads, scene)
+            findings.append(_narrower(thread, threads, context))
+        findings += _cpuset(thread, threads, context)
     return findings
 
 
@@ -47,24 +47,24 @@ def cpus_of(thread: ThreadLook) -> frozenset[int]:
     return _cpus(thread.cpus)
 
 
-def _outside(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -> Finding:
-    cause, remedy = _why_outside(thread, threads, scene)
-    place = format_cpulist(scene.expectation.cpus)
-    return scene.finding(
+def _outside(thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleContext) -> Finding:
+    cause, remedy = _why_outside(thread, threads, context)
+    place = format_cpulist(context.expectation.cpus)
+    return context.finding(
         "thread-outside",
         Severity.DRIFT,
         thread=thread,
         expected=f"CPUs {place}",
         found=f"CPUs {thread.cpus}",
         cause=cause,
-        remedy=remedy.format(cpus=place, pid=scene.pid, tid=thread.tid),
+        remedy=remedy.format(cpus=place, pid=context.pid, tid=thread.tid),
     )
 
 
 def _why_outside(
-    thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene
+    thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleContext
 ) -> tuple[str, str]:
-    clues, place, found = scene.clues, scene.expectation.cpus, cpus_of(thread)
+    clues, place, found = context.clues, context.expectation.cpus, cpus_of(thread)
     if clues.pinning and len(found) == 1 and not thread.comm.startswith("atoll-"):
         return clues.pinning.cause, clues.pinning.remedy
     if thread.comm.startswith(("iou-wrk-", "iou-sqp-")):
@@ -73,7 +73,7 @@ def _why_outside(
             "confine the process with a cgroup cpuset, or set the workers' mask with "
             "IORING_REGISTER_IOWQ_AFF",
         )
-    if gone := place - scene.machine.online:
+    if gone := place - context.machine.online:
         return (
             f"CPUs {format_cpulist(gone)} went offline; the kernel moved threads that could "
             "run on no other CPU",
@@ -85,7 +85,7 @@ def _why_outside(
             "change of cpuset.cpus resets the masks",
             "widen cpuset.cpus and restart, or plan inside the cgroup",
         )
-    if clues.openmp and len(found) < len(scene.machine.online):
+    if clues.openmp and len(found) < len(context.machine.online):
         return (
             f"the OpenMP runtime binds its threads ({clues.openmp})",
             f"unset {clues.openmp.partition('=')[0]}, or name places inside the mask",
@@ -96,13 +96,13 @@ def _why_outside(
             "set its own mask at start",
             _AGAIN,
         )
-    return _one_of_several(thread, threads, scene)
+    return _one_of_several(thread, threads, context)
 
 
 def _one_of_several(
-    thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene
+    thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleContext
 ) -> tuple[str, str]:
-    found, main = cpus_of(thread), next((one for one in threads if one.tid == scene.pid), None)
+    found, main = cpus_of(thread), next((one for one in threads if one.tid == context.pid), None)
     alone = main is not None and all(
         found == cpus_of(other) for other in threads if other is not main
     )
@@ -125,55 +125,57 @@ def _one_of_several(
     )
 
 
-def _narrower(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -> Finding:
-    expectation, place = scene.expectation, format_cpulist(scene.expectation.cpus)
+def _narrower(thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleContext) -> Finding:
+    expectation, place = context.expectation, format_cpulist(context.expectation.cpus)
     cause, remedy = (
         "the thread or its creator set a narrower mask (sched_setaffinity, taskset -p)",
         "turn off the program's own pinning, or " + _THREAD,
     )
-    if scene.clues.cpuset is not None and not expectation.cpus <= scene.clues.cpuset:
+    if context.clues.cpuset is not None and not expectation.cpus <= context.clues.cpuset:
         cause = (
-            f"its cgroup {scene.clues.cpuset_name} allows only CPUs "
-            f"{format_cpulist(scene.clues.cpuset)}"
+            f"its cgroup {context.clues.cpuset_name} allows only CPUs "
+            f"{format_cpulist(context.clues.cpuset)}"
         )
         remedy = "widen cpuset.cpus, or plan inside the cgroup"
-    elif gone := expectation.cpus - scene.machine.online:
+    elif gone := expectation.cpus - context.machine.online:
         cause = f"CPUs {format_cpulist(gone)} went offline"
         remedy = "bring the CPUs online, or make a new plan and restart"
     elif not expectation.planned:
         cause = "the program pins its threads" if is_team(threads) else cause
         remedy = "none needed if this is intended; otherwise " + _THREAD
-    return scene.finding(
+    return context.finding(
         "thread-narrower",
         Severity.DRIFT if expectation.planned else Severity.NOTE,
         thread=thread,
         expected=f"CPUs {place}",
         found=f"CPUs {thread.cpus}",
         cause=cause,
-        remedy=remedy.format(cpus=place, pid=scene.pid, tid=thread.tid),
+        remedy=remedy.format(cpus=place, pid=context.pid, tid=thread.tid),
     )
 
 
-def _cpuset(thread: ThreadLook, threads: Sequence[ThreadLook], scene: Scene) -> list[Finding]:
+def _cpuset(
+    thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleContext
+) -> list[Finding]:
     """A thread whose cpuset excludes nodes of its own memory policy or of the main thread's."""
     if not thread.memory_nodes:
         return []  # a kernel without cpusets
     allowed = _cpus(thread.memory_nodes)
-    if scene.expectation.planned:
-        wanted, severity = scene.expectation.nodes, Severity.DRIFT
+    if context.expectation.planned:
+        wanted, severity = context.expectation.nodes, Severity.DRIFT
     else:
-        main = next((one for one in threads if one.tid == scene.pid), thread)
+        main = next((one for one in threads if one.tid == context.pid), thread)
         wanted, severity = _cpus(main.memory_nodes), Severity.NOTE
     if wanted <= allowed:
         return []
     return [
-        scene.finding(
+        context.finding(
             "cpuset-differs",
             severity,
             thread=thread,
             expected=f"memory of nodes {format_cpulist(wanted)}",
             found=f"nodes {thread.memory_nodes} allowed",
-            cause=f"cpuset.mems of its cgroup{_name(scene.clues)} closes the others",
+            cause=f"cpuset.mems of its cgroup{_name(context.clues)} closes the others",
             remedy="widen cpuset.mems, or plan inside the cgroup",
         )
     ]

@@ -15,6 +15,7 @@ from typing import TypeVar
 from atoll.errors import ProcessGone, TopologyError
 from atoll.host.api import Host
 from atoll.host.procfs import parse_stat, status_field
+from atoll.inspect.clues import NO_CLUES, Clues, NumaSystem, read_clues, weights
 from atoll.inspect.drift import Looks, find
 from atoll.inspect.drift_memory import mapping_name
 from atoll.inspect.drift_threads import cpus_of
@@ -25,9 +26,8 @@ from atoll.inspect.memory import cut_mappings, look_at_memory
 from atoll.inspect.pagecache import look_at_page_cache
 from atoll.inspect.policy import parse_policy, process_policy
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.scene import Scene
-from atoll.inspect.spread import SpreadEye
-from atoll.inspect.surroundings import NO_CLUES, Clues, Machine, read_clues, weights
+from atoll.inspect.rule_context import RuleContext
+from atoll.inspect.spread import SpreadReader
 from atoll.inspect.thread_look import look_at_threads
 from atoll.schema.deployment import ProcessId
 from atoll.schema.inspection import (
@@ -49,7 +49,7 @@ _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
 
 
 def glance_at_process(
-    host: Host, pid: int, machine: Machine, expectation: Expectation | None = None
+    host: Host, pid: int, machine: NumaSystem, expectation: Expectation | None = None
 ) -> Inspection:
     """Inspects only threads and memory policy: milliseconds, even if memory is large.
 
@@ -61,12 +61,12 @@ def glance_at_process(
 def inspect_process(
     host: Host,
     pid: int,
-    machine: Machine,
+    machine: NumaSystem,
     expectation: Expectation | None = None,
     *,
     l3: L3Monitor | None = None,
     files: MallocFiles | None = None,
-    spreads: SpreadEye | None = None,
+    spreads: SpreadReader | None = None,
 ) -> Inspection:
     """Inspects everything. Without an expectation, the reference is the place in which the process
     was started (see `as_given`).
@@ -83,10 +83,10 @@ class _Look:
         self,
         host: Host,
         pid: int,
-        machine: Machine,
+        machine: NumaSystem,
         files: MallocFiles | None = None,
         l3: L3Monitor | None = None,
-        spreads: SpreadEye | None = None,
+        spreads: SpreadReader | None = None,
     ) -> None:
         identity = host.identify(pid)
         if identity is None:
@@ -94,11 +94,11 @@ class _Look:
         self._host = host
         self._id: ProcessId = identity
         self._pid = pid
-        self._eye = pid  # the thread through which the kernel shows memory and files
+        self._view_tid = pid  # the thread through which the kernel shows memory and files
         self._machine = machine
         self._files = files
         self._l3 = l3 or L3Monitor(host, _INTERVAL_S)
-        self._spreads = spreads or SpreadEye()
+        self._spreads = spreads or SpreadReader()
         self._unknown: list[str] = []
 
     def inspection(self, expectation: Expectation | None, *, deep: bool) -> Inspection:
@@ -107,8 +107,8 @@ class _Look:
         if not threads:
             raise ProcessGone(f"process {pid} ended during the inspection")
         if all(thread.tid != pid for thread in threads):
-            self._eye = threads[0].tid  # a main thread that has ended no longer shows them
-        policy = self._try("memory policy", lambda: process_policy(host, self._eye), "")
+            self._view_tid = threads[0].tid  # a main thread that has ended no longer shows them
+        policy = self._try("memory policy", lambda: process_policy(host, self._view_tid), "")
         if expectation is None:
             expectation = self._as_given(threads, policy)
         looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
@@ -135,13 +135,13 @@ class _Look:
         )
 
     def _deeper(self, threads: Sequence[ThreadLook], policy: str) -> Looks:
-        host, eye, node_cpus = self._host, self._eye, self._machine.node_cpus
+        host, view_tid, node_cpus = self._host, self._view_tid, self._machine.node_cpus
         usable = frozenset[int]().union(*(cpus_of(thread) for thread in threads))
         memory, unknown = self._try(
             "memory",
             lambda: look_at_memory(
                 host,
-                eye,
+                view_tid,
                 cpu_seconds_by_node=cpu_seconds_by_node(threads, node_cpus),
                 own_nodes=[node for node, cpus in node_cpus.items() if cpus & usable],
             ),
@@ -150,9 +150,11 @@ class _Look:
         if memory is None and self._is_kernel_thread():
             self._unknown += unknown
             return Looks(threads, policy)
-        page_cache, also = self._try("page cache", lambda: look_at_page_cache(host, eye), _NO_FILES)
+        page_cache, also = self._try(
+            "page cache", lambda: look_at_page_cache(host, view_tid), _NO_FILES
+        )
         self._unknown += [*unknown, *also]
-        malloc = self._try("malloc", lambda: look_at_malloc(host, eye, self._files), None)
+        malloc = self._try("malloc", lambda: look_at_malloc(host, view_tid, self._files), None)
         jvm = self._try("JVM", lambda: look_at_jvm(host, self._pid), None)
         return Looks(threads, policy, memory, page_cache, malloc, jvm)
 
@@ -185,7 +187,7 @@ class _Look:
 
     def _with_leader(self, threads: Sequence[ThreadLook]) -> Sequence[ThreadLook]:
         """The threads with an ended main thread, which still has the mask it was started with."""
-        if self._eye == self._pid:
+        if self._view_tid == self._pid:
             return threads
         cpus = self._try(
             "main thread",
@@ -203,15 +205,15 @@ class _Look:
         return pins_itself(threads, openmp=bool(clues.openmp), library=clues.pinning is not None)
 
     def _clues(self) -> Clues:
-        return read_clues(self._host, self._eye, self._machine)
+        return read_clues(self._host, self._view_tid, self._machine)
 
     def _findings(self, looks: Looks, expectation: Expectation) -> list[Finding]:
         host, machine = self._host, self._machine
         wanted = parse_policy(expectation.policy)
         shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
-        found = find(looks, Scene(self._pid, expectation, machine, NO_CLUES), shares)
+        found = find(looks, RuleContext(self._pid, expectation, machine, NO_CLUES), shares)
         if found:  # only now are clues worth reading
-            found = find(looks, Scene(self._pid, expectation, machine, self._clues()), shares)
+            found = find(looks, RuleContext(self._pid, expectation, machine, self._clues()), shares)
         return found
 
     def _command(self, threads: Sequence[ThreadLook]) -> str:
@@ -226,7 +228,7 @@ class _Look:
             return False  # unknown; the observations say why
 
     def _text(self, name: str) -> str:
-        return self._host.read_text(f"/proc/{self._eye}/{name}")
+        return self._host.read_text(f"/proc/{self._view_tid}/{name}")
 
     def _try(self, what: str, look: Callable[[], _T], without: _T) -> _T:
         """`look()`, or `without` and a line that gives the reason."""

@@ -59,8 +59,7 @@ def look_at_memory(
 
     `cut_mappings` keeps only the largest mappings. `cpu_seconds_by_node`: CPU time of the process's
     threads on the nodes where they run. `own_nodes`: nodes with CPUs that the threads may use.
-    Raises
-    ProcessLookupError if there is no such process.
+    Raises ProcessLookupError if there is no such process.
     """
     unknown: list[str] = []
     try:

@@ -2,9 +2,8 @@
 
 Cached pages of a file belong to no process, so numa_maps shows only those that this process has
 mapped and touched. This module examines the whole cache of a file;
-native/src/inspect/page_cache.hpp
-explains how, and what it costs. Files are opened through /proc/PID, which gives the very file even
-if it has been deleted or lies in a container.
+native/src/inspect/page_cache.hpp explains how, and what it costs. Files are opened through
+/proc/PID, which gives the very file even if it has been deleted or lies in a container.
 """
 
 from __future__ import annotations

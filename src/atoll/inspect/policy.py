@@ -47,8 +47,8 @@ def process_policy(host: Host, pid: int) -> str:
 
     It is read from a mapping that programs never give a policy: the program's file, which comes
     early, or otherwise the stack. If possible only the start of numa_maps is read, because the
-    kernel
-    counts the pages of every line that it returns, and a heap may be the sixth. Raises OSError.
+    kernel counts the pages of every line that it returns, and a heap may be the sixth. Raises
+    OSError.
     """
     path = f"/proc/{pid}/numa_maps"
     try:

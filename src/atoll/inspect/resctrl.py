@@ -90,8 +90,8 @@ def groups_of(host: Host, mount: str, pid: int) -> list[str]:
     """The folders whose monitors count the process's threads, each once.
 
     The tasks and counts of a control group include those of its monitoring groups. Monitoring
-    groups
-    therefore come first, and a control group counts only for threads that are in none of them.
+    groups therefore come first, and a control group counts only for threads that are in none of
+    them.
     """
     threads = _names(host, f"/proc/{pid}/task")
     found = []

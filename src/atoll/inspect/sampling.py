@@ -5,11 +5,10 @@ Techniques", 3rd ed. 1977, chapters 5A and 6.11). A stratum is a mapping or a pa
 strata are examined completely. In a stratum of N pages, m addresses are drawn, one at random from
 each of m equal parts, so that neither a regular layout nor an interleave policy can coincide with
 them. Address space is mostly empty, so rounds of drawing continue until the shares by node are
-known
-well enough.
+known well enough.
 
-With y = pages found on a node and x = pages found at all, a node's share is
-R = sum(N/m y) / sum(N/m x), and its error is 1.96 sqrt(V), where
+With y = pages found on a node and x = pages found at all, a node's share is R = sum(N/m y) /
+sum(N/m x), and its error is 1.96 sqrt(V), where
 
     V = 1 / X^2 * sum over strata of N^2 (1 - m/N) s^2 / m,    X = sum(N/m x),
 

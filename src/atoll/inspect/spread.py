@@ -29,7 +29,7 @@ class Islands:
     cpus: Mapping[int, frozenset[int]]
 
 
-class SpreadEye:
+class SpreadReader:
     """Shared by all processes of a run; reads the machine once, and only if a thread is bound."""
 
     def __init__(self, read: Callable[[], Machine] = read_machine) -> None:

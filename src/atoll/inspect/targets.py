@@ -13,8 +13,7 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
 
     A name matches comm or the last part of argv[0]. Root sees all users' processes, others only
     their own. Raises UsageError if no process matches, NotPermitted if this user may inspect none
-    of
-    those that match.
+    of those that match.
     """
     if not target:
         raise UsageError("name a process: a pid, a deployment or a program")

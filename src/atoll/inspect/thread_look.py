@@ -86,8 +86,7 @@ def runs_between(before: Iterable[ThreadLook], after: Iterable[ThreadLook]) -> l
     """What the threads of `after` have done since `before`, the busiest first.
 
     A new thread did all of it in between. A reused tid shows by its CPU time, which otherwise
-    cannot
-    fall.
+    cannot fall.
     """
     earlier = {look.tid: look for look in before}
     runs = []

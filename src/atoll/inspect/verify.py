@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from atoll.errors import EngineFailed, ProcessGone
 from atoll.host.api import Host
 from atoll.host.procfs import Stat
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.expectation import planned
 from atoll.inspect.inspection import glance_at_process, inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
-from atoll.inspect.spread import SpreadEye
-from atoll.inspect.surroundings import read_machine
+from atoll.inspect.spread import SpreadReader
 from atoll.schema.base import Record
 from atoll.schema.deployment import Deployment, ProcessRecord
 from atoll.schema.inspection import Finding, Inspection, Severity
@@ -65,8 +65,8 @@ def verify(
         everything = host.affinity(supervisor.pid)
     except ProcessLookupError:
         raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
-    machine = read_machine(host)
-    files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadEye()
+    machine = read_numa_system(host)
+    files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadReader()
     inspections = []
     for pid, process in sorted(attribute(host, deployment, process_table(host)).items()):
         expectation = planned(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.knobs.notes import Kind, Note
+from atoll.knobs.switch_notes import Kind, Note
 from atoll.schema.knobs import Action, Journal, Switch
 
 
@@ -217,8 +217,7 @@ class Bookkeeper:
 
     def _held(self, way: _Way) -> str:
         """The value that Atoll answers for if the switch does not move. Never the original before
-        the
-        switch has it again, since that would drop the switch."""
+        the switch has it again, since that would drop the switch."""
         if self._values.get(way.switch.path) == way.goal or way.start == way.switch.original:
             return way.goal
         return way.start

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
-from atoll.knobs import wanted
+from atoll.knobs import parsers
 from atoll.knobs.files import is_match, key_of
 from atoll.knobs.values import format_keyed
 
@@ -28,7 +28,7 @@ class Knob:
     title: str
     patterns: tuple[str, ...]  # paths with at most one '*' each, in the order of writing
     takes: str  # the values that `set` takes, for people
-    wanted: Callable[[str, wanted.Here], Mapping[str, str | None]]  # UsageError, ValueError
+    parse: Callable[[str, parsers.KnobFiles], Mapping[str, str | None]]  # UsageError, ValueError
     does: str
     advice: tuple[str, ...]
     instead: str  # settings that affect only one process
@@ -44,7 +44,7 @@ KNOBS: dict[str, Knob] = {
             "AutoNUMA: pages follow threads between nodes",
             ("/proc/sys/kernel/numa_balancing",),
             "0 off, 1 on, 2 memory tiering, 3 both",
-            wanted.number(0, 3),
+            parsers.number(0, 3),
             "The kernel periodically unmaps pages to see which threads touch them, and moves them "
             "there. 2 promotes hot pages from slow memory (CXL) instead.",
             (
@@ -60,7 +60,7 @@ KNOBS: dict[str, Knob] = {
             "transparent huge pages: for which memory",
             (f"{_THP}/enabled",),
             "always, madvise or never",
-            wanted.choice,
+            parsers.choice,
             "Anonymous memory in pages of 2 MiB (on x86): all, where programs ask for it, or none.",
             (
                 "never: numa-query-tuning IV-C (2), where it hurts with most allocators; "
@@ -74,7 +74,7 @@ KNOBS: dict[str, Knob] = {
             "transparent huge pages: which page faults wait for one",
             (f"{_THP}/defrag",),
             "always, defer, defer+madvise, madvise or never",
-            wanted.choice,
+            parsers.choice,
             "Whether a page fault stalls until memory has been compacted into a huge page.",
             (
                 "defer or defer+madvise: page faults do not stall, and huge pages come later "
@@ -87,7 +87,7 @@ KNOBS: dict[str, Knob] = {
             "reclaim memory on a node before using another node",
             ("/proc/sys/vm/zone_reclaim_mode",),
             "0 off, or a sum of 1 on, 2 write out, 4 swap",
-            wanted.number(0, 7),
+            parsers.number(0, 7),
             "A full node drops its page cache before it takes memory of another node.",
             (
                 "0: the kernel's sysctl page, for users of the page cache: file servers, databases",
@@ -100,7 +100,7 @@ KNOBS: dict[str, Knob] = {
             "swap out, or drop page cache",
             ("/proc/sys/vm/swappiness",),
             "0 to 200 (100 before Linux 5.8)",
-            wanted.number(0, 200),
+            parsers.number(0, 200),
             "The cost of swapping relative to that of reading files again: 100 makes them equal.",
             (
                 "1 to 10: common advice in databases' manuals, so that heaps stay in memory",
@@ -113,7 +113,7 @@ KNOBS: dict[str, Knob] = {
             "how CPUs choose their frequency",
             ("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",),
             "a governor that all CPUs have, such as performance, or POLICY=GOVERNOR,...",
-            wanted.governor,
+            parsers.governor,
             "One governor for every CPU frequency policy, or for the named ones. A policy "
             "whose CPUs are all offline has none. Absent in most virtual machines.",
             (
@@ -129,7 +129,7 @@ KNOBS: dict[str, Knob] = {
             # A kernel built with a C23 compiler (seen: 6.18) spells `auto` this way.
             (f"{_WEIGHTS}/auto", f"{_WEIGHTS}/__auto_type", f"{_WEIGHTS}/node*"),
             "NODE=WEIGHT,... of 1 to 255, such as 0=3,1=1",
-            wanted.weights,
+            parsers.weights,
             "How many pages in turn each node gets under the policy weighted-interleave. Setting "
             "one ends the kernel's own choice (auto, Linux 6.16); undo restores it.",
             (
@@ -144,7 +144,7 @@ KNOBS: dict[str, Knob] = {
             "which CPUs serve an interrupt",
             ("/proc/irq/*/smp_affinity_list",),
             "IRQ=CPUS,... such as 24=0-3,8,25-26=4",
-            wanted.irqs,
+            parsers.irqs,
             "Interrupts can be kept away from the workers' CPUs, or close to their network card. "
             "Some cannot be moved. irqbalance, if it runs, moves them again.",
             (

@@ -15,13 +15,13 @@ from atoll.errors import CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.bookkeeper import Bookkeeper, Run, Wanted, Write
 from atoll.knobs.catalog import KNOBS, Knob, knob_named
+from atoll.knobs.execution import DryRun, LiveExecutor, execute
 from atoll.knobs.files import files
-from atoll.knobs.hands import Live, Paper, perform
 from atoll.knobs.journal import JournalFolder
-from atoll.knobs.notes import Note
+from atoll.knobs.parsers import KnobFiles
 from atoll.knobs.script import Printed, script
+from atoll.knobs.switch_notes import Note
 from atoll.knobs.values import value_of
-from atoll.knobs.wanted import Here
 from atoll.schema.knobs import Journal, Switch
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -107,11 +107,11 @@ class Control:
                 held.enter_context(self._folder.locked(self._host, wait_s=wait_s))
             except NotPermitted as fault:
                 return self._on_paper(title, work, keeper, str(fault))
-            hands = Live(self._host, self._folder)
-            settled = perform(keeper.settle(self._folder.read()), hands)
+            executor = LiveExecutor(self._host, self._folder)
+            settled = execute(keeper.settle(self._folder.read()), executor)
             if work is None:
                 return Outcome(settled.notes)
-            return Outcome(settled.notes + perform(work(keeper, settled.journal), hands).notes)
+            return Outcome(settled.notes + execute(work(keeper, settled.journal), executor).notes)
 
     def _on_paper(
         self,
@@ -122,15 +122,15 @@ class Control:
     ) -> Outcome:
         text = self._folder.text() or ""
         journal = self._folder.parsed(text) if text else None
-        paper = Paper(self._host)
-        report = perform(keeper.settle(journal), paper)
+        dry_run = DryRun(self._host)
+        report = execute(keeper.settle(journal), dry_run)
         settled, notes = report.journal, report.notes
-        interrupted = any(isinstance(step, Write) for step in paper.steps)
+        interrupted = any(isinstance(step, Write) for step in dry_run.steps)
         if work is not None and not interrupted:
-            notes += perform(work(keeper, settled), paper).notes
-        if not paper.steps:
+            notes += execute(work(keeper, settled), dry_run).notes
+        if not dry_run.steps:
             return Outcome(notes)
-        printed = Printed(title, paper.steps, paper.seen, text, settled, self._folder.folder)
+        printed = Printed(title, dry_run.steps, dry_run.seen, text, settled, self._folder.folder)
         return Outcome(notes, script(printed), why, interrupted)
 
     def _wanted(self, asked: Sequence[tuple[str, str]]) -> list[Wanted]:
@@ -141,7 +141,7 @@ class Control:
         if not paths:
             raise UsageError(f"{knob.name}: not available on this machine")
         try:
-            values = knob.wanted(text, Here(self._host, paths))
+            values = knob.parse(text, KnobFiles(self._host, paths))
         except (UsageError, ValueError) as fault:
             raise UsageError(f"{knob.name}={text}: {fault}; it takes {knob.takes}") from None
         except OSError as fault:

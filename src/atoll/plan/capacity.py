@@ -44,8 +44,7 @@ def check_demand(demand: Demand, traits: EngineTraits) -> None:
 
 def check_room(plan: Plan, traits: EngineTraits) -> None:
     """Raises UsageError if instances of a plan read from a file exceed their memory. The plan was
-    then
-    edited, or made without the user's configuration, which `traits` includes."""
+    then edited, or made without the user's configuration, which `traits` includes."""
     for slot in plan.slots:
         beside = beside_heap_bytes(slot.heap_bytes, traits)
         if slot.heap_bytes + beside > slot.memory_bytes:

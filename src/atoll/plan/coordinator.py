@@ -41,10 +41,8 @@ def with_coordinator_sized(
     traits: EngineTraits, machine: Machine, choice: CoordinatorChoice | None
 ) -> EngineTraits:
     """The traits with the `coordinator_bytes` for this machine. The size does not depend on the
-    policy,
-    because benchmarks do not compare coordinators. A heap above 31 GiB would lose compressed
-    pointers,
-    and no coordinator needs that much."""
+    policy, because benchmarks do not compare coordinators. A heap above 31 GiB would lose
+    compressed pointers, and no coordinator needs that much."""
     allowed = set(machine.allowed.nodes)
     nodes = {node.os_index: node.memory_bytes for node in machine.nodes if node.os_index in allowed}
     sizes = (sum(nodes.values()), machine.memory_bytes, machine.allowed.memory_max_bytes)

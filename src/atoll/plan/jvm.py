@@ -38,8 +38,7 @@ def pretouches(plan: Plan) -> bool:
 
 def placement_flags(slot: Slot, plan: Plan) -> list[str]:
     """The flags of a worker's JVM. The number of GC threads follows from ActiveProcessorCount
-    unless
-    the plan sets it."""
+    unless the plan sets it."""
     flags = [f"-XX:ActiveProcessorCount={slot.threads}"]
     if slot.parallel_gc_threads is not None:
         flags.append(f"-XX:ParallelGCThreads={slot.parallel_gc_threads}")

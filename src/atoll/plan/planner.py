@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import cast, get_args
 
 from atoll.errors import UsageError
 from atoll.plan import rules
@@ -29,7 +28,7 @@ from atoll.plan.coordinator import (
 from atoll.plan.cores import Group, usable_places
 from atoll.plan.identity import machine_id
 from atoll.plan.memory import Aside, memory_map, place_memory
-from atoll.plan.policies import divide
+from atoll.plan.policies import POLICIES, divide
 from atoll.plan.request import Request
 from atoll.plan.sizing import Heaps, shortfall, size_heaps
 from atoll.plan.threads import thread_order
@@ -65,8 +64,7 @@ def make_plan(
     """The plan for `asked`, a policy or 'auto'.
 
     `heap_limit_bytes` limits the total heap. The plan warns if it lacks the room for `demand`.
-    Raises
-    UsageError if the machine or the engine cannot satisfy the request.
+    Raises UsageError if the machine or the engine cannot satisfy the request.
     """
     question = _known(asked)
     check_demand(demand, traits)
@@ -76,8 +74,8 @@ def make_plan(
     if question == "auto":
         policy, rule = rules.choose(traits, places, count)
     else:
-        policy = Policy(question)
-        rule = rules.POLICIES[policy]
+        policy = question
+        rule = POLICIES[policy].reason
     if policy is Policy.WIM and placement is not Placement.NONE:
         raise UsageError(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
@@ -200,10 +198,14 @@ def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
 
 
 def _known(asked: str) -> Asked:
-    if asked not in get_args(Asked):
-        known = ", ".join(get_args(Asked))
-        raise UsageError(f"unknown policy {asked!r}; choose from {known}")
-    return cast(Asked, asked)
+    if asked == "auto":
+        return "auto"
+    try:
+        return Policy(asked)
+    except ValueError:
+        raise UsageError(
+            f"unknown policy {asked!r}; choose from {', '.join(('auto', *Policy))}"
+        ) from None
 
 
 def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:

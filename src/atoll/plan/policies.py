@@ -12,36 +12,41 @@ differ by at most one core.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, cycle
+from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.plan.balance import partition
 from atoll.plan.cores import Group, Place, group_by
-from atoll.schema.plan import Policy
+from atoll.schema.plan import Policy, Reason
 
 
 def divide(policy: Policy, places: Group, count: int | None) -> list[Group]:
     """The groups of `policy`. Raises UsageError if it cannot have `count` instances."""
     if count is not None:
         _check_count(policy, len(places), count)
-    match policy:
-        case Policy.WIM:
-            groups = [places]
-        case Policy.SPMWIN:
-            wanted = count or len(group_by(places, lambda place: place.node))
-            groups = _deal(places, _even(len(places), wanted))
-        case Policy.WICP_MIXED:
-            groups = _mixed(places, count)
-        case _ if count is not None:
-            groups = list(partition(places, count))
-        case Policy.WIN:
-            groups = list(map(tuple, group_by(places, lambda place: place.node).values()))
-        case Policy.WICP:
-            groups = by_chiplet(places)
-        case Policy.WIC:
-            groups = [(place,) for place in places]
+    groups = POLICIES[policy].divide(places, count)
     return sorted(groups, key=lambda group: group[0].core)
+
+
+def _by_node(places: Group, count: int | None) -> list[Group]:
+    if count is not None:
+        return list(partition(places, count))
+    return list(map(tuple, group_by(places, lambda place: place.node).values()))
+
+
+def _by_chiplet(places: Group, count: int | None) -> list[Group]:
+    return by_chiplet(places) if count is None else list(partition(places, count))
+
+
+def _by_core(places: Group, count: int | None) -> list[Group]:
+    return [(place,) for place in places] if count is None else list(partition(places, count))
+
+
+def _spread(places: Group, count: int | None) -> list[Group]:
+    count = count or len(group_by(places, lambda place: place.node))
+    return _deal(places, _even(len(places), count))
 
 
 def by_chiplet(places: Sequence[Place]) -> list[Group]:
@@ -105,8 +110,7 @@ def _even(cores: int, slots: int) -> list[int]:
 
 def _deal(places: Sequence[Place], quotas: Sequence[int]) -> list[Group]:
     """Deals cores like cards, node by node and chiplet by chiplet, so that every slot gets its
-    share
-    of each; `quotas` is the total number of cards for each slot."""
+    share of each; `quotas` is the total number of cards for each slot."""
     slots: list[list[Place]] = [[] for _ in quotas]
     order = group_by(places, lambda place: (place.node, place.chiplet)).values()
     turn = cycle(range(len(quotas)))
@@ -114,3 +118,63 @@ def _deal(places: Sequence[Place], quotas: Sequence[int]) -> list[Group]:
         slot = next(slot for slot in turn if len(slots[slot]) < quotas[slot])
         slots[slot].append(place)
     return [tuple(slot) for slot in slots]
+
+
+class Definition(NamedTuple):
+    """How a policy divides cores, and the rule that `atoll plan --explain` prints for it."""
+
+    divide: Callable[[Group, int | None], list[Group]]  # `count` may be None: by the policy's rule
+    reason: Reason
+
+
+# To add a policy: name it in schema.plan.Policy and define it here (docs/plan.md).
+POLICIES = {
+    Policy.WIM: Definition(
+        lambda places, _: [places],
+        Reason(
+            rule="one instance per machine",
+            text="One instance has the whole machine, without a mask: the engine's default.",
+            source="numa-distributed-engines, section III-A (1)",
+        ),
+    ),
+    Policy.WIN: Definition(
+        _by_node,
+        Reason(
+            rule="one instance per NUMA node",
+            text="Each instance has one NUMA node, whatever its size, and the node's memory.",
+            source="numa-distributed-engines, sections III-A (2) and IV-C",
+        ),
+    ),
+    Policy.WICP: Definition(
+        _by_chiplet,
+        Reason(
+            rule="one instance per chiplet",
+            text="Each instance has one chiplet, whatever its size, and the memory of its node.",
+            source="olap-on-chiplets, section 3.2 (3)",
+        ),
+    ),
+    Policy.WICP_MIXED: Definition(
+        _mixed,
+        Reason(
+            rule="as many instances as chiplets, mixed",
+            text="Each instance has cores of all its node's chiplets: more L3, but shared.",
+            source="olap-on-chiplets, section 4.4",
+        ),
+    ),
+    Policy.WIC: Definition(
+        _by_core,
+        Reason(
+            rule="one instance per core",
+            text="Each instance has one physical core.",
+            source="numa-distributed-engines, section III-A (3)",
+        ),
+    ),
+    Policy.SPMWIN: Definition(
+        _spread,
+        Reason(
+            rule="as many instances as nodes, spread",
+            text="Each instance has cores of all nodes: the control experiment for win.",
+            source="numa-distributed-engines, section IV-D",
+        ),
+    ),
+}

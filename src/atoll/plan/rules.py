@@ -25,39 +25,6 @@ from atoll.schema.plan import (
 )
 from atoll.schema.size import gib
 
-POLICIES = {
-    Policy.WIM: Reason(
-        rule="one instance per machine",
-        text="One instance has the whole machine, without a mask: the engine's default deployment.",
-        source="numa-distributed-engines, section III-A (1)",
-    ),
-    Policy.WIN: Reason(
-        rule="one instance per NUMA node",
-        text="Each instance has one NUMA node, whatever its size, and the node's memory.",
-        source="numa-distributed-engines, sections III-A (2) and IV-C",
-    ),
-    Policy.WICP: Reason(
-        rule="one instance per chiplet",
-        text="Each instance has one chiplet, whatever its size, and the memory of its node.",
-        source="olap-on-chiplets, section 3.2 (3)",
-    ),
-    Policy.WICP_MIXED: Reason(
-        rule="as many instances as chiplets, mixed",
-        text="Each instance has cores of all chiplets of its node: it gets more L3, but shares it.",
-        source="olap-on-chiplets, section 4.4",
-    ),
-    Policy.WIC: Reason(
-        rule="one instance per core",
-        text="Each instance has one physical core.",
-        source="numa-distributed-engines, section III-A (3)",
-    ),
-    Policy.SPMWIN: Reason(
-        rule="as many instances as nodes, spread",
-        text="Each instance has cores of all nodes: the control experiment for win.",
-        source="numa-distributed-engines, section IV-D",
-    ),
-}
-
 _AUTO_SINGLE = Reason(
     rule="auto picks one instance",
     text="Every instance of this engine is a whole server with a full copy of the data, so there "

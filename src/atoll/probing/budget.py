@@ -8,9 +8,8 @@ a request that cannot be stopped at once, and for the inference at the end.
 
 The number of pairs grows with the square of the PUs. Full mode measures all pairs and takes longer
 on a large machine: 1 ms per pair and home where 3 ms do not fit. Quick mode keeps its 30 s: first
-the
-pairs get less time; then only one PU of each core is measured, with the siblings of one core per
-package; then only every n-th core, spread evenly over the machine.
+the pairs get less time; then only one PU of each core is measured, with the siblings of one core
+per package; then only every n-th core, spread evenly over the machine.
 """
 
 from __future__ import annotations

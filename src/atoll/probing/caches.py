@@ -1,10 +1,9 @@
 """Measures latency and bandwidth over the working set, and infers the caches from the curve.
 
 One PU walks, and then reads, ever larger data, in huge pages if available. The steps in latency are
-the caches (atoll.infer.capacities). The system's claims stand next to them, since the two differ:
-a hypervisor hides an L3 or shows one that twenty other guests share.
-The points are measured ends first and then in between, so that a lack of time thins the curve and
-does not shorten it.
+the caches (atoll.infer.capacities). The system's claims stand next to them, since the two differ: a
+hypervisor hides an L3 or shows one that twenty other guests share. The points are measured ends
+first and then in between, so that a lack of time thins the curve and does not shorten it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ There are two figures: STREAM's triad by all cores from memory, and the number o
 more than 10 % under the expected value makes the machine 'misconfigured?': an empty memory channel,
 slow memory, or a node setting of the firmware. The verdict has a question mark and applies only to
 comparable machines: whole, real, idle, and measured from memory. All others get 'not comparable'
-and
-the reason, since a figure for a part says nothing about the whole.
+and the reason, since a figure for a part says nothing about the whole.
 """
 
 from __future__ import annotations

@@ -64,11 +64,10 @@ def measure(
     """Measure this machine: its latencies, bandwidths and caches, and where its chiplets are.
 
     `mode`: 'quick' ends within 30 s, 'full' within 5 minutes on a small machine (the number of
-    pairs
-    grows with the square of the CPUs; `estimate_s` gives the time). `only`: kinds to measure
-    ('latency', 'bandwidth', 'nodes', 'cache', 'stream', 'sharing', 'churn'); None: all. `cpus`:
-    the CPUs to measure, by the kernel's numbers ('0-3,8' or integers); None: all that this process
-    may use. `progress` is called with the kind, the part of it that is done (0 to 1), and a text.
+    pairs grows with the square of the CPUs; `estimate_s` gives the time). `only`: kinds to measure
+    ('latency', 'bandwidth', 'nodes', 'cache', 'stream', 'sharing', 'churn'); None: all. `cpus`: the
+    CPUs to measure, by the kernel's numbers ('0-3,8' or integers); None: all that this process may
+    use. `progress` is called with the kind, the part of it that is done (0 to 1), and a text.
 
     Latencies are one way in ns, bandwidths in 1e9 bytes/s. Each figure is a median with its 95 %
     interval; `settled` is false if the interval is wider than 2 % or the measurement was disturbed.
@@ -109,7 +108,7 @@ def measure_machine(
         progress=progress,
     ) as run:
         figures = _measure_all(run)
-        _tell_surroundings(run)
+        _note_disturbances(run)
     profile = Profile(
         created=created,
         machine_id=machine.machine_id,
@@ -259,7 +258,7 @@ def _concluded(run: Run, found: _Figures) -> Inference | None:
     )
 
 
-def _tell_surroundings(run: Run) -> None:
+def _note_disturbances(run: Run) -> None:
     if run.emulated:
         run.notice(
             "emulated", "the CPU is emulated: its figures mean nothing and support no conclusion"

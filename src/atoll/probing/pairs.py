@@ -96,7 +96,7 @@ def measure_latency(run: Run) -> tuple[PairMatrix | None, PairMatrix | None]:
     store = _Board(plan.pus, "store", asking("store"))
     # One matrix after the other rather than alternating: without time for both, one is complete.
     _fill(run, [cas, store], "core latency")
-    _tell_thinned(run, plan.pus, "core latency")
+    _note_thinned(run, plan.pus, "core latency")
     return cas.matrix(), store.matrix()
 
 
@@ -114,7 +114,7 @@ def measure_bandwidth(run: Run) -> PairMatrix | None:
 
     board = _Board(plan.pus, "producer to consumer", ask)
     _fill(run, [board], "core bandwidth")
-    _tell_thinned(run, plan.pus, "core bandwidth")
+    _note_thinned(run, plan.pus, "core bandwidth")
     return board.matrix()
 
 
@@ -178,7 +178,7 @@ def _lonely(run: Run, kind: Kind) -> None:
     run.leave_out("one-cpu", f"{kind}: a pair needs two CPUs, but only one may be used")
 
 
-def _tell_thinned(run: Run, pus: Sequence[int], what: str) -> None:
+def _note_thinned(run: Run, pus: Sequence[int], what: str) -> None:
     if len(pus) < len(run.cpus):
         run.leave_out(
             "fewer-pus",

@@ -110,8 +110,7 @@ class Run:
     ) -> A_co:
         """The answer, after counting its disturbances. `node`: where the data should lie, if the
         request does not name it. Raises ProbeFault (refused, hung, died); the next request starts
-        the
-        run's own probe again."""
+        the run's own probe again."""
         chosen = probe or self._main_probe()
         answer = chosen.ask(
             request, self._sampling, most_s=self.seconds_left(), timeout_s=self._timeout_s(request)
@@ -139,8 +138,7 @@ class Run:
 
     def together(self, requests: Sequence[tuple[Probe, Request[A_co]]]) -> list[A_co]:
         """Asks several probes at once, one process per chiplet for example. Either all answer, or
-        it
-        raises ProbeFault after ending the probes that were still at work."""
+        it raises ProbeFault after ending the probes that were still at work."""
         most_s = self.seconds_left()
         posted: list[tuple[Probe, Request[A_co]]] = []
         answers: list[A_co] = []
@@ -178,8 +176,7 @@ class Run:
 
     def figure(self, samples: Sequence[float], *answers: Answer, node: int | None = None) -> Figure:
         """The median with its interval; not settled if its answers show a disturbance. `node`:
-        where
-        the data should have been."""
+        where the data should have been."""
         hit = any(
             disturbed(
                 samples=len(samples),
@@ -311,8 +308,7 @@ class Run:
         """The speed of each measured CPU, by a loop that uses no memory; empty: not available.
 
         The fastest sample is a core's speed: if another program takes the CPU away, samples get
-        longer,
-        but that is not a lower frequency.
+        longer, but that is not a lower frequency.
         """
         if self.elapsed_s() >= self.budget.total_s and not self.emulated:
             return {}

@@ -3,8 +3,8 @@
 Follows olap-on-chiplets 4.4 and arcas-runtime 2.3: each thread writes, or reads, its chunk of a
 vector over many iterations. On one chiplet the threads are close together and have its L3; spread
 evenly over a node's chiplets they have all L3s. The size from which spreading is always faster
-decides between WICP-local and WICP-mixed (atoll.infer.crossing).
-The two take turns at every size, so that a slow phase of the machine affects both.
+decides between WICP-local and WICP-mixed (atoll.infer.crossing). The two take turns at every size,
+so that a slow phase of the machine affects both.
 """
 
 from __future__ import annotations

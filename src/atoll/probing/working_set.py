@@ -7,8 +7,7 @@ none, the measured levels alone count, with the last level shared by all threads
 Memory begins at twice the last level, and never below the size that the system claims for it. A set
 slightly larger than a cache still has a part in it, a larger one than a walk shows with a busy
 neighbour, so its bandwidth is not the memory's. Such a set is reported to sit in both. If nothing
-is
-known, it sits in memory.
+is known, it sits in memory.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def explain(
 
 
 def _explained(line: str, reasons: Reasons, width: int) -> list[str]:
-    why = reasons.get(setting_name(line), UNKNOWN)
+    why = reasons.get(line) or reasons.get(setting_name(line), UNKNOWN)
     source = f" [{why.source}]" if why.source else ""
     indent = " " * 6
     text = textwrap.wrap(why.text + source, width, initial_indent=indent, subsequent_indent=indent)

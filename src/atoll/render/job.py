@@ -7,6 +7,7 @@ import pwd
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from atoll.engines import registry
 from atoll.engines.api import Engine, Installation
@@ -41,7 +42,7 @@ _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
 class RenderOptions:
     """The options of the command line. None leaves a choice to Atoll."""
 
-    output: str | None  # the folder to write; None: write nothing
+    output: Path | None  # the folder to write; None: write nothing
     form: str  # one of FORMS
     explain: bool
     diff: bool
@@ -123,8 +124,7 @@ def _check(options: RenderOptions) -> None:
     if options.base is None or options.output is None:
         return
     # The next rendering would read what was written there.
-    output, base = os.path.realpath(options.output), os.path.realpath(options.base)
-    if os.path.commonpath((output, base)) == base:
+    if options.output.resolve().is_relative_to(Path(options.base).resolve()):
         raise UsageError(
             f"-o {options.output}: lies in --base, where Atoll writes nothing; name another folder"
         )
@@ -146,7 +146,7 @@ def _plan(
 def _target(plan: Plan, account: str, options: RenderOptions) -> Target:
     target = Target(
         name=options.name or plan.engine,
-        folder=_absolute(options.at or options.output or plan.engine),
+        folder=_absolute(options.at or str(options.output or plan.engine)),
         user=options.user or account or plan.engine,
         port_base=options.port_base,
     )

@@ -40,8 +40,7 @@ def format_cpulist(numbers: Iterable[int]) -> str:
 
 def brief_cpulist(numbers: Iterable[int]) -> str:
     """For people: like `format_cpulist`, but (0, 2, 4, 6, 8) becomes '0-8 by 2', as when SMT
-    siblings
-    are neighbours and only the first of each is meant."""
+    siblings are neighbours and only the first of each is meant."""
     ordered = sorted(set(numbers))
     if len(ordered) > 4:
         steps = range(ordered[0], ordered[-1] + 1, max(1, ordered[1] - ordered[0]))

@@ -1,13 +1,12 @@
 """The machine: a computer's topology. Format `atoll/machine` 1.
 
-Made by the native library (native/src/topology). The terms are hwloc's.
-Indices: `index` is logical (hwloc's order, 0..n-1), `os_index` is the kernel's number;
-`pus` fields are always OS indices of PUs, sorted; `node` fields are OS indices of NUMA
-nodes (as numactl uses them); `package`, `die`, `l3`, `core` fields are logical indices.
-A machine contains all PUs that hwloc sees; `allowed` lists those PUs, and the memory, that
-this process may use (affinity mask, cgroup). `summary` counts as hwloc's own tools do: what
-the cgroup allows, regardless of the mask. If hwloc sees no cores (summary.cores is 0), `cores`
-has one entry per PU.
+Made by the native library (native/src/topology). The terms are hwloc's. Indices: `index` is logical
+(hwloc's order, 0..n-1), `os_index` is the kernel's number; `pus` fields are always OS indices of
+PUs, sorted; `node` fields are OS indices of NUMA nodes (as numactl uses them); `package`, `die`,
+`l3`, `core` fields are logical indices. A machine contains all PUs that hwloc sees; `allowed` lists
+those PUs, and the memory, that this process may use (affinity mask, cgroup). `summary` counts as
+hwloc's own tools do: what the cgroup allows, regardless of the mask. If hwloc sees no cores
+(summary.cores is 0), `cores` has one entry per PU.
 """
 
 from __future__ import annotations

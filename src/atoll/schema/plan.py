@@ -18,8 +18,8 @@ from atoll.schema.base import Record
 from atoll.schema.machine import Summary
 from atoll.schema.policy import Policy as Policy
 
-# What can be asked for: a policy, or the planner's own choice of one.
-Asked = Literal["auto", "wim", "win", "wicp", "wicp-mixed", "wic", "spmwin"]
+# What a user can request: a policy, or the planner's own choice of one.
+Asked = Literal["auto"] | Policy
 
 
 class MemoryPolicy(StrEnum):

@@ -1,11 +1,10 @@
 """A machine's measured performance. Format `atoll/profile` 1.
 
-Made by `atoll measure` (atoll.probing), read by topo, plan, `atoll profile` and predictions.
-CPUs and nodes are the kernel's numbers (OS indices). Latencies are nanoseconds one way,
-bandwidths are 1e9 bytes/s, intervals are 95 % intervals of the median.
-A figure that was not measured is None, and `left_out` has a line with the reason. A figure
-that did not settle is kept as measured, with `settled` false; nothing is smoothed.
-The `*_array` methods give NumPy arrays with NaN for None.
+Made by `atoll measure` (atoll.probing), read by topo, plan, `atoll profile` and predictions. CPUs
+and nodes are the kernel's numbers (OS indices). Latencies are nanoseconds one way, bandwidths are
+1e9 bytes/s, intervals are 95 % intervals of the median. A figure that was not measured is None, and
+`left_out` has a line with the reason. A figure that did not settle is kept as measured, with
+`settled` false; nothing is smoothed. The `*_array` methods give NumPy arrays with NaN for None.
 
 Kinds follow olap-on-chiplets 2.3 to 2.5 and 4.4, arcas-runtime 2.1 to 2.3 and
 numa-query-tuning III-A8; docs/measure.md describes how each is measured.
@@ -68,9 +67,8 @@ class PairMatrix(Record):
     """One figure for every ordered pair of PUs.
 
     Latency: `values[i][j]` is one way between pus[i] and pus[j] with the line homed at pus[i]
-    (pus[i] touched the line first), so [i][j] and [j][i] differ only by the home.
-    Bandwidth: pus[i] produces, pus[j] consumes, the buffer is homed at pus[i].
-    The diagonal is None.
+    (pus[i] touched the line first), so [i][j] and [j][i] differ only by the home. Bandwidth: pus[i]
+    produces, pus[j] consumes, the buffer is homed at pus[i]. The diagonal is None.
     """
 
     pus: tuple[int, ...]

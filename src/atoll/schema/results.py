@@ -5,11 +5,10 @@ Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block 
 `VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
 server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
 reported. If the entrant fails, it writes a `BlockFailed` instead. A cluster that was already
-running
-(`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured pass. A
-`RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while writing)
-is ignored when the file is read, so that `--resume` can continue. A block is whole when every
-entrant has a `PassDone` or a `BlockFailed` in it.
+running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured
+pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while
+writing) is ignored when the file is read, so that `--resume` can continue. A block is whole when
+every entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ class Entrant(Record):
     streams: int = Field(default=1, ge=1)
     # The entrant that is the baseline of its speed-ups: under Atoll's scheduler the same plan under
     # the engine's own scheduler, if that is measured too; otherwise WIM of the same engine. None
-    # for
-    # the baseline itself. Of clusters the first one.
+    # for the baseline itself. Of clusters the first one.
     baseline: str | None = None
 
     @model_validator(mode="after")
@@ -87,8 +85,7 @@ class RunHeader(Record):
     machine_id: str
     entrants: tuple[Entrant, ...] = Field(min_length=1)
     # The decomposition of each engine: labels from the whole machine to bound instances, each a
-    # step
-    # from the one before (atoll.bench.decompose).
+    # step from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint

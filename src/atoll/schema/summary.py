@@ -1,8 +1,8 @@
 """A benchmark's results: medians, speed-ups, intervals, verdicts. Format `atoll/summary` 1.
 
-atoll.bench.analysis makes it from a results file; `atoll bench --json` and
-`atoll report --format json` print it, and the renderers in atoll.report read nothing else.
-Every figure in it was measured on the machine that it names; nothing is predicted.
+atoll.bench.analysis makes it from a results file; `atoll bench --json` and `atoll report --format
+json` print it, and the renderers in atoll.report read nothing else. Every figure in it was measured
+on the machine that it names; nothing is predicted.
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ class Step(Record):
     changes: str  # what differs between the two
     speedup: Speedup  # of the geometric means, over the blocks that the whole chain finished
     # Its logarithm over the sum of all steps' logarithms. Shares add up to 1, and a share is
-    # negative
-    # if its step slows down. None: see `Decomposition.why_no_shares`.
+    # negative if its step slows down. None: see `Decomposition.why_no_shares`.
     share: float | None
     share_interval: Interval | None
 

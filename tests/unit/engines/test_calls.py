@@ -35,6 +35,8 @@ PLAN = toy_plan(2)
 FOUND = Installation("1", "/opt/odd")
 
 MODULE = r"""
+from atoll.engines.facts import EngineFacts
+from atoll.engines.rendered import Rendering
 from atoll.schema.plan import EngineTraits
 from atoll.errors import ServerGone
 
@@ -68,6 +70,20 @@ class Bare:
 
 class Broken(Engine):
     def __init__(self): raise RuntimeError("out of order")
+
+class Unfactual(Engine):
+    facts = {"account": "odd"}
+
+class Unbalanced(Engine):
+    facts = EngineFacts(log_summary="(")
+
+class Groupless(Engine):
+    facts = EngineFacts(comments_and_quotes="--.*")
+
+class Written:
+    traits = Engine.traits
+    policy = "win"
+    def render(self, plan, target, places): return Rendering({"start": " ".join(places[0])})
 
 class Untraited(Engine):
     traits = {"name": "odd"}
@@ -112,6 +128,9 @@ def test_anothers_engine_is_found_behind_our_own(odd: Engine) -> None:
         ("Bare", "it has no locate"),
         ("Broken", "RuntimeError: out of order"),
         ("Untraited", "its traits are dict and not EngineTraits"),
+        ("Unfactual", "its facts are dict and not EngineFacts"),
+        ("Unbalanced", "its facts contain a wrong regular expression"),
+        ("Groupless", "its facts have no group 'comment'"),
         ("Nobody", "AttributeError: module 'odd_package' has no attribute 'Nobody'"),
     ],
 )
@@ -119,7 +138,8 @@ def test_one_that_is_none_is_told(brings: Callable[..., ModuleType], kind: str, 
     brings(odd=kind)
     with pytest.raises(EngineFailed) as told:
         registry.get("odd")
-    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}; fix" in str(told.value)
+    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}" in str(told.value)
+    assert "; fix or uninstall odd_package" in str(told.value)
 
 
 def test_two_of_one_name_are_refused(brings: Callable[..., ModuleType]) -> None:
@@ -137,6 +157,19 @@ def test_one_with_the_name_of_ours_is_passed_over_and_that_is_said(
     assert registry.names().count("spark") == 1
     assert run(["engine", "list"]) == 0
     assert "spark of odd_package:Engine is ignored" in capsys.readouterr().out
+
+
+def test_one_that_is_only_rendered(
+    brings: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    brings(other="Other")
+    point = EntryPoint("odd", "odd_package:Written", registry.RENDERED)
+    groups = {registry.RENDERED: [point]}
+    monkeypatch.setattr(registry, "entry_points", lambda group: groups.get(group, []))
+    machine = ["--synthetic", "Package:1 NUMANode:2(memory=8GB) Core:4 PU:1"]
+    assert run(["render", "odd", *machine, "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out/start").read_text() == "numactl -C 0-3 -m 0 --"
+    assert registry.names().count("odd") == 0
 
 
 def test_an_unknown_one_is_a_mistake_of_the_users() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.fake import FakeHost, FakeProcess
+from atoll.inspect.clues import NO_CLUES, parse_free, read_clues, read_numa_system
 from atoll.inspect.inspection import cpu_seconds_by_node, inspect_process
 from atoll.inspect.policy import Policy, parse_policy, plain, process_policy
-from atoll.inspect.surroundings import NO_CLUES, parse_free, read_clues, read_machine
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.schema.deployment import ProcessId
 from tests.parts.faults import fails
@@ -242,10 +242,10 @@ def test_the_machine_is_read(proc: Proc) -> None:
         "/proc/sys/kernel/numa_balancing": "1\n",
         "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
     }
-    machine = read_machine(proc)
+    machine = read_numa_system(proc)
     assert machine.node_cpus == {0: frozenset(range(4)), 2: frozenset()}
     assert (machine.balancing, machine.thp, len(machine.online)) == (True, "madvise", 4)
-    assert read_machine(FakeHost()).several_nodes is False
+    assert read_numa_system(FakeHost()).several_nodes is False
 
 
 def test_page_cache_counts_as_free() -> None:

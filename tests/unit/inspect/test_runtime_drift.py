@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from atoll.inspect.clues import Clues
 from atoll.inspect.drift_runtime import jvm_findings, malloc_findings
-from atoll.inspect.surroundings import Clues
 from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity
-from tests.parts.inspect import GIVEN, MACHINE, ONE_NODE, PLANNED, scene, thread
+from tests.parts.inspect import GIVEN, MACHINE, ONE_NODE, PLANNED, context, thread
 
 JEMALLOC = "/usr/lib/libjemalloc.so.2"
 JVM = JvmLook(
@@ -32,8 +32,8 @@ def malloc(**changes: object) -> MallocLook:
 
 
 def test_a_preload_that_is_reached_is_no_finding() -> None:
-    assert malloc_findings(malloc(), scene()) == []
-    assert malloc_findings(None, scene()) == []
+    assert malloc_findings(malloc(), context()) == []
+    assert malloc_findings(None, context()) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_preload_that_is_reached_is_no_finding() -> None:
 )
 def test_a_preload_without_effect_has_its_reason(fault: str, remedy: str) -> None:
     look = malloc(loaded=(), reached="libc.so.6", preload_faults={JEMALLOC: fault})
-    (found,) = malloc_findings(look, scene())
+    (found,) = malloc_findings(look, context())
     assert (found.code, found.severity) == ("preload-without-effect", Severity.DRIFT)
     assert found.expected == f"LD_PRELOAD={JEMALLOC}"
     assert (found.cause, remedy in found.remedy) == (fault, True)
@@ -57,9 +57,9 @@ def test_a_preload_without_effect_has_its_reason(fault: str, remedy: str) -> Non
 
 def test_an_allocator_of_its_own_matters_only_beside_a_preload() -> None:
     own = {"_duckdb.so": "its own jemalloc (duckdb_je_malloc)"}
-    (found,) = malloc_findings(malloc(exceptions=own), scene())
+    (found,) = malloc_findings(malloc(exceptions=own), context())
     assert (found.code, found.severity) == ("malloc-exception", Severity.NOTE)
-    assert malloc_findings(malloc(preload=(), loaded=(), exceptions=own), scene()) == []
+    assert malloc_findings(malloc(preload=(), loaded=(), exceptions=own), context()) == []
 
 
 # ---- JVM
@@ -77,14 +77,14 @@ def jvm(
 ) -> list[Finding]:
     assert machine in (MACHINE, ONE_NODE)
     expectation = replace(GIVEN, cpus=frozenset(range(cpus)))
-    where = scene(expectation, MACHINE if machine is MACHINE else ONE_NODE, clues)
+    where = context(expectation, MACHINE if machine is MACHINE else ONE_NODE, clues)
     return jvm_findings(look, policy, [thread(cpus=mask, nodes=nodes)], where)
 
 
 def test_a_jvm_that_got_what_it_asked_for() -> None:
     assert jvm(JVM) == []
     assert jvm(JVM.model_copy(update={"use_numa": False, "use_numa_asked": False})) == []
-    assert jvm_findings(None, "", [], scene()) == []
+    assert jvm_findings(None, "", [], context()) == []
 
 
 OFF = JVM.model_copy(update={"use_numa": False})
@@ -137,5 +137,5 @@ def test_processors(has: int | None, asked: int | None, severity: Severity | Non
 def test_huge_pages_asked_of_a_kernel_that_gives_none() -> None:
     asked = JVM.model_copy(update={"transparent_huge_pages": True})
     for mode, count in (("never", 1), ("madvise", 0), ("", 0)):
-        found = jvm_findings(asked, "", [thread()], scene(PLANNED, replace(MACHINE, thp=mode)))
+        found = jvm_findings(asked, "", [thread()], context(PLANNED, replace(MACHINE, thp=mode)))
         assert [one.code for one in found] == ["jvm-thp-off"] * count

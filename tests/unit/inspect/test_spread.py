@@ -9,7 +9,7 @@ import pytest
 from atoll.errors import TopologyError
 from atoll.host.topology import read_machine
 from atoll.inspect.inspection import inspect_process
-from atoll.inspect.spread import Islands, SpreadEye, islands_of, spread
+from atoll.inspect.spread import Islands, SpreadReader, islands_of, spread
 from atoll.schema.inspection import SpreadLook, ThreadLook
 from atoll.schema.machine import Machine
 from tests.parts.inspect import MACHINE, PID, team, thread
@@ -87,7 +87,7 @@ def test_the_machine_is_read_once_and_only_where_threads_are_bound() -> None:
         reads.append(1)
         return machine()
 
-    eye = SpreadEye(read)
+    eye = SpreadReader(read)
     assert eye.look(team("0-15", "0-15"), ALL) is None
     assert reads == []
     for _ in range(2):
@@ -104,8 +104,8 @@ def test_a_machine_that_cannot_be_read_is_a_line() -> None:
     proc.add(60)
     for tid in (61, 62):
         proc.add_thread(60, tid, "0")
-    look = inspect_process(proc, 60, MACHINE, spreads=SpreadEye(refuses))
+    look = inspect_process(proc, 60, MACHINE, spreads=SpreadReader(refuses))
     assert look.spread is None
     assert "spread: no topology: hwloc has ended" in look.unknown
-    look = inspect_process(proc, 60, MACHINE, spreads=SpreadEye(machine))
+    look = inspect_process(proc, 60, MACHINE, spreads=SpreadReader(machine))
     assert look.spread is not None and look.spread.threads_on == {0: 2}

@@ -9,26 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atoll.inspect.clues import Clues
 from atoll.inspect.drift_threads import thread_findings
 from atoll.inspect.expectation import Expectation, as_given, home_nodes, is_team, pins_itself
 from atoll.inspect.pinning import LIBRARIES
 from atoll.inspect.policy import parse_policy
-from atoll.inspect.surroundings import Clues
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Severity, ThreadLook
-from tests.parts.inspect import GIVEN, MACHINE, NODE_CPUS, PID, PLANNED, scene, team, thread
+from tests.parts.inspect import GIVEN, MACHINE, NODE_CPUS, PID, PLANNED, context, team, thread
 
 EVERYTHING = frozenset(range(8))
 
 
 def test_threads_in_their_place_are_no_finding() -> None:
-    assert thread_findings(team("0-3", "0-3"), scene()) == []
+    assert thread_findings(team("0-3", "0-3"), context()) == []
     dense = replace(PLANNED, exact=False)
-    assert thread_findings(team("0-3", "0", "1"), scene(dense)) == []
+    assert thread_findings(team("0-3", "0", "1"), context(dense)) == []
 
 
 def test_a_thread_outside_is_named_alone() -> None:
-    (found,) = thread_findings(team("0-3", "0-3", "7"), scene())
+    (found,) = thread_findings(team("0-3", "0-3", "7"), context())
     assert (found.code, found.severity, found.tid) == ("thread-outside", Severity.DRIFT, PID + 2)
     assert (found.expected, found.found) == ("CPUs 0-3", "CPUs 7")
     assert "sched_setaffinity" in found.cause
@@ -36,10 +36,10 @@ def test_a_thread_outside_is_named_alone() -> None:
 
 
 def test_a_narrower_thread_is_drift_where_the_plan_leaves_threads_alone() -> None:
-    (found,) = thread_findings(team("0-3", "0"), scene())
+    (found,) = thread_findings(team("0-3", "0"), context())
     assert (found.code, found.severity) == ("thread-narrower", Severity.DRIFT)
     # Nobody promised anything about it.
-    (found,) = thread_findings(team("0-3", "0"), scene(GIVEN))
+    (found,) = thread_findings(team("0-3", "0"), context(GIVEN))
     assert (found.code, found.severity) == ("thread-narrower", Severity.NOTE)
 
 
@@ -62,28 +62,28 @@ def test_a_narrower_thread_is_drift_where_the_plan_leaves_threads_alone() -> Non
 )
 def test_causes_are_told_apart(masks: tuple[str, ...], clues: Clues, cause: str) -> None:
     one_cpu = replace(GIVEN, cpus=frozenset({0}))
-    found = thread_findings(team(*masks), scene(one_cpu, clues=clues))
+    found = thread_findings(team(*masks), context(one_cpu, clues=clues))
     assert found and all(cause in finding.cause for finding in found), found
 
 
 def test_io_uring_s_workers_are_known_by_name() -> None:
     threads = [thread(), thread(PID + 1, "0-7", comm="iou-wrk-100")]
-    (found,) = thread_findings(threads, scene())
+    (found,) = thread_findings(threads, context())
     assert "io_uring" in found.cause
 
 
 def test_a_cpu_that_went_offline_is_the_cause() -> None:
     gone = replace(MACHINE, online=frozenset(range(1, 8)))
-    (found,) = thread_findings(team("1-3"), scene(machine=gone))
+    (found,) = thread_findings(team("1-3"), context(machine=gone))
     assert found.code == "thread-narrower" and "CPUs 0 went offline" in found.cause
 
 
 def test_a_cpuset_that_closes_the_memory() -> None:
-    (found,) = thread_findings([thread(nodes="1")], scene())
+    (found,) = thread_findings([thread(nodes="1")], context())
     assert (found.code, found.severity) == ("cpuset-differs", Severity.DRIFT)
-    (found,) = thread_findings([thread(), thread(PID + 1, nodes="1")], scene(GIVEN))
+    (found,) = thread_findings([thread(), thread(PID + 1, nodes="1")], context(GIVEN))
     assert (found.severity, found.tid) == (Severity.NOTE, PID + 1)
-    assert thread_findings([thread(nodes="0-1"), thread(PID + 1, nodes="")], scene()) == []
+    assert thread_findings([thread(nodes="0-1"), thread(PID + 1, nodes="")], context()) == []
 
 
 # ---- what a process was given
@@ -160,11 +160,11 @@ def test_where_atoll_seats_threads_its_governor_has_what_was_asked() -> None:
     threads = seated("0-3", "0-1", "0-1", "2-3")
     expectation = expected_of(threads, library=True)
     assert expectation.cpus == {0, 1, 2, 3}
-    assert thread_findings(threads, scene(expectation)) == []
+    assert thread_findings(threads, context(expectation)) == []
     # taskset -a moves the governor too; one that is left behind is drift, and not DuckDB's doing.
     threads = seated("4-7", "4-5", "0", "6-7")
     expectation = expected_of(threads, library=True)
-    (found,) = thread_findings(threads, scene(expectation, clues=Clues(pinning=LIBRARIES[0])))
+    (found,) = thread_findings(threads, context(expectation, clues=Clues(pinning=LIBRARIES[0])))
     assert (found.code, found.tid, found.expected) == ("thread-outside", PID + 2, "CPUs 4-7")
     assert "pin_threads" not in found.cause
 
@@ -178,7 +178,7 @@ def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> No
     """Whatever threads do among themselves, a main thread that may run everywhere has no drift."""
     threads = team("0-7", *map(format_cpulist, masks))
     expectation = expected_of(threads)
-    found = thread_findings(threads, scene(expectation))
+    found = thread_findings(threads, context(expectation))
     assert all(finding.severity is Severity.NOTE for finding in found)
 
 
@@ -186,7 +186,7 @@ def test_a_process_without_restriction_never_drifts(masks: list[set[int]]) -> No
 def test_every_thread_that_may_leave_is_named_unless_they_are_a_team(masks: list[set[int]]) -> None:
     threads = team(*map(format_cpulist, masks))
     expectation = expected_of(threads)
-    found = thread_findings(threads, scene(expectation))
+    found = thread_findings(threads, context(expectation))
     outside = {finding.tid for finding in found if finding.code == "thread-outside"}
     if is_team(threads):
         assert outside == set()

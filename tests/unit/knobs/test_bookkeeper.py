@@ -15,8 +15,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from atoll.knobs.bookkeeper import Bookkeeper, Report, Run, Wanted
-from atoll.knobs.hands import perform
-from atoll.knobs.notes import Kind
+from atoll.knobs.execution import execute
+from atoll.knobs.switch_notes import Kind
 from atoll.schema.knobs import Journal
 
 KNOB = {
@@ -115,9 +115,9 @@ class Commands(RuleBasedStateMachine):
         keeper = Bookkeeper(f"boot-{self.boots}", 0.0, WHOLE)
         self.world.steps_to_live = steps_to_live
         try:
-            report = perform(keeper.settle(self.world.disk), self.world)
+            report = execute(keeper.settle(self.world.disk), self.world)
             run: Run = getattr(keeper, work)(report.journal, *arguments)
-            report = perform(run, self.world)
+            report = execute(run, self.world)
         except Killed:
             return None
         finally:
@@ -229,14 +229,14 @@ def all_ways_to_die(
         world.steps_to_live = live
         keeper = Bookkeeper("boot-0", 0.0, WHOLE)
         try:
-            settled = perform(keeper.settle(world.disk), world)
+            settled = execute(keeper.settle(world.disk), world)
             run: Run = getattr(keeper, work)(settled.journal, arguments)
-            perform(run, world)
+            execute(run, world)
             finished = True
         except Killed:
             finished = False
         world.steps_to_live = 1000
-        settled = perform(Bookkeeper("boot-0", 1.0, WHOLE).settle(world.disk), world)
+        settled = execute(Bookkeeper("boot-0", 1.0, WHOLE).settle(world.disk), world)
         assert settled.journal.action is None
         outcomes.append({path: world.values[path] for path in goal})
         if finished:
@@ -244,7 +244,7 @@ def all_ways_to_die(
             return outcomes
         # Whatever was left, one undo is enough.
         run = Bookkeeper("boot-0", 2.0, WHOLE).undo(settled.journal, set(KNOB.values()))
-        assert perform(run, world).journal.switches == ()
+        assert execute(run, world).journal.switches == ()
         assert world.values == AT_BOOT
     pytest.fail("it never ends")
 
@@ -262,7 +262,7 @@ def test_a_set_that_is_killed_anywhere_is_whole_or_not_at_all() -> None:
 
 def test_an_undo_that_is_killed_anywhere_is_finished_once_it_has_begun() -> None:
     world = World()
-    perform(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), WANTED), world)
+    execute(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), WANTED), world)
     old = {path: AT_BOOT[path] for path in ASKED}
     outcomes = all_ways_to_die(world, "undo", ["a", "b", "w"], old)
     assert outcomes.index(old) > 0
@@ -272,7 +272,7 @@ def test_an_undo_that_is_killed_anywhere_is_finished_once_it_has_begun() -> None
 
 def test_a_second_set_keeps_the_first_original_wherever_it_is_killed() -> None:
     world = World()
-    perform(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), WANTED), world)
+    execute(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), WANTED), world)
     again = [Wanted("a", "/proc/a", "2"), Wanted("b", "/sys/b3", "2")]
     first, second = {"/proc/a": "1", "/sys/b3": "5"}, {"/proc/a": "2", "/sys/b3": "2"}
     outcomes = all_ways_to_die(world, "turn", again, second)
@@ -282,10 +282,10 @@ def test_a_second_set_keeps_the_first_original_wherever_it_is_killed() -> None:
 def test_an_original_stays_on_record_while_the_switch_is_not_back_there() -> None:
     """A set to the original itself, of which the kernel makes another value, twice."""
     world = World()
-    perform(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), [Wanted("a", "/proc/a", "1")]), world)
+    execute(Bookkeeper("boot-0", 0.0, WHOLE).turn(_empty(), [Wanted("a", "/proc/a", "1")]), world)
     world.adjusted = {"/proc/a"}
     run = Bookkeeper("boot-0", 1.0, WHOLE).turn(_on(world), [Wanted("a", "/proc/a", "5")])
-    report = perform(run, world)
+    report = execute(run, world)
     assert {note.kind for note in report.notes} == {Kind.REFUSED}
     (switch,) = report.journal.switches
     assert (switch.original, switch.ours, world.values["/proc/a"]) == ("5", "1", "4")

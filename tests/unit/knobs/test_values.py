@@ -11,8 +11,8 @@ from hypothesis import given
 from atoll.errors import UsageError
 from atoll.knobs.catalog import KNOBS, shown
 from atoll.knobs.files import files, key_of
+from atoll.knobs.parsers import KnobFiles
 from atoll.knobs.values import choices, format_keyed, parse_keyed, value_of
-from atoll.knobs.wanted import Here
 from atoll.schema.cpulist import format_cpulist
 from tests.parts.knobs import FILES, THP, WEIGHTS, Kernel, governor, irq
 
@@ -21,7 +21,7 @@ Cpus = st.sets(st.integers(0, 300), min_size=1).map(format_cpulist)
 
 def asked(name: str, text: str, kernel: Kernel | None = None) -> Mapping[str, str | None]:
     knob, kernel = KNOBS[name], kernel or Kernel()
-    return knob.wanted(text, Here(kernel, files(knob.patterns, kernel)))
+    return knob.parse(text, KnobFiles(kernel, files(knob.patterns, kernel)))
 
 
 def test_of_a_choice_the_chosen_word_is_the_value() -> None:

@@ -1,4 +1,4 @@
-"""Folders that cannot be made are told in one line, with the exit code that fits."""
+"""Folders that cannot be made are reported in one line, with the exit code that fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sources are told apart, and what is said of those that cannot be read."""
+"""How sources are distinguished, and the errors of unreadable ones."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Look = dict[str, tuple[str, int]]  # a worker's name, or CALLER: its mask and th
 
 
 class Working:
-    """The process that has the database, which does what it is told."""
+    """The process that has the database, which runs the commands that it receives."""
 
     def __init__(self, arguments: list[str], chiplets: list[str]) -> None:
         argv = [sys.executable, "-m", __spec__.name, "work", *arguments]

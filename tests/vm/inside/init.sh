@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The guest's PID 1, out of the initramfs: the host's root read-only with a tmpfs over it, what a
-# Linux system expects to be mounted, the writable folders; then inside/serve.sh for good.
+# Linux system expects to be mounted, the writable folders; then inside/serve.sh takes over.
 # A fault ends PID 1, the kernel panics, and QEMU ends: the host tells a failed boot so.
 set -e
 bb=/bin/busybox

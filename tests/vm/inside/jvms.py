@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from atoll.host.local import LocalHost
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
-from atoll.inspect.surroundings import read_machine
 
 TRIES = 5
 
@@ -32,7 +32,7 @@ def main(request: Path, answer: Path) -> int:
             assert jvm.stdout is not None
             while (said := jvm.stdout.readline()) != b"ready\n":
                 assert said, f"a JVM ended with status {jvm.wait()}"
-        machine = read_machine(host)
+        machine = read_numa_system(host)
         for jvm in jvms:
             # On a busy host a JVM may take longer to answer than Atoll waits for it.
             for _ in range(TRIES):

@@ -48,7 +48,7 @@ def look(pid: int) -> dict[str, Any]:
 def _thread(task: Path) -> dict[str, Any]:
     """Its mask and the CPU that it is on, by the kernel's word.
 
-    A new mask is told before the thread has moved: one that waits moves when it next runs, one
+    A new mask shows before the thread has moved: one that waits moves when it next runs, one
     that runs a moment later. So where the two disagree it is looked at again, for a while.
     """
     for _ in range(LOOKS_AT_A_MOVE):
@@ -79,7 +79,7 @@ def _or_nothing(read: Any) -> Any:
 
 def kernels(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One probe for all; a request is looked at while it is answered. On a busy host it may be
-    over before a look has seen all of it, or refused for want of time: then it is made again, with
+    over before a look has seen all of it, or refused for lack of time: then it is made again, with
     more time."""
     child = subprocess.Popen([PROBE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdin is not None and child.stdout is not None

@@ -23,8 +23,8 @@ from typing import Any
 from atoll.engines.api import Layout
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
-from atoll.inspect.surroundings import read_machine as read_surroundings
 from atoll.plan import make_plan
 from atoll.schema.inspection import Finding, MappingKind
 from atoll.supervise.launch import Running, find_launcher, launch
@@ -173,7 +173,7 @@ def started(command: Sequence[str]) -> Iterator[int]:
 
 
 def inspected(pid: int) -> dict[str, Any]:
-    found = inspect_process(HOST, pid, read_surroundings(HOST))
+    found = inspect_process(HOST, pid, read_numa_system(HOST))
     return {
         "findings": [told(finding) for finding in found.findings],
         "expected": found.expected.model_dump(mode="json"),
@@ -195,7 +195,7 @@ def told(finding: Finding) -> dict[str, Any]:
 
 def move_largest(pid: int, node: int) -> str:
     """Move the pages of the largest anonymous mapping with move_pages(2); its address."""
-    memory = inspect_process(HOST, pid, read_surroundings(HOST)).memory
+    memory = inspect_process(HOST, pid, read_numa_system(HOST)).memory
     assert memory is not None
     largest = next(m for m in memory.mappings if m.kind is MappingKind.ANONYMOUS)
     pages = range(largest.start, largest.start + largest.size_bytes, 4096)

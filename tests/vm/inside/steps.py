@@ -110,7 +110,7 @@ def fill(wanted: dict[str, int]) -> Any:
     policy = f"size=100%,huge=never,mpol=bind=static:{wanted['node']}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", policy, "atoll-test", str(FULL)], check=True)
     with (FULL / "file").open("wb") as file:
-        # Not so many as were free at first: what was dropped may be given back later.
+        # Fewer than were free at first: what was dropped may be given back later.
         while _free_mib(wanted["node"]) > wanted["leave_mib"]:
             file.write(bytes(MIB))
     return _free_mib(wanted["node"])

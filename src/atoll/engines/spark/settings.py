@@ -17,12 +17,13 @@ from urllib.parse import quote
 from atoll.engines.api import Installation
 from atoll.engines.explained import Reasons, Setting, Why
 from atoll.engines.java import JVM_FLAGS
-from atoll.engines.userconfig.java import flag_kind, write_property
+from atoll.engines.userconfig.changes import setting_name
+from atoll.engines.userconfig.java import write_property
 from atoll.plan.jvm import placement_flags
 from atoll.schema.plan import Plan, Slot
 from atoll.schema.size import MIB
 
-_DAEMON_HEAP_MIB = 128
+_DAEMON_HEAP = ("-Xms128m", "-Xmx128m")  # the first also applies if _JAVA_OPTIONS has another -Xmx
 DRIVER_BYTES = 1024 * MIB  # spark.driver.memory's default
 
 _CONFIGURATION = "Spark's manual, Configuration"
@@ -60,16 +61,15 @@ _LEAN_FLAGS = {
     "-XX:TieredStopAtLevel=1": _LEAN,
     "-XX:-UsePerfData": JVM_FLAGS["-XX:UsePerfData"],
 }
-# A worker passes its environment on to its executor, whose flags are not for the worker itself.
-_OWN_FLAGS = ("-XX:-AlwaysPreTouch", "-XX:-UseNUMA")
+_OWN = Why("for the executor only, whose flags are in its worker's environment")
+_OWN_FLAGS = {"-XX:-AlwaysPreTouch": _OWN, "-XX:-UseNUMA": _OWN}
 
 
 def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
     """The beginning of a master's or worker's command line; its class and options follow."""
     return (
         installation.java,
-        f"-Xms{_DAEMON_HEAP_MIB}m",  # also holds if _JAVA_OPTIONS overrides the next
-        f"-Xmx{_DAEMON_HEAP_MIB}m",
+        *_DAEMON_HEAP,
         *_LEAN_FLAGS,
         *_OWN_FLAGS,
         *_MODULES,
@@ -79,23 +79,14 @@ def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
 
 
 # Why the command lines and JDK_JAVA_OPTIONS are as they are.
-_OF_A_WORKER = " It is off for the worker, which has its executor's flags in its environment"
 FLAG_REASONS: Reasons = {
     **JVM_FLAGS,
-    **{flag_kind(flag): why for flag, why in _LEAN_FLAGS.items()},
-    **{flag_kind(flag).partition("=")[0]: _MODULE for flag in _MODULES},
-    **{
-        flag_kind(flag): JVM_FLAGS[flag_kind(flag)]._replace(
-            text=f"{JVM_FLAGS[flag_kind(flag)].text}.{_OF_A_WORKER}"
-        )
-        for flag in _OWN_FLAGS
-    },
-    "-Xms": Why(
-        "of a daemon: holds also if _JAVA_OPTIONS overrides -Xmx. Of an executor: all of the heap "
-        "is there from the start, so that all of it is touched",
-        "HotSpot",
+    **_OWN_FLAGS,
+    **{setting_name(flag): why for flag, why in _LEAN_FLAGS.items()},
+    **{setting_name(flag): _MODULE for flag in _MODULES},
+    **dict.fromkeys(
+        _DAEMON_HEAP, Why("masters and workers only pass messages", "measured: 175 MiB resident")
     ),
-    "-Xmx": Why("masters and workers only pass messages", "measured: 175 MiB resident"),
     "--host": Why("nothing listens on the network", _STANDALONE),
     "--port": Why("fixed, so that the other processes know it", _STANDALONE),
     "--webui-port": Why("any free port of loopback: two daemons cannot share one", _STANDALONE),

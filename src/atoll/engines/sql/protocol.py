@@ -122,5 +122,5 @@ def decode_work(message: dict[str, Any]) -> dict[str, EngineWork]:
     try:
         return {str(key): EngineWork.model_validate(one) for key, one in message["work"].items()}
     except (KeyError, AttributeError, ValueError) as fault:
-        line = " ".join(str(fault).split())
-        raise EngineFailed(f"the SQL host sent unreadable query statistics ({line:.200})") from None
+        why = one_line(str(fault))[:200]
+        raise EngineFailed(f"the SQL host sent unreadable query statistics ({why})") from None

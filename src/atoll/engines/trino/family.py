@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atoll.engines.explained import Reasons, Setting, Why
+from atoll.engines.explained import Setting, Why
 from atoll.engines.java import JVM_FLAGS
 
 
@@ -33,8 +33,8 @@ class Family:
     main_class: str
     plugins: tuple[str, ...]
     secrets_plugins: str  # the folder of the plugins that read secrets; empty if it has none
-    flags: Reasons  # of Atoll's own jvm.config
-    arguments: Reasons  # JVM flags that no jvm.config has; {port} is the instance's
+    flags: dict[str, Why]  # of Atoll's own jvm.config
+    arguments: dict[str, Why]  # JVM flags that no jvm.config has; {port} is the instance's
     files: Mapping[str, str]  # files in etc that the arguments name
 
     # How it is configured.

@@ -39,7 +39,8 @@ from atoll.engines.trino.user_tree import (
     holds_settings,
     server_properties,
 )
-from atoll.engines.userconfig.java import ARGUMENTS, flag_kind, write_arguments
+from atoll.engines.userconfig.changes import setting_name
+from atoll.engines.userconfig.java import ARGUMENTS, write_arguments
 from atoll.engines.userconfig.merge import (
     merge_flags,
     merge_properties,
@@ -135,8 +136,8 @@ def lay_out(
     copies: dict[str, str] = {}
     why: dict[str, Why] = {**_OTHER_REASONS, **OWN_FOLDERS, **reasons(family.suite_catalog)}
     why |= reasons(family.own_config)
-    why |= {flag_kind(flag): reason for flag, reason in family.flags.items()}
-    why |= {_argument_name(flag): reason for flag, reason in family.arguments.items()}
+    flags = family.flags | family.arguments
+    why |= {setting_name(flag): reason for flag, reason in flags.items()}
     for instance in cluster.instances:
         etc = f"{instance.name}/etc"
         changed, changed_why = _configured(cluster, instance, texts)
@@ -219,7 +220,7 @@ def _configured(
     given[JVM] = merge_flags(
         given[JVM], list(flags), where=root + JVM, without=removed_flags(named)
     )
-    why = {flag_kind(flag): reason for flag, reason in flags.items()}
+    why = {setting_name(flag): reason for flag, reason in flags.items()}
     return given, reasons(server) | reasons(node) | why
 
 
@@ -231,10 +232,6 @@ def _options(family: Family, instance: Instance, changed: Mapping[str, str]) -> 
         *(argument.format(port=instance.port) for argument in family.arguments),
         *(f"-D{key}={value}" for key, value in node.items()),
     )
-
-
-def _argument_name(flag: str) -> str:
-    return flag.partition("=")[0]
 
 
 def _process(

@@ -43,8 +43,8 @@ def read_tree(root: str, host: Host) -> UserTree:
 
     Raises UsageError for a path that is not a configuration folder, NotPermitted for a folder
     that this user cannot read. A file that this user cannot read is listed in `closed`, for the
-    engine to refuse if it needs it: packages keep some for their own account (debian.cnf,
-    pg_hba.conf), and not every engine reads every file.
+    engine to refuse if it needs it: packages keep some files for their own account, and not every
+    engine reads every file.
     """
     folder = os.path.abspath(root)
     texts: dict[str, str] = {}

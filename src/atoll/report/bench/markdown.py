@@ -21,7 +21,7 @@ def markdown(summary: BenchSummary) -> str:
     ]
     for decomposition in summary.decompositions:
         parts += _section(tables.step_table(decomposition))
-        parts.append(_list(verdicts.decomposition_notes(summary, decomposition)))
+        parts.append(_list(verdicts.decomposition_notes(decomposition)))
     if summary.warnings:
         warnings = [f"- {_text(one.message)} ({one.code})" for one in summary.warnings]
         parts += ["## Warnings", "\n".join(warnings)]

@@ -68,7 +68,7 @@ def spread_chart(label: str, colour: int, courses: Sequence[Course]) -> Picture:
         y = base + GROUP
     height = y + 12
     # One to three ticks before the pass: there is little room.
-    ticks = [(tick, before) for tick in even_ticks(-before, 0, 5) if tick]
+    ticks = [(tick, before) for tick in even_ticks(-before, 0, 4) if tick]
     ticks += [(tick, after) for tick in even_ticks(0, after, 6)]
     lines = (
         (x(tick), time_tick(tick, longest), "grid" if tick else "one") for tick, longest in ticks

@@ -48,7 +48,7 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     ]
     for decomposition in summary.decompositions:
         parts.append(Padding(_steps(decomposition), (1, 0, 0, 0)))
-        parts += [Text(line) for line in verdicts.decomposition_notes(summary, decomposition)]
+        parts += [Text(line) for line in verdicts.decomposition_notes(decomposition)]
     if sentences := verdicts.verdicts(summary):
         parts.append(Padding(Text("\n".join(sentences), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)

@@ -137,7 +137,7 @@ def equal_settings(summary: BenchSummary) -> list[str]:
     return lines
 
 
-def decomposition_notes(summary: BenchSummary, decomposition: Decomposition) -> list[str]:
+def decomposition_notes(decomposition: Decomposition) -> list[str]:
     """What a reader must not conclude from the steps."""
     lines = []
     if decomposition.why_no_shares:
@@ -148,11 +148,9 @@ def decomposition_notes(summary: BenchSummary, decomposition: Decomposition) -> 
         if step.speedup.verdict == "no significant difference"
     ]
     if unsure:
-        shares = "its share means" if len(unsure) == 1 else "their shares mean"
-        lines.append(
-            f"Not significantly different from 1 at {confidence(summary)}, so {shares} nothing: "
-            f"{', '.join(unsure)}."
-        )
+        shares = "its share" if len(unsure) == 1 else "their shares"
+        disregard = "" if decomposition.why_no_shares else f", so disregard {shares}"
+        lines.append(f"Not significantly different from 1×{disregard}: {', '.join(unsure)}.")
     return lines
 
 

@@ -90,7 +90,7 @@ def log_ticks(scale: Scale, most: int = 8) -> list[float]:
 
 def even_ticks(low: float, high: float, most: int) -> list[float]:
     """At most `most` evenly spaced round values from `low` to `high`."""
-    rough = (high - low) / max(most - 2, 1)
+    rough = (high - low) / max(most - 1, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
     return [index * step for index in range(math.ceil(low / step), math.floor(high / step) + 1)]

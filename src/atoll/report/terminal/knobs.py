@@ -8,7 +8,7 @@ from itertools import groupby
 
 from atoll.knobs.catalog import KNOBS, setting, shown
 from atoll.knobs.control import KnobState
-from atoll.knobs.notes import Kind, Note
+from atoll.knobs.switch_notes import Kind, Note
 from atoll.report.numbers import cut
 from atoll.report.terminal.grid import grid, printed
 from atoll.schema.text import one_line

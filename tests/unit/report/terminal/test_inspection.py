@@ -27,9 +27,9 @@ from tests.parts.inspect import (
     PID,
     PLANNED,
     cached,
+    context,
     mapping,
     memory,
-    scene,
     team,
     thread,
 )
@@ -105,7 +105,7 @@ def test_a_process_that_nobody_planned_says_so() -> None:
 
 def test_200_threads_with_one_fault_are_one_entry() -> None:
     threads = team("0-3", *["4-7"] * 200)
-    findings = find(Looks(threads, "bind:0"), scene(), {})
+    findings = find(Looks(threads, "bind:0"), context(), {})
     assert len(findings) == 200
     text = printed(inspection_text(inspection(threads, *findings)))
     assert text.count("drift: thread-outside × 200") == 1
@@ -150,7 +150,7 @@ def test_a_spread_over_many_stays_short() -> None:
 
 def test_a_foreign_name_cannot_steer_the_terminal() -> None:
     evil = thread(PID + 1, "7", comm="\x1b[31m[red]x\n")
-    findings = find(Looks([thread(), evil], "bind:0"), scene(), {})
+    findings = find(Looks([thread(), evil], "bind:0"), context(), {})
     text = printed(
         inspection_text(inspection([thread(), evil], *findings, command="\x1b]0;t\x07[b]x"))
     )
@@ -199,6 +199,6 @@ def test_whatever_is_inspected_fits(masks: list[set[int]], name: str) -> None:
         thread(PID + number, ",".join(map(str, sorted(mask))), comm=name)
         for number, mask in enumerate(masks)
     ]
-    findings = find(Looks(threads, "bind:0"), scene(), {})
+    findings = find(Looks(threads, "bind:0"), context(), {})
     text = printed(inspection_text(inspection(threads, *findings, process=name)))
     assert max(map(len, text.splitlines())) <= 80

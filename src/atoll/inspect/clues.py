@@ -25,7 +25,7 @@ _OPENMP = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class NumaSystem:
     """The nodes that have memory, and their CPUs (none if memory-only, for example CXL)."""
 
     node_cpus: Mapping[int, frozenset[int]]
@@ -54,9 +54,9 @@ class Clues:
 NO_CLUES = Clues()
 
 
-def read_machine(host: Host) -> Machine:
+def read_numa_system(host: Host) -> NumaSystem:
     nodes = _node_list(host, "has_memory") or _node_list(host, "online")
-    return Machine(
+    return NumaSystem(
         node_cpus={
             node: frozenset(_list(_text(host, f"{_NODES}/node{node}/cpulist"))) for node in nodes
         },
@@ -66,7 +66,7 @@ def read_machine(host: Host) -> Machine:
     )
 
 
-def read_clues(host: Host, pid: int, machine: Machine) -> Clues:
+def read_clues(host: Host, pid: int, machine: NumaSystem) -> Clues:
     """Raises nothing: whatever is unreadable gives no clue."""
     given = environment(host, pid)
     cpuset_name, cpuset = _cpuset(host, pid)

@@ -103,8 +103,7 @@ def completed(groups: Sequence[Group], everyone: Sequence[int]) -> tuple[Group, 
     """`groups` plus the remaining PUs as one more group if they are of that size; otherwise None.
 
     If all lines are homed in the other socket, a socket's own pairs are as slow as those across,
-    and
-    only one socket shows. Packages of a machine are alike.
+    and only one socket shows. Packages of a machine are alike.
     """
     inside = {pu for group in groups for pu in group}
     rest = tuple(pu for pu in everyone if pu not in inside)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from atoll.inspect.clues import Clues, NumaSystem
 from atoll.inspect.expectation import Expectation
-from atoll.inspect.surroundings import Clues, Machine
 from atoll.schema.inspection import Finding, Severity, ThreadLook
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RuleContext:
     """What the drift rules know of the process that they examine."""
 
     pid: int
     expectation: Expectation
-    machine: Machine
+    machine: NumaSystem
     clues: Clues
 
     def finding(

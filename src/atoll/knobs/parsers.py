@@ -21,31 +21,31 @@ _ONLINE = "/sys/devices/system/cpu/online"
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class KnobFiles:
     """A knob's files on this machine."""
 
     host: Host
     paths: list[str]
 
 
-def number(low: int, high: int) -> Callable[[str, Here], dict[str, str]]:
-    def wanted(text: str, here: Here) -> dict[str, str]:
-        return dict.fromkeys(here.paths, _integer(text, low, high))
+def number(low: int, high: int) -> Callable[[str, KnobFiles], dict[str, str]]:
+    def parse(text: str, files: KnobFiles) -> dict[str, str]:
+        return dict.fromkeys(files.paths, _integer(text, low, high))
 
-    return wanted
+    return parse
 
 
-def choice(text: str, here: Here) -> dict[str, str]:
-    for path in here.paths:
-        allowed = choices(here.host.read_text(path))
+def choice(text: str, files: KnobFiles) -> dict[str, str]:
+    for path in files.paths:
+        allowed = choices(files.host.read_text(path))
         if text not in allowed:
             raise UsageError(f"this kernel only has {', '.join(allowed)}")
-    return dict.fromkeys(here.paths, text)
+    return dict.fromkeys(files.paths, text)
 
 
-def governor(text: str, here: Here) -> dict[str, str]:
-    policies = {key: path for path in here.paths if (key := key_of(path)) is not None}
-    allowed = {key: found for key, path in policies.items() if (found := _governors(path, here))}
+def governor(text: str, files: KnobFiles) -> dict[str, str]:
+    policies = {key: path for path in files.paths if (key := key_of(path)) is not None}
+    allowed = {key: found for key, path in policies.items() if (found := _governors(path, files))}
     if "=" in text:
         asked = _of_these(parse_keyed(text), allowed, "CPU policy with CPUs online")
     else:
@@ -56,31 +56,31 @@ def governor(text: str, here: Here) -> dict[str, str]:
     return {policies[key]: value for key, value in asked.items()}
 
 
-def _governors(path: str, here: Here) -> list[str]:
+def _governors(path: str, files: KnobFiles) -> list[str]:
     """Empty if all CPUs of the policy are offline: the kernel then keeps the folder and returns
     EBUSY (drivers/cpufreq/cpufreq.c, show)."""
     known = path.rpartition("/")[0] + "/scaling_available_governors"
     try:
-        return here.host.read_text(known).split()
+        return files.host.read_text(known).split()
     except OSError as fault:
         if fault.errno == errno.EBUSY:
             return []
         raise
 
 
-def weights(text: str, here: Here) -> dict[str, str | None]:
+def weights(text: str, files: KnobFiles) -> dict[str, str | None]:
     """All weights, even unchanged ones (None): the ratio is the value. `auto` is turned off
     first."""
-    nodes = {key: path for path in here.paths if (key := key_of(path)) is not None}
+    nodes = {key: path for path in files.paths if (key := key_of(path)) is not None}
     asked = _of_these(parse_keyed(text), nodes, "node")
-    mode: dict[str, str | None] = {path: "false" for path in here.paths if key_of(path) is None}
+    mode: dict[str, str | None] = {path: "false" for path in files.paths if key_of(path) is None}
     kept = dict.fromkeys(nodes.values())
     return mode | kept | {nodes[key]: _integer(value, 1, 255) for key, value in asked.items()}
 
 
-def irqs(text: str, here: Here) -> dict[str, str]:
-    online = set(parse_cpulist(here.host.read_text(_ONLINE)))
-    lines = {key: path for path in here.paths if (key := key_of(path)) is not None}
+def irqs(text: str, files: KnobFiles) -> dict[str, str]:
+    online = set(parse_cpulist(files.host.read_text(_ONLINE)))
+    lines = {key: path for path in files.paths if (key := key_of(path)) is not None}
     found: dict[str, str] = {}
     for key, value in _of_these(parse_keyed(text), lines, "interrupt").items():
         cpus = parse_cpulist(value)

@@ -15,7 +15,7 @@ from atoll.schema.knobs import Journal
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
-class Hands(Protocol):
+class Executor(Protocol):
     """A method may raise OSError, which the bookkeeper handles; other exceptions end the run."""
 
     def read(self, path: str) -> str: ...
@@ -25,7 +25,7 @@ class Hands(Protocol):
     def keep(self, journal: Journal) -> None: ...
 
 
-class Live:
+class LiveExecutor:
     """Uses the machine's switches and the journal on disk; the caller holds its lock."""
 
     def __init__(self, host: Host, folder: JournalFolder) -> None:
@@ -42,10 +42,9 @@ class Live:
         self._folder.keep(journal)
 
 
-class Paper:
+class DryRun:
     """Reads the machine and writes nothing: records what would be written in `steps`, and the
-    values
-    read before in `seen`."""
+    values read before in `seen`."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -66,21 +65,21 @@ class Paper:
         self.steps.append(Keep(journal))
 
 
-def perform(run: Run, hands: Hands) -> Report:
+def execute(run: Run, executor: Executor) -> Report:
     """Executes every step. Signals that would end the process wait until all steps are done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
-        return _driven(run, hands)
+        return _run(run, executor)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _driven(run: Generator[Step, str, Report], hands: Hands) -> Report:
+def _run(run: Generator[Step, str, Report], executor: Executor) -> Report:
     try:
         step = next(run)
         while True:
             try:
-                answer = _done(step, hands)
+                answer = _execute_step(step, executor)
             except OSError as fault:
                 step = run.throw(fault)
             else:
@@ -90,12 +89,12 @@ def _driven(run: Generator[Step, str, Report], hands: Hands) -> Report:
         return report
 
 
-def _done(step: Step, hands: Hands) -> str:
+def _execute_step(step: Step, executor: Executor) -> str:
     match step:
         case Read(path):
-            return hands.read(path)
+            return executor.read(path)
         case Write(path, value):
-            hands.write(path, value)
+            executor.write(path, value)
         case Keep(journal):
-            hands.keep(journal)
+            executor.keep(journal)
     return ""
