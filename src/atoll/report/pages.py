@@ -7,6 +7,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from atoll.report.svg.elements import inline
 from atoll.report.svg.palette import palette_css, picture_css
 from atoll.schema.text import printable
 
@@ -26,7 +27,11 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"palette_css": palette_css(), "picture_css": picture_css()}
+    environment.globals |= {
+        "palette_css": palette_css(),
+        "picture_css": picture_css(),
+        "inline": inline,
+    }
     return environment
 
 

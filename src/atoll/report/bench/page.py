@@ -14,7 +14,8 @@ from atoll.report.bench.spread_chart import spread_chart
 from atoll.report.machine.svg import machine_drawing, plan_drawing
 from atoll.report.numbers import duration, moment, ratio, ratio_interval
 from atoll.report.pages import page
-from atoll.report.svg.elements import inline
+from atoll.report.profile.findings import headline
+from atoll.report.profile.pictures import core_pictures
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
 from atoll.schema.summary import BenchSummary, EntrantSummary
@@ -33,9 +34,7 @@ def html(
     chart of the spread over time.
     """
     colours = charts.entrant_colours(summary)
-    speedups = charts.speedup_chart(summary)
     engines = dict.fromkeys(entrant.engine for entrant in header.entrants)
-    times = [(engine, charts.times_chart(summary, engine)) for engine in engines]
     courses_of = {
         one.label: [course for course in courses if course.label == one.label]
         for one in summary.entrants
@@ -50,35 +49,25 @@ def html(
         started=moment(summary.started_unix_s),
         cards=[_card(entrant) for entrant in summary.entrants],
         colours=colours,
-        speedups=inline(speedups) if speedups else None,
-        times=[(engine, inline(chart) if chart else None) for engine, chart in times],
+        speedups=charts.speedup_chart(summary),
+        times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
         spreads=[
-            (label, inline(spread_chart(label, colours[label], own)))
+            (label, spread_chart(label, colours[label], own))
             for label, own in courses_of.items()
             if own
         ],
         changes=tables.change_table(courses),
-        machine=inline(machine_drawing(header.machine)),
+        machine=machine_drawing(header.machine),
         profile=profile,
-        measured=_measured(profile) if profile else None,
+        headline=headline(profile) if profile else (),
+        core_maps=core_pictures(profile) if profile else (),
         plans=[
-            (entrant, inline(plan_drawing(header.machine, entrant.plan)))
+            (entrant, plan_drawing(header.machine, entrant.plan))
             for entrant in header.entrants
             if entrant.plan
         ],
         environment=tables.bench_environment(summary),
     )
-
-
-def _measured(profile: Profile) -> dict[str, object]:
-    """The machine in words, and the pictures of its cores."""
-    from atoll.report.profile.findings import headline
-    from atoll.report.profile.pictures import core_pictures
-
-    return {
-        "headline": headline(profile),
-        "pictures": [inline(picture) for picture in core_pictures(profile)],
-    }
 
 
 def _card(entrant: EntrantSummary) -> dict[str, str]:

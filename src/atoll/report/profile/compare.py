@@ -25,7 +25,7 @@ from atoll.report.profile.heat_colours import colour_scale
 from atoll.report.profile.pictures import BANDWIDTH_AXES, LATENCY_AXES
 from atoll.report.profile.text import table
 from atoll.report.svg.axes import Scale, ratio_ticks
-from atoll.report.svg.elements import WIDTH, Picture, circle, document, heading, inline, line, text
+from atoll.report.svg.elements import WIDTH, Picture, circle, document, heading, line, text
 from atoll.report.table import Row, Table
 from atoll.schema.profile import Figure, PairMatrix, Profile
 from atoll.schema.text import plural, printable
@@ -116,7 +116,7 @@ def compare_html(comparison: Comparison, a: Profile, b: Profile) -> str:
         comparison=comparison,
         emulated=EMULATED if comparison.emulated else "",
         verdicts=verdicts(comparison),
-        pictures=[inline(picture) for picture in compare_pictures(comparison, a, b)],
+        pictures=compare_pictures(comparison, a, b),
         tables=_tables(comparison),
         foot=_FOOT,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from atoll.report.pages import page
 from atoll.report.profile import findings, tables
 from atoll.report.profile.pictures import chapters
-from atoll.report.svg.elements import inline
 from atoll.schema.profile import Profile
 
 
@@ -22,10 +21,7 @@ def profile_html(profile: Profile) -> str:
         headline=findings.headline(profile),
         emulated=findings.EMULATED if profile.emulated else "",
         doubts=findings.doubts(profile),
-        chapters=[
-            (chapter.title, [inline(picture) for picture in chapter.pictures])
-            for chapter in chapters(profile)
-        ],
+        chapters=chapters(profile),
         reasons=profile.inference.reasons if profile.inference else (),
         left_out=findings.left_out(profile),
         tables=[*listed, *([catalog] if catalog.rows else [])],
