@@ -148,9 +148,9 @@ TEST(Steering, WhileAQueryRunsTheOtherPoliciesSayWhatTheySaidAtItsBeginning) {
 
 // Simulated queries. Their time is a model's: a base, by a factor of the spread, by log-normal
 // noise of each run; the first run after a move takes a tenth more.
-class Queries {
+class SimulatedQueries {
  public:
-  explicit Queries(std::uint64_t seed)
+  explicit SimulatedQueries(std::uint64_t seed)
       : steering_(Policy::adaptive,
                   [seed](std::uint64_t text) {
                     return atl::approach_by_name("adaptive", 1000 * seed + text);
@@ -193,7 +193,7 @@ double share_at(int spread, const std::vector<double>& factors, std::uint64_t se
                 int to) {
   int there = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Queries queries(seed);
+    SimulatedQueries queries(seed);
     for (int i = 0; i < to; ++i) {
       if (queries.run(kText, factors, up_to(4), set) == spread && i >= from) ++there;
     }
@@ -216,7 +216,7 @@ TEST(SimulatedQueries, OneThatSharesIsFoundOnEightChipletsThoughTheLastOnesHardl
   }
   int local = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Queries queries(seed);
+    SimulatedQueries queries(seed);
     for (int i = 0; i < 2000; ++i) {
       if (queries.run(kText, factors, kEight, 500 * kMiB) == 1 && i >= 1000) ++local;
     }
@@ -230,7 +230,7 @@ TEST(SimulatedQueries, OneThatDoesNotCareStaysStillMostOfTheTime) {
   int still = 0;
   int still_late = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Queries queries(seed);
+    SimulatedQueries queries(seed);
     int last = 0;
     for (int i = 0; i < 2000; ++i) {
       const int spread = queries.run(kText, kIndifferent, up_to(4), 70 * kMiB);
@@ -247,7 +247,7 @@ TEST(SimulatedQueries, OneThatDoesNotCareStaysStillMostOfTheTime) {
 
 TEST(SimulatedQueries, NoneEverLeavesItsBounds) {
   std::mt19937_64 random(1);
-  Queries queries(1);
+  SimulatedQueries queries(1);
   const std::vector<std::vector<double>> jobs = {kSharing, kCapacity, kIndifferent};
   for (int i = 0; i < 3000; ++i) {
     Bounds bounds = up_to(4);
@@ -261,7 +261,7 @@ TEST(SimulatedQueries, NoneEverLeavesItsBounds) {
 }
 
 TEST(SimulatedQueries, InterleavedTextsAreLearnedApart) {
-  Queries queries(1);
+  SimulatedQueries queries(1);
   int local = 0;
   int distributed = 0;
   for (int i = 0; i < 1500; ++i) {

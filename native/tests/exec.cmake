@@ -10,8 +10,6 @@ add_executable(
   exec_places_hwloc_test.cpp
   exec_places_test.cpp
 )
-# gcc 12 warns of std::string's own code where that is precompiled.
-set_source_files_properties(exec_places_hwloc_test.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_compile_definitions(exec-tests PRIVATE "HWLOC_CALC=\"${HWLOC_CALC}\"")
 target_link_libraries(exec-tests PRIVATE atoll-flags atoll-exec-parts atoll-topology GTest::gtest_main)
 discover_tests(exec-tests)

@@ -20,11 +20,11 @@
 
 namespace {
 
-const std::uint64_t kPage = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+const std::uint64_t kPageBytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 
 class Memory {
  public:
-  explicit Memory(std::uint64_t bytes, std::uint64_t alignment = kPage)
+  explicit Memory(std::uint64_t bytes, std::uint64_t alignment = kPageBytes)
       : bytes_(bytes + alignment) {
     start_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const auto first = reinterpret_cast<std::uintptr_t>(start_);
@@ -72,12 +72,12 @@ int error_of(pid_t pid) {
 
 TEST(PageNodes, TellsTouchedFromUntouchedPages) {
   constexpr std::uint64_t kPages = 40'000;  // several system calls
-  const Memory memory(kPages * kPage);
-  madvise(reinterpret_cast<void*>(memory.address(0)), kPages * kPage, MADV_NOHUGEPAGE);
+  const Memory memory(kPages * kPageBytes);
+  madvise(reinterpret_cast<void*>(memory.address(0)), kPages * kPageBytes, MADV_NOHUGEPAGE);
   std::vector<std::uint64_t> addresses;
   for (std::uint64_t page = 0; page < kPages; ++page) {
-    if (page % 3 == 0) memory.touch(page * kPage);
-    addresses.push_back(memory.address(page * kPage + 17));
+    if (page % 3 == 0) memory.touch(page * kPageBytes);
+    addresses.push_back(memory.address(page * kPageBytes + 17));
   }
   // A page that the kernel moves at that moment (compaction) reads as untouched until it has moved
   // it: a touched one has to be seen once, an untouched one never.
@@ -100,7 +100,7 @@ TEST(PageNodes, TellsTouchedFromUntouchedPages) {
 }
 
 TEST(PageNodes, AnAddressWithoutMappingIsAFault) {
-  const std::vector<std::uint64_t> addresses{0, ~std::uint64_t{0} - kPage};
+  const std::vector<std::uint64_t> addresses{0, ~std::uint64_t{0} - kPageBytes};
   std::vector<std::int32_t> nodes(2);
   atl::inspect::page_nodes(getpid(), addresses, nodes);
   EXPECT_LT(nodes[0], 0);

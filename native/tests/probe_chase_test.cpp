@@ -98,7 +98,7 @@ TEST(ChaseVerify, FindsAWalkThatLeftItsLines) {
   EXPECT_FALSE(chase_verify(data, order, at));
 }
 
-Json ask(const std::string& fields) {
+Json ask_chase(const std::string& fields) {
   const std::string cpu = std::to_string(allowed_cpus().front());
   return chase(Request(
       Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpu": )" + cpu + ", " + fields + "}")));
@@ -108,7 +108,7 @@ TEST(Chase, AnswersWithSamples) {
   for (const char* fields :
        {R"("bytes": 128)", R"("bytes": 100000)", R"("bytes": 5000000, "huge": true)",
         R"("bytes": 5000, "null": true)"}) {
-    const Json answer = ask(fields);
+    const Json answer = ask_chase(fields);
     EXPECT_EQ(answer["load_ns"].size(), 3U);
     EXPECT_GT(answer["load_ns"][0].get<double>(), 0.0);
     EXPECT_FALSE(answer["pages"].empty());
@@ -117,7 +117,7 @@ TEST(Chase, AnswersWithSamples) {
 
 TEST(Chase, RefusesLessThanTwoLines) {
   try {
-    ask(R"("bytes": 127)");
+    ask_chase(R"("bytes": 127)");
     FAIL();
   } catch (const Fault& fault) {
     EXPECT_EQ(fault.code(), Code::kArgument);

@@ -21,7 +21,7 @@ TEST(LoadLines, ReadsOneWordOfEachLine) {
   EXPECT_EQ(load_lines(data, 10, 3, true), 0U);
 }
 
-Json ask(const std::string& fields) {
+Json ask_load(const std::string& fields) {
   const std::string cpu = std::to_string(allowed_cpus().front());
   return load(Request(
       Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpu": )" + cpu + ", " + fields + "}")));
@@ -31,7 +31,7 @@ TEST(Load, IdleHasNoLoaders) {
   const std::string another = std::to_string(allowed_cpus().front() + 1);
   for (const std::string& fields : {R"("bytes": 100000, "gap": null, "loaders": [)" + another + "]",
                                     std::string(R"("bytes": 100000, "loaders": [], "gap": 0)")}) {
-    const Json answer = ask(fields);
+    const Json answer = ask_load(fields);
     EXPECT_EQ(answer["gbs"], 0.0);
     EXPECT_EQ(answer["threads"].size(), 1U);
     EXPECT_GE(answer["load_ns"].size(), 3U);
@@ -43,7 +43,7 @@ TEST(Load, LoadersRead) {
   // A loader on the chaser's own CPU is refused (below), so there is nobody to read beside it.
   if (cpus.size() < 2) GTEST_SKIP() << "needs two CPUs";
   const std::string another = std::to_string(cpus[1]);
-  const Json answer = ask(R"("bytes": 1000000, "gap": 5, "loaders": [)" + another + "]");
+  const Json answer = ask_load(R"("bytes": 1000000, "gap": 5, "loaders": [)" + another + "]");
   EXPECT_GE(answer["gbs"].get<double>(), 0.0);
   EXPECT_EQ(answer["threads"].size(), 2U);
   EXPECT_GE(answer["load_ns"].size(), 3U);
@@ -51,7 +51,7 @@ TEST(Load, LoadersRead) {
 
 TEST(Load, RefusesAChaserThatLoads) {
   try {
-    ask(R"("bytes": 100000, "gap": 0, "loaders": )" + first_cpus(1));
+    ask_load(R"("bytes": 100000, "gap": 0, "loaders": )" + first_cpus(1));
     FAIL();
   } catch (const Fault& fault) {
     EXPECT_EQ(fault.code(), Code::kArgument);

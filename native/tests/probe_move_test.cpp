@@ -154,7 +154,7 @@ TEST(PartOf, CoversEverythingOnceAndEvenly) {
   }
 }
 
-Json ask(const std::string& fields) {
+Json ask_move(const std::string& fields) {
   return move(Request(Json::parse(R"({"budget_ns": 1000000, "samples": 3, "cpus": )" +
                                   first_cpus(1) + ", " + fields + "}")));
 }
@@ -162,8 +162,8 @@ Json ask(const std::string& fields) {
 TEST(Move, EveryOperationIsVerifiedAndCounted) {
   for (const char* op : {"read", "write", "copy", "scale", "add", "triad"}) {
     for (const char* store : {"temporal", "streaming"}) {
-      const Json answer =
-          ask(R"("bytes": 9000, "op": ")" + std::string(op) + R"(", "store": ")" + store + '"');
+      const Json answer = ask_move(R"("bytes": 9000, "op": ")" + std::string(op) +
+                                   R"(", "store": ")" + store + '"');
       EXPECT_EQ(answer["gbs"].size(), 3U);
       EXPECT_TRUE(answer["verified"]);
       EXPECT_GT(answer["gbs"][0].get<double>(), 0.0);
@@ -178,14 +178,14 @@ TEST(Move, EveryOperationIsVerifiedAndCounted) {
 }
 
 TEST(Move, GoesOnForAsLongAsItIsTold) {
-  const Json answer = ask(R"("bytes": 9000, "op": "copy", "run_ns": 5000000)");
+  const Json answer = ask_move(R"("bytes": 9000, "op": "copy", "run_ns": 5000000)");
   EXPECT_GE(answer["end_ns"].get<std::int64_t>() - answer["begin_ns"].get<std::int64_t>(),
             5'000'000);
   EXPECT_LE(answer["gbs"].size(), 3U);
 }
 
 TEST(Move, TheNullRunWritesNothing) {
-  EXPECT_TRUE(ask(R"("bytes": 9000, "op": "triad", "null": true)")["verified"]);
+  EXPECT_TRUE(ask_move(R"("bytes": 9000, "op": "triad", "null": true)")["verified"]);
 }
 
 TEST(Move, RefusesWhatItCannotDo) {
@@ -193,14 +193,14 @@ TEST(Move, RefusesWhatItCannotDo) {
                              R"("bytes": 9000, "op": "copy", "isa": "mmx")",
                              R"("bytes": 9000, "op": "copy", "start_ns": 9000000000000000000)"}) {
     try {
-      ask(fields);
+      ask_move(fields);
       FAIL() << fields;
     } catch (const Fault& fault) {
       EXPECT_EQ(fault.code(), Code::kArgument) << fields;
     }
   }
   try {
-    ask(R"("bytes": 70000000000000, "op": "copy")");
+    ask_move(R"("bytes": 70000000000000, "op": "copy")");
     FAIL();
   } catch (const Fault& fault) {
     EXPECT_NE(fault.code(), Code::kKernel);

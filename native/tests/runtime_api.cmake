@@ -12,4 +12,5 @@ add_executable(
 target_link_libraries(runtime-api-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
 # gcc 12 with AddressSanitizer takes std::stop_source's constructor for a use of what it makes.
 target_compile_options(runtime-api-tests PRIVATE -Wno-maybe-uninitialized)
+optimise(runtime-api-tests)
 discover_tests(runtime-api-tests)

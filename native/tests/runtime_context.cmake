@@ -13,10 +13,9 @@ target_link_libraries(runtime-context-tests PRIVATE atoll-flags atoll-runtime GT
 if(ATOLL_CONTEXT STREQUAL boost)
   target_compile_definitions(runtime-context-tests PRIVATE ATOLL_CONTEXT_BOOST)
 endif()
-# gdb reads a fiber's fields in it. What is precompiled has other debugging information.
-set_source_files_properties(
-  runtime_gdb_test.cpp PROPERTIES COMPILE_OPTIONS -g SKIP_PRECOMPILE_HEADERS ON
-)
+# gdb reads a fiber's fields in it.
+set_source_files_properties(runtime_gdb_test.cpp PROPERTIES COMPILE_OPTIONS -g)
+optimise(runtime-context-tests)
 discover_tests(runtime-context-tests PROPERTIES LABELS runtime)
 
 # What is built once more, for another switch or another processor.
@@ -43,6 +42,7 @@ if(Boost_FOUND)
   target_link_libraries(
     runtime-context-boost-tests PRIVATE atoll-flags Boost::context GTest::gtest_main
   )
+  optimise(runtime-context-boost-tests)
   discover_tests(
     runtime-context-boost-tests TEST_PREFIX boost. PROPERTIES LABELS runtime
   )

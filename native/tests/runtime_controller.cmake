@@ -4,6 +4,7 @@ add_library(
   runtime_simulation.cpp
 )
 target_link_libraries(runtime-simulation PRIVATE atoll-flags PUBLIC atoll-runtime)
+optimise(runtime-simulation)
 
 add_executable(
   runtime-controller-tests
@@ -13,6 +14,7 @@ add_executable(
 )
 target_link_libraries(runtime-controller-tests PRIVATE atoll-flags runtime-simulation
                                                        GTest::gtest_main)
+optimise(runtime-controller-tests)
 discover_tests(runtime-controller-tests)
 
 add_executable(runtime_simulation runtime_simulation_main.cpp)

@@ -25,7 +25,7 @@ using atl::runtime::sign_flip_p;
 using atl::runtime::Switchback;
 
 constexpr bool kNoCounters = false;
-const Machine kMachine;
+const Machine kSimulated;
 
 double p_of(const std::vector<double>& differences) { return sign_flip_p(differences); }
 
@@ -109,7 +109,7 @@ TEST(Ledger, PassesOverWhatIsNoWork) {
 TEST(Shift, SeesAJumpAndStaysQuietWithoutOne) {
   int quiet_alarms = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    Simulation simulation(kMachine, indifferent_job(), kNoCounters, seed);
+    Simulation simulation(kSimulated, indifferent_job(), kNoCounters, seed);
     Shift shift;
     bool alarmed = false;
     for (int i = 0; i < 200; ++i) alarmed = shift.watch(simulation.next(4).work);
@@ -138,7 +138,7 @@ TEST(Shift, OtherTaskTypesAreAShift) {
 // Whether the first trial of a run moves the group.
 bool first_trial_moves(const Job& job, int start, std::uint64_t seed) {
   Switchback switchback(seed);
-  Simulation simulation(kMachine, job, kNoCounters, seed + 1'000'000);
+  Simulation simulation(kSimulated, job, kNoCounters, seed + 1'000'000);
   int spread = start;
   while (switchback.counts().trials == 0) spread = switchback.step(simulation.next(spread)).spread;
   return switchback.counts().moves == 1;
@@ -208,7 +208,7 @@ TEST(Switchback, IsNotFooledByAPeriod) {
 TEST(Switchback, SeesAGainOfTwiceTheNoise) {
   // From one chiplet to two the capacity job gains more than a tenth; noise is 5 %.
   const Phase phase = capacity_job().phases.front();
-  ASSERT_GT(unit_ns(kMachine, phase, 1) / unit_ns(kMachine, phase, 2), 1.1);
+  ASSERT_GT(unit_ns(kSimulated, phase, 1) / unit_ns(kSimulated, phase, 2), 1.1);
   constexpr int kRuns = 300;
   EXPECT_GE(moves_of(capacity_job(), 1, kRuns), kRuns * 9 / 10);
 }
@@ -272,7 +272,7 @@ TEST(Switchback, FindsTheOptimumWithinFivePercent) {
     for (const int start : {1, 4, 8}) {
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         Switchback switchback(seed);
-        const Trace run = simulate(switchback, kMachine, job, kNoCounters, 12'000, start, seed);
+        const Trace run = simulate(switchback, kSimulated, job, kNoCounters, 12'000, start, seed);
         EXPECT_LT(run.slowdown(8'000), 1.05) << job.name << " from " << start << " seed " << seed;
       }
     }
@@ -282,7 +282,7 @@ TEST(Switchback, FindsTheOptimumWithinFivePercent) {
 TEST(Switchback, RestsForLongerAndLongerWhereNothingPays) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Switchback switchback(seed);
-    Simulation simulation(kMachine, indifferent_job(), kNoCounters, seed);
+    Simulation simulation(kSimulated, indifferent_job(), kNoCounters, seed);
     int spread = 4;
     int trials_half = 0;
     int moves_of_threads = 0;
@@ -302,7 +302,7 @@ TEST(Switchback, TriesAgainWhenThroughputShifts) {
   for (Phase& phase : job.phases) phase.intervals = 6000;
   for (const int start : {1, 4}) {
     Switchback switchback;
-    const Trace run = simulate(switchback, kMachine, job, kNoCounters, 12'000, start, 1);
+    const Trace run = simulate(switchback, kSimulated, job, kNoCounters, 12'000, start, 1);
     EXPECT_LT(run.slowdown(11'000), 1.05) << "from " << start;
     // It could not have come there within 1500 intervals had it slept through its longest rest.
     EXPECT_LT(run.steps[7500].slowdown, 1.3) << "from " << start;
@@ -322,7 +322,7 @@ TEST(Switchback, AGroupWithoutWorkStays) {
 TEST(Switchback, GroupsOfDifferentSeedsDoNotKeepStep) {
   const auto first = atl::approach_by_name("switchback", 1);
   const auto second = atl::approach_by_name("switchback", 2);
-  Simulation simulation(kMachine, indifferent_job(), kNoCounters, 1);
+  Simulation simulation(kSimulated, indifferent_job(), kNoCounters, 1);
   int apart = 0;
   int one = 4;
   int two = 4;
@@ -339,7 +339,7 @@ TEST(Switchback, GroupsOfDifferentSeedsDoNotKeepStep) {
 
 TEST(Switchback, AsksForNothingElseAfterSomebodyMovedTheGroup) {
   Switchback switchback;
-  Simulation simulation(kMachine, indifferent_job(), kNoCounters, 1);
+  Simulation simulation(kSimulated, indifferent_job(), kNoCounters, 1);
   int spread = 4;
   for (int i = 0; i < 40; ++i) spread = switchback.step(simulation.next(spread)).spread;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(switchback.step(simulation.next(7)).spread, 7);

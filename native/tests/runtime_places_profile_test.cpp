@@ -76,7 +76,7 @@ TEST(PlacesWithProfile, OneChipletNeedsNoLevels) {
   EXPECT_EQ(places_with_profile(places, with_levels(Json::array())), places);
 }
 
-std::string fault_of(const std::string& json) {
+std::string profile_fault(const std::string& json) {
   try {
     places_with_profile(measured_machine(), json);
   } catch (const RuntimeFault& fault) {
@@ -91,15 +91,15 @@ TEST(PlacesWithProfile, SaysWhatIsWrong) {
   };
   Json made = profile();
   made["emulated"] = true;
-  EXPECT_TRUE(has(fault_of(made.dump()), "emulated"));
+  EXPECT_TRUE(has(profile_fault(made.dump()), "emulated"));
   made = profile();
   made["inference"] = nullptr;
-  EXPECT_TRUE(has(fault_of(made.dump()), "no levels"));
-  EXPECT_TRUE(has(fault_of(with_levels(Json::array())), "no level for any two chiplets"));
-  EXPECT_TRUE(has(fault_of(with_levels({{{1000, 1001}}})), "no level for any two chiplets"));
-  EXPECT_TRUE(has(fault_of(with_levels({{{-1, 1}}})), "'groups' is not a number"));
-  EXPECT_TRUE(has(fault_of(with_levels({{7}})), "'groups' is not a list"));
-  EXPECT_TRUE(has(fault_of("{\"format\":\"atoll/machine\"}"), "another format"));
+  EXPECT_TRUE(has(profile_fault(made.dump()), "no levels"));
+  EXPECT_TRUE(has(profile_fault(with_levels(Json::array())), "no level for any two chiplets"));
+  EXPECT_TRUE(has(profile_fault(with_levels({{{1000, 1001}}})), "no level for any two chiplets"));
+  EXPECT_TRUE(has(profile_fault(with_levels({{{-1, 1}}})), "'groups' is not a number"));
+  EXPECT_TRUE(has(profile_fault(with_levels({{7}})), "'groups' is not a list"));
+  EXPECT_TRUE(has(profile_fault("{\"format\":\"atoll/machine\"}"), "another format"));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Places golden(const std::string& name) {
       topology::discover("xml", std::string(ATOLL_GOLDEN) + "/machines/" + name));
 }
 
-std::vector<int> sizes_of_chiplets(const Places& places) {
+std::vector<int> chiplet_sizes(const Places& places) {
   std::vector<int> sizes;
   for (int chiplet = 0; chiplet < places.chiplets(); ++chiplet) {
     sizes.push_back(static_cast<int>(places.cores_of_chiplet(chiplet).size()));
@@ -121,7 +121,7 @@ TEST(PlacesFromMachine, LevelsTellNodesOfAPackage) {
 
 TEST(PlacesFromMachine, WithoutChipletsANodeIsOne) {
   const Places places = places_of_synthetic_machine("pack:2 numa:1 core:4 pu:1");
-  EXPECT_EQ(sizes_of_chiplets(places), (std::vector<int>{4, 4}));
+  EXPECT_EQ(chiplet_sizes(places), (std::vector<int>{4, 4}));
   EXPECT_EQ(places.chiplet_levels[0], (std::vector<int>{0, 3}));
 }
 
@@ -134,7 +134,7 @@ TEST(PlacesFromMachine, WithoutNodesAPackageIsOne) {
   machine["nodes"] = Json::array();
   for (Json& core : machine["cores"]) core["node"] = nullptr;
   const Places places = places_from_machine(machine.dump());
-  EXPECT_EQ(sizes_of_chiplets(places), (std::vector<int>{4, 4}));
+  EXPECT_EQ(chiplet_sizes(places), (std::vector<int>{4, 4}));
   EXPECT_EQ(places.nodes(), (std::vector<int>{0}));
   EXPECT_EQ(places.cores.back().package, 1);
 }
@@ -143,7 +143,7 @@ TEST(PlacesFromMachine, CoresOutsideChipletsMakeOnePerNode) {
   Json machine = small_machine();
   machine["chiplets"] = Json::array({{{"pus", {0, 1}}}, {{"pus", {5, 6}}}});
   const Places places = places_from_machine(machine.dump());
-  EXPECT_EQ(sizes_of_chiplets(places), (std::vector<int>{2, 2, 2, 2}));
+  EXPECT_EQ(chiplet_sizes(places), (std::vector<int>{2, 2, 2, 2}));
   EXPECT_EQ(broken_promise(places), "");
   // By first core: in node 1 the rest (CPU 4) comes before the named chiplet (CPU 5).
   EXPECT_EQ(places.cores[4].cpus, (std::vector<int>{4}));
@@ -154,7 +154,7 @@ TEST(PlacesFromMachine, AChipletOverTwoNodesCountsAsTwo) {
   Json machine = small_machine();
   machine["chiplets"] = Json::array({{{"pus", {2, 3, 4, 5}}}});
   const Places places = places_from_machine(machine.dump());
-  EXPECT_EQ(sizes_of_chiplets(places), (std::vector<int>{2, 2, 2, 2}));
+  EXPECT_EQ(chiplet_sizes(places), (std::vector<int>{2, 2, 2, 2}));
   EXPECT_EQ(broken_promise(places), "");
 }
 
@@ -178,7 +178,7 @@ TEST(PlacesFromMachine, OnlyAllowedCpusAreUsed) {
 
 TEST(PlacesFromMachine, UnequalChipletsStayUnequal) {
   const Places places = golden("unequal.xml");
-  std::vector<int> sizes = sizes_of_chiplets(places);
+  std::vector<int> sizes = chiplet_sizes(places);
   EXPECT_NE(std::ranges::min(sizes), std::ranges::max(sizes));
 }
 
@@ -255,7 +255,7 @@ TEST(SyntheticPlaces, CountsInsideTheOneAbove) {
 
 TEST(SyntheticPlaces, AListGivesEachItsOwn) {
   const Places places = synthetic_places(" node:2  chiplet:2,3 core:8,6,1,4,2 ", {});
-  EXPECT_EQ(sizes_of_chiplets(places), (std::vector<int>{8, 6, 1, 4, 2}));
+  EXPECT_EQ(chiplet_sizes(places), (std::vector<int>{8, 6, 1, 4, 2}));
   EXPECT_EQ(places.cores_of_node(0).size(), 14U);
 }
 

@@ -6,4 +6,5 @@ add_executable(
   runtime_yield_queue_test.cpp
 )
 target_link_libraries(runtime-queues-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
+optimise(runtime-queues-tests)
 discover_tests(runtime-queues-tests)

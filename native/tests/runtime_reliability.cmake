@@ -1,15 +1,18 @@
 # fork(), masks, static lifetime, everything at once, link-time optimisation.
 add_executable(runtime-reliability-tests runtime_reliability_test.cpp)
 target_link_libraries(runtime-reliability-tests PRIVATE atoll-flags atoll-runtime GTest::gtest_main)
+optimise(runtime-reliability-tests)
 discover_tests(runtime-reliability-tests)
 
 add_executable(runtime-static runtime_static.cpp)
 target_link_libraries(runtime-static PRIVATE atoll-flags atoll-runtime)
+optimise(runtime-static)
 add_test(NAME runtime_static COMMAND runtime-static)
 set_tests_properties(runtime_static PROPERTIES PASS_REGULAR_EXPRESSION "destroyed in order")
 
 add_executable(runtime-stress runtime_stress.cpp)
 target_link_libraries(runtime-stress PRIVATE atoll-flags atoll-runtime)
+optimise(runtime-stress)
 add_test(NAME runtime_stress COMMAND runtime-stress 5)
 set_tests_properties(runtime_stress PROPERTIES TIMEOUT 300)
 
@@ -32,6 +35,5 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     runtime-lto-tests PRIVATE atoll-flags atoll-topology nlohmann_json::nlohmann_json
                               Threads::Threads GTest::gtest_main
   )
-  set_target_properties(runtime-lto-tests PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   discover_tests(runtime-lto-tests TEST_PREFIX lto.)
 endif()

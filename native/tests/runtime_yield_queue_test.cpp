@@ -17,14 +17,14 @@ namespace {
 using atl::runtime::YieldQueue;
 using Word = YieldQueue::Word;
 
-constexpr unsigned kSeed = 20011010;
+constexpr unsigned kYieldSeed = 20011010;
 
 bool any(Word) { return true; }
 
 class YieldQueueTest : public atl::test::WithFences {};
 
 TEST_P(YieldQueueTest, OfOneThreadIsAQueueOfTheStandardLibrary) {
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kYieldSeed);
   YieldQueue ours;
   std::deque<Word> theirs;
   Word next = 1;
@@ -172,7 +172,7 @@ TEST_P(YieldQueueTest, EachWordIsTakenOnceByOwnerOrThieves) {
     });
   }
   while (started.load() < kThieves) std::this_thread::yield();
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kYieldSeed);
   const auto took = [&](Word word) { taken[word].fetch_add(word == 0 ? 0 : 1); };
   for (Word next = 1; next <= kWords; ++next) {
     if (random() % 2 == 0) {

@@ -1,9 +1,17 @@
-// A file descriptor that closes itself.
+// A file descriptor that closes itself, and the error of a system call.
 #pragma once
 
 #include <unistd.h>
 
+#include <string>
+#include <system_error>
+
 namespace atl::inspect {
+
+// Throws std::system_error with errno `number`; `what` names the call or the file.
+[[noreturn]] inline void fail(int number, const std::string& what) {
+  throw std::system_error(number, std::generic_category(), what);
+}
 
 class Descriptor {
  public:

@@ -31,10 +31,6 @@ constexpr std::uint64_t kMostPieces = 2'048;
 constexpr double kMostCounted = 1 << 24;
 constexpr long kCachestat = 451;  // the same number on all architectures
 
-[[noreturn]] void fail(int number, const std::string& what) {
-  throw std::system_error(number, std::generic_category(), what);
-}
-
 std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 void want_regular(const struct stat& status, const std::string& path) {

@@ -47,10 +47,6 @@ constexpr unsigned long kScan = _IOWR('f', 16, ScanArgument);
 constexpr std::uint64_t kPresent = 1 << 3;
 constexpr std::uint64_t kHuge = 1 << 6;
 
-[[noreturn]] void fail(int number, const std::string& what) {
-  throw std::system_error(number, std::generic_category(), what);
-}
-
 }  // namespace
 
 void page_nodes(pid_t pid, std::span<const std::uint64_t> addresses,

@@ -18,7 +18,7 @@ namespace {
 
 // The two readings of the clock and the spread of the threads' begins (under a microsecond) are
 // then under half a percent.
-constexpr double kSampleNs = 200'000;
+constexpr double kMoveSampleNs = 200'000;
 
 MoveOp op_named(const std::string& name) {
   static const std::map<std::string, MoveOp> ops{{"read", MoveOp::read}, {"write", MoveOp::write},
@@ -103,7 +103,7 @@ void wait_until(std::int64_t at_ns, const Team& team) {
 }
 
 // A line of its own for each thread's readings.
-struct alignas(kApartBytes) Stretch {
+struct alignas(kApartBytes) MoveStretch {
   std::uint64_t begin_ticks = 0;
   std::uint64_t end_ticks = 0;
   bool right = true;
@@ -120,7 +120,7 @@ class Mover {
 
   [[nodiscard]] Json answer() const {
     const bool right = std::all_of(stretches_.begin(), stretches_.end(),
-                                   [](const Stretch& stretch) { return stretch.right; });
+                                   [](const MoveStretch& stretch) { return stretch.right; });
     if (!right) {
       throw Fault(Code::kKernel,
                   "move: an element has not the value that the operation gives; "
@@ -150,7 +150,7 @@ class Mover {
     move_fill(plan_.op, array(0) + part.begin, array(1) + part.begin, array(2) + part.begin,
               part.begin, elements);
     const double sum = expected_sum(part.begin, elements);
-    Stretch& stretch = stretches_[rank];
+    MoveStretch& stretch = stretches_[rank];
     team_.barrier();
     calibrate(rank, chunk);
     if (plan_.start_ns) wait_until(*plan_.start_ns, team_);
@@ -177,7 +177,7 @@ class Mover {
   void calibrate(std::size_t rank, const Streams& chunk) {
     plan_.kernel(chunk, 1);
     team_.barrier();
-    const std::size_t passes = repetitions_for(kSampleNs, kMostPasses, [&](std::size_t count) {
+    const std::size_t passes = repetitions_for(kMoveSampleNs, kMostPasses, [&](std::size_t count) {
       const std::int64_t begin = now_ns();
       plan_.kernel(chunk, count);
       return static_cast<double>(now_ns() - begin);
@@ -196,7 +196,7 @@ class Mover {
     end_ns_ = now_ns();
     std::uint64_t first = UINT64_MAX;
     std::uint64_t last = 0;
-    for (const Stretch& stretch : stretches_) {
+    for (const MoveStretch& stretch : stretches_) {
       first = std::min(first, stretch.begin_ticks);
       last = std::max(last, stretch.end_ticks);
     }
@@ -214,7 +214,7 @@ class Mover {
   const Memory& memory_;
   Team& team_;
   Samples samples_;
-  std::vector<Stretch> stretches_;
+  std::vector<MoveStretch> stretches_;
   // Written by rank 0 between two barriers, read by all after the second.
   std::size_t passes_ = 1;
   bool more_ = true;

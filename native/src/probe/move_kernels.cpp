@@ -17,7 +17,7 @@ double expected(MoveOp op, std::size_t index) {
   return kPoison;
 }
 
-constexpr std::size_t round_up(std::size_t value, std::size_t to) {
+constexpr std::size_t stride_of(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
 }
 
@@ -68,7 +68,7 @@ double expected_sum(std::size_t first, std::size_t elements) {
 
 MoveLayout move_layout(MoveOp op, std::size_t bytes) {
   const std::size_t elements = bytes / bytes_per_element(op);
-  const std::size_t stride = round_up(elements * sizeof(double), kLayoutPage);
+  const std::size_t stride = stride_of(elements * sizeof(double), kLayoutPage);
   return {elements, stride, stride * arrays_of(op)};
 }
 

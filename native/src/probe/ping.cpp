@@ -30,7 +30,7 @@ constexpr std::uint32_t kCasPatience = 1 << 13;
 constexpr std::uint32_t kStorePatience = 1 << 16;
 
 // Both take the turn `from` and make it `to`; late after they have slept once, for the partner.
-struct Cas {
+struct CasMethod {
   // Relaxed: nothing is handed over but the flag itself.
   static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
@@ -47,7 +47,7 @@ struct Cas {
   }
 };
 
-struct Store {
+struct StoreMethod {
   // Acquire and release, as a queue needs them: on weak machines they are part of the price.
   static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
@@ -184,8 +184,8 @@ Json ping(const Request& request) {
   const Memory memory(page_bytes(), std::nullopt, false);
   Result result;
   team.run([&](std::size_t rank) {
-    Result own = cas ? play<Cas>(rank, home, memory, limits, team)
-                     : play<Store>(rank, home, memory, limits, team);
+    Result own = cas ? play<CasMethod>(rank, home, memory, limits, team)
+                     : play<StoreMethod>(rank, home, memory, limits, team);
     if (rank == 0) result = std::move(own);
   });
   Json answer{{"one_way_ns", std::move(result.one_way_ns)}, {"interrupted", result.interrupted}};

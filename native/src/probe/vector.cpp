@@ -15,7 +15,7 @@ namespace atl::probe {
 namespace {
 
 // The clock is read twice a sample, which is then under 0.2 % of it.
-constexpr std::int64_t kSampleNs = 50'000;
+constexpr std::int64_t kVectorSampleNs = 50'000;
 constexpr std::int64_t kMostIterations = 1'000'000'000;
 constexpr std::size_t kFirstIterations = 8;
 
@@ -111,7 +111,7 @@ class Writers {
   // The fastest: whoever loses its CPU once must not make the samples short.
   void choose_batch(std::int64_t fastest_ns) {
     const auto of_time =
-        static_cast<std::size_t>(kSampleNs / std::max<std::int64_t>(1, fastest_ns));
+        static_cast<std::size_t>(kVectorSampleNs / std::max<std::int64_t>(1, fastest_ns));
     // Enough samples for an interval whatever `iterations` says.
     batch_ = std::max<std::size_t>(1, std::min(of_time, most_ / 16));
     samples_ = Samples(limits_);

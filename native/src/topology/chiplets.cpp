@@ -7,18 +7,18 @@
 namespace atl::topology {
 namespace {
 
-struct Source {
+struct Grouping {
   const char* name;  // atoll.schema.machine.ChipletSource
   std::set<Pus> domains;
 };
 
 // In order of precedence. Sets, because nodes of different memories can share their CPUs.
-std::vector<Source> sources_of(const Machine& machine) {
-  std::vector<Source> sources{{"l3", {}}, {"die", {}}, {"sub-numa", {}}};
-  for (const L3Domain& l3 : machine.l3) sources[0].domains.insert(l3.pus);
-  for (const Die& die : machine.dies) sources[1].domains.insert(die.pus);
-  for (const NumaNode& node : machine.nodes) sources[2].domains.insert(node.pus);
-  return sources;
+std::vector<Grouping> groupings_of(const Machine& machine) {
+  std::vector<Grouping> groupings{{"l3", {}}, {"die", {}}, {"sub-numa", {}}};
+  for (const L3Domain& l3 : machine.l3) groupings[0].domains.insert(l3.pus);
+  for (const Die& die : machine.dies) groupings[1].domains.insert(die.pus);
+  for (const NumaNode& node : machine.nodes) groupings[2].domains.insert(node.pus);
+  return groupings;
 }
 
 std::vector<int> cores_within(const Machine& machine, const Pus& pus) {
@@ -37,11 +37,11 @@ std::uint64_t l3_bytes_of(const Machine& machine, const Pus& pus) {
   return bytes;
 }
 
-std::vector<Chiplet> chiplets_in(const Machine& machine, const std::vector<Source>& sources,
+std::vector<Chiplet> chiplets_in(const Machine& machine, const std::vector<Grouping>& groupings,
                                  const Pus& whole, MaybeIndex package) {
-  for (const Source& source : sources) {
+  for (const Grouping& grouping : groupings) {
     std::vector<Pus> inside;
-    for (const Pus& domain : source.domains) {
+    for (const Pus& domain : grouping.domains) {
       if (domain.size() < whole.size() && contains(whole, domain)) inside.push_back(domain);
     }
     std::vector<Chiplet> found;
@@ -58,7 +58,7 @@ std::vector<Chiplet> chiplets_in(const Machine& machine, const std::vector<Sourc
                       .cores = std::move(cores),
                       .node = local_node(machine.nodes, domain),
                       .package = package,
-                      .source = source.name,
+                      .source = grouping.name,
                       .l3_bytes = l3_bytes_of(machine, domain)};
       found.push_back(std::move(chiplet));
     }
@@ -70,11 +70,11 @@ std::vector<Chiplet> chiplets_in(const Machine& machine, const std::vector<Sourc
 }  // namespace
 
 std::vector<Chiplet> find_chiplets(const Machine& machine) {
-  const std::vector<Source> sources = sources_of(machine);
+  const std::vector<Grouping> groupings = groupings_of(machine);
   std::vector<Chiplet> all;
   for (std::size_t package = 0; package < machine.packages.size(); ++package) {
     auto found =
-        chiplets_in(machine, sources, machine.packages[package].pus, static_cast<int>(package));
+        chiplets_in(machine, groupings, machine.packages[package].pus, static_cast<int>(package));
     std::move(found.begin(), found.end(), std::back_inserter(all));
   }
   if (machine.packages.empty()) {
@@ -84,7 +84,7 @@ std::vector<Chiplet> find_chiplets(const Machine& machine) {
     }
     std::sort(whole.begin(), whole.end());
     // Without packages nothing says that a NUMA node is smaller than one: usually it is one.
-    const std::vector<Source> inside_packages(sources.begin(), sources.begin() + 2);
+    const std::vector<Grouping> inside_packages(groupings.begin(), groupings.begin() + 2);
     all = chiplets_in(machine, inside_packages, whole, std::nullopt);
   }
   std::sort(all.begin(), all.end(),
