@@ -21,6 +21,7 @@ from atoll.infer.levels import Bars, Found, find_levels, fold
 from atoll.infer.matrix import log_cost
 from atoll.infer.smt import smt_pairs
 from atoll.schema.profile import Inference, Level
+from atoll.schema.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -277,25 +278,27 @@ def _reasons(
 ) -> tuple[str, ...]:
     said = []
     if main.smt:
-        said.append(f"{len(main.smt)} cores have SMT siblings, by far the closest pairs")
+        said.append(f"SMT siblings in {plural(len(main.smt), 'core')}, by far the closest pairs")
     if chiplets:
         sizes = sorted({len(group) for group in chiplets})
         range_ = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        said.append(f"{len(chiplets)} groups of {range_} PUs are islands in {source}")
+        said.append(f"islands in {source}: {plural(len(chiplets), 'group')} of {range_} PUs")
     elif main.packages:
         said.append("inside the packages no group stands apart from the neighbouring cores")
     else:
         said.append("no group stands apart from the neighbouring cores")
     if main.packages:
-        said.append(f"{len(main.packages)} packages")
+        said.append(plural(len(main.packages), "package"))
     said.extend(shown.reasons)
     cleaned = main.cleaned
     if cleaned.filled:
-        said.append(f"{cleaned.filled} pairs without a figure were filled in from similar pairs")
+        said.append(
+            f"filled in from similar pairs: {plural(cleaned.filled, 'pair')} without a figure"
+        )
     if cleaned.disturbed:
-        said.append(f"{cleaned.disturbed} pairs far slower than similar pairs were corrected")
+        said.append(f"corrected: {plural(cleaned.disturbed, 'pair')} far slower than similar pairs")
     if cleaned.slow:
         said.append(
-            f"{len(cleaned.slow)} PUs were slower to all others; only their pattern counted"
+            f"counted by the pattern alone: {plural(len(cleaned.slow), 'PU')} slower to all others"
         )
     return tuple(said)

@@ -6,6 +6,7 @@ from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import status_field
 from atoll.inspect.processes import GONE, process_table
+from atoll.schema.text import plural
 
 
 def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
@@ -24,7 +25,7 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
         others = _by_name(host, target)
         if others:
             raise NotPermitted(
-                f"{target}: all {len(others)} processes of that name belong to other users; "
+                f"{target}: {plural(len(others), 'process')} of that name, all of other users; "
                 "run as root (sudo)"
             )
         raise UsageError(

@@ -46,6 +46,7 @@ from atoll.schema.profile import (
     Watch,
 )
 from atoll.schema.size import percent
+from atoll.schema.text import plural
 
 # Above these limits the figures of a kind include other programs' activity.
 _STEAL_TOLD = 0.02
@@ -280,7 +281,7 @@ def _disturbances(watch: Watch) -> list[str]:
     if drift > _DRIFT_TOLD:
         told.append(f"a core's speed changed by {percent(drift)}")
     if watch.misplaced_threads:
-        told.append(f"{watch.misplaced_threads} times a thread ran on the wrong CPU")
+        told.append(f"a thread ran on the wrong CPU {plural(watch.misplaced_threads, 'time')}")
     if watch.misplaced_pages:
-        told.append(f"{watch.misplaced_pages} pages were on the wrong node")
+        told.append(f"the wrong node had {plural(watch.misplaced_pages, 'page')}")
     return told

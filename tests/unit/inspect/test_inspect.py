@@ -22,6 +22,7 @@ from atoll.schema.deployment import (
 )
 from atoll.schema.plan import MemoryPolicy, Placement
 from tests.parts.faults import fails
+from tests.parts.proc import stat
 from tests.parts.toy import toy_plan
 
 SUPERVISOR = 50
@@ -29,12 +30,6 @@ SUPERVISOR = 50
 
 def verify(host: FakeHost, record: Deployment) -> Verification:
     return verify_deeply_or_not(host, record, deep=False)
-
-
-def stat(pid: int, parent: int, comm: str = "x", state: str = "S", cpu: int = 1) -> str:
-    middle = " ".join(["0"] * 17)
-    tail = " ".join(["0"] * 16)
-    return f"{pid} ({comm}) {state} {parent} {middle} {pid * 10} {tail} {cpu} 0 0\n"
 
 
 class Proc(FakeHost):

@@ -13,7 +13,7 @@ from atoll.inspect.spread import Islands, SpreadReader, islands_of, spread
 from atoll.schema.inspection import SpreadLook, ThreadLook
 from atoll.schema.machine import Machine
 from tests.parts.inspect import MACHINE, PID, team, thread
-from tests.unit.inspect.test_inspection import Proc
+from tests.parts.proc import Proc
 
 ALL = frozenset(range(16))
 

@@ -14,6 +14,7 @@ from atoll.knobs.files import files, key_of
 from atoll.knobs.parsers import KnobFiles
 from atoll.knobs.values import choices, format_keyed, parse_keyed, value_of
 from atoll.schema.cpulist import format_cpulist
+from tests.parts.faults import fails
 from tests.parts.knobs import FILES, THP, WEIGHTS, Kernel, governor, irq
 
 Cpus = st.sets(st.integers(0, 300), min_size=1).map(format_cpulist)
@@ -96,27 +97,34 @@ def test_one_governor_goes_to_all_policies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "kind", "fields"),
     [
-        ("swappiness", "201", "not a number from 0 to 200"),
-        ("swappiness", "-1", "not a number"),
-        ("swappiness", "6²", "not a number"),
-        ("swappiness", "", "not a number"),
-        ("numa-balancing", "on", "not a number from 0 to 3"),
-        ("thp-enabled", "defer", "this kernel only has always, madvise, never"),
-        ("thp-enabled", "[madvise]", "this kernel only has"),
-        ("governor", "turbo", "CPU policy 0 only has performance"),
-        ("weighted-interleave", "0=0", "from 1 to 255"),
-        ("weighted-interleave", "2=1", "no node 2 here; choose from 0-1"),
-        ("weighted-interleave", "1", "not KEY=VALUE"),
-        ("irq-affinity", "24=8", "online are 0-7"),
-        ("irq-affinity", "24=", "cannot go to CPUs ''"),
-        ("irq-affinity", "24=a", "not a CPU list"),
-        ("irq-affinity", "7=0", "no interrupt 7 here"),
+        ("swappiness", "201", ValueError, {"text": "'201'", "high": 200}),
+        ("swappiness", "-1", ValueError, {"text": "'-1'"}),
+        ("swappiness", "6²", ValueError, {"text": "'6²'"}),
+        ("swappiness", "", ValueError, {"text": "''"}),
+        ("numa-balancing", "on", ValueError, {"text": "'on'", "high": 3}),
+        ("thp-enabled", "defer", UsageError, {"words": "always, madvise, never"}),
+        ("thp-enabled", "[madvise]", UsageError, {"words": "always, madvise, never"}),
+        (
+            "governor",
+            "turbo",
+            UsageError,
+            {"policy": "policy 0", "governors": "performance, powersave, schedutil"},
+        ),
+        ("weighted-interleave", "0=0", ValueError, {"text": "'0'", "high": 255}),
+        ("weighted-interleave", "2=1", UsageError, {"node": 2, "nodes": "0-1"}),
+        ("weighted-interleave", "1", ValueError, {"text": "'1'"}),
+        ("irq-affinity", "24=8", UsageError, {"irq": 24, "online": "0-7"}),
+        ("irq-affinity", "24=", UsageError, {"irq": 24, "cpus": "''"}),
+        ("irq-affinity", "24=a", ValueError, {"text": "'a'"}),
+        ("irq-affinity", "7=0", UsageError, {"irq": 7}),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(name: str, text: str, said: str) -> None:
-    with pytest.raises((UsageError, ValueError), match=said.replace("(", r"\(")):
+def test_what_cannot_be_is_refused_with_a_reason(
+    name: str, text: str, kind: type[Exception], fields: dict[str, object]
+) -> None:
+    with fails(kind, **fields):
         asked(name, text)
 
 

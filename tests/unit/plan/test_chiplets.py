@@ -75,35 +75,34 @@ def test_only_chiplets_with_an_allowed_cpu_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "fields"),
     [
-        ("", "a set is empty"),
-        ("0-3;", "a set is empty"),
-        ("0-3;x", "not a list of CPUs"),
-        ("3-0", "not a list of CPUs"),
-        ("0-99999999999", "not a list of CPUs"),
-        ("cores=", "not understood"),
-        ("cores=x", "not understood"),
-        ("cores=-2", "not understood"),
-        ("cores=²", "not understood"),
-        ("l3=4", "not understood"),
-        ("cores=1", "at least 2"),
-        ("cores=0", "at least 2"),
-        ("cores=3", "does not divide the 8 cores"),
-        ("cores=99", "does not divide the 8 cores"),
-        ("cores=8", "whole package"),
-        ("0-3;3-7", "disjoint"),
-        ("0-1,8;9,2", "already in another chiplet"),
-        ("0;1", "has one core"),
-        ("0,8", "has one core"),
-        ("0-7", "whole package"),
-        ("0-3;40-41", "does not have CPUs 40-41"),
+        ("", {"text": "''"}),
+        ("0-3;", {"text": "'0-3;'"}),
+        ("0-3;x", {"set": "'x'"}),
+        ("3-0", {"set": "'3-0'"}),
+        ("0-99999999999", {"set": "'0-99999999999'"}),
+        ("cores=", {"text": "--chiplets cores=:"}),
+        ("cores=x", {"text": "--chiplets cores=x:"}),
+        ("cores=-2", {"text": "--chiplets cores=-2:"}),
+        ("cores=²", {"text": "--chiplets cores=²:"}),
+        ("l3=4", {"text": "--chiplets l3=4:"}),
+        ("cores=1", {"size": "cores=1"}),
+        ("cores=0", {"size": "cores=0"}),
+        ("cores=3", {"size": 3, "cores": "8 cores"}),
+        ("cores=99", {"size": 99, "cores": "8 cores"}),
+        ("cores=8", {"cores": 8}),
+        ("0-3;3-7", {"cpus": "3-7", "taken": "3,11"}),
+        ("0-1,8;9,2", {"cpus": "2,9", "taken": "1,9"}),
+        ("0;1", {"chiplet": "chiplet 0"}),
+        ("0,8", {"chiplet": "chiplet 0,8"}),
+        ("0-7", {"cores": 8}),
+        ("0-3;40-41", {"cpus": "40-41"}),
     ],
 )
-def test_nonsense_is_refused_in_one_line(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words) as refused:
+def test_nonsense_is_refused_in_one_line(text: str, fields: dict[str, object]) -> None:
+    with fails(UsageError, **fields):
         assign(plain(8, smt=2), text)
-    assert "\n" not in str(refused.value)
 
 
 def test_a_chiplet_over_two_packages_is_refused() -> None:
