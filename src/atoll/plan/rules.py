@@ -50,7 +50,7 @@ _AUTO_NODE = Reason(
 )
 
 COUNTED = Reason(
-    rule="count asked for",
+    rule="requested count",
     text="The user set the number of instances; sizes differ by at most one core, and an "
     "instance stays within one chiplet and node wherever possible.",
     source="numa-distributed-engines, section IV-B; olap-on-chiplets, section 4.5.1",
