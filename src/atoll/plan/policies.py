@@ -127,7 +127,7 @@ class Definition(NamedTuple):
     reason: Reason
 
 
-# To add a policy: name it in schema.plan.Policy and define it here (docs/plan.md).
+# To add a policy: name it in schema.policy.Policy and define it here (docs/plan.md).
 POLICIES = {
     Policy.WIM: Definition(
         lambda places, _: [places],
