@@ -1,4 +1,4 @@
-"""What the tests in headless Chromium share: the browser, and where screenshots go."""
+"""The browser of the tests in headless Chromium, and the folder for screenshots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def browser() -> Iterator[webdriver.Chrome]:
     options.binary_location = chromium
     for argument in (
         "--headless=new",
-        "--no-sandbox",  # it opens only our own file, and root has no other way
+        "--no-sandbox",  # root needs it; the browser opens only our own file
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--hide-scrollbars",
@@ -31,7 +31,7 @@ def browser() -> Iterator[webdriver.Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     try:
         chrome = webdriver.Chrome(options=options, service=Service(driver))
-    except SessionNotCreatedException:  # a slow machine's: the second start finds it in memory
+    except SessionNotCreatedException:  # on a slow machine; the second start finds it in memory
         chrome = webdriver.Chrome(options=options, service=Service(driver))
     yield chrome
     chrome.quit()

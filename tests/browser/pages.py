@@ -1,4 +1,4 @@
-"""Opening a page of ours, and what it did then."""
+"""Opens a page and reports what it requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     resize(browser, width, 900)
     for log in ("browser", "performance"):
-        get_log(browser, log)  # forget what earlier pages said
+        get_log(browser, log)  # drop the entries of earlier pages
     browser.get(page.as_uri())
     resize(browser, width, browser.execute_script("return document.body.scrollHeight"))
 
@@ -33,7 +33,7 @@ def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
 
 
 def requests(browser: webdriver.Chrome) -> list[str]:
-    """Every address that the page asked for since `show`."""
+    """Every address that the page requested since `show`."""
     events: list[dict[str, Any]] = [
         json.loads(entry["message"])["message"] for entry in get_log(browser, "performance")
     ]

@@ -1,6 +1,6 @@
-"""A profile's page and pictures in headless Chromium: to be seen, in light and dark, alone.
+"""A profile's page in headless Chromium, light and dark: its pictures show, it loads nothing.
 
-The profiles are synthetic. Screenshots go where those of the report go.
+The profiles are synthetic. Screenshots go to $ATOLL_SCREENSHOTS, or else to the test's folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The report in headless Chromium, from a recorded bench: bars to be seen, nothing fetched.
+"""The report of a recorded bench in headless Chromium: its bars show, it loads nothing.
 
-The screenshots go to $ATOLL_SCREENSHOTS, else to the test's temporary folder.
+Screenshots go to $ATOLL_SCREENSHOTS, or else to the test's folder.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_report(
 
 @pytest.fixture(scope="module")
 def spreads_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two servers under Atoll's scheduler, the first over eight chiplets, beside DuckDB's own."""
+    """Two servers under Atoll's scheduler, one on eight chiplets, and DuckDB's own scheduler."""
     given: list[Line] = list(lines((DUCKDB, ATOLL), 6))
     for block in range(6):
         moving = scheduler_state(

@@ -17,10 +17,12 @@ from atoll.bench.analysis import summarise
 from atoll.bench.results import Results, ResultsWriter
 from atoll.cli.report import command
 from atoll.errors import UsageError
+from atoll.report.bench.charts import LEFT, PLOT, times_chart
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.page import html
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
+from atoll.report.svg.elements import inline
 from atoll.schema.base import parse
 from atoll.schema.plan import Policy
 from atoll.schema.profile import Profile
@@ -35,6 +37,7 @@ from tests.parts.bench import WIC, WIM, entrant, header, lines, plan, results, t
 from tests.parts.faults import fails
 from tests.parts.profiles import graviton, one_cpu
 
+SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '<script>alert("x")</script>&|`*_=1+1'
 
 
@@ -108,6 +111,18 @@ def test_the_page_shows_everything() -> None:
     ):
         assert wanted in page
     assert page.count('class="panel picture') == 3  # the machine and two plans
+
+
+def test_bars_and_whiskers_stay_inside_the_plot() -> None:
+    chart = times_chart(summarise(results()), "spark")
+    assert chart
+    root = ElementTree.fromstring(inline(chart))
+    bars = [one.attrib for one in root.iter(f"{SVG}rect")]
+    whiskers = [one.attrib for one in root.iter(f"{SVG}line") if one.get("class") == "whisker"]
+    ends = [float(bar["x"]) + float(bar["width"]) for bar in bars]
+    ends += [float(whisker["x2"]) for whisker in whiskers]
+    assert len(bars) == 4 and whiskers
+    assert LEFT + PLOT * 0.9 < max(ends) <= LEFT + PLOT
 
 
 def test_every_picture_is_well_formed_and_named() -> None:
