@@ -6,10 +6,9 @@ import os
 import threading
 from pathlib import Path
 
-import pytest
-
-from atoll.errors import DownloadFailed, NotPermitted, UsageError
+from atoll.errors import DiskFull, NotPermitted, UsageError
 from atoll.store.files import write_atomic, write_new
+from tests.parts.faults import fails
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -45,18 +44,18 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
 def test_a_full_device_is_told(tmp_path: Path) -> None:
     # Through a link, so that the test itself can never replace the device.
     (tmp_path / "full").symlink_to("/dev/full")
-    with pytest.raises(DownloadFailed, match="full: cannot be written"):
+    with fails(DiskFull, path=tmp_path / "full"):
         write_atomic(tmp_path / "full", "new")
     assert Path("/dev/full").is_char_device()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="its folder does not exist"):
+    with fails(UsageError, path=tmp_path / "no/f"):
         write_atomic(tmp_path / "no/f", "new")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a folder; name a file"):
+    with fails(UsageError, path=tmp_path):
         write_atomic(tmp_path, "new")
 
 
@@ -64,6 +63,6 @@ def test_a_new_file_is_for_its_owner_and_takes_no_place(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     write_new(path, "first", mode=0o600)
     assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(NotPermitted, match="secret: cannot be written"):
+    with fails(NotPermitted, path=path):
         write_new(path, "second", mode=0o600)
     assert path.read_text() == "first"

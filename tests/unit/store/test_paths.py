@@ -10,6 +10,7 @@ import pytest
 
 from atoll.errors import AtollError, DiskFull, NotPermitted
 from atoll.store.paths import cache_dir, state_dir
+from tests.parts.faults import fails
 
 
 def test_folders_lie_where_xdg_says_and_are_closed(
@@ -38,11 +39,12 @@ def test_a_relative_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_a_folder_that_cannot_be_made(
-    number: int, kind: type[AtollError], monkeypatch: pytest.MonkeyPatch
+    number: int, kind: type[AtollError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(kind, match=r"cannot make this folder"):
+    with fails(kind, path=tmp_path / "atoll/x", why=os.strerror(number)):
         cache_dir("x")

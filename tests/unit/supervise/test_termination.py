@@ -28,6 +28,7 @@ from atoll.supervise.start_keeper import start_keeper
 from atoll.supervise.stop import listing
 from atoll.supervise.supervisor import first_record
 from atoll.supervise.termination import end_all, sweep
+from tests.parts.faults import fails
 from tests.parts.toy import toy_plan
 
 # ---- last words
@@ -172,7 +173,7 @@ def asked(
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "a" * 33, "a b", "a\n"])
 def test_names_that_are_no_names(name: str) -> None:
-    with pytest.raises(UsageError):
+    with fails(UsageError, name=f"{name!r} cannot"):
         records.check_name(name)
 
 
@@ -237,7 +238,7 @@ def test_a_lock_that_cannot_be_made_is_one_line(
         raise OSError(number, os.strerror(number), path)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(kind, match="lock: cannot be opened"):
+    with fails(kind, path=records.folder("full") / "lock", why=os.strerror(number)):
         records.try_lock("full")
 
 
