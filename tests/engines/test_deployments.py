@@ -258,7 +258,7 @@ def test_verify_names_the_thread_that_drifted() -> None:
             ]
         for command in (("verify", "moved"), ("inspect", "moved")):
             result = atoll(*command)
-            assert "1 found elsewhere" in message(result)
+            assert "1 threads or mappings are not where" in message(result)
             assert f"tid {tid} " in result.stdout
 
 
