@@ -172,6 +172,11 @@ def test_one_that_is_only_rendered(
     assert registry.names().count("odd") == 0
 
 
+def test_atolls_own_engines_are_found_by_name() -> None:
+    for name in ("spark", "duckdb"):
+        assert registry.get(name).traits.name == name
+
+
 def test_an_unknown_one_is_a_mistake_of_the_users() -> None:
     with pytest.raises(UsageError, match="engine 'odd' is not known; known are: spark, "):
         registry.get("odd")

@@ -102,7 +102,7 @@ class ServerPerSlot(ABC):
 
     data: Data | None = None
     tree: UserTree | None = None
-    durable: bool = False
+    outlives_atoll: bool = False
 
     title: ClassVar[str]
     own_traits: ClassVar[EngineTraits]  # without a user's configuration
@@ -202,7 +202,7 @@ class ServerPerSlot(ABC):
             ours |= settings.placement(slot)
             folder = ""
             if self.tree is None:
-                ours |= settings.choices(slot, durable=self.durable)
+                ours |= settings.choices(slot, durable=self.outlives_atoll)
                 config = self.config_name.format(slot.index)
                 files[config] = settings.write(values(ours))
             else:
@@ -261,7 +261,7 @@ class ServerPerSlot(ABC):
         return replace(self, tree=tree)
 
     def unattended(self) -> Self:
-        return replace(self, durable=True)
+        return replace(self, outlives_atoll=True)
 
 
 def template_path(installation: Installation) -> str:

@@ -1,4 +1,4 @@
-"""MariaDB: what a slot makes of its configuration. More: test_server_per_slot.py."""
+"""MariaDB: what a slot makes of its configuration. More: server/test_per_slot.py."""
 
 from __future__ import annotations
 

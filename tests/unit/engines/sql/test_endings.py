@@ -1,4 +1,4 @@
-"""The limit around a query: what it ends, and that nothing that comes after it is an answer."""
+"""The limit around a query, and what a client raises for a query without a result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from atoll.engines.sql.endings import OverTime, TimeLimit
+from atoll.engines.sql.endings import OverTime, QueryEnd, TimeLimit
+from atoll.errors import EngineFailed, ServerGone
+from tests.parts.faults import fails
 
 Line = tuple[socket.socket, socket.socket]
 
@@ -114,3 +116,65 @@ def test_an_interruption_goes_through(line: Line) -> None:
     ours, _ = line
     with pytest.raises(KeyboardInterrupt), TimeLimit(ours.fileno(), 0.05, lambda: None):
         wait(ours, KeyboardInterrupt())
+
+
+class Client(QueryEnd):
+    server = "server"
+    where = "/run/x"
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    @property
+    def is_closed(self) -> bool:
+        return "close" in self.calls
+
+    def cancel(self) -> None:
+        self.calls.append("cancel")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def explain(self, fault: Exception) -> EngineFailed | None:
+        if isinstance(fault, ConnectionError):
+            return self.gone(str(fault))
+        return EngineFailed(str(fault)) if isinstance(fault, ValueError) else None
+
+
+def query(client: Client, fault: BaseException) -> None:
+    with client.asking(2):
+        raise fault
+
+
+def test_a_refused_query_leaves_the_client_open() -> None:
+    client = Client()
+    with pytest.raises(EngineFailed, match=r"^no such table$") as caught:
+        query(client, ValueError("no such table"))
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert client.calls == []
+
+
+def test_a_late_query_and_a_lost_server_close_the_client() -> None:
+    late, gone = Client(), Client()
+    with fails(EngineFailed, limit="2 s"):
+        query(late, OverTime())
+    with fails(ServerGone, place="/run/x", why="it hung up"):
+        query(gone, ConnectionError("it hung up"))
+    assert late.calls == gone.calls == ["close"]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), KeyError("a bug")])
+def test_an_interrupted_query_is_cancelled(fault: BaseException) -> None:
+    client = Client()
+    with pytest.raises(type(fault)) as caught:
+        query(client, fault)
+    assert caught.value is fault
+    assert client.calls == ["cancel", "close"]
+
+
+@pytest.mark.parametrize("fault", [ValueError(), ConnectionError(), OverTime(), KeyError()])
+def test_a_client_that_another_thread_closed_blames_nothing_else(fault: Exception) -> None:
+    client = Client()
+    client.close()
+    with fails(EngineFailed, where="/run/x"):
+        query(client, fault)

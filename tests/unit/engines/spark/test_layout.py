@@ -1,4 +1,4 @@
-"""What the adapters start: names, places, heaps, flags; who is known."""
+"""Spark's layout: processes, places, heaps, flags and ports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from atoll.engines import registry
-from atoll.engines.api import Installation, Layout, ScheduledEngine, Table
+from atoll.engines.api import Installation, Layout, Table
 from atoll.engines.spark.engine import SparkEngine
-from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import Role
@@ -119,52 +117,6 @@ def test_spark_opens_nothing_to_others_and_spills_to_the_scratch_folder() -> Non
         assert spec.env["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
-def test_duckdb_has_a_whole_server_per_slot_and_its_own_pinning_off() -> None:
-    engine = registry.get("duckdb")
-    plan = make_plan(milan(1), engine.traits, "win", count=3)
-    layout = engine.layout(
-        plan, Installation("1.5.5", "x"), run_dir="/run/x", ports=(), scratch_dir="/var/x"
-    )
-    assert engine.ports(plan) == 0
-    assert len(set(layout.endpoints)) == len(layout.processes) == 3
-    for spec, slot in zip(layout.processes, plan.slots, strict=True):
-        config = json.loads(layout.files[f"duckdb-{slot.index}.json"])
-        assert spec.slot == slot.index
-        assert config["pin_threads"] == "off"
-        assert config["threads"] == slot.threads
-        assert config["memory_limit"] == f"{slot.heap_bytes}B"
-        assert config["temp_directory"].startswith("/var/x/")
-
-
-def test_duckdb_under_atolls_scheduler_differs_in_who_runs_its_tasks_alone() -> None:
-    own = registry.get("duckdb")
-    assert isinstance(own, ScheduledEngine)
-    assert own.schedulers == ("duckdb", "atoll")
-    plan = make_plan(milan(1), own.traits, "win", count=2)
-    layouts = [
-        engine.layout(plan, Installation("1.5.5", "x"), run_dir="/run/x", ports=())
-        for engine in (own, own.under("duckdb"), own.under("atoll"))
-    ]
-    assert layouts[0] == layouts[1]
-    for plain, atoll in zip(layouts[0].processes, layouts[2].processes, strict=True):
-        assert not plain.seats_threads and atoll.seats_threads
-        assert plain.argv[4].endswith(":DuckDBBackend") and atoll.argv[4].endswith(":AtollBackend")
-        assert plain.model_copy(update={"argv": (), "seats_threads": True}) == atoll.model_copy(
-            update={"argv": ()}
-        )
-    config, mine = (json.loads(layout.files["duckdb-1.json"]) for layout in layouts[1:])
-    assert config == {**mine, "pin_threads": "off"}
-
-
-@pytest.mark.parametrize("name", ["spark", "duckdb"])
-def test_a_quote_in_a_path_stays_in_its_string(name: str) -> None:
-    (statement,) = registry.get(name).attach(Table("t", "/a/it's.parquet", ()))
-    assert "/a/it''s" in statement or "/a/it\\'s" in statement
-
-
-def test_engines_by_name() -> None:
-    assert registry.names()[:2] == ("spark", "duckdb")
-    for name in ("spark", "duckdb"):
-        assert registry.get(name).traits.name == name
-    with pytest.raises(UsageError, match=r"'oracle'.*spark, duckdb"):
-        registry.get("oracle")
+def test_a_quote_in_a_path_stays_in_its_string() -> None:
+    (statement,) = SparkEngine().attach(Table("t", "/a/it's.parquet", ()))
+    assert "/a/it\\'s" in statement
