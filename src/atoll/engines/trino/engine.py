@@ -21,7 +21,7 @@ from atoll.engines.sql.connections import require_client
 from atoll.engines.trino.facts import PRESTO_FACTS, TRINO_FACTS
 from atoll.engines.trino.family import PRESTO, TRINO, Family
 from atoll.engines.trino.layout import CATALOG, SCHEMA, lay_out, ports
-from atoll.engines.trino.settings import COORDINATOR_BYTES, HEADROOM
+from atoll.engines.trino.settings import COORDINATOR_BYTES, HEADROOM, Cluster
 from atoll.engines.trino.user_tree import check, with_direct_memory
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
@@ -89,15 +89,18 @@ class _ClusterEngine:
         ports: Sequence[int],
         scratch_dir: str | None = None,
     ) -> Layout:
+        scratch = scratch_dir or run_dir
         return lay_out(
-            self.family,
-            plan,
-            installation,
-            tree=self.tree,
-            run_dir=run_dir,
-            scratch=scratch_dir or run_dir,
-            ports=ports,
-            outlives_atoll=self.outlives_atoll,
+            Cluster(
+                self.family,
+                plan,
+                installation,
+                self.tree,
+                ports,
+                run_dir,
+                scratch,
+                self.outlives_atoll,
+            )
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:

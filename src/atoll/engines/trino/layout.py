@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import quote
 
-from atoll.engines.api import Installation, Layout
+from atoll.engines.api import Layout
 from atoll.engines.explained import Reasons, Why, reasons, values
 from atoll.engines.trino.family import Family
 from atoll.engines.trino.settings import (
@@ -34,7 +34,6 @@ from atoll.engines.trino.user_tree import (
     JVM,
     NODE,
     SECRETS,
-    catalog_folder,
     environment,
     holds_settings,
     server_properties,
@@ -87,19 +86,9 @@ def ports(plan: Plan, tree: UserTree | None, *, outlives_atoll: bool) -> int:
     return 1 + len(plan.slots) + tls
 
 
-def lay_out(
-    family: Family,
-    plan: Plan,
-    installation: Installation,
-    *,
-    tree: UserTree | None,
-    run_dir: str,
-    scratch: str,
-    ports: Sequence[int],
-    outlives_atoll: bool,
-) -> Layout:
+def lay_out(cluster: Cluster) -> Layout:
+    family, tree = cluster.family, cluster.tree
     user = secrets.token_hex(16)
-    catalogs = catalog_folder(tree) if tree else "catalog"
     texts = {JVM: "", **tree.texts} if tree else _own_texts(family)
     texts |= family.files
     is_closed = family.answers_one and tree is None
@@ -107,28 +96,17 @@ def lay_out(
         texts |= _access(user)
     # The suite's catalog reads every file that the server can read, which is wrong for a cluster
     # of the user's.
-    if not (tree and outlives_atoll):
+    if not (tree and cluster.outlives_atoll):
         suite = values(family.suite_catalog)
         texts.setdefault(
-            f"{catalogs}/{CATALOG}.properties",
-            "".join(f"{key}={value.format(scratch=scratch)}\n" for key, value in suite.items()),
+            f"{cluster.catalogs}/{CATALOG}.properties",
+            "".join(f"{k}={value.format(scratch=cluster.scratch)}\n" for k, value in suite.items()),
         )
-    cluster = Cluster(
-        family=family,
-        plan=plan,
-        installation=installation,
-        tree=tree,
-        catalogs=catalogs,
-        config=server_properties(tree) if tree else values(family.own_config),
-        ports=ports,
-        run_dir=run_dir,
-        scratch=scratch,
-        outlives_atoll=outlives_atoll,
-    )
-    if tree and outlives_atoll and serves_tls(cluster.config):
-        _refuse_taken(cluster.config.get(HTTPS_PORT, "8443"), ports[: 1 + len(plan.slots)], tree)
+    if tree and cluster.outlives_atoll and serves_tls(cluster.config):
+        _refuse_taken(cluster, tree)
+    home, java = cluster.installation.home, cluster.installation.java
     variables = {
-        "JAVA_HOME": installation.java.removesuffix("/bin/java"),
+        "JAVA_HOME": java.removesuffix("/bin/java"),
         **(environment(tree) if tree else {}),
     }
     processes: list[ProcessSpec] = []
@@ -150,7 +128,7 @@ def lay_out(
             # A user's flags may contain passwords, and everybody can read a command line.
             arguments = f"{instance.name}/{ARGUMENTS}"
             files[arguments] = write_arguments(options)
-            options = (f"@{run_dir}/{arguments}",)
+            options = (f"@{cluster.run_dir}/{arguments}",)
         processes.append(_process(cluster, instance, options, variables, texts))
     return Layout(
         processes=tuple(processes),
@@ -158,16 +136,18 @@ def lay_out(
         copies=copies,
         links=_secrets_links(cluster, tree)
         if tree
-        else {f"plugin/{name}": f"{installation.home}/plugin/{name}" for name in family.plugins},
+        else {f"plugin/{name}": f"{home}/plugin/{name}" for name in family.plugins},
         endpoints=(
-            f"http://127.0.0.1:{ports[0]}/{CATALOG}/{SCHEMA}"
-            + (f"?user-file={quote(run_dir)}/user" if is_closed else ""),
+            f"http://127.0.0.1:{cluster.ports[0]}/{CATALOG}/{SCHEMA}"
+            + (f"?user-file={quote(cluster.run_dir)}/user" if is_closed else ""),
         ),
         reasons=why,
     )
 
 
-def _refuse_taken(port: str, ports: Sequence[int], tree: UserTree) -> None:
+def _refuse_taken(cluster: Cluster, tree: UserTree) -> None:
+    port = cluster.config.get(HTTPS_PORT, "8443")
+    ports = [instance.port for instance in cluster.instances]
     if port in map(str, ports):
         raise UsageError(
             f"{tree.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "

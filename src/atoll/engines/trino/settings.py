@@ -11,12 +11,13 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from atoll.engines.api import Installation
-from atoll.engines.explained import Reasons, Setting, Why
+from atoll.engines.explained import Reasons, Setting, Why, values
 from atoll.engines.java import JVM_FLAGS
 from atoll.engines.trino.family import G1, Family
-from atoll.engines.trino.user_tree import CATALOG_FOLDER
+from atoll.engines.trino.user_tree import CATALOG_FOLDER, catalog_folder, server_properties
 from atoll.engines.userconfig.java import COLLECTOR, MACHINE_WIDE, flag_kind
 from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
@@ -40,7 +41,7 @@ class Instance:
     heap_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
     """What the settings of all instances depend on."""
 
@@ -48,15 +49,23 @@ class Cluster:
     plan: Plan
     installation: Installation
     tree: UserTree | None
-    catalogs: str  # their folder, below etc
-    config: Mapping[str, str]  # the server's properties without Atoll's settings
     ports: Sequence[int]  # the coordinator's first, then the workers'
     run_dir: str
     scratch: str
     outlives_atoll: bool
     secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
-    @property
+    @cached_property
+    def config(self) -> Mapping[str, str]:
+        """The server's properties without Atoll's settings."""
+        return server_properties(self.tree) if self.tree else values(self.family.own_config)
+
+    @cached_property
+    def catalogs(self) -> str:
+        """The folder of the catalogs, below etc."""
+        return catalog_folder(self.tree) if self.tree else "catalog"
+
+    @cached_property
     def instances(self) -> list[Instance]:
         place = self.plan.coordinator
         # A plan edited by hand may have no coordinator, or one without a heap.
