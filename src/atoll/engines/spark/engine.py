@@ -45,9 +45,9 @@ _TRAITS = EngineTraits(
     ratio_source="Spark's guide, Hardware Provisioning: at most 75 % of the memory",
     min_heap_bytes=512 * MIB,  # Spark refuses executors below 450 MiB
     coordinator_bytes=settings.DRIVER_BYTES,
-    # Measured: 175 MiB of the master, 330 of the driver's JVM beside its heap, 56 of Python.
+    # Measured: 175 MiB of the master, 330 of the driver's JVM outside its heap, 56 of Python.
     coordinator_overhead_bytes=640 * MIB,
-    # Measured: 175 MiB of the worker, and 250 to 300 MiB of the executor beside its heap.
+    # Measured: 175 MiB of the worker, and 250 to 300 MiB of the executor outside its heap.
     overhead_bytes=512 * MIB,
     off_heap_ratio=0.1,
     page_cache_ratio=0.1,

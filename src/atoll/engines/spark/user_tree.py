@@ -144,25 +144,25 @@ class _Defaults:
 
 
 def traits(ours: EngineTraits, tree: UserTree) -> EngineTraits:
-    """`ours` with the memory that the user's settings take beside the heaps.
+    """`ours` with the memory that the user's settings take outside the heaps.
 
     These are all settings that say how large something may grow, also those that standalone Spark
     does not enforce (spark.executor.memoryOverhead): a reservation on another cluster is the best
     estimate of what an executor takes. Raises UsageError for a size that cannot be read.
     """
     theirs = _Defaults(tree)
-    beside: dict[str, int] = {}
+    outside: dict[str, int] = {}
     off_heap = 0
     if theirs.get("spark.memory.offHeap.enabled").lower() == "true":
         off_heap = theirs.size("spark.memory.offHeap.size", unit_bytes=1)
-        beside["spark.memory.offHeap.size"] = off_heap
-    beside["spark.executor.pyspark.memory"] = theirs.size("spark.executor.pyspark.memory")
+        outside["spark.memory.offHeap.size"] = off_heap
+    outside["spark.executor.pyspark.memory"] = theirs.size("spark.executor.pyspark.memory")
     # The overhead includes direct memory.
     overhead, direct = theirs.size("spark.executor.memoryOverhead"), theirs.direct_bytes("executor")
     larger = "spark.executor.memoryOverhead" if overhead >= direct else DIRECT_MEMORY
-    beside[larger] = max(overhead, direct)
+    outside[larger] = max(overhead, direct)
     factor = theirs.share("spark.executor.memoryOverheadFactor", ours.off_heap_ratio)
-    named = [name for name, size in beside.items() if size]
+    named = [name for name, size in outside.items() if size]
     driver = max(theirs.size("spark.driver.memoryOverhead"), theirs.direct_bytes("driver"))
     return ours.model_copy(
         update={
@@ -170,7 +170,7 @@ def traits(ours: EngineTraits, tree: UserTree) -> EngineTraits:
             "coordinator_overhead_bytes": ours.coordinator_overhead_bytes + driver,
             # As in Spark, a size replaces the factor.
             "off_heap_ratio": 0.0 if overhead else max(ours.off_heap_ratio, factor),
-            "asked_bytes": sum(beside.values()),
+            "asked_bytes": sum(outside.values()),
             "asked_source": f"{theirs.where} ({', '.join(named)})" if named else "",
             "query_ratio": theirs.share("spark.memory.fraction", ours.query_ratio),
             "query_beside_bytes": off_heap,

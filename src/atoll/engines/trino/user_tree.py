@@ -178,7 +178,7 @@ def _numbered_properties(path: str, text: str, *, root: str) -> Iterator[tuple[i
 
 
 def with_direct_memory(ours: EngineTraits, tree: UserTree | None) -> EngineTraits:
-    """`ours` with the direct memory that the user's jvm.config allows every process beside its
+    """`ours` with the direct memory that the user's jvm.config allows every process outside its
     heap. Raises UsageError for a size that cannot be read."""
     if tree is None:
         return ours
