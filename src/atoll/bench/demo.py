@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.bench.estimates import GEOMEAN
 from atoll.bench.results import Results
+from atoll.errors import AtollError
 from atoll.schema.results import QueryTime
 from atoll.schema.summary import BenchSummary, EntrantSummary, Speedup
 
 
+class OutOfTime(AtollError):
+    """The rest of a bench would take longer than the demo may."""
+
+
 @dataclass(frozen=True, slots=True)
-class BlockCost:
-    """Seconds of one block: those of each query in all passes, and the rest, mostly start-up."""
+class Cost:
+    """Mean seconds of one deployment: those of each query in all its passes, and the rest."""
 
     queries: Mapping[str, float]
-    rest_s: float
+    rest_s: float  # mostly the start
 
-    @property
-    def total_s(self) -> float:
-        return self.rest_s + sum(self.queries.values())
-
-    def of(self, queries: Sequence[str]) -> float:
+    def of(self, queries: Iterable[str]) -> float:
         return self.rest_s + sum(self.queries[query] for query in queries)
 
 
-def block_cost(results: Results, block_s: float) -> BlockCost:
-    """The cost of the one block in `results`, which took `block_s` seconds.
+def cost_of(results: Results, seconds: float, deployments: int) -> Cost:
+    """The cost of the first `deployments` of a bench, which took `seconds` together.
 
     Streams run concurrently, so a query's time is divided by their number.
     """
@@ -35,15 +36,15 @@ def block_cost(results: Results, block_s: float) -> BlockCost:
     queries = dict.fromkeys(results.header.queries, 0.0)
     for line in results.lines:
         if isinstance(line, QueryTime):
-            queries[line.query] += line.seconds / streams[line.label]
-    return BlockCost(queries, max(0.0, block_s - sum(queries.values())))
+            queries[line.query] += line.seconds / streams[line.label] / deployments
+    return Cost(queries, max(0.0, seconds / deployments - sum(queries.values())))
 
 
-def queries_that_fit(cost: BlockCost, blocks: int, left_s: float) -> tuple[str, ...]:
-    """As many queries as `blocks` blocks can run in `left_s` seconds, the cheapest first."""
+def queries_that_fit(cost: Cost, deployments: int, left_s: float) -> tuple[str, ...]:
+    """As many queries as `deployments` can run in `left_s` seconds, the cheapest first."""
     chosen: list[str] = []
     for query in sorted(cost.queries, key=lambda query: cost.queries[query]):
-        if blocks * cost.of([*chosen, query]) > left_s:
+        if deployments * cost.of([*chosen, query]) > left_s:
             break
         chosen.append(query)
     return tuple(chosen)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from atoll.bench.analysis import summarise
-from atoll.bench.demo import block_cost, conclusion, queries_that_fit
+from atoll.bench.demo import Cost, OutOfTime, conclusion, cost_of, queries_that_fit
 from atoll.bench.job import BenchRequest, Job, make_job
 from atoll.bench.results import Results, read_results
+from atoll.bench.runner import Tick
 from atoll.cli.measuring import run_with_progress
 from atoll.cli.options import machine_for
 from atoll.cli.terminal import can_draw, has_colour, width
@@ -37,7 +38,7 @@ from atoll.supervise.interrupts import terminate_is_interrupt
 
 TIME_BOX_S = 280.0  # of 5 minutes; the rest is for the report
 SCALE_FACTOR = 0.1
-QUERIES = "1,6,18"
+QUERIES = ("q1", "q6", "q18")
 
 
 @click.command(epilog="Example: atoll demo -o demo, then open demo/duckdb.html")
@@ -89,61 +90,70 @@ def command(output: Path | None) -> None:
         print(sentence)
 
 
+@dataclass(slots=True)
+class _TimeCheck:
+    """After each deployment of the first block, stops a bench that would take too long."""
+
+    path: Path
+    deployments: int
+    until_s: float
+    began_s: float = field(default_factory=time.monotonic)
+    cost: Cost | None = None
+
+    def __call__(self, tick: Tick) -> None:
+        if tick.block == 0 and tick.doing == "done":
+            now_s, done = time.monotonic(), tick.position + 1
+            self.cost = cost_of(read_results(self.path), now_s - self.began_s, done)
+            if (self.deployments - done) * self.cost.of(self.cost.queries) > self.until_s - now_s:
+                raise OutOfTime("the rest would take too long for the demo")
+
+
 def _measure(
     engine: str, machine: Machine, host: LocalHost, folder: Path, until_s: float
 ) -> Results | None:
-    """Measure one block, then as many queries as fit into the time in all blocks.
-
-    None if not even one query fits, which is printed.
-    """
+    """Measure as many queries as fit into the time. None if none fits, which is printed."""
     path = folder / f"{engine}.jsonl"
-
-    def run(queries: str, blocks: int) -> Job:
-        request = BenchRequest(
-            targets=(engine,),
-            suite="tpch",
-            scale_factor=SCALE_FACTOR,
-            policies=facts_of(registry.get(engine)).demo,
-            queries=queries,
-            blocks=blocks,
-            query_limit_s=300.0,
-            command="atoll demo",
+    queries: tuple[str, ...] | None = QUERIES
+    while queries:
+        job = _job(engine, machine, host, queries)
+        deployments = len(job.header.entrants) * job.header.blocks_asked
+        check = _TimeCheck(path, deployments, until_s)
+        try:
+            run_with_progress(job, path, host, resume=False, watch=check)
+        except OutOfTime:
+            cost = check.cost
+            assert cost is not None
+        except EngineFailed as fault:
+            print(f"atoll: {fault}")  # the finished blocks are still worth a report
+            return read_results(path)
+        else:
+            return read_results(path)
+        path.unlink()
+        left_s = max(0.0, until_s - time.monotonic())
+        fitting = queries_that_fit(cost, deployments, left_s)
+        left_out = [query for query in queries if query not in fitting]
+        print(
+            f"{engine}: leaving out {', '.join(left_out)}, because {MIN_BLOCKS} blocks would take "
+            f"{deployments * cost.of(queries):.0f} s and the demo has {left_s:.0f} s left"
         )
-        with preparation() as progress:
-            job = make_job(request, host=host, machine=machine, progress=progress)
-            job = replace(job, longest_wait_s=0.0)  # a busy machine would use up the demo's time
-        _try(lambda: run_with_progress(job, path, host, resume=False))
-        return job
-
-    began_s = time.monotonic()
-    job = run(QUERIES, 1)
-    first = read_results(path)
-    now_s = time.monotonic()
-    cost = block_cost(first, now_s - began_s)
-    if (MIN_BLOCKS - 1) * cost.total_s <= until_s - now_s:
-        header = job.header.model_copy(update={"blocks_asked": MIN_BLOCKS})
-        _try(lambda: run_with_progress(replace(job, header=header), path, host, resume=True))
-        return read_results(path)
-    path.unlink()
-    if queries := queries_that_fit(cost, MIN_BLOCKS, until_s - now_s):
-        left_out = len(cost.queries) - len(queries)
-        print(f"{engine}: {plural(left_out, 'query')} left out, which would take too long.")
-        run(",".join(query.removeprefix("q") for query in queries), MIN_BLOCKS)
-        return read_results(path)
-    least_s = MIN_BLOCKS * (cost.rest_s + min(cost.queries.values()))
-    print(
-        f"{engine}: left out, because {MIN_BLOCKS} blocks of one query would take {least_s:.0f} s "
-        f"and the demo has {max(0.0, until_s - now_s):.0f} s left."
-    )
+        queries = fitting
     return None
 
 
-def _try(run: Callable[[], None]) -> None:
-    """Print the failure of an engine: its finished blocks are still worth a report."""
-    try:
-        run()
-    except EngineFailed as fault:
-        print(f"atoll: {fault}")
+def _job(engine: str, machine: Machine, host: LocalHost, queries: Sequence[str]) -> Job:
+    request = BenchRequest(
+        targets=(engine,),
+        suite="tpch",
+        scale_factor=SCALE_FACTOR,
+        policies=facts_of(registry.get(engine)).demo,
+        queries=",".join(query.removeprefix("q") for query in queries),
+        blocks=MIN_BLOCKS,
+        query_limit_s=300.0,
+        command="atoll demo",
+    )
+    with preparation() as progress:
+        job = make_job(request, host=host, machine=machine, progress=progress)
+    return replace(job, longest_wait_s=0.0)  # a busy machine would use up the demo's time
 
 
 def _step(number: int, title: str) -> None:

@@ -14,7 +14,7 @@ import click
 
 from atoll.bench.job import BenchRequest, Job, make_job, require_blocks
 from atoll.bench.results import read_results, require_output
-from atoll.bench.runner import WrongAnswer
+from atoll.bench.runner import Tick, WrongAnswer
 from atoll.cli.options import base_option, machine_for
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -180,13 +180,28 @@ def measure(job: Job, output: Path | None, host: LocalHost, *, resume: bool, as_
     require_blocks(summary)
 
 
-def run_with_progress(job: Job, path: Path, host: LocalHost, *, resume: bool) -> None:
-    """Run the job into `path`, with its notes and its progress on stderr."""
+def run_with_progress(
+    job: Job,
+    path: Path,
+    host: LocalHost,
+    *,
+    resume: bool,
+    watch: Callable[[Tick], None] = lambda tick: None,
+) -> None:
+    """Run the job into `path`, with its notes and its progress on stderr.
+
+    `watch` also receives each tick; an AtollError that it raises stops the job.
+    """
     with bench_progress(len(job.header.entrants), job.header.blocks_asked) as progress:
+
+        def tick(one: Tick) -> None:
+            progress.tick(one)
+            watch(one)
+
         for note in () if resume else job.header.notes:
             progress.note(note)
         try:
-            job.run(path, host=host, resume=resume, tick=progress.tick, say=progress.say)
+            job.run(path, host=host, resume=resume, tick=tick, say=progress.say)
         except WrongAnswer as fault:
             progress.note(fault.detail)
             raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from atoll.bench.analysis import summarise
-from atoll.bench.demo import BlockCost, block_cost, conclusion, queries_that_fit
+from atoll.bench.demo import Cost, conclusion, cost_of, queries_that_fit
 from tests.parts.bench import WIC, WIM, header, lines, results
 
-COST = BlockCost({"q18": 6.0, "q6": 1.0, "q1": 2.0}, rest_s=10.0)
+COST = Cost({"q18": 6.0, "q6": 1.0, "q1": 2.0}, rest_s=10.0)
 
 
 def test_the_cheapest_queries_are_taken_until_the_time_is_full() -> None:
@@ -16,12 +18,12 @@ def test_the_cheapest_queries_are_taken_until_the_time_is_full() -> None:
     assert queries_that_fit(COST, 5, 54.0) == ()
 
 
-def test_the_cost_of_a_block_is_its_queries_and_the_rest() -> None:
+def test_the_cost_of_a_deployment_is_its_queries_and_the_rest() -> None:
     one_block = results(lines((WIM, WIC), 1), header(WIM, WIC, blocks_asked=1))
-    cost = block_cost(one_block, 100.0)
-    assert cost.total_s == 100.0
-    assert 0 < sum(cost.queries.values()) < 100.0
-    assert block_cost(one_block, 0.0).rest_s == 0.0
+    cost = cost_of(one_block, 100.0, 2)
+    assert cost.of(cost.queries) == pytest.approx(50.0)
+    assert 0 < sum(cost.queries.values()) < 50.0
+    assert cost_of(one_block, 0.0, 2).rest_s == 0.0
 
 
 def test_a_gain_is_named_with_the_command_that_brings_it() -> None:
