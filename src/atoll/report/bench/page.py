@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from atoll.bench.spreads import Course
 from atoll.report.bench import charts, tables, verdicts
 from atoll.report.bench.spread_chart import spread_chart
-from atoll.report.machine.svg import machine_drawing, plan_drawing
+from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
 from atoll.report.numbers import duration, moment, ratio, ratio_interval
 from atoll.report.pages import page
 from atoll.report.profile.findings import headline
@@ -62,7 +62,7 @@ def html(
         headline=headline(profile) if profile else (),
         core_maps=core_pictures(profile) if profile else (),
         plans=[
-            (entrant, plan_drawing(header.machine, entrant.plan))
+            (entrant.label, plan_label(entrant.plan), plan_drawing(header.machine, entrant.plan))
             for entrant in header.entrants
             if entrant.plan
         ],

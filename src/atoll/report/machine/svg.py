@@ -15,6 +15,7 @@ from markupsafe import Markup
 from atoll.report.machine.layout import (
     CoreCell,
     Island,
+    MachineLayout,
     NodeArea,
     PackageArea,
     counts,
@@ -68,7 +69,11 @@ def machine_svg(machine: Machine) -> Markup:
 
 
 def machine_drawing(machine: Machine) -> Picture:
-    return _drawing(machine, _unplanned, "Machine")
+    layout = lay_out(machine)
+    size = DOT.join(counts(machine))
+    head = [(machine.title, "title"), (size, "soft")]
+    tail = [(f"{name}: {words}", "soft") for name, words in facts(machine, layout, DOT)]
+    return _drawing(layout, _unplanned, f"{machine.title}, {size}", head, tail)
 
 
 def plan_drawing(machine: Machine, plan: Plan) -> Picture:
@@ -87,13 +92,15 @@ def plan_drawing(machine: Machine, plan: Plan) -> Picture:
             return _unplanned(cell)
         return _Paint(f"core s{slot.index % SLOTS}", str(slot.index), f"slot {slot.index}")
 
+    return _drawing(lay_out(machine), paint, f"{plan.engine} under {plan.policy}")
+
+
+def plan_label(plan: Plan) -> str:
+    """'4 instances · 128 threads · 96 GiB of heap in total'."""
     mask = "" if plan.slots[0].cpus is not None else ", no mask"
-    words = [
-        f"{plan.engine} under {plan.policy}: {plural(len(plan.slots), 'instance')}{mask}",
-        plural(plan.total_threads, "thread"),
-        f"{gib(plan.total_heap_bytes)} of heap in total",
-    ]
-    return _drawing(machine, paint, f"Plan {plan.engine} {plan.policy}", DOT.join(words))
+    threads = plural(plan.total_threads, "thread")
+    heap = f"{gib(plan.total_heap_bytes)} of heap in total"
+    return DOT.join((plural(len(plan.slots), "instance") + mask, threads, heap))
 
 
 def _unplanned(cell: CoreCell) -> _Paint:
@@ -106,24 +113,27 @@ def _unplanned(cell: CoreCell) -> _Paint:
             return _Paint("barred", "", "not allowed")
 
 
-def _drawing(machine: Machine, paint: Painter, name: str, plan: str = "") -> Picture:
-    layout = lay_out(machine)
-    size = DOT.join(counts(machine))
-    head = [(machine.title, "title"), (size, "soft"), *([(plan, "")] if plan else [])]
-    tail = [(f"{name}: {words}", "soft") for name, words in facts(machine, layout, DOT)]
+def _drawing(
+    layout: MachineLayout,
+    paint: Painter,
+    name: str,
+    head: Sequence[tuple[str, str]] = (),
+    tail: Sequence[tuple[str, str]] = (),
+) -> Picture:
+    """The packages between lines of text, each with its class."""
     # Islands of one size line up whatever their captions.
     least = max(_width(_caption(i)) for area in layout.packages for i in area.islands)
     packages = [_package(area, paint, least) for area in layout.packages]
     across = max(1, int(WIDEST // (max(piece.width for piece in packages) + SPACE)))
     body = _rows(packages, across)
-    width = max(body.width, *(_width(*line) for line in (*head, *tail))) + 2 * SPACE
-    top = SPACE + len(head) * _LINE + 6
+    width = max([body.width, *(_width(*line) for line in (*head, *tail))]) + 2 * SPACE
+    top = SPACE + (len(head) * _LINE + 6 if head else 0)
     bottom = top + body.height + 4
     parts = [text(SPACE, SPACE + HEAD + n * _LINE, *words) for n, words in enumerate(head)]
     parts += [text(SPACE, bottom + HEAD + n * _LINE, *words) for n, words in enumerate(tail)]
     parts.append(moved(SPACE, top, body.body))
     height = bottom + len(tail) * _LINE + SPACE
-    return Picture(f"{name}: {machine.title}, {size}", width, height, "".join(parts))
+    return Picture(name, width, height, "".join(parts))
 
 
 def _width(words: str, kind: str = "") -> float:
