@@ -22,6 +22,7 @@ from atoll.errors import (
     DownloadFailed,
     UsageError,
 )
+from atoll.host.caller import set_default, variable
 from atoll.schema.text import one_line
 
 # Command -> its line in `atoll --help`, kept here so that listing the commands imports none.
@@ -58,7 +59,7 @@ class _Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name in _WITH_NUMPY:
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            set_default("OPENBLAS_NUM_THREADS", "1")
         module = importlib.import_module(f"atoll.cli.{cmd_name}")
         command = module.command
         assert isinstance(command, click.Command)
@@ -113,7 +114,7 @@ def run(argv: list[str] | None = None) -> int:
             hint = f" (see '{context.command_path} --help')"
         return _complain(fault.format_message() + hint, 2)
     except AtollError as fault:
-        if fault.__cause__ is not None and os.environ.get("ATOLL_DEBUG"):
+        if fault.__cause__ is not None and variable("ATOLL_DEBUG"):
             raise  # by the engine of another package, whose author needs the traceback
         return _complain(str(fault), fault.exit_code)
     except BrokenPipeError:
@@ -129,7 +130,7 @@ def run(argv: list[str] | None = None) -> int:
             return _complain(
                 "the current folder was removed; cd to another one", UsageError.exit_code
             )
-        if os.environ.get("ATOLL_DEBUG"):
+        if variable("ATOLL_DEBUG"):
             raise
         from atoll.engines.calls import blamed
 

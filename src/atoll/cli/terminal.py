@@ -5,10 +5,11 @@ Kept light for `atoll topo`, which does not import rich.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from typing import TYPE_CHECKING
+
+from atoll.host.caller import variable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +20,7 @@ _PICTURE = "╭■▣╌▀░█"
 
 
 def has_colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return sys.stdout.isatty() and not variable("NO_COLOR")
 
 
 def can_draw() -> bool:

@@ -27,6 +27,11 @@ def variable(name: str) -> str:
     return os.environ.get(name, "")
 
 
+def set_default(name: str, value: str) -> None:
+    """Set an environment variable of this process unless the user has set it."""
+    os.environ.setdefault(name, value)
+
+
 def user_id() -> int:
     """The user in whose name the system judges what this process may do."""
     return os.geteuid()

@@ -128,17 +128,21 @@ def copy_tree(source: str, target: str) -> None:
 
 def require_room(folder: Path, needed_bytes: int, what: str) -> None:
     """Raises DiskFull if the file system of `folder` has less than `needed_bytes` free."""
-    if shutil.disk_usage(folder).free < needed_bytes:
+    if _free_bytes(folder) < needed_bytes:
         raise no_room(folder, needed_bytes, what)
 
 
 def no_room(folder: Path, needed_bytes: int, what: str) -> DiskFull:
-    free = gib(shutil.disk_usage(folder).free)
+    free = gib(_free_bytes(folder))
     needs = f"it needs about {gib(needed_bytes)}; " if needed_bytes else ""
     return DiskFull(
         f"{folder}: not enough room for {what}: {needs}{free} is free; make room, or set "
         "XDG_CACHE_HOME to a folder on a larger disk"
     )
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
 
 
 def storing_failed(fault: OSError, folder: Path, needed_bytes: int, what: str) -> AtollError:
