@@ -16,9 +16,8 @@ from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.option_file import INCLUDING
 from atoll.engines.server import sizes
-from atoll.engines.userconfig.included import Included, included, refuse_closed
+from atoll.engines.userconfig.included import Included, first_file, included
 from atoll.engines.userconfig.tree import UserTree
-from atoll.errors import UsageError
 from atoll.schema.plan import Slot
 from atoll.schema.size import MIB
 
@@ -244,18 +243,11 @@ def write(settings: Mapping[str, str]) -> str:
 
 
 def check_tree(tree: UserTree) -> None:
-    _names(tree, included(tree, config_of(tree), INCLUDING), ())
+    _read(tree, included(tree, config_of(tree), INCLUDING), ())
 
 
 def config_of(tree: UserTree) -> str:
-    refuse_closed(tree, _CONFIGS)
-    found = next((name for name in _CONFIGS if name in tree.texts), None)
-    if found is None:
-        raise UsageError(
-            f"{tree.root}: no {' or '.join(_CONFIGS)} found; give the folder that contains it "
-            "('mariadbd --help --verbose' prints its path)"
-        )
-    return found
+    return first_file(tree, _CONFIGS, printed_by="mariadbd --help --verbose")
 
 
 def on_tree(
@@ -268,7 +260,7 @@ def on_tree(
         groups = {*_GROUPS, *(f"{name}-{release}" for name in _VERSIONED)}
     else:  # rendered for another machine: groups of any release
         groups = {*_GROUPS, *_release_groups(tree, files)}
-    names = _APART.keys() if files.elsewhere else _names(tree, files, groups)
+    names = _APART if files.elsewhere else set().union(*_read(tree, files, groups))
     data = ours["datadir"]
     settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
     settings |= dict.fromkeys(_FOLDERS, data)
@@ -287,11 +279,10 @@ def taken(tree: UserTree) -> dict[str, int]:
     """Beyond the defaults, in the groups of any release. Source: MariaDB 10.11, "Server System
     Variables"."""
     files = included(tree, config_of(tree), INCLUDING)
-    all_groups = _release_groups(tree, files)
-    found = []
-    for path, text in {**files.in_place, **files.texts}.items():
-        found.append(option_file.read(text, all_groups, where=f"{tree.root}/{path}"))
-    theirs = sizes.largest(found, unit_bytes=dict.fromkeys(_DEFAULT_BUFFERS_BYTES, 1))
+    theirs = sizes.largest(
+        _read(tree, files, _release_groups(tree, files)),
+        unit_bytes=dict.fromkeys(_DEFAULT_BUFFERS_BYTES, 1),
+    )
     return {
         name: max(0, theirs.get(name, 0) - default)
         for name, default in _DEFAULT_BUFFERS_BYTES.items()
@@ -302,15 +293,15 @@ def _release_groups(tree: UserTree, files: Included) -> set[str]:
     """The user's groups for a server of any release."""
     return {
         piece.section
-        for path, text in {**files.in_place, **files.texts}.items()
+        for path, text in files.all_texts.items()
         for piece in option_file.pieces(text, where=f"{tree.root}/{path}")
         if _SERVER_GROUP.fullmatch(piece.section)
     }
 
 
-def _names(tree: UserTree, files: Included, groups: Collection[str]) -> set[str]:
-    """The options that the user sets in those groups."""
-    names: set[str] = set()
-    for path, text in {**files.in_place, **files.texts}.items():
-        names |= option_file.read(text, groups, where=f"{tree.root}/{path}").keys()
-    return names
+def _read(tree: UserTree, files: Included, groups: Collection[str]) -> list[dict[str, str]]:
+    """The options in those groups of each file."""
+    return [
+        option_file.read(text, groups, where=f"{tree.root}/{path}")
+        for path, text in files.all_texts.items()
+    ]

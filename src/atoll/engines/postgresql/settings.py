@@ -14,9 +14,8 @@ from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.postgresql import config_file
 from atoll.engines.postgresql.config_file import INCLUDING
 from atoll.engines.server import sizes
-from atoll.engines.userconfig.included import Included, included, refuse_closed
+from atoll.engines.userconfig.included import Included, first_file, included
 from atoll.engines.userconfig.tree import UserTree
-from atoll.errors import UsageError
 from atoll.schema.plan import Slot
 from atoll.schema.size import MIB
 
@@ -208,13 +207,7 @@ def check_tree(tree: UserTree) -> None:
 
 
 def config_of(tree: UserTree) -> str:
-    refuse_closed(tree, (_CONFIG,))
-    if _CONFIG not in tree.texts:
-        raise UsageError(
-            f"{tree.root}: no {_CONFIG} found; give the folder that contains it "
-            "('show config_file' prints its path)"
-        )
-    return _CONFIG
+    return first_file(tree, (_CONFIG,), printed_by="show config_file")
 
 
 def on_tree(tree: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -> dict[str, str]:
@@ -245,5 +238,7 @@ def taken(tree: UserTree) -> dict[str, int]:
 
 def _read(tree: UserTree, files: Included) -> list[dict[str, str]]:
     """The settings of each file."""
-    texts = {**files.in_place, **files.texts}
-    return [config_file.read(text, where=f"{tree.root}/{path}") for path, text in texts.items()]
+    return [
+        config_file.read(text, where=f"{tree.root}/{path}")
+        for path, text in files.all_texts.items()
+    ]

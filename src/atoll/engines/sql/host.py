@@ -27,7 +27,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -38,9 +38,7 @@ from atoll.engines.sql.protocol import (
     encode,
     encode_error,
     encode_result,
-    encode_scheduler,
     encode_values,
-    encode_work,
 )
 from atoll.errors import EngineFailed
 from atoll.schema.results import EngineWork, SchedulerState
@@ -146,19 +144,15 @@ class Server:
         """The answer to one request. None if the client hung up before."""
         try:
             request = json.loads(line)
-            task = request["do"]
-            if task == "instances":
-                job = worker.submit(self._instances)
-            elif task == "execute":
-                job = worker.submit(self._execute, str(request["sql"]), ticket, held)
-            elif task == "values":
-                job = worker.submit(self._values, held)
-            elif task == "work":
-                job = worker.submit(self._work)
-            elif task == "scheduler":
-                job = worker.submit(self._scheduler)
-            else:
-                return encode_error(f"unknown request {task!r}")
+            sql = str(request["sql"]) if request["do"] == "execute" else ""
+            tasks: dict[str, Callable[[], bytes]] = {
+                "instances": self._instances,
+                "execute": lambda: self._execute(sql, ticket, held),
+                "values": lambda: self._values(held),
+                "work": self._work,
+                "scheduler": self._scheduler,
+            }
+            job = worker.submit(tasks[request["do"]])
         except (ValueError, TypeError, KeyError) as fault:
             return encode_error(f"not a request: {fault!r}")
         if _hung_up_before(connection, job):
@@ -190,12 +184,15 @@ class Server:
 
     def _work(self) -> bytes:
         backend = self._backend
-        return encode_work(backend.work() if isinstance(backend, CountingBackend) else {})
+        work = backend.work() if isinstance(backend, CountingBackend) else {}
+        dumped = {ticket: one.model_dump(mode="json") for ticket, one in work.items()}
+        return encode({"ok": True, "work": dumped})
 
     def _scheduler(self) -> bytes:
         if not isinstance(self._backend, ScheduledBackend):
             raise EngineFailed("the engine schedules its tasks itself")
-        return encode_scheduler(self._backend.scheduler())
+        state = self._backend.scheduler()
+        return encode({"ok": True, "scheduler": state.model_dump(mode="json")})
 
 
 def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:

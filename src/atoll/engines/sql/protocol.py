@@ -19,8 +19,9 @@ rows takes longer than many queries: a benchmark stops its clock before that.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from atoll.engines.api import Column, QueryResult
@@ -62,16 +63,6 @@ def encode_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> b
     )
 
 
-def encode_scheduler(state: SchedulerState) -> bytes:
-    return encode({"ok": True, "scheduler": state.model_dump(mode="json")})
-
-
-def encode_work(work: Mapping[str, EngineWork]) -> bytes:
-    return encode(
-        {"ok": True, "work": {key: one.model_dump(mode="json") for key, one in work.items()}}
-    )
-
-
 def encode_error(fault: BaseException | str) -> bytes:
     """The fault as one line of at most 500 characters."""
     line = one_line(str(fault)) or type(fault).__name__
@@ -91,9 +82,18 @@ def decode(line: bytes) -> dict[str, Any]:
     return message
 
 
-def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
-    """The result in two decoded messages. Raises EngineFailed if they contain none."""
+@contextlib.contextmanager
+def _reading(part: str) -> Iterator[None]:
+    """Raises EngineFailed if the message does not contain this part."""
     try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as fault:
+        why = one_line(str(fault))[:200]
+        raise EngineFailed(f"the SQL host sent {part} ({why})") from None
+
+
+def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
+    with _reading("an unreadable result"):
         columns = tuple(Column(str(name), str(kind)) for name, kind in message["columns"])
         kinds = [kind_of(column.type) for column in columns]
         by_column = [
@@ -104,23 +104,13 @@ def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResul
         if columns and len(rows) != message["rows"]:
             raise ValueError(f"{len(rows)} of {message['rows']} rows")
         return QueryResult(columns, rows, float(message["seconds"]), str(message["ticket"]))
-    except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
-        raise EngineFailed(f"the SQL host sent an unreadable result ({fault})") from None
 
 
 def decode_scheduler(message: dict[str, Any]) -> SchedulerState:
-    """The scheduler's state in a decoded message. Raises EngineFailed if it contains none."""
-    try:
+    with _reading("an unreadable scheduler state"):
         return SchedulerState.model_validate(message["scheduler"])
-    except (KeyError, ValueError) as fault:
-        why = one_line(str(fault))[:200]
-        raise EngineFailed(f"the SQL host sent an unreadable scheduler state ({why})") from None
 
 
 def decode_work(message: dict[str, Any]) -> dict[str, EngineWork]:
-    """The work of the queries in a decoded message. Raises EngineFailed if it contains none."""
-    try:
+    with _reading("unreadable query statistics"):
         return {str(key): EngineWork.model_validate(one) for key, one in message["work"].items()}
-    except (KeyError, AttributeError, ValueError) as fault:
-        why = one_line(str(fault))[:200]
-        raise EngineFailed(f"the SQL host sent unreadable query statistics ({why})") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atoll.engines.userconfig.pieces import lines
@@ -33,12 +33,29 @@ class Included:
     in_place: dict[str, str]  # files in the tree, included by their absolute path
     elsewhere: bool  # whether files outside the tree are included
 
+    @property
+    def all_texts(self) -> dict[str, str]:
+        return {**self.in_place, **self.texts}
+
 
 def refuse_closed(tree: UserTree, paths: Iterable[str]) -> None:
     """Raises NotPermitted if this user cannot read one of them."""
     for path in paths:
         if path in tree.closed:
             raise unreadable(f"{tree.root}/{path}", "Permission denied")
+
+
+def first_file(tree: UserTree, names: Sequence[str], *, printed_by: str) -> str:
+    """The first of these files that the tree has. Raises UsageError if it has none, NotPermitted if
+    this user cannot read one. `printed_by`: the command that prints the file's path."""
+    refuse_closed(tree, names)
+    for name in names:
+        if name in tree.texts:
+            return name
+    raise UsageError(
+        f"{tree.root}: no {' or '.join(names)} found; give the folder that contains it "
+        f"({printed_by!r} prints its path)"
+    )
 
 
 def included(tree: UserTree, first: str, how: Including) -> Included:
