@@ -185,14 +185,14 @@ def _fit(steps: Floats, ones: Floats, chosen: tuple[int, ...]) -> _Fit:
 
 def _levels(fit: _Fit, capacities: Floats, sizes: Floats, latencies: Floats) -> Levels:
     found: list[Capacity] = []
-    begin, latency, told = 0.0, fit.first, fit.first
+    begin, latency, reported_ns = 0.0, fit.first, fit.first
     for index, height in zip(fit.chosen, fit.heights, strict=True):
         capacity = float(capacities[index])
         here = latencies[(sizes > begin) & (sizes <= capacity)]
-        if latency + height >= MIN_STEP * told:
+        if latency + height >= MIN_STEP * reported_ns:
             seen = float(np.clip(latency, here.min(), here.max())) if len(here) else latency
             found.append(Capacity(round(capacity), seen))
-            begin, told = capacity, latency + height
+            begin, reported_ns = capacity, latency + height
         latency += height
     if not found:
         return Levels((), None)

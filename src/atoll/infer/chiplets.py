@@ -276,29 +276,31 @@ def _by_median(
 def _reasons(
     main: _View, shown: _View, chiplets: tuple[Group, ...], source: str
 ) -> tuple[str, ...]:
-    said = []
+    reasons = []
     if main.smt:
-        said.append(f"SMT siblings in {plural(len(main.smt), 'core')}, by far the closest pairs")
+        reasons.append(f"SMT siblings in {plural(len(main.smt), 'core')}, by far the closest pairs")
     if chiplets:
         sizes = sorted({len(group) for group in chiplets})
         range_ = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        said.append(f"islands in {source}: {plural(len(chiplets), 'group')} of {range_} PUs")
+        reasons.append(f"islands in {source}: {plural(len(chiplets), 'group')} of {range_} PUs")
     elif main.packages:
-        said.append("inside the packages no group stands apart from the neighbouring cores")
+        reasons.append("inside the packages no group stands apart from the neighbouring cores")
     else:
-        said.append("no group stands apart from the neighbouring cores")
+        reasons.append("no group stands apart from the neighbouring cores")
     if main.packages:
-        said.append(plural(len(main.packages), "package"))
-    said.extend(shown.reasons)
+        reasons.append(plural(len(main.packages), "package"))
+    reasons.extend(shown.reasons)
     cleaned = main.cleaned
     if cleaned.filled:
-        said.append(
-            f"filled in from similar pairs: {plural(cleaned.filled, 'pair')} without a figure"
+        reasons.append(
+            f"filled in {plural(cleaned.filled, 'pair')} without a figure from similar pairs"
         )
     if cleaned.disturbed:
-        said.append(f"corrected: {plural(cleaned.disturbed, 'pair')} far slower than similar pairs")
-    if cleaned.slow:
-        said.append(
-            f"counted by the pattern alone: {plural(len(cleaned.slow), 'PU')} slower to all others"
+        reasons.append(
+            f"corrected {plural(cleaned.disturbed, 'pair')} far slower than similar pairs"
         )
-    return tuple(said)
+    if cleaned.slow:
+        reasons.append(
+            f"used only the pattern of {plural(len(cleaned.slow), 'PU')} slower to all others"
+        )
+    return tuple(reasons)

@@ -133,27 +133,27 @@ def _differ(a: Figure, b: Figure) -> bool:
 # ---- What has the same meaning on both ------------------------------------------------------
 
 
-def _entries(mine: Profile, other: Profile) -> Iterable[_Entry]:
-    yield from _pairs(mine)
-    yield from _nodes(mine.nodes)
-    for curve in mine.loaded[:1]:
+def _entries(profile: Profile, other: Profile) -> Iterable[_Entry]:
+    yield from _pairs(profile)
+    yield from _nodes(profile.nodes)
+    for curve in profile.loaded[:1]:
         if curve.points:
             last = max(curve.points, key=lambda point: point.bandwidth_gbs)
             where = f"node {curve.cpu_node} to memory {curve.memory_node}"
             yield _Entry("memory under load", f"idle, {where}", "ns", curve.points[0].latency_ns)
             yield _Entry("memory under load", f"full, {where}", "ns", last.latency_ns)
-    yield from _caches(mine.caches)
-    yield from _stream(mine, other)
-    for sharing in mine.sharing:
-        theirs = {p.vector_bytes for s in other.sharing if s.operation == sharing.operation
+    yield from _caches(profile.caches)
+    yield from _stream(profile, other)
+    for sharing in profile.sharing:
+        in_other = {p.vector_bytes for s in other.sharing if s.operation == sharing.operation
                   and s.threads == sharing.threads for p in s.points}  # fmt: skip
-        common = [point for point in sharing.points if point.vector_bytes in theirs]
+        common = [point for point in sharing.points if point.vector_bytes in in_other]
         for point in common[:: max(1, len(common) // 4)]:
             what = f"{sharing.operation}, {sharing.threads} threads, {gib(point.vector_bytes)}"
             yield _Entry("cache sharing", f"{what}, together", "GB/s", point.local_gbs)
             yield _Entry("cache sharing", f"{what}, spread", "GB/s", point.distributed_gbs)
     both = {(run.allocator, run.threads) for run in other.churn}
-    for run in mine.churn:
+    for run in profile.churn:
         if (run.allocator, run.threads) in both:
             each = _times(run.seconds, 1e9 * run.threads / run.operations)
             threads = plural(run.threads, "thread")
@@ -239,14 +239,14 @@ def _caches(curves: Sequence[CacheCurve]) -> Iterable[_Entry]:
             yield _Entry("caches", "memory", "ns", curve.points[-1].latency_ns)
 
 
-def _stream(mine: Profile, other: Profile) -> Iterable[_Entry]:
+def _stream(profile: Profile, other: Profile) -> Iterable[_Entry]:
     """For each division and level the largest working set that both ran there, memory first; of
     kernels other than triad only the figures from memory."""
-    theirs = {(r.kernel, r.per, r.level, r.working_set_bytes) for r in other.stream}
+    in_other = {(r.kernel, r.per, r.level, r.working_set_bytes) for r in other.stream}
     largest: dict[tuple[StreamKernel, str, str], StreamRun] = {}
-    for run in sorted(mine.stream, key=lambda run: run.working_set_bytes):
+    for run in sorted(profile.stream, key=lambda run: run.working_set_bytes):
         kept = run.kernel is StreamKernel.TRIAD or run.level == "memory"
-        if kept and (run.kernel, run.per, run.level, run.working_set_bytes) in theirs:
+        if kept and (run.kernel, run.per, run.level, run.working_set_bytes) in in_other:
             largest[run.kernel, run.per, run.level] = run
     levels = sorted({run.level for run in largest.values()}, key=lambda n: (n == "memory", n))
     for run in sorted(largest.values(), key=lambda run: -levels.index(run.level)):

@@ -203,8 +203,8 @@ def _slower(cost: Floats, unit: int, members: Group) -> float:
     others = np.setdiff1d(np.arange(len(cost)), (*members, unit))
     if not len(others):
         return 0.0
-    theirs = cost[np.ix_(np.array(members), others)].mean()
-    return max(0.0, float(cost[unit, others].mean() - theirs))
+    members_mean = cost[np.ix_(np.array(members), others)].mean()
+    return max(0.0, float(cost[unit, others].mean() - members_mean))
 
 
 def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:

@@ -117,8 +117,8 @@ def relations(matrix: PairMatrix | None, inference: Inference | None) -> list[Re
 def cores(profile: Profile) -> int:
     """The number of cores that were measured: SMT siblings count as one."""
     smt = profile.inference.smt if profile.inference else ()
-    mine = set(profile.cpus)
-    return len(mine) - sum(max(0, len(mine & set(group)) - 1) for group in smt)
+    measured = set(profile.cpus)
+    return len(measured) - sum(max(0, len(measured & set(group)) - 1) for group in smt)
 
 
 def _member(groups: Sequence[Sequence[int]], pus: Sequence[int]) -> dict[int, int]:

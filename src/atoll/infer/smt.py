@@ -88,9 +88,9 @@ def _by_rule(cost: Floats, certain: list[tuple[int, int]], bound: float) -> list
     starts = [i for i in range(first, len(cost) - step) if (i - first) % (2 * step) < step]
     if not following <= set(starts):
         return list(certain)
-    told = {i for i in starts if i in following or _is_likely(cost, i, i + step, bound)}
-    told |= _disturbed(cost, starts, told, step)
-    ruled: list[Group] = [(i, i + step) for i in sorted(told)]
+    paired = {i for i in starts if i in following or _is_likely(cost, i, i + step, bound)}
+    paired |= _disturbed(cost, starts, paired, step)
+    ruled: list[Group] = [(i, i + step) for i in sorted(paired)]
     taken = {pu for pair in ruled for pu in pair}
     return [*ruled, *(pair for pair in certain if taken.isdisjoint(pair))]
 
@@ -100,18 +100,18 @@ def _is_likely(cost: Floats, i: int, j: int, bound: float) -> bool:
     return bool(fast) and _contrast(cost, i, j) >= _SOME - _FAIR
 
 
-def _disturbed(cost: Floats, starts: list[int], told: set[int], step: int) -> set[int]:
+def _disturbed(cost: Floats, starts: list[int], paired: set[int], step: int) -> set[int]:
     """Pairs of the rule whose figure does not show it, lost or disturbed, if the pairs before and
     after are known. At either end they may also be cores without SMT (hybrids). There the pair must
     be close, all PUs must follow the rule, and hardly another pair may be missing."""
     whole = len(cost) == 2 * len(starts)
-    few = len(starts) - len(told) <= max(1, int(_FEW * len(starts)))
+    few = len(starts) - len(paired) <= max(1, int(_FEW * len(starts)))
     found = set()
     for before, i, after in zip([None, *starts], starts, [*starts[1:], None], strict=False):
-        if i in told:
+        if i in paired:
             continue
         near = cost[i, i + step] < _usual(cost, i, i + step) - _SOME
-        if (before in told and after in told) or (whole and few and near):
+        if (before in paired and after in paired) or (whole and few and near):
             found.add(i)
     return found
 

@@ -264,9 +264,9 @@ def _cut(memory: MemoryLook, findings: Iterable[Finding]) -> MemoryLook:
 
 
 def _why(fault: OSError) -> str:
-    said, stock = fault.strerror or str(fault), os.strerror(fault.errno or 0)
-    if said != stock:
-        return said  # Atoll's own text
+    text, stock = fault.strerror or str(fault), os.strerror(fault.errno or 0)
+    if text != stock:
+        return text  # Atoll's own text
     if fault.errno in (errno.EPERM, errno.EACCES):
         return "not permitted; run as root or as the process's user"
-    return "this kernel does not support it" if fault.errno == errno.ENOSYS else said
+    return "this kernel does not support it" if fault.errno == errno.ENOSYS else text

@@ -115,8 +115,8 @@ def summarize(
 ) -> JvmLook:
     use_numa = flags.get("UseNUMA", Flag("false", ""))
     # A JVM that turns UseNUMA off leaves 'command line' as its origin, so the arguments decide.
-    said = [word for word in arguments if re.fullmatch(r"-XX:[+-]UseNUMA", word)]
-    asked = said[-1] == "-XX:+UseNUMA" if said else use_numa.on and use_numa.asked
+    numa_flags = [word for word in arguments if re.fullmatch(r"-XX:[+-]UseNUMA", word)]
+    asked = numa_flags[-1] == "-XX:+UseNUMA" if numa_flags else use_numa.on and use_numa.asked
     count = flags.get("ActiveProcessorCount", Flag("-1", ""))
     given = int(count.value) if re.fullmatch(r"[1-9]\d*", count.value) else None
     heap = flags.get("MaxHeapSize", Flag("", "")).value

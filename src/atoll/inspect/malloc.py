@@ -340,7 +340,7 @@ def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
     path = f"/proc/{pid}/{'root' if entry.startswith('/') else 'cwd/'}{entry}"
     try:
         elf = open_elf(host, path)
-        mine = program(host, pid)
+        executable = program(host, pid)
     except FileNotFoundError:
         return "no such file"
     except PermissionError:
@@ -349,8 +349,8 @@ def _why_not_loaded(host: Host, pid: int, entry: str) -> str:
         return f"it cannot be read: {fault.strerror}"
     except ElfFault as fault:
         return str(fault)
-    if elf.machine != mine.machine:
-        return f"is for {elf.machine_name}, the program for {mine.machine_name}"
+    if elf.machine != executable.machine:
+        return f"is for {elf.machine_name}, the program for {executable.machine_name}"
     return "the dynamic linker did not load it: a dependency may be missing, or it was set later"
 
 

@@ -66,8 +66,8 @@ def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> l
     for pid, stat in process_table(host).items():
         if not stat.lives:
             continue
-        told = environment(host, pid)
-        if told.get(MARK) != mark and (told or not _works_in(host, pid, folders)):
+        environ = environment(host, pid)
+        if environ.get(MARK) != mark and (environ or not _works_in(host, pid, folders)):
             continue
         try:
             owner = status_field(host.read_text(f"/proc/{pid}/status"), "Uid").split()

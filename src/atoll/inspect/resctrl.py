@@ -135,10 +135,10 @@ def _sum(reading: _Reading, groups: Iterable[str]) -> Counts:
     sums: Counts = {}
     for group in groups:
         for domain, values in reading.by_group.get(group, {}).items():
-            mine = sums.setdefault(domain, dict.fromkeys(values, 0))
+            domain_sums = sums.setdefault(domain, dict.fromkeys(values, 0))
             for monitor, value in values.items():
-                so_far = mine[monitor]
-                mine[monitor] = None if value is None or so_far is None else so_far + value
+                so_far = domain_sums[monitor]
+                domain_sums[monitor] = None if value is None or so_far is None else so_far + value
     return sums
 
 

@@ -321,8 +321,8 @@ def _coincidences(
     request: Request, slots: Sequence[Slot]
 ) -> tuple[tuple[Policy, ...], tuple[Policy, ...]]:
     """(policies that give the same slots here, policies of one slot that differ only by a mask)."""
-    mine = {(slot.cpus, slot.memory_policy, slot.memory_nodes) for slot in slots}
-    memories = _without_masks(mine)
+    seats = {(slot.cpus, slot.memory_policy, slot.memory_nodes) for slot in slots}
+    memories = _without_masks(seats)
     same: list[Policy] = []
     mask_only: list[Policy] = []
     for other in Policy:
@@ -334,10 +334,10 @@ def _coincidences(
             continue  # impossible with this count
         if len(groups) != len(slots):
             continue
-        theirs = set(_seats(request, groups, other, request.memory_asked))
-        if theirs == mine:
+        other_seats = set(_seats(request, groups, other, request.memory_asked))
+        if other_seats == seats:
             same.append(other)
-        elif Policy.WIM in (other, request.policy) and _without_masks(theirs) == memories:
+        elif Policy.WIM in (other, request.policy) and _without_masks(other_seats) == memories:
             mask_only.append(other)
     return tuple(same), tuple(mask_only)
 

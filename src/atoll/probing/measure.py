@@ -49,9 +49,9 @@ from atoll.schema.size import percent
 from atoll.schema.text import plural
 
 # Above these limits the figures of a kind include other programs' activity.
-_STEAL_TOLD = 0.02
-_OTHERS_TOLD = 0.10
-_DRIFT_TOLD = 0.05
+_STEAL_REPORTED = 0.02
+_OTHERS_REPORTED = 0.10
+_DRIFT_REPORTED = 0.05
 
 
 def measure(
@@ -270,18 +270,18 @@ def _note_disturbances(run: Run) -> None:
 
 
 def _disturbances(watch: Watch) -> list[str]:
-    told = []
+    lines = []
     steal, others, drift = (
         share or 0.0 for share in (watch.steal_share, watch.others_share, watch.frequency_drift)
     )
-    if steal > _STEAL_TOLD:
-        told.append(f"the hypervisor took {percent(steal)} of the CPU time")
-    if others > _OTHERS_TOLD:
-        told.append(f"other processes took {percent(others)} of the CPU time")
-    if drift > _DRIFT_TOLD:
-        told.append(f"a core's speed changed by {percent(drift)}")
+    if steal > _STEAL_REPORTED:
+        lines.append(f"the hypervisor took {percent(steal)} of the CPU time")
+    if others > _OTHERS_REPORTED:
+        lines.append(f"other processes took {percent(others)} of the CPU time")
+    if drift > _DRIFT_REPORTED:
+        lines.append(f"a core's speed changed by {percent(drift)}")
     if watch.misplaced_threads:
-        told.append(f"a thread ran on the wrong CPU {plural(watch.misplaced_threads, 'time')}")
+        lines.append(f"a thread ran on the wrong CPU {plural(watch.misplaced_threads, 'time')}")
     if watch.misplaced_pages:
-        told.append(f"the wrong node had {plural(watch.misplaced_pages, 'page')}")
-    return told
+        lines.append(f"the wrong node had {plural(watch.misplaced_pages, 'page')}")
+    return lines

@@ -33,7 +33,7 @@ _MOST_LOOKED_AT = 8
 
 class Applied(NamedTuple):
     machine: Machine
-    said: str = ""  # for people: what was used, or why nothing was
+    report: str = ""  # for people: what was used, or why nothing was
 
 
 def save(profile: Profile) -> Path:
@@ -89,7 +89,7 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
                 return Applied(machine)
         if found.machine is not machine:
             return found
-        first = first if first.said else found
+        first = first if first.report else found
     return first
 
 
@@ -116,7 +116,7 @@ def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
     found = apply(machine, islands, where=path)
     here = machine.origin.kind == "live"
     if here and islands.environment.hostname_hash != _host_name(host):
-        return Applied(found.machine, f"{found.said}; measured on another host of the same kind")
+        return Applied(found.machine, f"{found.report}; measured on another host of the same kind")
     return found
 
 

@@ -46,12 +46,12 @@ class Watcher:
     def end(self, pids: Iterable[int], speeds: Speeds, seconds: float) -> Watch:
         """`pids` are the probes that are alive."""
         spans = list(zip(self._times, self._cpu_times(), strict=True))
-        ours = max(0, self._our_ticks(pids) - self._ours)
+        own_ticks = max(0, self._our_ticks(pids) - self._ours)
         return Watch(
             kind=self._kind,
             seconds=seconds,
             steal_share=_worst(_share(b.steal - a.steal, a, b) for a, b in spans),
-            others_share=_worst(_share(b.busy - a.busy - ours, a, b) for a, b in spans),
+            others_share=_worst(_share(b.busy - a.busy - own_ticks, a, b) for a, b in spans),
             frequency_drift=drift(self._speeds, speeds),
             involuntary_switches=self._involuntary,
             misplaced_threads=self._misplaced_threads,
