@@ -161,7 +161,7 @@ def test_decomposed_on_one_node_or_more(tmp_path: Path) -> None:
     (found,) = summary.decompositions
     assert [step.before for step in found.steps] == labels[:-1]
     assert [step.after for step in found.steps] == labels[1:]
-    assert "below 5 blocks" in found.why_no_shares
+    assert "5 blocks" in found.why_no_shares
     looks = [line for line in read_results(path).lines if isinstance(line, VerifyResult)]
     assert [look.drifted for look in looks] == [0] * 4, looks
 
@@ -170,7 +170,7 @@ def test_atolls_scheduler_that_cannot_be_had_is_found_before_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("atoll.duckdb.opening.SUPPORTED", ("0.0.1",))
-    with pytest.raises(EngineFailed, match="not supported by this atoll"):
+    with pytest.raises(EngineFailed, match=r"only 0\.0\.1;"):
         DuckDBEngine("atoll").locate(LocalHost())
     assert DuckDBEngine("duckdb").locate(LocalHost()).version
 
