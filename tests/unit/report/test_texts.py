@@ -1,4 +1,4 @@
-"""The texts that users read, each once as a whole, in tests/golden/messages/report.
+"""The texts that users read, each once as a whole, in tests/golden/reports.
 
 Other tests assert numbers and structure. `make messages` writes the files anew; read their
 difference aloud before you commit it.
@@ -24,9 +24,9 @@ from atoll.report.profile.text import profile_text
 from atoll.report.terminal.plan import plan_text
 from atoll.schema.summary import BenchSummary
 from tests.parts import profiles
-from tests.parts.faults import FOLDER, WRITE
+from tests.parts.faults import WRITE
 from tests.parts.machines import milan
-from tests.parts.paths import DATA
+from tests.parts.paths import DATA, GOLDEN
 from tests.parts.plan import DISTRIBUTED
 from tests.parts.terminal import printed
 
@@ -68,7 +68,7 @@ def plan() -> str:
     "text", [bench_summary, bench_markdown, profile, comparison, machine, plan]
 )
 def test_a_text_is_as_somebody_read_it(text: Callable[[], str]) -> None:
-    path: Path = FOLDER / "report" / f"{text.__name__}.txt"
+    path: Path = GOLDEN / "reports" / f"{text.__name__}.txt"
     shown = "".join(f"{line.rstrip()}\n" for line in text().splitlines())
     if os.environ.get(WRITE):
         path.parent.mkdir(parents=True, exist_ok=True)
