@@ -212,10 +212,13 @@ def test_a_full_disk_in_the_log_of_the_server_is_the_cause(tmp_path: Path) -> No
 
 
 def test_a_server_that_dies_says_more_than_the_lost_connection(tmp_path: Path) -> None:
-    text = "import time; print('PANIC: out of luck', flush=True); time.sleep(1)"
-    with started("X", program(text), host=LocalHost(), env={}, log=tmp_path / "log") as server:
+    text = "import time; print('PANIC: out of luck', flush=True); time.sleep(600)"
+    log = tmp_path / "log"
+    with started("X", program(text), host=LocalHost(), env={}, log=log) as server:
+        server.await_answer(lambda: "PANIC" in log.read_text())
 
         def waits() -> None:
+            server.child.signal(signal.SIGKILL)
             server.child.wait(60)
             raise EngineFailed("connection lost")
 

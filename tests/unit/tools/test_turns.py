@@ -12,6 +12,7 @@ CONFTEST = "from tests.conftest import pytest_addoption, pytest_runtestloop\n"
 PLAIN = "def test_plain(): pass\ndef test_another(): pass\n"
 # Its test is a function of Hypothesis's, in a file of Hypothesis's, between two of the module's.
 MACHINE = """
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 class Machine(RuleBasedStateMachine):
@@ -20,6 +21,7 @@ class Machine(RuleBasedStateMachine):
 
 def test_before(): pass
 TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=1, stateful_step_count=1)
 def test_after(): pass
 """
 ALL = {
