@@ -7,6 +7,7 @@
   few exceptions, each with its reason. Example commands are allowed: `atoll plan ENGINE`.
 - Only `atoll.host` starts processes, reads this process's environment, user and CPUs, and opens
   files of /proc and /sys. tools/system_reads.txt lists the few exceptions, each with its reason.
+- No test file imports another; what they share is in tests/parts (or beside them, as in tests/vm).
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ REGISTRY = "src/atoll/engines/registry.py"
 _REGISTERED = re.compile(r'"(\w+)": \("atoll\.engines\.(\w+)\.')
 _SHORT_NAMES = {"postgres": "postgresql", "mysql": "mariadb"}  # name -> package
 _EXAMPLE = re.compile(r"\batoll [a-z]+ [^;`\"]*")
+
+_TEST = r"tests\.(?:\w+\.)*test_\w+"
+_TEST_IMPORT = re.compile(
+    rf"\s*(?:from ({_TEST}) import|import ({_TEST})|from tests\.\S+ import (test_\w+))"
+)
 
 # What only atoll.host may use: of `os`, and the first argument of a call that opens a file.
 _SYSTEM_READS = {"environ", "getenv", "getuid", "geteuid", "sched_getaffinity", "cpu_count"}
@@ -104,6 +110,18 @@ def system_reads(name: str, text: str, allowed: dict[str, str]) -> list[str]:
     ]
 
 
+def test_imports(name: str, text: str) -> list[str]:
+    """A fault for each line of a test file that imports a test file, also within a script."""
+    if not name.startswith("tests/") or not name.endswith(".py"):
+        return []
+    return [
+        f"{name}:{number}: imports the test file {found[found.lastindex or 0]}; move what both use "
+        "to tests/parts"
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := _TEST_IMPORT.match(line))
+    ]
+
+
 def _system_read(node: ast.AST) -> str:
     """What this node uses of the system; empty if nothing."""
     match node:
@@ -141,6 +159,7 @@ def main() -> int:
             faults += filter(None, [too_long(name, text, allowed)])
             faults += engine_names(name, text, packages, named)
             faults += system_reads(name, text, reads)
+            faults += test_imports(name, text)
         if not name.startswith("tests/golden/"):
             faults += machine_paths(name, text)
     faults += [

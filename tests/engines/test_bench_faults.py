@@ -14,24 +14,21 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from atoll.bench import passes
-from atoll.bench.deploy import Deployer
 from atoll.bench.job import NAME
-from atoll.bench.results import ResultsWriter, read_results
-from atoll.bench.runner import Bench, Tick
-from atoll.engines.api import Client, Data, QueryResult
+from atoll.bench.results import read_results
+from atoll.bench.runner import Tick
+from atoll.engines.api import Client, QueryResult
 from atoll.errors import DownloadFailed, EngineFailed, ServerGone
 from atoll.host.local import LocalHost
 from atoll.inspect.processes import MARK, environment, process_table
-from atoll.schema.results import BlockFailed, Entrant, PassDone, RunHeader
+from atoll.schema.results import BlockFailed, PassDone
 from atoll.supervise import client_calls, records
 from atoll.supervise.stop import listing
-from tests.parts.bench import FakeWork, header
 from tests.parts.deployment import (
     KILLED,
     bench_command,
@@ -41,11 +38,11 @@ from tests.parts.deployment import (
     stop_all,
     until,
 )
-from tests.parts.toy import ToyClient, ToyEngine, this_machine, toy_plan
+from tests.parts.toy import ToyClient, ToyEngine
+from tests.parts.toy_bench import NAME as TOY
+from tests.parts.toy_bench import QUERY_LIMIT_S, Work, bench
 
 HOST = LocalHost()
-TOY = "toy-bench"
-QUERY_LIMIT_S = 20.0
 
 
 class AskedBy(ToyEngine):
@@ -69,50 +66,6 @@ class HungClient(ToyClient):
 
     def close(self) -> None:
         threading.Event().wait()
-
-
-@dataclass
-class Work(FakeWork):
-    """Asks what `query_of` says, by how often it was asked before."""
-
-    query_of: Callable[[int], str] = lambda turn: "select 1"
-    asked: list[str] = field(default_factory=list)
-
-    def sql(self, engine: str, query: str) -> str:
-        self.asked.append(self.query_of(len(self.asked)))
-        return self.asked[-1]
-
-
-def toy_header(blocks: int = 2) -> RunHeader:
-    entrant = Entrant(label="toy/wic", engine="toy", plan=toy_plan())
-    return header(
-        entrant,
-        queries=("q1",),
-        blocks_asked=blocks,
-        query_limit_s=QUERY_LIMIT_S,
-        machine=this_machine(),
-    )
-
-
-def bench(
-    path: Path,
-    engine: ToyEngine,
-    work: Work | None = None,
-    *,
-    blocks: int = 2,
-    tick: Callable[[Tick], None] = lambda tick: None,
-) -> None:
-    head = toy_header(blocks)
-    deploy = Deployer(
-        engines={"toy": engine},
-        machine=head.machine,
-        host=HOST,
-        data=Data("none", "", ()),
-        name=TOY,
-        progress=lambda line: None,
-    )
-    with ResultsWriter.create(path, head) as writer:
-        Bench(head, HOST, deploy, work or Work(), writer.append, tick).run()
 
 
 def left(name: str) -> list[int]:
@@ -239,7 +192,8 @@ def test_a_full_disk_ends_the_bench_with_whole_lines(tmp_path: Path) -> None:
     script = """
 import resource, signal, sys
 from pathlib import Path
-from tests.engines.test_bench_faults import ToyEngine, bench
+from tests.parts.toy import ToyEngine
+from tests.parts.toy_bench import bench
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path(sys.argv[1])
 def fill(tick):
@@ -256,7 +210,7 @@ bench(path, ToyEngine(), tick=fill)
         check=False,
     )
     assert DownloadFailed.__name__ in done.stderr, done.stderr
-    assert "what was measured so far is kept" in done.stderr
+    assert path.name in done.stderr
     found = read_results(path)
     assert found.end is None
     assert path.read_bytes().endswith(b"\n") and len(found.lines) >= 1

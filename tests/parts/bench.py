@@ -25,7 +25,7 @@ from atoll.schema.machine import (
     Package,
     Summary,
 )
-from atoll.schema.plan import MemoryPolicy, Placement, Plan, Policy, Reason, Slot
+from atoll.schema.plan import EngineTraits, MemoryPolicy, Placement, Plan, Policy, Reason, Slot
 from atoll.schema.results import (
     DeploymentUp,
     EngineWork,
@@ -43,6 +43,22 @@ from atoll.schema.results import (
 from atoll.schema.seats import SpreadChange, ThreadSeat
 
 GIB = 1 << 30
+
+SPARK_TRAITS = EngineTraits(
+    name="spark",
+    distributed=True,
+    parallel_query=True,
+    has_coordinator=True,
+    jvm=True,
+    heap_ratio=0.6,
+    ratio_source="test",
+    min_heap_bytes=1 << 20,
+    coordinator_bytes=1 << 20,
+    overhead_bytes=1 << 20,
+)
+DUCKDB_TRAITS = SPARK_TRAITS.model_copy(
+    update={"name": "duckdb", "distributed": False, "has_coordinator": False, "jvm": False}
+)
 
 IDLE = {"/proc/stat": "cpu  100 0 100 800 0 0 0 0 0 0\n"}
 

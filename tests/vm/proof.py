@@ -157,6 +157,11 @@ def ask(guest: Guest, steps: Sequence[tuple[str, Any]], timeout_s: float = PATIE
     return answers
 
 
+def online(cpu: int, *, on: bool) -> tuple[str, dict[str, str]]:
+    """The step that takes a CPU online or offline."""
+    return ("write", {f"/sys/devices/system/cpu/cpu{cpu}/online": str(int(on))})
+
+
 def landing_steps(cases: Iterable[Case], shares: Mapping[int, int]) -> list[tuple[str, Any]]:
     """Three steps; the last one's answer is what `judge` takes."""
     program = {"subject": str(subject()), "pages": PAGES, "cases": list(cases)}

@@ -16,7 +16,7 @@ import pytest
 from tests.vm import expected
 from tests.vm.guest import Guest
 from tests.vm.landing import plan_faults
-from tests.vm.proof import ROOT, ask, case, judge, landing_steps, product, weights
+from tests.vm.proof import ROOT, ask, case, judge, landing_steps, online, product, weights
 
 LAUNCHER = str(ROOT / ".venv/bin/atoll-exec")
 NOT_PERMITTED, USAGE = 4, 2  # docs/index.md
@@ -147,10 +147,6 @@ def test_a_cgroup_that_shrinks_the_machine_is_obeyed(guest: Guest) -> None:
 
 
 # ---- CPUs that go offline --------------------------------------------------------------------
-
-
-def online(cpu: int, *, on: bool) -> tuple[str, dict[str, str]]:
-    return ("write", {f"/sys/devices/system/cpu/cpu{cpu}/online": str(int(on))})
 
 
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)

@@ -12,8 +12,7 @@ import pytest
 from tests.vm import expected, topology
 from tests.vm.guest import Guest
 from tests.vm.landing import plan_faults
-from tests.vm.proof import ask, case, judge, landing_steps, product, proof, weights
-from tests.vm.test_limits import online
+from tests.vm.proof import ask, case, judge, landing_steps, online, product, proof, weights
 
 SCRAMBLED = str(Path(__file__).parent / "numbering/scrambled.toml")
 # Half of chiplet 0, the whole of chiplet 3, half of chiplet 6 of milan2.

@@ -18,9 +18,20 @@ from atoll.report.bench.markdown import markdown
 from atoll.report.bench.page import html
 from atoll.report.bench.text import bench_text
 from atoll.schema.plan import MemoryPolicy, Plan, Policy
-from tests.parts.bench import entrant, header, lines, machine, results
+from tests.parts.bench import (
+    DUCKDB_TRAITS as DUCKDB,
+)
+from tests.parts.bench import (
+    SPARK_TRAITS as SPARK,
+)
+from tests.parts.bench import (
+    entrant,
+    header,
+    lines,
+    machine,
+    results,
+)
 from tests.parts.machines import NodeShape, build
-from tests.unit.bench.test_entrants import DUCKDB, SPARK
 
 TWO_NODES = build([[NodeShape((2, 2)), NodeShape((2, 2))]])
 LABELS = ("spark/wim", "spark/spmwin", "spark/win/first-touch", "spark/win/bind")

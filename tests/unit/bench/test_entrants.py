@@ -12,24 +12,10 @@ from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.schema.plan import EngineTraits, Policy
 from atoll.schema.results import Scheduler
+from tests.parts.bench import DUCKDB_TRAITS as DUCKDB
+from tests.parts.bench import SPARK_TRAITS as SPARK
 from tests.parts.bench import machine
 from tests.parts.machines import NodeShape, build
-
-SPARK = EngineTraits(
-    name="spark",
-    distributed=True,
-    parallel_query=True,
-    has_coordinator=True,
-    jvm=True,
-    heap_ratio=0.6,
-    ratio_source="test",
-    min_heap_bytes=1 << 20,
-    coordinator_bytes=1 << 20,
-    overhead_bytes=1 << 20,
-)
-DUCKDB = SPARK.model_copy(
-    update={"name": "duckdb", "distributed": False, "has_coordinator": False, "jvm": False}
-)
 
 
 def labels(policies: list[str] | None, *engines: EngineTraits) -> list[str]:
@@ -174,7 +160,10 @@ def test_both_schedulers_stand_side_by_side_and_differ_in_nothing_else() -> None
 @pytest.mark.parametrize(("scheduler", "end"), [("duckdb", ""), ("atoll", "/atoll")])
 def test_one_scheduler_has_its_baseline_under_itself(scheduler: Scheduler, end: str) -> None:
     found, notes = make_entrants(
-        machine(), [(SPARK, ["wim"]), (DUCKDB, ["wim", "wic"])], (), {"duckdb": (scheduler,)}
+        machine(),
+        [(SPARK, ["wim"]), (DUCKDB, ["wim", "wic"])],
+        (),
+        {"duckdb": (scheduler,)},
     )
     assert [(one.label, one.scheduler, one.baseline) for one in found] == [
         ("spark/wim", None, None),

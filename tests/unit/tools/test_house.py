@@ -69,6 +69,26 @@ def test_what_goes_through_a_host_is_fine(line: str) -> None:
     assert house.system_reads("src/atoll/bench/x.py", line, {}) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tests.unit.bench.test_entrants import SPARK",
+        "    import tests.unit.bench.test_entrants",
+        "from tests.unit.bench import test_entrants",
+    ],
+)
+def test_a_test_file_that_imports_another_is_a_fault(line: str) -> None:
+    (fault,) = house.test_imports("tests/unit/bench/test_x.py", f'"""Doc."""\n{line}\n')
+    assert fault.startswith("tests/unit/bench/test_x.py:2: ") and "test_entrants;" in fault
+
+
+@pytest.mark.parametrize(
+    "line", ["from tests.parts.bench import machine", "from tools import test_summary as summary"]
+)
+def test_a_test_file_may_import_parts_and_tools(line: str) -> None:
+    assert house.test_imports("tests/unit/bench/test_x.py", line) == []
+
+
 def test_subset_follows_what_is_needed() -> None:
     part = lock_subset.subset(LOCK, ["a"])
     assert [line.split()[0] for line in part.splitlines() if "==" in line] == [
