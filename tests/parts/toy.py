@@ -88,7 +88,7 @@ def toy_plan(
     return Plan(
         engine="toy",
         policy=Policy.WIC if masked else Policy.WIM,
-        asked="wic" if masked else "wim",
+        asked=Policy.WIC if masked else Policy.WIM,
         placement=placement,
         smt=False,
         slots=slots,

@@ -21,6 +21,7 @@ from atoll.host.processes import Finished
 from atoll.install import debian, debian_sources
 from atoll.install.client import runner
 from atoll.install.debian_sources import parse_deb822, parse_list
+from tests.parts.faults import fails
 from tools import fetch_deb
 
 DEB822 = """\
@@ -243,7 +244,7 @@ def test_no_apt_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(debian_sources, "release_codename", lambda: "bookworm")
     monkeypatch.setattr(debian_sources, "machine_sources", lambda: parse_deb822(DEB822))
-    with pytest.raises(DownloadFailed, match="apt-config: not on this machine"):
+    with fails(DownloadFailed, program="apt-config"):
         fetch_deb.fetch(fetch_deb.Order(("hello",)), tmp_path / "x", run=runner(LocalHost()))
 
 
@@ -275,7 +276,7 @@ def test_an_index_with_stronger_digests_will_do(apt: Apt, tmp_path: Path) -> Non
 
 def test_what_no_digest_guards_is_not_unpacked(apt: Apt, tmp_path: Path) -> None:
     apt.digest = "SHA1"
-    with pytest.raises(DownloadFailed, match="reports no checksum of hello"):
+    with fails(DownloadFailed, package="hello"):
         unpack(apt, tmp_path, tmp_path)
     assert list((tmp_path / "tree").iterdir()) == []
 
@@ -286,7 +287,7 @@ def test_what_is_not_what_the_index_says_is_refused_and_removed(
 ) -> None:
     apt.digest = digest
     apt.sends = b"b package"
-    with pytest.raises(DownloadFailed, match=r"hello_1_all\.deb: differs from the archive's index"):
+    with fails(DownloadFailed, file="hello_1_all.deb"):
         unpack(apt, tmp_path, tmp_path)
     assert not (tmp_path / "hello_1_all.deb").exists()
 
