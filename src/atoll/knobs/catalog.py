@@ -61,7 +61,7 @@ KNOBS: dict[str, Knob] = {
             (f"{_THP}/enabled",),
             "always, madvise or never",
             parsers.choice,
-            "Anonymous memory in pages of 2 MiB (on x86): all, where programs ask for it, or none.",
+            "Pages of 2 MiB (on x86) for all anonymous memory, only where programs ask, or none.",
             (
                 "never: numa-query-tuning IV-C (2), where it hurts with most allocators; "
                 "TuneD's profile for PostgreSQL",

@@ -42,7 +42,7 @@ def _heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
     return Reason(
         rule="heap",
         text=f"{gib(memory.budget_bytes)} to divide ({memory.limited_by}{aside}); "
-        f"{percent(traits.heap_ratio)} of it is {word} if the rest suffices for other memory, "
+        f"{percent(traits.heap_ratio)} of it is {word} if the rest suffices for everything else, "
         f"{gib(sum(heaps.sizes_bytes))} in total.",
         source=traits.ratio_source,
     )
