@@ -142,7 +142,7 @@ def test_a_query_that_is_interrupted_is_cancelled(server: MariaDBClient, path: s
     until(lambda: not running(server), lambda: running(server))
 
 
-def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
+def test_a_missing_server_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match=r"no MariaDB answers at .*\(No such file.*'atoll ps'"):
         at(str(tmp_path / "nix.sock"), timeout_s=2)
 
@@ -151,7 +151,7 @@ def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", ["wic", "wim"])
-def test_servers_sit_where_planned_and_leave_nothing(policy: str) -> None:
+def test_servers_are_where_planned_and_leave_nothing(policy: str) -> None:
     name = f"maria-{policy}"
     with up("mariadb", name, policy) as record:
         slots = record.plan.slots
@@ -171,7 +171,7 @@ def test_servers_sit_where_planned_and_leave_nothing(policy: str) -> None:
         assert traces(record) == []
 
 
-def test_the_users_own_configuration_is_taken_and_left_alone(tmp_path: Path) -> None:
+def test_a_users_configuration_is_used_and_not_changed(tmp_path: Path) -> None:
     base = tmp_path / "etc"
     (base / "conf.d").mkdir(parents=True)
     (base / "empty.d").mkdir()

@@ -57,7 +57,7 @@ MEANT_FOR_OTHERS = {
 }
 
 
-def test_a_client_of_ours_is_not_steered_by_the_environment(
+def test_the_environment_does_not_steer_atolls_client(
     server: PostgreSQLClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = tmp_path / "services"
@@ -165,7 +165,7 @@ print(told == [True] * 40)
 """
 
 
-def test_what_another_thread_waits_with_is_not_freed_under_it(server: PostgreSQLClient) -> None:
+def test_closing_does_not_free_the_memory_of_a_waiting_thread(server: PostgreSQLClient) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CLOSED_WHILE_ASKING, server.where],
         env={**os.environ, "MALLOC_PERTURB_": "165"},  # freed memory is overwritten at once
@@ -177,7 +177,7 @@ def test_what_another_thread_waits_with_is_not_freed_under_it(server: PostgreSQL
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
+def test_a_missing_server_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(
         EngineFailed, match=r"no PostgreSQL answers at .*\(No such file.*\); see 'atoll ps'"
     ):
@@ -193,7 +193,7 @@ def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
         ("PGGSSENCMODE", "require"),
     ],
 )
-def test_what_the_environment_says_of_other_servers_does_not_count(
+def test_settings_for_other_servers_in_the_environment_do_not_count(
     variable: str, value: str, server: PostgreSQLClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -206,7 +206,7 @@ def test_what_the_environment_says_of_other_servers_does_not_count(
 
 
 @pytest.mark.parametrize("policy", ["wic", "wim"])
-def test_busy_servers_sit_where_planned_and_go_with_their_sessions(policy: str) -> None:
+def test_busy_servers_are_where_planned_and_end_with_their_sessions(policy: str) -> None:
     """`traces` at the end of `up` says that nothing is left."""
     name = f"pg-{policy}"
     with up(name, policy) as record:
@@ -252,7 +252,7 @@ def test_a_killed_process_fails_the_deployment_and_nothing_is_left(whom: str) ->
         assert traces(record) == []
 
 
-def test_a_killed_supervisor_takes_busy_servers_along() -> None:
+def test_busy_servers_end_with_a_killed_supervisor() -> None:
     with up("pg-orphans", "wic") as record:
         assert record.supervisor is not None
         with busy(record):
@@ -261,7 +261,7 @@ def test_a_killed_supervisor_takes_busy_servers_along() -> None:
         assert traces(record) == []
 
 
-def test_when_all_are_killed_the_next_command_clears_away() -> None:
+def test_the_next_command_cleans_up_after_a_kill_of_everything() -> None:
     with up("pg-razed", "wic") as record:
         assert record.supervisor is not None and record.keeper is not None
         kill_at_once([record.keeper.pid, record.supervisor.pid, *pids(record)])

@@ -25,7 +25,7 @@ def test_loading_survives_a_kill_and_happens_once(tmp_path: Path) -> None:
     check_loading_survives("postgresql", tmp_path)
 
 
-def test_the_users_own_configuration_is_taken_and_left_alone(tmp_path: Path) -> None:
+def test_a_users_configuration_is_used_and_not_changed(tmp_path: Path) -> None:
     """As Debian has it: TLS with a key of another account's, an empty folder that is included."""
     base = tmp_path / "main"
     (base / "conf.d").mkdir(parents=True)

@@ -150,7 +150,7 @@ def answers(cluster: Cluster) -> bool:
     return True
 
 
-def test_a_running_cluster_is_asked_and_its_going_is_told(
+def test_a_running_cluster_answers_and_its_end_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = cluster.reach()
@@ -192,7 +192,7 @@ def test_a_running_cluster_is_asked_and_its_going_is_told(
         ask_until_gone()
 
 
-def test_closing_ends_what_another_thread_asks(cluster: Cluster) -> None:
+def test_closing_ends_the_query_of_another_thread(cluster: Cluster) -> None:
     """As an interrupted bench does: nothing goes on running at somebody's server."""
     client, busy = cluster.reach(), cluster.reach()
     faults: list[EngineFailed] = []

@@ -116,7 +116,7 @@ def odd(brings: Callable[..., ModuleType]) -> Engine:
     return registry.get("odd")
 
 
-def test_anothers_engine_is_found_behind_our_own(odd: Engine) -> None:
+def test_an_engine_of_another_package_follows_atolls_own(odd: Engine) -> None:
     assert registry.names()[-1] == "odd"
     assert registry.names()[0] == "spark"
 
@@ -134,22 +134,24 @@ def test_anothers_engine_is_found_behind_our_own(odd: Engine) -> None:
         ("Nobody", "AttributeError: module 'odd_package' has no attribute 'Nobody'"),
     ],
 )
-def test_one_that_is_none_is_told(brings: Callable[..., ModuleType], kind: str, why: str) -> None:
+def test_a_class_that_is_not_an_engine_is_refused(
+    brings: Callable[..., ModuleType], kind: str, why: str
+) -> None:
     brings(odd=kind)
-    with pytest.raises(EngineFailed) as told:
+    with pytest.raises(EngineFailed) as caught:
         registry.get("odd")
-    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}" in str(told.value)
-    assert "; fix or uninstall odd_package" in str(told.value)
+    assert f"engine 'odd' (odd_package:{kind}) cannot be loaded: {why}" in str(caught.value)
+    assert "; fix or uninstall odd_package" in str(caught.value)
 
 
-def test_two_of_one_name_are_refused(brings: Callable[..., ModuleType]) -> None:
+def test_two_engines_with_one_name_are_refused(brings: Callable[..., ModuleType]) -> None:
     brings(odd="Engine", odd_="Other")
     assert registry.names().count("odd") == 1
     with pytest.raises(EngineFailed, match="both bring an engine 'odd'; uninstall one of them"):
         registry.get("odd")
 
 
-def test_one_with_the_name_of_ours_is_passed_over_and_that_is_said(
+def test_an_engine_with_the_name_of_atolls_is_ignored_with_a_remark(
     brings: Callable[..., ModuleType], capsys: pytest.CaptureFixture[str]
 ) -> None:
     brings(spark="Engine")
@@ -159,7 +161,7 @@ def test_one_with_the_name_of_ours_is_passed_over_and_that_is_said(
     assert "spark of odd_package:Engine is ignored" in capsys.readouterr().out
 
 
-def test_one_that_is_only_rendered(
+def test_an_engine_that_is_only_rendered(
     brings: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     brings(other="Other")
@@ -177,7 +179,7 @@ def test_atolls_own_engines_are_found_by_name() -> None:
         assert registry.get(name).traits.name == name
 
 
-def test_an_unknown_one_is_a_mistake_of_the_users() -> None:
+def test_an_unknown_engine_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="engine 'odd' is not known; known are: spark, "):
         registry.get("odd")
 
@@ -224,9 +226,9 @@ def test_a_command_reports_it_in_one_line(
     brings(odd="Based")
     machine = ["--synthetic", "Package:1 NUMANode:1(memory=8GB) Core:4 PU:1"]
     assert run(["render", "odd", *machine, "--base", str(tmp_path), "--diff"]) == 5
-    said = capsys.readouterr().err
-    assert said.startswith("atoll: engine 'odd': TypeError: no base (")
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("atoll: engine 'odd': TypeError: no base (")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(

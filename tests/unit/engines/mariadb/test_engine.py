@@ -90,7 +90,7 @@ def test_a_server_writes_only_into_its_data_directory() -> None:
     assert found["wsrep_on"] == "OFF"
 
 
-def test_what_not_every_build_knows_is_set_only_where_the_user_has_it() -> None:
+def test_options_that_not_every_build_knows_are_set_only_if_the_user_sets_them() -> None:
     base = UserTree("/etc/mysql", {"my.cnf": "[mysqld]\nmax_connections = 20\n"})
     plan = make_plan(milan(1), ENGINE.traits, "wim")
     made = ENGINE.on(base).layout(plan, INSTALLED, run_dir="/run/x", ports=())
@@ -107,22 +107,22 @@ def based(base: UserTree) -> str:
     )
 
 
-def test_tls_is_off_behind_all_else() -> None:
-    """Any option of TLS switches it on, and the key is another account's."""
+def test_tls_is_off_after_all_other_options() -> None:
+    """Any option of TLS switches it on, and the key belongs to another account."""
     text = based(UserTree("/etc/x", {"my.cnf": "[mysqld]\nssl = on\nssl_key = /nix/key\n"}))
-    told = [line for line in text.splitlines() if "ssl" in line]
-    assert told == ["ssl = on", "ssl_key = /nix/key", "skip_ssl"]
+    lines = [line for line in text.splitlines() if "ssl" in line]
+    assert lines == ["ssl = on", "ssl_key = /nix/key", "skip_ssl"]
 
 
-def test_the_users_binary_log_is_off_behind_all_else() -> None:
+def test_the_binary_log_is_off_after_all_other_options() -> None:
     text = based(UserTree("/etc/x", {"my.cnf": "[mysqld]\nskip-log-bin\nlog_bin = /nix/bin\n"}))
-    told = [line for line in text.splitlines() if "log_bin" in line]
-    assert told.index("skip_log_bin") > told.index("log_bin = /nix/bin")
+    lines = [line for line in text.splitlines() if "log_bin" in line]
+    assert lines.index("skip_log_bin") > lines.index("log_bin = /nix/bin")
 
 
 @pytest.mark.parametrize("version", ["10.11.19", ""])
-def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: str) -> None:
-    """Also where the server's release is not known: it is on another machine."""
+def test_the_plans_options_are_repeated_after_the_group_of_a_release(version: str) -> None:
+    """Also if the server is on another machine, so that its release is unknown."""
     text = "[mysqld]\ninnodb_buffer_pool_size = 1G\n"
     text += "[mariadb-10.11]\ninnodb_buffer_pool_size = 999G\n"
     plan = make_plan(milan(1), ENGINE.traits, "wim")
@@ -137,7 +137,7 @@ def test_what_the_plan_decides_is_repeated_behind_a_group_of_a_release(version: 
 @pytest.mark.parametrize(
     "texts",
     [
-        {"my.cnf": "!include /elsewhere.cnf\n"},  # nobody knows what is in it
+        {"my.cnf": "!include /elsewhere.cnf\n"},  # its content is unknown
         {"my.cnf": "!includedir /etc/x/conf.d\n", "conf.d/a.cnf": "[galera]\nwsrep_on = 1\n"},
         {"my.cnf": "!include own.ini\n", "own.ini": "[mysqld]\nloose-wsrep-on\n"},
     ],
@@ -171,13 +171,13 @@ def test_a_tarball_on_the_path_has_its_own_layout(
 
 
 @pytest.mark.parametrize("option", ["ssl-ca", "unix_socket"])
-def test_an_empty_option_is_not_passed_over(option: str) -> None:
+def test_an_empty_option_is_refused(option: str) -> None:
     with pytest.raises(UsageError, match=f"'{option}' has no value"):
         ENGINE.reach(f"mysql://u:hush@h/d?{option}=", timeout_s=2)
 
 
 @pytest.mark.parametrize("text", ["password=hush\n[client]\n", "[client]\npassword=hush€\n"])
-def test_an_option_file_that_cannot_be_read_is_told_without_its_lines(
+def test_a_fault_in_an_option_file_does_not_repeat_its_lines(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".my.cnf").write_text(text)

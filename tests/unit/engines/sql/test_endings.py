@@ -29,7 +29,7 @@ def wait(ours: socket.socket, fault: BaseException) -> None:
     raise fault
 
 
-def test_a_wait_for_a_server_that_answers_nothing_ends(line: Line) -> None:
+def test_a_wait_for_a_silent_server_ends(line: Line) -> None:
     ours, _ = line
     cancelled: list[bool] = []
     with (
@@ -38,10 +38,10 @@ def test_a_wait_for_a_server_that_answers_nothing_ends(line: Line) -> None:
     ):
         wait(ours, ConnectionError("it hung up"))
     assert cancelled == [True]
-    ours.getpeername()  # still open: to be closed is its owner's
+    ours.getpeername()  # still open: its owner closes it
 
 
-def test_what_a_cancelled_query_still_answers_is_no_answer(line: Line) -> None:
+def test_an_answer_of_a_cancelled_query_does_not_count(line: Line) -> None:
     ours, theirs = line
     with (
         pytest.raises(OverTime),
@@ -51,12 +51,12 @@ def test_what_a_cancelled_query_still_answers_is_no_answer(line: Line) -> None:
     assert answer == b"half"
 
 
-def test_a_query_that_cannot_be_cancelled_is_hung_up_on_all_the_same(
+def test_a_query_that_cannot_be_cancelled_loses_its_connection(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = line
-    told = threading.Event()
-    monkeypatch.setattr(threading, "excepthook", lambda _: told.set())
+    reported = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: reported.set())
 
     def cancel() -> None:
         raise RuntimeError("no thread for it")
@@ -64,11 +64,11 @@ def test_a_query_that_cannot_be_cancelled_is_hung_up_on_all_the_same(
     with pytest.raises(OverTime), TimeLimit(ours.fileno(), 0.05, cancel):
         wait(ours, ConnectionError("it hung up"))
     assert theirs.recv(1) == b""
-    assert told.wait(60)
+    assert reported.wait(60)
 
 
-def test_who_has_the_descriptor_of_a_closed_connection_keeps_its_line(line: Line) -> None:
-    """Closed by another thread while the query is being cancelled, and its number given anew."""
+def test_a_reused_descriptor_keeps_its_own_connection(line: Line) -> None:
+    """Another thread closes the connection during the cancel, and its number is reused."""
     ours, theirs = line
     others = socket.socketpair()
 
@@ -76,7 +76,7 @@ def test_who_has_the_descriptor_of_a_closed_connection_keeps_its_line(line: Line
         os.dup2(others[0].fileno(), ours.fileno())
 
     with others[0], others[1]:
-        # By the end of that limit the wait has begun, on the line that was there before.
+        # By the end of that limit the wait has begun, on the connection of before.
         with pytest.raises(OverTime), TimeLimit(ours.fileno(), 1, cancel):
             answer = ours.recv(1)
         assert answer == b""
@@ -85,7 +85,7 @@ def test_who_has_the_descriptor_of_a_closed_connection_keeps_its_line(line: Line
         assert theirs.recv(1) == b""
 
 
-def test_an_answer_after_the_limit_is_none_though_its_thread_did_not_run_yet(
+def test_an_answer_after_the_limit_does_not_count_even_if_its_timer_is_late(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0

@@ -54,12 +54,12 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
 
 
 @given(tables())
-def test_a_result_travels_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
+def test_a_result_arrives_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
     columns, rows = table
-    told = encode_result(columns, len(rows), 0.25, "atoll-0-1")
+    described = encode_result(columns, len(rows), 0.25, "atoll-0-1")
     values = encode_values(columns, rows)
-    assert (told.count(b"\n"), values.count(b"\n")) == (1, 1)
-    result = decode_result(decode(told), decode(values))
+    assert (described.count(b"\n"), values.count(b"\n")) == (1, 1)
+    result = decode_result(decode(described), decode(values))
     assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
     assert result.ticket == "atoll-0-1"
     for got, sent in zip(result.rows, rows, strict=True):
@@ -77,16 +77,16 @@ def test_an_error_is_one_line(text: str) -> None:
 
 
 @given(st.binary())
-def test_what_is_no_answer_is_an_engine_failure(line: bytes) -> None:
+def test_a_malformed_reply_is_an_engine_failure(line: bytes) -> None:
     with pytest.raises(EngineFailed):
         decode_result(decode(line), decode(line))
 
 
-def test_a_result_that_lacks_rows_is_an_engine_failure() -> None:
+def test_a_result_with_too_few_rows_is_an_engine_failure() -> None:
     columns = [Column("n", "bigint")]
-    told = decode(encode_result(columns, 2, 0.25, "t"))
+    described = decode(encode_result(columns, 2, 0.25, "t"))
     with pytest.raises(EngineFailed, match="1 of 2 rows"):
-        decode_result(told, decode(encode_values(columns, [(7,)])))
+        decode_result(described, decode(encode_values(columns, [(7,)])))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
     client.close()
 
 
-def test_values_come_when_they_are_asked_for(serve: Callable[[Backend], str]) -> None:
+def test_values_have_a_request_of_their_own(serve: Callable[[Backend], str]) -> None:
     path = serve(SlowBackend())
     client = SocketClient(path, timeout_s=60)
     assert isinstance(client, HostedClient)
@@ -219,7 +219,7 @@ def test_values_come_when_they_are_asked_for(serve: Callable[[Backend], str]) ->
     other.close()
 
 
-def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:
+def test_a_scheduler_reports_its_state(serve: Callable[[Backend], str]) -> None:
     client = SocketClient(serve(ScheduledBackend()), timeout_s=60)
     assert isinstance(client, ScheduledClient)
     assert client.scheduler(timeout_s=60) == scheduler_state((0.0, 1), (2.5, 2))
@@ -229,7 +229,7 @@ def test_a_scheduler_tells_what_it_did(serve: Callable[[Backend], str]) -> None:
     assert plain.execute("select", timeout_s=60).rows
 
 
-def test_what_queries_took_is_told_by_their_tickets(serve: Callable[[Backend], str]) -> None:
+def test_the_work_of_queries_is_reported_by_ticket(serve: Callable[[Backend], str]) -> None:
     path = serve(CountingBackend())
     clients = [SocketClient(path, timeout_s=60) for _ in range(2)]
     tickets = [client.execute("select", timeout_s=60).ticket for client in clients * 2]
@@ -241,20 +241,20 @@ def test_what_queries_took_is_told_by_their_tickets(serve: Callable[[Backend], s
 
 
 @pytest.mark.parametrize("message", [{"ok": True}, {"work": 3}, {"work": {"a": {"tasks": 0}}}])
-def test_what_is_no_account_of_queries_is_an_engine_failure(message: dict[str, Any]) -> None:
+def test_unreadable_query_statistics_are_an_engine_failure(message: dict[str, Any]) -> None:
     with pytest.raises(EngineFailed, match="query statistics") as caught:
         decode_work(message)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("message", [{"ok": True}, {"scheduler": 3}, {"scheduler": {"policy": 1}}])
-def test_what_is_no_state_of_a_scheduler_is_an_engine_failure(message: dict[str, Any]) -> None:
+def test_an_unreadable_scheduler_state_is_an_engine_failure(message: dict[str, Any]) -> None:
     with pytest.raises(EngineFailed, match="scheduler state") as caught:
         decode_scheduler(message)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
-def test_the_socket_is_its_owners_alone(serve: Callable[[Backend], str]) -> None:
+def test_only_the_owner_may_use_the_socket(serve: Callable[[Backend], str]) -> None:
     assert stat.S_IMODE(os.stat(serve(SlowBackend())).st_mode) == 0o600
 
 
@@ -268,7 +268,7 @@ def test_a_query_past_its_limit_is_cancelled(serve: Callable[[Backend], str]) ->
         client.execute("select", timeout_s=60)
 
 
-def test_closing_ends_what_another_thread_asks(serve: Callable[[Backend], str]) -> None:
+def test_closing_ends_the_query_of_another_thread(serve: Callable[[Backend], str]) -> None:
     backend = SlowBackend()
     client = SocketClient(serve(backend), timeout_s=60)
     faults: list[EngineFailed] = []
@@ -288,7 +288,7 @@ def test_closing_ends_what_another_thread_asks(serve: Callable[[Backend], str]) 
     assert "was closed" in str(faults[0]) and not isinstance(faults[0], ServerGone)
 
 
-def test_an_answer_that_is_too_long_is_no_lost_host(
+def test_an_answer_that_is_too_long_does_not_mean_a_lost_host(
     serve: Callable[[Backend], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlclient, "MAX_LINE_BYTES", 10)
@@ -314,7 +314,7 @@ def test_a_client_that_hangs_up_has_its_query_cancelled(serve: Callable[[Backend
 
 
 @pytest.mark.parametrize("line", [b"x\n", b"[]\n", b'{"do": "frob"}\n', b'{"do": "execute"}\n'])
-def test_what_is_no_request_is_answered_with_an_error(
+def test_a_malformed_request_is_answered_with_an_error(
     serve: Callable[[Backend], str], line: bytes
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as raw:
