@@ -68,7 +68,7 @@ def test_what_does_not_fit_into_the_time_is_left_out(
     monkeypatch.setattr(demo, "TIME_BOX_S", 0.001)
     done = CliRunner().invoke(demo.command, ["-o", str(tmp_path / "demo")])
     assert isinstance(done.exception, EngineFailed)
-    assert "duckdb: leaving out q1, q6, q18" in done.output
+    assert "leaves this engine out" in done.output
 
 
 def test_without_any_engine_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,10 @@ class Cost:
     queries: Mapping[str, float]
     rest_s: float  # mostly the start
 
+    @property
+    def cheapest(self) -> str:
+        return min(self.queries, key=lambda query: self.queries[query])
+
     def of(self, queries: Iterable[str]) -> float:
         return self.rest_s + sum(self.queries[query] for query in queries)
 

@@ -131,10 +131,11 @@ def _measure(
         path.unlink()
         left_s = max(0.0, until_s - time.monotonic())
         fitting = queries_that_fit(cost, deployments, left_s)
-        left_out = [query for query in queries if query not in fitting]
+        tried = queries if fitting else (cost.cheapest,)
         print(
-            f"{engine}: leaving out {', '.join(left_out)}, because {MIN_BLOCKS} blocks would take "
-            f"{deployments * cost.of(queries):.0f} s and the demo has {left_s:.0f} s left"
+            f"{engine}: {MIN_BLOCKS} blocks of {', '.join(tried)} would take "
+            f"{deployments * cost.of(tried):.0f} s and the demo has {left_s:.0f} s left, so it "
+            + (f"runs {', '.join(fitting)}" if fitting else "leaves this engine out")
         )
         queries = fitting
     return None
