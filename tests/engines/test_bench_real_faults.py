@@ -32,7 +32,6 @@ from atoll.supervise import records
 from atoll.supervise.stop import down
 from tests.parts import bench_fault_jobs
 from tests.parts.deployment import (
-    ROOT,
     bench_command,
     bench_up_to,
     end_whoever_watches,
@@ -40,6 +39,7 @@ from tests.parts.deployment import (
     left_over,
     until,
 )
+from tests.parts.paths import ROOT
 from tests.parts.postgresql import ORDINARY_USER, pids
 from tests.parts.server import up
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from atoll.schema.plan import Policy
 from atoll.supervise.launch import Running
 from tests.parts.answers import TPCH
 from tests.parts.trino_servers import (
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with up("presto", "wic", workers=2) as running:
+    with up("presto", Policy.WIC, workers=2) as running:
         yield running
 
 
@@ -53,6 +54,6 @@ def test_a_killed_worker_fails_the_deployment(running: Running) -> None:
 
 
 def test_answers_under_another_policy() -> None:
-    with up("presto", "win", workers=1) as running:
+    with up("presto", Policy.WIN, workers=1) as running:
         assert wrong_answers(running.clients[0], "presto", ("q1", "q6", "q18")) == {}
         assert running.verify().drift == []

@@ -13,6 +13,7 @@ import pytest
 
 from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.errors import EngineFailed
+from atoll.schema.plan import Policy
 from atoll.supervise.launch import Running
 from tests.parts.answers import TPCH
 from tests.parts.deployment import until
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.installed
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with up("trino", "wic", workers=2) as running:
+    with up("trino", Policy.WIC, workers=2) as running:
         yield running
 
 
@@ -126,6 +127,6 @@ def test_a_killed_worker_fails_the_deployment(running: Running) -> None:
 
 
 def test_answers_under_another_policy() -> None:
-    with up("trino", "win", workers=1) as running:
+    with up("trino", Policy.WIN, workers=1) as running:
         assert wrong_answers(running.clients[0], "trino", ("q1", "q6", "q18")) == {}
         assert running.verify().drift == []

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from atoll.host import caller, pages, processes
-from atoll.host.api import Child, Conversation, FileId, FilePages
+from atoll.host.api import Conversation, FileId, FilePages
 from atoll.host.conversation import LocalConversation
-from atoll.host.processes import Finished
 from atoll.host.procfs import parse_stat
 from atoll.schema.deployment import ProcessId
 
@@ -82,35 +81,10 @@ class LocalHost:
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))
 
-    def variable(self, name: str) -> str:
-        return caller.variable(name)
-
-    def user_id(self) -> int:
-        return caller.user_id()
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float | None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        tied: bool = False,
-        tick: Callable[[], None] | None = None,
-    ) -> Finished:
-        return processes.run(argv, timeout_s=timeout_s, env=env, cwd=cwd, tied=tied, tick=tick)
-
-    def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        log: str,
-        cwd: str | None = None,
-        tied_by: int | None = None,
-        pass_fds: Sequence[int] = (),
-    ) -> Child:
-        return processes.start(argv, env=env, log=log, cwd=cwd, tied_by=tied_by, pass_fds=pass_fds)
+    variable = staticmethod(caller.variable)
+    user_id = staticmethod(caller.user_id)
+    run = staticmethod(processes.run)
+    spawn = staticmethod(processes.start)
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Conversation:
         return LocalConversation(argv, env)

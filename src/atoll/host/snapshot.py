@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from atoll.errors import NotPermitted
 from atoll.host import caller, pages
 from atoll.host.api import FileId, FilePages
-from atoll.host.processes import Finished
 from atoll.host.procfs import parse_stat, status_field
 from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import ProcessId
@@ -78,31 +77,12 @@ class SnapshotHost:
     def variable(self, name: str) -> str:
         return ""
 
-    def user_id(self) -> int:
-        return caller.user_id()
+    user_id = staticmethod(caller.user_id)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float | None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        tied: bool = False,
-        tick: Callable[[], None] | None = None,
-    ) -> Finished:
+    def run(self, argv: Sequence[str], **_: object) -> NoReturn:
         self._refuse(f"run {argv[0]}")
 
-    def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        log: str,
-        cwd: str | None = None,
-        tied_by: int | None = None,
-        pass_fds: Sequence[int] = (),
-    ) -> NoReturn:
+    def spawn(self, argv: Sequence[str], **_: object) -> NoReturn:
         self._refuse(f"start {argv[0]}")
 
     def converse(self, argv: Sequence[str], *, env: Mapping[str, str]) -> NoReturn:
