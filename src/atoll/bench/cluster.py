@@ -15,7 +15,7 @@ from atoll.bench.address import ClusterAddress
 from atoll.errors import AtollError, NotPermitted, ProcessGone
 from atoll.host.api import Host
 from atoll.inspect.clues import read_numa_system
-from atoll.inspect.inspection import glance_at_process, inspect_process
+from atoll.inspect.inspection import inspect_process, inspect_process_quickly
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import MARK, descendants, environment, process_table
@@ -107,7 +107,7 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
             found.append(
                 inspect_process(host, pid, machine, files=files, l3=l3, spreads=spreads)
                 if deep
-                else glance_at_process(host, pid, machine)
+                else inspect_process_quickly(host, pid, machine)
             )
         except ProcessGone:
             continue  # for example a server's process for one connection

@@ -6,6 +6,7 @@ import click
 
 from atoll.cli.measuring import SuiteOptions, measure_suite, suite_options
 from atoll.errors import UsageError
+from atoll.schema.policy import Policy
 
 
 @click.command(
@@ -16,9 +17,8 @@ from atoll.errors import UsageError
 @click.option(
     "--policies",
     metavar="P,P,...",
-    help="Policies to compare: wim, win, wicp, wicp-mixed, wic, spmwin, auto (default: each of "
-    "wim, win, wicp, wic that differs on this machine). WIM is the baseline and is always "
-    "measured.",
+    help=f"Policies to compare: {', '.join(Policy)}, auto (default: each of wim, win, wicp, wic "
+    "that differs on this machine). WIM is the baseline and is always measured.",
 )
 @click.option(
     "--scheduler",

@@ -48,7 +48,7 @@ _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
 
 
-def glance_at_process(
+def inspect_process_quickly(
     host: Host, pid: int, machine: NumaSystem, expectation: Expectation | None = None
 ) -> Inspection:
     """Inspects only threads and memory policy: milliseconds, even if memory is large.

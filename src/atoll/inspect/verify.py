@@ -15,7 +15,7 @@ from atoll.host.api import Host
 from atoll.host.procfs import Stat
 from atoll.inspect.clues import read_numa_system
 from atoll.inspect.expectation import planned
-from atoll.inspect.inspection import glance_at_process, inspect_process
+from atoll.inspect.inspection import inspect_process, inspect_process_quickly
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
@@ -78,7 +78,7 @@ def verify(
                     host, pid, machine, expectation, l3=l3, files=files, spreads=spreads
                 )
                 if deep
-                else glance_at_process(host, pid, machine, expectation)
+                else inspect_process_quickly(host, pid, machine, expectation)
             )
         except ProcessGone:
             continue  # a child that has ended; a planned process is reported missing below

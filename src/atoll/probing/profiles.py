@@ -21,7 +21,7 @@ from atoll.store.paths import state_dir, state_path
 
 if TYPE_CHECKING:
     from atoll.host.api import Host
-    from atoll.probing.islands import Islands
+    from atoll.probing.profile_chiplets import ProfileChiplets
     from atoll.schema.profile import Profile
 
 # Below it a guess would decide where an engine runs; assuming no chiplets is safer.
@@ -78,14 +78,14 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
     first = Applied(machine)
     for path in saved(machine, host)[:_MOST_LOOKED_AT]:
         try:
-            islands = read_islands(path)
+            measured = read_chiplets(path)
         except AtollError as fault:
             found = Applied(machine, f"a saved profile is not used: {fault}")
         else:
-            if islands.inference is None:
+            if measured.inference is None:
                 continue  # measured other kinds only
-            found = apply(machine, islands, where=str(path))
-            if _surely_none(machine, islands):
+            found = apply(machine, measured, where=str(path))
+            if _surely_none(machine, measured):
                 return Applied(machine)
         if found.machine is not machine:
             return found
@@ -98,24 +98,24 @@ def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
 
     Raises UsageError if it cannot be read, or is of another machine or an emulated CPU.
     """
-    islands = read_islands(path)
-    if islands.machine_id != machine.machine_id:
+    measured = read_chiplets(path)
+    if measured.machine_id != machine.machine_id:
         raise UsageError(
-            f"{path}: was measured on another machine ({islands.machine_id}, "
-            f"{islands.machine_title}), not on this one ({machine.machine_id}, {machine.title}); "
+            f"{path}: was measured on another machine ({measured.machine_id}, "
+            f"{measured.machine_title}), not on this one ({machine.machine_id}, {machine.title}); "
             "measure here with 'atoll measure'"
         )
-    was, now = islands.environment.cpu_model, machine.cpu_model
+    was, now = measured.environment.cpu_model, machine.cpu_model
     if was and now and was != now:
         raise UsageError(
-            f"{path}: was measured on {was!r} ({islands.machine_id}), but this is {now!r} "
+            f"{path}: was measured on {was!r} ({measured.machine_id}), but this is {now!r} "
             f"({machine.machine_id}) of the same layout; measure here with 'atoll measure'"
         )
-    if islands.emulated:
+    if measured.emulated:
         raise UsageError(f"{path}: {_EMULATED}; measure on a real machine")
-    found = apply(machine, islands, where=path)
+    found = apply(machine, measured, where=path)
     here = machine.origin.kind == "live"
-    if here and islands.environment.hostname_hash != _host_name(host):
+    if here and measured.environment.hostname_hash != _host_name(host):
         return Applied(found.machine, f"{found.report}; measured on another host of the same kind")
     return found
 
@@ -123,22 +123,22 @@ def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
 _EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
 
 
-def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applied:
+def apply(machine: Machine, profile: ProfileChiplets | Profile, *, where: str) -> Applied:
     """The machine with the profile's chiplets, if it shows none itself and they are certain enough.
 
     The profile must be of this machine. `where` names the profile in the report. Never raises.
     """
-    islands = islands_of(profile)
-    named = f"the profile {where} of {islands.created[:10]}"
-    inference = islands.inference
+    measured = chiplets_of(profile)
+    named = f"the profile {where} of {measured.created[:10]}"
+    inference = measured.inference
     if machine.chiplets:
         source = machine.chiplets[0].source.value
         return Applied(machine, f"{named} is not needed: the chiplets are already known ({source})")
-    if islands.emulated:
+    if measured.emulated:
         return Applied(machine, f"{named} is not used: it {_EMULATED}")
     if inference is None:
         return Applied(machine, f"{named} has no chiplets: no pairs of CPUs were measured")
-    if unmeasured := _unmeasured(machine, islands):
+    if unmeasured := _unmeasured(machine, measured):
         return Applied(
             machine,
             f"{named} is not used: {unmeasured} of {len(machine.allowed_cores)} cores were not "
@@ -172,23 +172,23 @@ def apply(machine: Machine, profile: Islands | Profile, *, where: str) -> Applie
     )
 
 
-def islands_of(profile: Islands | Profile) -> Islands:
-    from atoll.probing.islands import Islands
+def chiplets_of(profile: ProfileChiplets | Profile) -> ProfileChiplets:
+    from atoll.probing.profile_chiplets import ProfileChiplets
 
-    if isinstance(profile, Islands):
+    if isinstance(profile, ProfileChiplets):
         return profile
-    return Islands.model_validate(profile, from_attributes=True)
+    return ProfileChiplets.model_validate(profile, from_attributes=True)
 
 
-def read_islands(path: str | Path) -> Islands:
+def read_chiplets(path: str | Path) -> ProfileChiplets:
     """Raises UsageError with a message of one line."""
     from pydantic import ValidationError
 
-    from atoll.probing.islands import Islands
+    from atoll.probing.profile_chiplets import ProfileChiplets
 
     text = _bytes(path)
     try:
-        return Islands.model_validate_json(text)
+        return ProfileChiplets.model_validate_json(text)
     except ValidationError as fault:
         from atoll.schema.base import parse
         from atoll.schema.profile import Profile
@@ -197,22 +197,22 @@ def read_islands(path: str | Path) -> Islands:
         raise UsageError(f"{path}: {fault.errors()[0]['msg']}") from None
 
 
-def _surely_none(machine: Machine, islands: Islands) -> bool:
+def _surely_none(machine: Machine, measured: ProfileChiplets) -> bool:
     """Whether it measured all cores and is certain that there are no chiplets. An older profile
     that shows some is then outdated."""
-    found = islands.inference
+    found = measured.inference
     return (
         found is not None
         and not found.chiplets
         and found.confidence >= LEAST_CONFIDENCE
-        and not islands.emulated
-        and not _unmeasured(machine, islands)
+        and not measured.emulated
+        and not _unmeasured(machine, measured)
     )
 
 
-def _unmeasured(machine: Machine, islands: Islands) -> int:
+def _unmeasured(machine: Machine, measured: ProfileChiplets) -> int:
     """The number of usable cores of which no CPU was paired."""
-    return sum(islands.pus.isdisjoint(core.pus) for core in machine.allowed_cores)
+    return sum(measured.pus.isdisjoint(core.pus) for core in machine.allowed_cores)
 
 
 def _host_name(host: Host | None) -> str:

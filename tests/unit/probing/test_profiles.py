@@ -225,7 +225,7 @@ def test_a_twin_may_lend_its_profile_and_that_is_said(tmp_path: Path) -> None:
 def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
-    for read in (profiles.read, profiles.read_islands):
+    for read in (profiles.read, profiles.read_chiplets):
         with pytest.raises(UsageError, match=words) as refused:
             read(path)
         assert "\n" not in str(refused.value)
@@ -234,7 +234,7 @@ def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, text: str, wo
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path, "a\0b"):
         with pytest.raises(UsageError):
-            profiles.read_islands(path)
+            profiles.read_chiplets(path)
 
 
 MEASURED = of(sapphire_rapids(), machine())

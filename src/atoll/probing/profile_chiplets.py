@@ -28,7 +28,7 @@ class _Found(_Part):
     source: Literal["latency", "bandwidth", "both", "none"]
 
 
-class Islands(_Part):
+class ProfileChiplets(_Part):
     """A profile's chiplets, and the machine they were measured on. Fields as in schema.profile."""
 
     format: Literal["atoll/profile"]
