@@ -242,10 +242,6 @@ def write(settings: Mapping[str, str]) -> str:
     return option_file.write(_GROUP, settings)
 
 
-def check_tree(tree: UserTree) -> None:
-    _read(tree, included(tree, config_of(tree), INCLUDING), ())
-
-
 def config_of(tree: UserTree) -> str:
     return first_file(tree, _CONFIGS, printed_by="mariadbd --help --verbose")
 

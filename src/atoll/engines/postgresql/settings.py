@@ -202,10 +202,6 @@ OTHER_REASONS: Reasons = {
 }
 
 
-def check_tree(tree: UserTree) -> None:
-    _read(tree, included(tree, config_of(tree), INCLUDING))
-
-
 def config_of(tree: UserTree) -> str:
     return first_file(tree, (_CONFIG,), printed_by="show config_file")
 
@@ -226,7 +222,7 @@ def on_tree(tree: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -
 def taken(tree: UserTree) -> dict[str, int]:
     """Sources: PostgreSQL 15, "Resource Consumption" and "Automatic Vacuuming"."""
     theirs = sizes.largest(
-        _read(tree, included(tree, _CONFIG, INCLUDING)),
+        _read(tree, included(tree, config_of(tree), INCLUDING)),
         unit_bytes={"wal_buffers": _PAGE_BYTES, "autovacuum_max_workers": 1},
     )
     # The default of autovacuum_work_mem, -1, stands for maintenance_work_mem.

@@ -39,60 +39,34 @@ _UNPACKED = re.compile(r"(?P<root>.+)/usr(?:/lib/\w+/\d+/bin)?")
 class ServerSettings(Protocol):
     """The module `settings` of such an engine. Pure."""
 
-    def programs(self, home: str) -> tuple[str, str]:
-        """The server, and the program that makes its data directory."""
-        ...
+    OTHER_REASONS: Reasons  # for settings that the functions do not return
 
-    def make_empty(self, home: str) -> tuple[str, ...]:
-        """The command that makes an empty data directory, {}."""
-        ...
-
-    def arguments(self, config: str) -> tuple[str, ...]:
-        """The arguments that have the server read the file `config`."""
-        ...
-
+    # The server, and the program that makes its data directory.
+    def programs(self, home: str) -> tuple[str, str]: ...
+    # The command that makes an empty data directory, {}.
+    def make_empty(self, home: str) -> tuple[str, ...]: ...
+    # The arguments that have the server read the file `config`.
+    def arguments(self, config: str) -> tuple[str, ...]: ...
     def socket_path(self, run_dir: str, index: int) -> str: ...
-
-    def shared_files(self) -> dict[str, str]:
-        """Files in the run folder that all servers read."""
-        ...
-
-    OTHER_REASONS: Reasons  # for settings that the functions below do not return
-
-    def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, Setting]:
-        """Settings that keep a server within its data directory and the run folder."""
-        ...
-
-    def placement(self, slot: Slot) -> dict[str, Setting]:
-        """Settings that follow from the slot, and that a user's configuration cannot change."""
-        ...
-
-    def choices(self, slot: Slot, *, durable: bool) -> dict[str, Setting]:
-        """Settings that a user's own configuration replaces."""
-        ...
-
-    def write(self, settings: Mapping[str, str]) -> str:
-        """A new configuration file."""
-        ...
-
-    def check_tree(self, tree: UserTree) -> None:
-        """Raises UsageError for a folder without a configuration or with one that cannot be
-        read."""
-        ...
-
-    def config_of(self, tree: UserTree) -> str:
-        """The path of the file that includes the others."""
-        ...
-
+    # Files in the run folder that all servers read.
+    def shared_files(self) -> dict[str, str]: ...
+    # Settings that keep a server within its data directory and the run folder.
+    def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, Setting]: ...
+    # Settings that follow from the slot, and that a user's configuration cannot change.
+    def placement(self, slot: Slot) -> dict[str, Setting]: ...
+    # Settings that a user's own configuration replaces.
+    def choices(self, slot: Slot, *, durable: bool) -> dict[str, Setting]: ...
+    # A new configuration file.
+    def write(self, settings: Mapping[str, str]) -> str: ...
+    # The path of the file that includes the others.
+    def config_of(self, tree: UserTree) -> str: ...
+    # The user's files below `folder`, with `ours` in the one that includes the others.
     def on_tree(
         self, tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str
-    ) -> dict[str, str]:
-        """The user's files below `folder`, with `ours` in the one that includes the others."""
-        ...
-
-    def taken(self, tree: UserTree) -> dict[str, int]:
-        """Setting -> bytes that each server uses in addition to its buffer pool."""
-        ...
+    ) -> dict[str, str]: ...
+    # Setting -> bytes that each server uses in addition to its buffer pool. Raises UsageError for a
+    # folder without a configuration, or with one that cannot be read.
+    def taken(self, tree: UserTree) -> dict[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +231,7 @@ class ServerPerSlot(ABC):
         return replace(self, data=data)
 
     def on(self, tree: UserTree) -> Self:
-        self.settings.check_tree(tree)
+        self.settings.taken(tree)  # raises UsageError for a configuration that cannot be read
         return replace(self, tree=tree)
 
     def unattended(self) -> Self:

@@ -7,7 +7,7 @@ import pytest
 from atoll.engines.mariadb.option_file import INCLUDING as MARIADB
 from atoll.engines.mariadb.settings import config_of
 from atoll.engines.postgresql.config_file import INCLUDING as POSTGRESQL
-from atoll.engines.postgresql.settings import check_tree as check_postgresql
+from atoll.engines.postgresql.settings import taken as check_postgresql
 from atoll.engines.userconfig.included import Included, included
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
