@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from atoll.engines.api import Table
 from atoll.errors import EngineFailed
+from atoll.schema.text import first_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,7 +51,7 @@ def lines_of(table: Table) -> Iterator[Lines]:
             with _duckdb() as connection:
                 connection.execute(sql)
         except Exception as fault:  # DuckDB's own; `check` raises it
-            faults.append(f"{table.path}: cannot be read ({str(fault).splitlines()[0]})")
+            faults.append(f"{table.path}: cannot be read ({first_line(str(fault))})")
         finally:
             os.close(writing)
 

@@ -20,6 +20,7 @@ from atoll.engines.api import Column
 from atoll.engines.spark.events import EventLog
 from atoll.errors import EngineFailed
 from atoll.schema.results import EngineWork
+from atoll.schema.text import first_line
 
 _EVENTS_LIMIT_MS = 10_000
 _WHY_S = 5.0
@@ -96,7 +97,7 @@ class SparkBackend:
         except (OSError, ValueError, Py4JError) as fault:
             self._log = EventLog()
             raise EngineFailed(
-                f"Spark's event log in {self._events} cannot be read ({str(fault).splitlines()[0]})"
+                f"Spark's event log in {self._events} cannot be read ({first_line(str(fault))})"
             ) from None
         return self._log.take()
 
