@@ -45,8 +45,8 @@ def make_once(
         with locked(lock_of(target), waiting):
             if is_whole(target):
                 return
-            require_room(target.parent, needed_bytes, what)
-            with staging(target) as stage:
+            with staging(target) as stage:  # first, because leftovers take up room
+                require_room(target.parent, needed_bytes, what)
                 try:
                     make(stage / target.name)
                 except DiskFull as fault:

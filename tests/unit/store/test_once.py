@@ -64,7 +64,14 @@ def test_what_is_not_whole_is_replaced_and_stays_until_then(tmp_path: Path) -> N
 def test_a_folder_without_room_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atoll.store.once._free_bytes", lambda folder: 1 << 10)
+    leftover = tmp_path / ".t.unfinished/t"
+    leftover.mkdir(parents=True)
+
+    def free_bytes(folder: Path) -> int:
+        assert not leftover.exists(), "what a killed process left takes up room"
+        return 1 << 10
+
+    monkeypatch.setattr("atoll.store.once._free_bytes", free_bytes)
     with fails(DiskFull, folder=tmp_path, what="a thing", free="1 KiB", needed="1 MiB"):
         make_once(tmp_path / "t", fill, what="a thing", needed_bytes=1 << 20)
     assert not (tmp_path / "t").exists()
