@@ -1,4 +1,4 @@
-"""What the tests of DuckDB on Atoll's workers share: made-up places, answers, the kernel's word."""
+"""For the tests of DuckDB on Atoll's workers: places, answers, the kernel's view."""
 
 from __future__ import annotations
 

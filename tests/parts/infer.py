@@ -1,4 +1,4 @@
-"""Machines made up from published medians, for the inference to find again.
+"""Machines made up from published medians, for the inference to find.
 
 Medians: EPYC, Ryzen and Xeon as in olap-on-chiplets 2.3 and in published core-to-core
 measurements; none is a copy of a measured matrix. `gradients` have no groups at all.

@@ -1,4 +1,4 @@
-"""For the tests of inspect's rules: observations and contexts with one thing changed at a time."""
+"""Observations and contexts for the tests of inspect's rules, with one thing changed at a time."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _differ(a: Figure, b: Figure) -> bool:
     return apart and abs(a.value - b.value) > max(a.high - a.low, b.high - b.low)
 
 
-# ---- What has the same meaning on both ------------------------------------------------------
+# ---- Figures that mean the same on both -----------------------------------------------------
 
 
 def _entries(profile: Profile, other: Profile) -> Iterable[_Entry]:
@@ -255,7 +255,7 @@ def _stream(profile: Profile, other: Profile) -> Iterable[_Entry]:
         yield _Entry("STREAM", f"{run.kernel.value}, {per}, {where}", "GB/s", run.bandwidth_gbs)
 
 
-# ---- What the machines are ------------------------------------------------------------------
+# ---- Structure of the machines --------------------------------------------------------------
 
 
 def _shape(profile: Profile) -> list[tuple[str, str]]:

@@ -156,7 +156,7 @@ def asked_preloads(host: Host, pid: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-# ---- whose malloc: pure ------------------------------------------------------------------------
+# ---- resolving malloc: pure --------------------------------------------------------------------
 
 
 def resolve(objects: Sequence[LoadedObject]) -> tuple[str | None, dict[str, str]]:

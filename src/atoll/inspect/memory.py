@@ -254,7 +254,7 @@ def _huge_sampled(
     return round(share * float(weights.sum())) * _PAGE_BYTES
 
 
-# ---- Else ---------------------------------------------------------------------------------
+# ---- Helpers ------------------------------------------------------------------------------
 
 
 def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, dict[int, int]]:

@@ -1,4 +1,4 @@
-"""The process table: who descends from whom, and which processes carry a deployment's mark.
+"""The process table: descendants of a process, and which processes carry a deployment's mark.
 
 There are two ways to find a deployment's processes. While its supervisor or keeper lives, they are
 its descendants; the list is complete because both are subreapers. After both were killed, they are

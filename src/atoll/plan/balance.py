@@ -74,7 +74,7 @@ def _take(cores: Iterator[Place], size: int, count: Count) -> list[Group]:
     return [tuple(islice(cores, wanted)) for wanted in sizes]
 
 
-# ---- How many instances fit whole ---------------------------------------------------------
+# ---- Number of instances that fit whole ---------------------------------------------------
 
 
 @lru_cache(maxsize=256)

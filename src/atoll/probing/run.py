@@ -103,7 +103,7 @@ class Run:
             # Starting alone takes longer there than a mode's whole time.
             self._started_s = host.monotonic()
 
-    # -- asking ---------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------
 
     def ask(
         self, request: Request[A_co], *, probe: Probe | None = None, node: int | None = None

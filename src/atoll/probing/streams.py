@@ -129,7 +129,7 @@ def measure_stream(run: Run, curves: Sequence[CacheCurve] = ()) -> tuple[StreamR
     return tuple(runs)
 
 
-# ---- what is measured: pure but for what the run knows ----------------------------------------
+# ---- choosing what to measure: pure except for the run's state --------------------------------
 
 
 def divisions(run: Run) -> list[Division]:
@@ -303,7 +303,7 @@ def _verified(run: Run, answers: Sequence[MoveAnswer], what: str) -> bool:
     return False
 
 
-# ---- what several processes did: pure ----------------------------------------------------------
+# ---- combining several processes: pure ---------------------------------------------------------
 
 
 def common_share(answers: Sequence[MoveAnswer]) -> float:

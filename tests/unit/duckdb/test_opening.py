@@ -1,4 +1,4 @@
-"""atoll.duckdb before there is a database: arguments, refusals, the fallback, names of methods."""
+"""atoll.duckdb before a database is open: arguments, refusals, the fallback, method names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a connection of a database on Atoll's workers, and what ends with the last of them."""
+"""The connections of a database on Atoll's workers, and what ends with the last of them."""
 
 from __future__ import annotations
 

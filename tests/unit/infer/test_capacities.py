@@ -1,4 +1,4 @@
-"""Cache levels out of curves that were made: known capacities, slow and sharp steps, noise."""
+"""Cache levels inferred from made-up curves: known capacities, slow and sharp steps, noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The islands of machines made from published medians are found again, and none on gradients."""
+"""The islands of machines made from published medians are found, and none on gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the spread threads overtake for good."""
+"""The size from which the spread threads stay faster."""
 
 from __future__ import annotations
 

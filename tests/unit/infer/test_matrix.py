@@ -1,4 +1,4 @@
-"""Anyone's matrix as text: what is taken, what is refused and how it is said."""
+"""A matrix of another tool as text: accepted forms, refused forms and their messages."""
 
 from __future__ import annotations
 

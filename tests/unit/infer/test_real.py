@@ -1,4 +1,4 @@
-"""Matrices of real machines, where ATOLL_C2C names a folder that has them (docs/inference.md).
+"""Matrices of real machines, if ATOLL_C2C names a folder that has them (docs/inference.md).
 
 They are not part of this project. Each is judged as measured and under 10 % noise.
 """

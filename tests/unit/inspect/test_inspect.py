@@ -1,6 +1,6 @@
-"""verify on a made-up /proc: who belongs to which slot, and what counts as drift.
+"""verify on a made-up /proc: each process's slot, and what counts as drift.
 
-The rules one by one are in test_inspect_threads.py, _memory.py and _runtime.py.
+The individual rules are in test_threads_drift.py, test_memory_drift.py and test_runtime_drift.py.
 """
 
 from __future__ import annotations

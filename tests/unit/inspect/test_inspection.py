@@ -1,4 +1,4 @@
-"""One process looked at on a made-up /proc: what is unknown, what is gone, whom a name means."""
+"""One process inspected on a made-up /proc: unreadable parts, ended processes, lookup by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JVM's answers as values, and when it is not asked because asking could harm it."""
+"""A JVM's answers as values, and the JVMs that must not be asked because it could harm them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose malloc: the rules on made-up processes, and ELF files whose bytes were mutated."""
+"""Which malloc is called: the rules on made-up processes, and ELF files with mutated bytes."""
 
 from __future__ import annotations
 

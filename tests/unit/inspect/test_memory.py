@@ -1,4 +1,4 @@
-"""Memory and page cache of made-up processes, and of a real one that is next to this test."""
+"""Memory and page cache of made-up processes, and of a real one."""
 
 from __future__ import annotations
 

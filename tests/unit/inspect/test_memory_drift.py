@@ -1,4 +1,4 @@
-"""The rules about memory, each both ways, with their thresholds and likely causes."""
+"""The rules about memory, with and without drift, their thresholds and likely causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/proc/PID/maps and numa_maps: written as the kernel writes them, read back; and mangled."""
+"""/proc/PID/maps and numa_maps: written as the kernel writes them and read back; and mangled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample against what it is a sample of."""
+"""The sample compared with the whole."""
 
 from __future__ import annotations
 

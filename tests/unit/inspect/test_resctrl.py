@@ -1,6 +1,6 @@
-"""resctrl's monitors on trees in memory, shaped after the kernel's own document.
+"""resctrl's monitors on trees in memory, built after the kernel's own document.
 
-No kernel that these tests meet has the feature: real hardware has not proved this part.
+No kernel that runs these tests has the feature, so real hardware has not confirmed this part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rules about allocators and JVMs, each both ways."""
+"""The rules about allocators and JVMs, with and without drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spread of a process's bound threads: whom it counts, over what, and when there is none."""
+"""The spread of a process's bound threads: which threads count, and when it is absent."""
 
 from __future__ import annotations
 

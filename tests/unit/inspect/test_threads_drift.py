@@ -1,4 +1,4 @@
-"""The rules about threads, each both ways: what is drift, what is none, and the likely cause."""
+"""The rules about threads, with and without drift, and the likely cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads as /proc shows them: hostile names, absent files, threads that end, two looks."""
+"""Threads as /proc shows them: hostile names, absent files, ended threads, two inspections."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The knobs' state machine against a model: commands, kills, refusals, other hands, reboots.
+"""The knobs' state machine against a model: commands, kills, refusals, other programs, reboots.
 
-What holds after every single step, whoever dies: nothing is written that the journal on disk has
-not announced, with the value that was there before; nothing of somebody else's is written over;
-a switch leaves the journal only when it is back at its original.
+Invariants after every single step, whatever is killed: nothing is written that the journal on disk
+has not announced, with the value before; no other program's value is overwritten; a switch leaves
+the journal only when it has its original value again.
 """
 
 from __future__ import annotations

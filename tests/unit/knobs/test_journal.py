@@ -1,4 +1,4 @@
-"""The journal's folder on a real disk: whoever may write there, says what undo writes."""
+"""The journal's folder on a real disk: users who can write there control what undo writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of knobs: the kernel's spelling, the user's spelling, and what is refused."""
+"""Values of knobs: the kernel's spelling, the user's spelling, and refused values."""
 
 from __future__ import annotations
 

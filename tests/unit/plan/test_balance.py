@@ -1,6 +1,6 @@
-"""Equal instances on any machine: a division of all cores, and no fewer borders can be crossed.
+"""Equal instances on any machine: they divide all cores, and no division crosses fewer borders.
 
-The second is checked against a search through all divisions, on machines small enough for it.
+The second is checked against a search through all divisions, on small machines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan never exceeds the machine's memory, and warns where a query exceeds an instance's."""
+"""A plan never exceeds the machine's memory, and warns if a query exceeds an instance's memory."""
 
 from __future__ import annotations
 

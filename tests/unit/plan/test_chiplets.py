@@ -1,4 +1,4 @@
-"""Chiplets by the user's word: what is understood, what is refused, what comes out."""
+"""Chiplets that the user gives: accepted forms, refused forms, and the resulting machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `atoll plan --diff` says."""
+"""The differences of two plans."""
 
 from __future__ import annotations
 

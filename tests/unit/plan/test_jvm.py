@@ -1,4 +1,4 @@
-"""What JVMs are told of their place: UseNUMA only where it holds, the heap touched at the start."""
+"""A JVM's placement flags: UseNUMA only where it stays on, and the heap touched at the start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where memory lies and how much of it there is: bind, interleave, nodes without memory, heaps
-that add up to the same whatever the policy."""
+"""The place and size of memory: bind, interleave, nodes without memory, heaps with the same total
+under every policy."""
 
 from __future__ import annotations
 

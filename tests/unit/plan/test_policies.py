@@ -1,5 +1,5 @@
-"""The policies: disjoint slots that are all of the machine, each policy's own shape, the choice
-of `auto`, and what coincides."""
+"""The policies: disjoint slots that cover the machine, each policy's own shape, the choice of
+`auto`, and policies that coincide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache curve: which sizes, in which order, and what is concluded of it."""
+"""The cache curve: its sizes, their order, and the inferred levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog of CPU models: every row can be, names a source, and is found by real model names."""
+"""The catalog of CPU models: every row is plausible, has a source, and matches real names."""
 
 from __future__ import annotations
 

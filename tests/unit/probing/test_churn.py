@@ -1,4 +1,4 @@
-"""Allocator churn: one probe a figure, and no figure of a malloc that was not reached."""
+"""Allocator churn: one probe per figure, and no figure for a malloc that was not called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured beside expected: 'misconfigured?' only for machines that can be compared."""
+"""Measured against expected figures: 'misconfigured?' only for comparable machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`measure`: what may be asked, what becomes of faults, what is concluded; on a scripted probe."""
+"""`measure` on a scripted probe: valid arguments, handling of faults, the inference."""
 
 from __future__ import annotations
 

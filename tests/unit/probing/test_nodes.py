@@ -1,4 +1,4 @@
-"""Node matrix and loaded latency: which nodes, how much memory, what is left out."""
+"""Node matrix and loaded latency: the nodes, the memory used, the parts left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Core to core: every pair with both homes, one at a time, disturbed ones marked, time kept."""
+"""Core to core: every pair with both homes, one at a time, disturbed pairs marked, time kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The real atoll-probe on lines that nobody should send: every one gets its one answer.
+"""The real atoll-probe on malformed requests: each gets exactly one answer.
 
-Fields keep to what costs no time: CPUs that no machine has, or values that are refused.
+Fields use only values that cost no time: CPUs that no machine has, or values that are refused.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Saved profiles: found again by names alone, used where the topology shows nothing, and not used,
-with a reason, where they cannot be trusted."""
+"""Saved profiles: found by file names alone, used if the topology shows no chiplets, and
+rejected with a reason if they cannot be trusted."""
 
 from __future__ import annotations
 

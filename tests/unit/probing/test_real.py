@@ -1,5 +1,5 @@
-"""The real atoll-probe under the real run, with budgets of milliseconds: what is measured here is
-whether every thread is where it should be and nothing stays behind, never how fast it was."""
+"""The real atoll-probe under the real run, with budgets of milliseconds: checks that every thread
+is in its place and nothing stays behind, never how fast it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run: time is kept, faults are told in one line, processes ended."""
+"""The run: it keeps its time, reports faults in one line, and ends its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local against distributed cache: the same threads twice, sizes where caches end, crossing."""
+"""Local and distributed cache: the same threads twice, sizes where caches end, the crossing."""
 
 from __future__ import annotations
 

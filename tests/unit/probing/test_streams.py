@@ -1,4 +1,4 @@
-"""STREAM: processes that begin together, divisions once each, levels by each thread's share."""
+"""STREAM: processes that start together, each division once, levels by each thread's share."""
 
 from __future__ import annotations
 

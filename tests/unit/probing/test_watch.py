@@ -1,4 +1,4 @@
-"""Who disturbed a measurement, and what memory it may take: read from a system in memory."""
+"""Disturbances of a measurement, and the memory it may use, read from a system in memory."""
 
 from __future__ import annotations
 

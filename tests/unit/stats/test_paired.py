@@ -1,4 +1,4 @@
-"""The intervals hold what they promise: coverage by simulation, pairing, scaling, verdicts."""
+"""The intervals keep their promise: coverage by simulation, pairing, scaling, verdicts."""
 
 from __future__ import annotations
 

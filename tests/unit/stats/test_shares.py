@@ -1,4 +1,4 @@
-"""Shares of steps: they add up, do not depend on the machine's drift, and are honest."""
+"""Shares of steps: they add up, and do not depend on the machine's drift."""
 
 from __future__ import annotations
 
