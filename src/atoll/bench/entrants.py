@@ -48,9 +48,9 @@ def make_entrants(
         if traits.name in by_engine:
             raise UsageError(f"{traits.name}: named twice; name each engine once")
         known[traits.name] = traits
-        found, said = _of_engine(machine, traits, policies)
+        found, remarks = _of_engine(machine, traits, policies)
         by_engine[traits.name] = found
-        notes += said
+        notes += remarks
     for plan, traits in plans:
         known[plan.engine] = traits
         mine = by_engine.setdefault(plan.engine, [])
@@ -62,8 +62,8 @@ def make_entrants(
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
-        streaming, said = _streams(known[engine], labelled, streams)
-        notes += said
+        streaming, remarks = _streams(known[engine], labelled, streams)
+        notes += remarks
         under = (schedulers or {}).get(engine, (None,))
         if len(under) > 1:
             notes.append(

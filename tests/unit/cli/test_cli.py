@@ -1,4 +1,4 @@
-"""What all commands share: help, a reader that goes away, a full disk, a fault of ours."""
+"""What all commands share: help, a reader that goes away, a full disk, an internal error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,20 @@ ATOLL = (sys.executable, "-m", "atoll")
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example_and_fits_80_columns(name: str, capsys: Capture) -> None:
-    assert run([name, "--help"]) == 0
+SUBCOMMANDS = {
+    "profile": ("show", "compare"),
+    "knobs": ("show", "set", "undo"),
+    "engine": ("list", "install", "remove"),
+}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[name] for name in COMMANDS]
+    + [[name, sub] for name, subs in SUBCOMMANDS.items() for sub in subs],
+)
+def test_help_has_an_example_and_fits_80_columns(names: list[str], capsys: Capture) -> None:
+    assert run([*names, "--help"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"Examples?: atoll ", said)
     assert max(map(len, said.splitlines())) <= 80
