@@ -270,7 +270,7 @@ def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
     for name, before, after in pairs:
         if before != after:
             raise UsageError(
-                f"{where}: cannot be resumed, its {name} differs ({before} then, {after} now); "
+                f"{where}: cannot be resumed, it differs in its {name} ({before} then, {after} now); "
                 "start a new file with -o"
             )
 

@@ -21,7 +21,7 @@ def select_queries(asked: str | None, names: Sequence[str]) -> tuple[str, ...]:
     for part in asked.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise UsageError(f"--queries: {part.strip()!r} is no query; write for example 1,3-5")
+            raise UsageError(f"--queries: {part.strip()!r} is not a query; use for example 1,3-5")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise UsageError(

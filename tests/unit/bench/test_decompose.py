@@ -31,6 +31,7 @@ from tests.parts.bench import (
     machine,
     results,
 )
+from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build
 
 TWO_NODES = build([[NodeShape((2, 2)), NodeShape((2, 2))]])
@@ -70,9 +71,9 @@ def test_each_step_changes_one_thing(count: int | None) -> None:
 
 
 def test_one_node_is_refused_or_divided_and_that_is_said() -> None:
-    with pytest.raises(UsageError, match=r"one NUMA node.*-n 2"):
+    with fails(UsageError, engine="spark", use="-n 2"):
         chain_plans(machine(), SPARK, None)
-    with pytest.raises(UsageError, match="-n 1"):
+    with fails(UsageError, engine="spark", asked="-n 1", use="-n 2"):
         chain_plans(TWO_NODES, SPARK, 1)
     labelled, notes = chain_plans(machine(), SPARK, 2)
     assert [len(plan.slots) for _, plan in labelled] == [1, 2, 2, 2]
@@ -141,7 +142,7 @@ def test_each_step_of_the_long_chain_is_told_by_its_change() -> None:
 
 
 def test_too_many_instances_are_refused() -> None:
-    with pytest.raises(UsageError, match="-n 99"):
+    with fails(UsageError, asked="-n 99"):
         chain_plans(TWO_NODES, SPARK, 99)
 
 

@@ -26,6 +26,7 @@ from atoll.schema.size import GIB
 from atoll.schema.summary import WorkSummary
 from atoll.supervise.launch import Running
 from tests.parts.bench import WIC, WIM, FakeClient, header, lines, results
+from tests.parts.faults import check_complaint, fails
 from tests.parts.machines import milan
 
 Capture = pytest.CaptureFixture[str]
@@ -115,7 +116,7 @@ def test_reports_show_it_where_it_is_told() -> None:
 def test_the_largest_peak_of_an_engine_is_found() -> None:
     peak = observed_peak(counted(), "spark", where="r.jsonl")
     assert (peak.size_bytes, peak.query, peak.label) == (3 * GIB, "q6", WIC.label)
-    with pytest.raises(UsageError, match=r"r\.jsonl: .*trino.*--peak SIZE"):
+    with fails(UsageError, where="r.jsonl", engine="trino", option="--peak"):
         observed_peak(counted(), "trino", where="r.jsonl")
 
 
@@ -143,16 +144,16 @@ def test_plan_compares_a_peak_with_the_shares(
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "named"),
     [
-        (("--peak", "much"), "--peak: 'much' is not a size"),
-        (("--broadcast", "-1G"), "--broadcast: '-1G' is not a size"),
-        (("--peak", "1G", "--peak-from", "r.jsonl"), "not both"),
-        (("--peak-from", "/nowhere/r.jsonl"), "no such file"),
+        (("--peak", "much"), {"option": "--peak", "value": "much"}),
+        (("--broadcast", "-1G"), {"option": "--broadcast", "value": "-1G"}),
+        (("--peak", "1G", "--peak-from", "r.jsonl"), {"option": "--peak", "other": "--peak-from"}),
+        (("--peak-from", "/nowhere/r.jsonl"), {"where": "/nowhere/r.jsonl"}),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
-    options: tuple[str, ...], words: str, capsys: Capture, milan_file: str
+    options: tuple[str, ...], named: dict[str, str], capsys: Capture, milan_file: str
 ) -> None:
     assert run(["plan", "spark", "--machine", milan_file, *options]) == 2
-    assert words in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, **named)

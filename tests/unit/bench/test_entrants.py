@@ -15,6 +15,7 @@ from atoll.schema.results import Scheduler
 from tests.parts.bench import DUCKDB_TRAITS as DUCKDB
 from tests.parts.bench import SPARK_TRAITS as SPARK
 from tests.parts.bench import machine
+from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build
 
 
@@ -87,7 +88,7 @@ def test_as_many_streams_as_are_asked_for() -> None:
     found, notes = make_entrants(machine(), [(one_thread, ["wim"])], (), streams=2)
     assert {entrant.streams for entrant in found} == {2}
     assert any("2 streams leave some of 4 threads idle" in note for note in notes)
-    with pytest.raises(UsageError, match=r"--streams 2: duckdb has 4 servers .*use 4 or more"):
+    with fails(UsageError, option="--streams 2", engine="duckdb", servers=4):
         make_entrants(machine(), [(DUCKDB, ["wim", "wic"])], (), streams=2)
 
 
@@ -136,9 +137,9 @@ def test_a_plan_of_the_baseline_alone() -> None:
 
 
 def test_an_engine_twice_or_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(UsageError, match="named twice"):
+    with fails(UsageError, engine="spark"):
         make_entrants(machine(), [(SPARK, None), (SPARK, None)], ())
-    with pytest.raises(UsageError, match="nonsense"):
+    with fails(UsageError, policy="nonsense"):
         make_entrants(machine(), [(SPARK, ["nonsense"])], ())
 
 
@@ -190,9 +191,9 @@ def test_which_schedulers_an_engine_is_measured_under() -> None:
     assert schedulers_of(duckdb, ("atoll",)) == ("atoll",)
     assert schedulers_of(duckdb, ("atoll", "duckdb", "atoll")) == ("duckdb", "atoll")
     assert schedulers_of(spark, None) == ()
-    with pytest.raises(UsageError, match=r"^spark has only its own scheduler; leave"):
+    with fails(UsageError, engine="spark", option="--scheduler"):
         schedulers_of(spark, ("atoll",))
-    with pytest.raises(UsageError, match=r"^duckdb has no scheduler 'cfs'; it has duckdb, atoll$"):
+    with fails(UsageError, name="cfs", known="duckdb, atoll"):
         schedulers_of(duckdb, ("atoll", "cfs"))
 
 

@@ -22,6 +22,7 @@ from atoll.schema.results import ClusterLook, Entrant, Line, ProcessSeen, RunHea
 from atoll.suites.folder import Folder, bare, choose, natural, read_folder
 from tests.parts.bench import header, lines, results
 from tests.parts.bench import time as query_time
+from tests.parts.faults import fails
 
 # ---- the folder ----------------------------------------------------------------------------------
 
@@ -56,30 +57,31 @@ def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "named"),
     [
-        ("", "contains no statement"),
-        (" ;\n-- nothing\n/* at all */ ;", "contains no statement"),
-        ("select 1; select 2", "contains 2 statements"),
-        (b"select 1\n, '\xff'", r"one.sql:2: is not UTF-8"),
+        ("", {}),
+        (" ;\n-- nothing\n/* at all */ ;", {}),
+        ("select 1; select 2", {"count": 2}),
+        (b"select 1\n, '\xff'", {"line": 2}),
     ],
 )
-def test_files_that_are_no_query_are_named(tmp_path: Path, text: str | bytes, words: str) -> None:
+def test_files_that_are_no_query_are_named(
+    tmp_path: Path, text: str | bytes, named: dict[str, int]
+) -> None:
     path = write(tmp_path, one=text)
-    with pytest.raises(UsageError, match=words) as caught:
+    with fails(UsageError, path=f"{path}/one.sql", **named):
         read_folder(path, STANDARD_SQL)
-    assert "one.sql" in str(caught.value)
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no \.sql file"):
+    with fails(UsageError, path=tmp_path):
         read_folder(str(tmp_path), STANDARD_SQL)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with fails(UsageError, path=tmp_path / "none"):
         read_folder(str(tmp_path / "none"), STANDARD_SQL)
     for name in ("pass", "a\nb", "\udce9"):
         folder = tmp_path / str(len(name))
         folder.mkdir(exist_ok=True)
-        with pytest.raises(UsageError, match="a query cannot be called"):
+        with fails(UsageError, folder=folder, name=name.encode("unicode_escape").decode()):
             read_folder(write(folder, **{name: "select 1"}), STANDARD_SQL)
         (folder / f"{name}.sql").unlink()
 
@@ -125,9 +127,9 @@ def test_numbers_in_names_sort_by_value(numbers: list[int]) -> None:
 def test_choosing_queries() -> None:
     assert choose(None, ("a", "b")) == ("a", "b")
     assert choose("b, a", ("a", "b")) == ("a", "b")
-    with pytest.raises(UsageError, match="no query 'c'; the folder has a, b"):
+    with fails(UsageError, name="'c'", known="a, b"):
         choose("c", ("a", "b"))
-    with pytest.raises(UsageError, match="no query ','"):
+    with fails(UsageError, name="','", known="a, b"):
         choose(",", ("a", "b"))
 
 
@@ -232,11 +234,14 @@ def test_only_the_same_sql_at_the_same_url_is_resumed() -> None:
     found = results(lines((CLUSTER,), 1)[:-1], replayed())
     assert resumable(found, replayed(), where="r")[0].suite == "mine"
     elsewhere = CLUSTER.model_copy(update={"url": "http://h:8080/other"})
-    for wanted, words in (
-        (replayed(suite_checksum="cd" * 32), "its SQL differs"),
-        (replayed(entrants=(elsewhere,)), "its url differs"),
+    for wanted, named in (
+        (replayed(suite_checksum="cd" * 32), {"what": "SQL", "before": "ab" * 6, "now": "cd" * 6}),
+        (
+            replayed(entrants=(elsewhere,)),
+            {"what": "url", "before": CLUSTER.url, "now": "http://h:8080/other"},
+        ),
     ):
-        with pytest.raises(UsageError, match=words):
+        with fails(UsageError, where="r", **named):
             resumable(found, wanted, where="r")
 
 

@@ -22,12 +22,13 @@ from atoll.bench.results import (
 )
 from atoll.cli import run
 from atoll.engines.api import Installation
-from atoll.errors import AtollError, DownloadFailed, EngineFailed, UsageError
+from atoll.errors import DownloadFailed, EngineFailed, NotPermitted, UsageError
 from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
 from atoll.schema.results import BlockFailed, PassDone, QueryTime, RunEnd
 from tests.parts.bench import FINGERPRINT, WIC, WIM, header, machine, plan
+from tests.parts.faults import check_complaint, fails
 
 END = RunEnd(ended_unix_s=1.0, status="complete")
 
@@ -67,9 +68,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl")
-    with pytest.raises(UsageError, match="--resume"):
+    with fails(UsageError, path=path, option="--resume", other="-o"):
         ResultsWriter.create(path, header())
-    with pytest.raises(UsageError, match="folder does not exist"):
+    with fails(UsageError, path=tmp_path / "no" / "r.jsonl"):
         ResultsWriter.create(tmp_path / "no" / "r.jsonl", header())
 
 
@@ -78,21 +79,22 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_made(tmp_pa
     require_output(new, resume=False, scale_factor=0.01)
     require_output(there, resume=True, scale_factor=0.01)
     assert not new.exists()
-    with pytest.raises(UsageError, match="exists; continue it with --resume"):
+    with fails(UsageError, path=there, option="--resume", other="-o"):
         require_output(there, resume=False, scale_factor=0.01)
-    with pytest.raises(UsageError, match="folder does not exist"):
+    with fails(UsageError, path=tmp_path / "no" / "r.jsonl"):
         require_output(tmp_path / "no" / "r.jsonl", resume=False, scale_factor=0.01)
-    with pytest.raises(AtollError, match=r"cannot be created \(File name too long\)"):
-        require_output(tmp_path / ("x" * 300) / "r.jsonl", resume=False, scale_factor=0.01)
+    long = tmp_path / ("x" * 300) / "r.jsonl"
+    with fails(NotPermitted, path=long, why="File name too long"):
+        require_output(long, resume=False, scale_factor=0.01)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="exists"):
+    with fails(UsageError, path=tmp_path / "link", option="--resume", other="-o"):
         require_output(tmp_path / "link", resume=False, scale_factor=0.01)
-    with pytest.raises(UsageError, match="leave out --resume"):
+    with fails(UsageError, path=new, option="--resume"):
         require_output(new, resume=True, scale_factor=0.01)
-    with ResultsWriter.create(new, header()), pytest.raises(UsageError, match="wait until it ends"):
+    with ResultsWriter.create(new, header()), fails(UsageError, path=new):
         require_output(new, resume=True, scale_factor=0.01)
     there.write_text("no results\n")
-    with pytest.raises(UsageError, match=r"r\.jsonl:1"):
+    with fails(UsageError, where=f"{there}:1"):
         require_output(there, resume=True, scale_factor=0.01)
 
 
@@ -102,9 +104,10 @@ def test_bench_asks_for_its_file_before_anything_is_made(
     there = write(tmp_path / "r.jsonl")
     monkeypatch.setattr("atoll.cli.measuring.make_job", None)  # not called
     assert run(["bench", "duckdb", "-o", str(there)]) == 2
-    assert "exists; continue it with --resume" in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, path=there, option="--resume", other="-o")
     assert run(["bench", "duckdb", "-o", str(there), "--resume", "--sf", "0.1"]) == 2
-    assert "its scale factor differs (0.01 then, 0.1 now)" in capsys.readouterr().err
+    named = {"what": "scale factor", "before": 0.01, "now": 0.1}
+    check_complaint(capsys.readouterr().err, where=there, **named)
 
 
 def test_bench_does_not_resume_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +116,7 @@ def test_bench_does_not_resume_a_replay(tmp_path: Path, capsys: pytest.CaptureFi
         pass
     arguments = ["bench", "postgresql", "-o", str(there), "--resume"]
     assert run(arguments) == 2
-    assert "has results of 'atoll replay'" in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, path=there, command="atoll replay")
 
 
 @given(st.data())
@@ -128,29 +131,38 @@ def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        (lambda text: b"", "is empty"),
-        (lambda text: b"{", "not an atoll/results file"),
-        (lambda text: b"<html>\n", "not JSON"),
-        (lambda text: b"[1]\n", "not a atoll/results file"),
-        (lambda text: text.replace(b'"version":1', b'"version":9', 1), "version 9"),
-        (lambda text: text + b'{"record":"pass","block":0}\n', "r:4: pass.label"),
-        (lambda text: text + b"\xff\xfe\n", "r:4"),
-        (lambda text: text + b'{"record":"nonsense"}\n', "r:4"),
+        (lambda text: b"", {"where": "r"}),
+        (lambda text: b"{", {"where": "r"}),
+        (lambda text: b"<html>\n", {"where": "r:1"}),
+        (lambda text: b"[1]\n", {"where": "r:1"}),
+        (lambda text: text.replace(b'"version":1', b'"version":9', 1), {"version": "version 9"}),
+        (
+            lambda text: text + b'{"record":"pass","block":0}\n',
+            {"where": "r:4", "field": "pass.label"},
+        ),
+        (lambda text: text + b"\xff\xfe\n", {"where": "r:4"}),
+        (lambda text: text + b'{"record":"nonsense"}\n', {"where": "r:4"}),
         (
             lambda text: text + done(0, "mysql/wim").model_dump_json().encode() + b"\n",
-            "r:4: 'mysql/wim' is not an entrant",
+            {"where": "r:4", "label": "mysql/wim"},
         ),
-        (lambda text: text.replace(b'"scale_factor":0.01', b'"scale_factor":"x"'), "scale_factor"),
-        (lambda text: text.replace(b"spark/wic", b"spark/wim"), "two entrants"),
-        (lambda text: text + b'{"record":"pass","block":0,"label":"spark/wim","seconds":0}\n', "r"),
+        (
+            lambda text: text.replace(b'"scale_factor":0.01', b'"scale_factor":"x"'),
+            {"where": "r:1", "field": "scale_factor"},
+        ),
+        (lambda text: text.replace(b"spark/wic", b"spark/wim"), {"where": "r:1"}),
+        (
+            lambda text: text + b'{"record":"pass","block":0,"label":"spark/wim","seconds":0}\n',
+            {"where": "r:4"},
+        ),
     ],
 )
-def test_malformed_files_give_one_line(change, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_malformed_files_give_one_line(change, named) -> None:  # type: ignore[no-untyped-def]
     lines = [header(), done(0, "spark/wim"), done(0, "spark/wic")]
     text = "".join(line.model_dump_json() + "\n" for line in lines).encode()
-    with pytest.raises(UsageError, match=message) as caught:
+    with fails(UsageError, **named) as caught:
         parse_results(change(text), where="r")
     assert "\n" not in str(caught.value)
 
@@ -204,14 +216,14 @@ def test_resuming_extends_and_never_shortens(there: int, now: int, then: int) ->
 def test_a_file_that_a_bench_is_writing_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with ResultsWriter.create(path, header()) as writer:
-        with pytest.raises(UsageError, match="writing"):
+        with fails(UsageError, path=path):
             ResultsWriter.resume(path, header())
         writer.append(END)
     again, _, _ = ResultsWriter.resume(path, header())
-    with again, pytest.raises(UsageError, match="writing"):
+    with again, fails(UsageError, path=path):
         ResultsWriter.resume(path, header())
     assert read_results(path).lines == ()  # the end is written anew
-    with pytest.raises(UsageError, match="no such file; leave out --resume"):
+    with fails(UsageError, path=tmp_path / "missing", option="--resume"):
         ResultsWriter.resume(tmp_path / "missing", header())
 
 
@@ -223,32 +235,35 @@ def test_another_session_of_the_same_machine_can_resume() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("wanted", "named"),
     [
-        (header(machine_id="m2"), "machine differs"),
-        (header(scale_factor=0.1), "scale factor differs"),
-        (header(queries=("q1",)), "queries differs"),
-        (header(suite="tpcds"), "suite differs"),
-        (header(WIM), "entrants differs"),
-        (header(WIC, WIM), "entrants differs"),
+        (header(machine_id="m2"), {"what": "machine", "before": "m1", "now": "m2"}),
+        (header(scale_factor=0.1), {"what": "scale factor", "before": 0.01, "now": 0.1}),
+        (header(queries=("q1",)), {"what": "queries", "before": "q1,q6", "now": "q1"}),
+        (header(suite="tpcds"), {"what": "suite", "before": "tpch", "now": "tpcds"}),
+        (header(WIM), {"what": "entrants", "before": "spark/wim, spark/wic", "now": "spark/wim"}),
+        (
+            header(WIC, WIM),
+            {"what": "entrants", "before": "spark/wim, spark/wic", "now": "spark/wic, spark/wim"},
+        ),
         (
             header(WIM, WIC.model_copy(update={"plan": plan("spark", Policy.WIC, 2)})),
-            "spark/wic has another placement",
+            {"label": "spark/wic"},
         ),
         (
             header(fingerprint=FINGERPRINT.model_copy(update={"data_checksum": "x"})),
-            "data checksum differs",
+            {"what": "data checksum", "before": FINGERPRINT.data_checksum, "now": "x"},
         ),
         (
             header(fingerprint=FINGERPRINT.model_copy(update={"thp_enabled": "always"})),
-            r"thp enabled differs \(madvise then, always now\)",
+            {"what": "thp enabled", "before": "madvise", "now": "always"},
         ),
-        (header(query_limit_s=1.0), "query limit differs"),
+        (header(query_limit_s=1.0), {"what": "query limit", "before": 60.0, "now": 1.0}),
     ],
 )
-def test_another_run_cannot_be_resumed(wanted, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_another_run_cannot_be_resumed(wanted, named) -> None:  # type: ignore[no-untyped-def]
     text = header().model_dump_json().encode() + b"\n"
-    with pytest.raises(UsageError, match=message):
+    with fails(UsageError, where="r", **named):
         resumable(parse_results(text, where="r"), wanted, where="r")
 
 
@@ -256,7 +271,7 @@ def test_a_full_disk_keeps_what_was_measured() -> None:
     descriptor = os.open("/dev/full", os.O_WRONLY)
     with (
         ResultsWriter(Path("/dev/full"), descriptor) as writer,
-        pytest.raises(DownloadFailed, match="kept"),
+        fails(DownloadFailed, path="/dev/full", why="No space left on device", option="--resume"),
     ):
         writer.append(END)
 
@@ -267,7 +282,7 @@ def test_a_disk_full_at_the_beginning_leaves_no_file(
     path = tmp_path / "r.jsonl"
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda descriptor, data: 7)
-        with pytest.raises(DownloadFailed, match=r"No space left.*"):
+        with fails(DownloadFailed, path=path, why="No space left on device"):
             ResultsWriter.create(path, header())
     assert not path.exists()
     ResultsWriter.create(path, header()).__exit__(None, None, None)
@@ -306,7 +321,7 @@ def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
 def test_data_that_went_away_fails_the_block_and_is_named(tmp_path: Path) -> None:
     gone = str(tmp_path / "lineitem.parquet")
     work = SuiteWork(texts={}, answers={}, files=(gone,))
-    with pytest.raises(EngineFailed, match=r"lineitem\.parquet: cannot read the data"):
+    with fails(EngineFailed, path=gone, why="No such file or directory"):
         work.drop_from_cache()
 
 

@@ -308,7 +308,7 @@ def test_a_profile_that_does_not_fit_is_a_usage_error(
     code, line = fails(capsys, "topo", "--chiplets", "cores=2", *given)
     assert code == 2 and "not both" in line
     code, line = fails(capsys, "topo", "--profile", milan_file)
-    assert code == 2 and "not a atoll/profile file" in line
+    assert code == 2 and "not an atoll/profile file" in line
     code, line = fails(capsys, "topo", "--profile", str(tmp_path / "none.json"))
     assert code == 2 and "cannot be read" in line
 

@@ -216,8 +216,8 @@ def test_a_twin_may_lend_its_profile_and_that_is_said(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "not JSON"),
-        ("[]", "not a atoll/profile file"),
-        ('{"format": "atoll/machine", "version": 1}', "not a atoll/profile file"),
+        ("[]", "not an atoll/profile file"),
+        ('{"format": "atoll/machine", "version": 1}', "not an atoll/profile file"),
         ('{"format": "atoll/profile", "version": 99}', "version 99"),
         ('{"format": "atoll/profile", "version": 1}', "field"),
     ],

@@ -219,7 +219,7 @@ def test_our_own_machine_file(tmp_path: Path) -> None:
     path.write_text(machine.model_dump_json(indent=1))
     assert read_machine(str(path)) == machine
     path.write_text('{"format": "atoll/plan", "version": 1}')
-    assert "not a atoll/machine file" in refusal(str(path))
+    assert "not an atoll/machine file" in refusal(str(path))
 
 
 def test_live_machine_and_its_mask() -> None:
