@@ -12,8 +12,9 @@ from atoll.host.api import Host
 from atoll.host.procfs import status_field
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessSpec
-from atoll.schema.machine import Machine
+from atoll.schema.machine import Machine, Summary
 from atoll.schema.plan import MemoryPolicy, Plan
+from atoll.schema.text import plural
 
 _MEMORY_FLAG = {
     MemoryPolicy.BIND: "-m",
@@ -69,13 +70,23 @@ def refuse_foreign(plan: Plan, machine: Machine) -> None:
     # First, because a machine without some of its CPUs looks like another one.
     if offline := plan_cpus(plan) & frozenset(machine.offline_cpus):
         raise _offline(offline, machine.pus)
-    was, now = plan.machine, machine.summary
     asleep = f", CPUs {format_cpulist(machine.offline_cpus)} offline" * bool(machine.offline_cpus)
     raise UsageError(
-        f"the plan was made for another machine ({plan.machine_id}: {was.packages} packages, "
-        f"{was.numa_nodes} nodes, {was.chiplets} chiplets, {was.cores} cores), this one is "
-        f"{here} ({now.packages}, {now.numa_nodes}, {now.chiplets}, {now.cores}{asleep}); "
-        "make a plan for this machine with 'atoll plan'"
+        f"the plan was made for another machine ({plan.machine_id}: {_counts(plan.machine)}), not "
+        f"for this one ({here}: {_counts(machine.summary)}{asleep}); make a plan for this machine "
+        "with 'atoll plan'"
+    )
+
+
+def _counts(summary: Summary) -> str:
+    return ", ".join(
+        plural(count, noun)
+        for count, noun in (
+            (summary.packages, "package"),
+            (summary.numa_nodes, "NUMA node"),
+            (summary.chiplets, "chiplet"),
+            (summary.cores, "core"),
+        )
     )
 
 

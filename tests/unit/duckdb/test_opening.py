@@ -17,6 +17,7 @@ from atoll import _duckdb
 from atoll.duckdb import FallbackWarning, methods, opening
 from atoll.duckdb.scheduler import Scheduler
 from atoll.errors import EngineFailed, UsageError
+from tests.parts.faults import fails
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_refusals(
 
 @pytest.mark.parametrize("off", ["no", "N", "f", "FALSE", "0", 0, None, "off"])
 def test_every_word_for_off_forbids_the_extension(off: object) -> None:
-    with pytest.raises(EngineFailed, match="forbids Atoll's extension"):
+    with fails(EngineFailed, setting="allow_unsigned_extensions"):
         atoll.duckdb.connect(config={"Allow_Unsigned_Extensions": off})
 
 
@@ -119,7 +120,7 @@ def _assert_refused_or_plain(said: str, config: dict[str, Any]) -> None:
 
 def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(EngineFailed, match=r"pip install 'atoll\[duckdb\]'"):
+    with fails(EngineFailed, install="pip install 'atoll[duckdb]'"):
         atoll.duckdb.connect()
 
 

@@ -7,6 +7,7 @@ import pytest
 from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.plan.chiplets import assign_chiplets, parse_chiplets
+from atoll.plan.identity import machine_id
 from atoll.schema.machine import ChipletSource, L3Domain, Machine
 from atoll.supervise.place import refuse_foreign
 from tests.parts.faults import fails
@@ -117,5 +118,6 @@ def test_chiplets_that_are_named_make_no_other_machine() -> None:
     assert named.machine_id == machine.machine_id
     plan = make_plan(named, DISTRIBUTED, "wicp")
     refuse_foreign(plan, machine)
-    with pytest.raises(UsageError, match="another machine"):
-        refuse_foreign(plan, milan(1, 2, 4))
+    other = milan(1, 2, 4)
+    with fails(UsageError, theirs=plan.machine_id, ours=machine_id(other), command="atoll plan"):
+        refuse_foreign(plan, other)

@@ -213,20 +213,25 @@ def test_a_twin_may_lend_its_profile_and_that_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "named"),
     [
-        ("", "not JSON"),
-        ("[]", "not an atoll/profile file"),
-        ('{"format": "atoll/machine", "version": 1}', "not an atoll/profile file"),
-        ('{"format": "atoll/profile", "version": 99}', "version 99"),
-        ('{"format": "atoll/profile", "version": 1}', "field"),
+        ("", {}),
+        ("[]", {"format": "atoll/profile", "found": "list"}),
+        (
+            '{"format": "atoll/machine", "version": 1}',
+            {"format": "atoll/profile", "found": "atoll/machine"},
+        ),
+        ('{"format": "atoll/profile", "version": 99}', {"version": "version 99"}),
+        ('{"format": "atoll/profile", "version": 1}', {}),
     ],
 )
-def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+def test_what_is_no_profile_is_refused_in_one_line(
+    tmp_path: Path, text: str, named: dict[str, str]
+) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     for read in (profiles.read, profiles.read_chiplets):
-        with pytest.raises(UsageError, match=words) as refused:
+        with fails(UsageError, path=path, **named) as refused:
             read(path)
         assert "\n" not in str(refused.value)
 

@@ -87,7 +87,7 @@ def test_a_probe_in_the_middle_of_a_kernel_ends_with_its_parent() -> None:
 
 def test_a_probe_that_takes_too_long_is_killed() -> None:
     with Probe(LocalHost(), find_probe()) as probe:
-        with pytest.raises(ProbeHung, match="killed the probe"):
+        with pytest.raises(ProbeHung):
             probe.ask(LONG, NEVER, most_s=LONG.budget_s, timeout_s=0.05)
         assert not Path(f"/proc/{probe.pid}").exists()
         with pytest.raises(ProbeDied):

@@ -116,8 +116,9 @@ def test_two_at_once_make_it_once(generator: Path) -> None:
 def test_a_disk_that_fills_up_leaves_nothing(generator: Path) -> None:
     full = "echo half > \"$dir/orders.parquet\"; echo 'No space left on device' >&2; exit 1\n"
     generator.write_text("\n".join(SCRIPT.splitlines()[:3]) + "\n" + full)
-    with pytest.raises(DiskFull, match=r"not enough room for .*needs about"):
+    with pytest.raises(DiskFull) as caught:
         ensure()
+    assert str(cache_dir("tpch")) in str(caught.value)
     assert left_over() == set()
 
 
@@ -126,7 +127,7 @@ def test_a_disk_that_is_too_small_is_told_before(
 ) -> None:
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(DiskFull, match="1000 B is free"):
+    with fails(DiskFull, folder=cache_dir("tpch"), scale_factor=0.01, free="1000 B"):
         ensure()
     assert not (generator.parent / "runs").exists()
     assert left_over() == set()
@@ -184,8 +185,9 @@ def test_a_cache_that_cannot_be_written_is_told_in_one_line(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/x")
 
     monkeypatch.setattr(tpch_data, "_put_away", full)
-    with pytest.raises(DiskFull, match=r"not enough room for TPC-H .*XDG_CACHE"):
+    with pytest.raises(DiskFull) as caught:
         ensure()
+    assert str(cache_dir("tpch")) in str(caught.value)
     assert left_over() == set()
 
 
@@ -271,7 +273,13 @@ def test_queries_are_selected(asked: str | None, chosen: tuple[str, ...]) -> Non
     assert select_queries(asked, QUERY_NAMES) == chosen
 
 
-@pytest.mark.parametrize("asked", ["0", "23", "1-23", "5-3", "x", "1,", "-1", "1-2-3", "99999999"])
-def test_a_wrong_selection_is_refused(asked: str) -> None:
-    with pytest.raises(UsageError, match="--queries"):
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        *(("0", "q0"), ("23", "q23"), ("1-23", "q23"), ("1,", "''")),
+        *((text, f"'{text}'") for text in ("5-3", "x", "-1", "1-2-3", "99999999")),
+    ],
+)
+def test_a_wrong_selection_is_refused(asked: str, named: str) -> None:
+    with fails(UsageError, option="--queries", text=named):
         select_queries(asked, QUERY_NAMES)

@@ -18,6 +18,7 @@ from atoll import _native
 from atoll.errors import EXIT_INTERNAL, AtollError, TopologyError
 from atoll.host.topology import read_machine
 from atoll.host.unpack import unpack
+from tests.parts.faults import fails
 from tests.parts.paths import GOLDEN
 
 CAPTURE = GOLDEN / "captures/two-core-vm"
@@ -207,7 +208,7 @@ def test_a_fault_of_the_library_is_no_fault_of_the_topology(
         raise _native.OwnFault("m.xml: a fault of Atoll's: reading gave up (signal 11)")
 
     monkeypatch.setattr(_native, "discover", fail)
-    with pytest.raises(AtollError, match="signal 11") as caught:
+    with fails(AtollError, path="m.xml", signal="signal 11") as caught:
         read_machine(str(MILAN))
     assert caught.value.exit_code == EXIT_INTERNAL
     assert not issubclass(_native.OwnFault, _native.TopologyFault)
