@@ -270,8 +270,8 @@ def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
     for name, before, after in pairs:
         if before != after:
             raise UsageError(
-                f"{where}: cannot be resumed, it differs in its {name} ({before} then, {after} now); "
-                "start a new file with -o"
+                f"{where}: cannot be resumed, it differs in its {name} "
+                f"({before} then, {after} now); start a new file with -o"
             )
 
 
