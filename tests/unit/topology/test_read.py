@@ -64,7 +64,7 @@ def test_every_truncation_is_refused() -> None:
 
 
 def read_xml(text: str) -> None:
-    """Through a pipe, as `--input <(lstopo --of xml)` gives it."""
+    """Through a pipe, as `--machine <(lstopo --of xml)` gives it."""
     reading, writing = os.pipe()
     writer = threading.Thread(target=lambda: write_and_close(writing, text.encode()))
     writer.start()
