@@ -28,7 +28,7 @@ from tests.parts.toy import ToyEngine, this_machine, toy_plan
 
 HOST = LocalHost()
 PATIENCE_S = 180.0
-# In `make test`, where the test of another file has the kernel kill some for want of memory.
+# In `make test`, where the test of another file has the OOM killer end some.
 KILLED = r"\(killed by SIGKILL(; the OOM killer ended \d+ process(es)? \(see dmesg\))?\)"
 
 

@@ -108,7 +108,7 @@ def test_without_root_the_script_does_the_same(found: dict[str, Any]) -> None:
     assert "run the script on stdout as root" in told["set"]["err"]
     assert told["untouched"]
     assert told["set_ran"] == [0, ""] and told["set_as_wanted"]
-    assert told["again"][0] == 1 and "print it anew" in told["again"][1]
+    assert told["again"][0] == 1 and "print a new one" in told["again"][1]
     assert told["shown"] == 0
     assert told["undo_ran"] == [0, ""] and told["undone"]
 

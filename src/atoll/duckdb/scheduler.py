@@ -15,9 +15,14 @@ from typing import Any, NamedTuple
 
 from atoll import _duckdb
 from atoll.errors import EngineFailed, UsageError
-from atoll.schema.duckdb_profile import DuckDBProfile, QueryRecord
+from atoll.schema.duckdb_profile import (
+    DuckDBProfile,
+    Policy,
+    QueryRecord,
+    SpreadChange,
+    ThreadSeat,
+)
 from atoll.schema.runtime_profile import RuntimeProfile
-from atoll.schema.seats import Policy, SpreadChange, ThreadSeat
 
 # How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
 # many chiplets as there are; wherever the kernel puts them.
@@ -80,7 +85,7 @@ class Scheduler:
         return self._own_pool.spread
 
     def set_spread(self, spread: int) -> None:
-        """Places them on so many chiplets until the policy is set. Not while a query runs."""
+        """Places them on that number of chiplets until a policy is set. Not while a query runs."""
         try:
             self._own_pool.set_spread(spread)
         except RuntimeError as fault:

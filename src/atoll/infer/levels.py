@@ -146,14 +146,14 @@ def _weigh_tree(
         group, parent = tree[index]
         around = enclosing[parent] if parent >= 0 else 0.0
         enclosing[index] = around
-        evidence = weigh(cost, group, noise, folded=not first)
-        if evidence is None:
+        found = weigh(cost, group, noise, folded=not first)
+        if found is None:
             continue
         least = max(bar, share * around, _PAIR_BAR if first and len(group) == 2 else 0.0)
-        clarity = evidence.clarity(least)
+        clarity = found.clarity(least)
         if clarity >= 1.0:
-            enclosing[index] = max(around, evidence.contrast)
-        islands.append(Island(group, evidence, clarity))
+            enclosing[index] = max(around, found.contrast)
+        islands.append(Island(group, found, clarity))
     return islands
 
 
@@ -192,10 +192,10 @@ def _adopted(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
         evened[unit] -= slower[best]
         evened[:, unit] -= slower[best]
         grown = tuple(sorted((*result[best].members, unit)))
-        evidence = weigh(evened, grown, noise)
-        clarity = evidence.clarity(bar) if evidence else 0.0
-        if evidence is not None and clarity >= 1.0:
-            result[best] = Island(grown, evidence, clarity)
+        found = weigh(evened, grown, noise)
+        clarity = found.clarity(bar) if found else 0.0
+        if found is not None and clarity >= 1.0:
+            result[best] = Island(grown, found, clarity)
     return result
 
 
@@ -220,11 +220,11 @@ def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:
             continue
         islands = []
         for group in groups:
-            evidence = weigh(inner, group, noise)
-            clarity = evidence.clarity(bar) if evidence else 0.0
-            if evidence is None or clarity < (_PEER_CLARITY if len(groups) > _PEERS else 1.0):
+            found = weigh(inner, group, noise)
+            clarity = found.clarity(bar) if found else 0.0
+            if found is None or clarity < (_PEER_CLARITY if len(groups) > _PEERS else 1.0):
                 break
-            islands.append(Island(tuple(int(index[i]) for i in group), evidence, clarity))
+            islands.append(Island(tuple(int(index[i]) for i in group), found, clarity))
         clear = sum(island.clarity >= 1.0 for island in islands)
         whole = len(islands) == len(groups) and clear >= _CLEAR_SHARE * len(groups)
         if whole and _worth(islands) > _worth(best):

@@ -281,19 +281,19 @@ def _uneven(
     wanted = parse_policy(context.expectation.policy)
     if not wanted.interleaves:
         return []
-    sizes: dict[int, int] = {}
+    found: dict[int, int] = {}
     for mapping in memory.mappings:
         if _is_own(mapping, context) and mapping.policy in ("", policy):
             for node, size in mapping.bytes_by_node.items():
-                sizes[node] = sizes.get(node, 0) + size
-    total = sum(sizes.values())
+                found[node] = found.get(node, 0) + size
+    total = sum(found.values())
     if total < UNEVEN_BYTES * len(wanted.nodes):
         return []
     shares = _shares(wanted, weights)
     off = {
         node
         for node, share in shares.items()
-        if abs(sizes.get(node, 0) / total - share) > UNEVEN_PART * share + memory.share_error
+        if abs(found.get(node, 0) / total - share) > UNEVEN_PART * share + memory.share_error
     }
     if not off:
         return []
@@ -306,8 +306,8 @@ def _uneven(
             Severity.DRIFT,
             expected=", ".join(f"node {node}: {share:.0%}" for node, share in shares.items()),
             found=", ".join(
-                f"node {node}: {sizes.get(node, 0) / total:.0%}"
-                for node in sorted(shares.keys() | sizes.keys())
+                f"node {node}: {found.get(node, 0) / total:.0%}"
+                for node in sorted(shares.keys() | found.keys())
             ),
             cause=(
                 f"node {format_cpulist(full)} is full"

@@ -69,16 +69,16 @@ def look_at_memory(
             return None, ["memory: it has none of its own (a kernel thread, or it is ending)"]
         if not host.exists(f"/proc/{pid}/numa_maps"):
             unknown.append("memory by mapping: this kernel has no NUMA support; all is on node 0")
-            pages = _on_node_0(status)
+            found = _on_node_0(status)
         elif resident > COUNT_BYTES:
-            pages = _sample(host, pid, resident, unknown)
+            found = _sample(host, pid, resident, unknown)
         else:
-            pages = _count(host, pid, unknown)
+            found = _count(host, pid, unknown)
     except OSError as fault:
         if not host.exists(f"/proc/{pid}/stat"):
             raise ProcessLookupError(errno.ESRCH, "no such process", str(pid)) from None
         return None, [f"memory: {_why(fault)}"]
-    return _summary(pages, cpu_seconds_by_node, own_nodes), unknown
+    return _summary(found, cpu_seconds_by_node, own_nodes), unknown
 
 
 def cut_mappings(look: MemoryLook, named: Collection[int] = ()) -> MemoryLook:
@@ -258,12 +258,12 @@ def _huge_sampled(
 
 
 def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, dict[int, int]]:
-    by_kind: dict[MappingKind, dict[int, int]] = {}
+    found: dict[MappingKind, dict[int, int]] = {}
     for mapping in mappings:
-        sizes = by_kind.setdefault(mapping.kind, {})
+        sizes = found.setdefault(mapping.kind, {})
         for node, size in mapping.bytes_by_node.items():
             sizes[node] = sizes.get(node, 0) + size
-    return by_kind
+    return found
 
 
 def _on_node_0(status: str) -> _Found:
@@ -274,8 +274,8 @@ def _on_node_0(status: str) -> _Found:
 
 def _kib(text: str, name: str) -> int | None:
     """'VmRSS:    12 kB' in bytes."""
-    match = re.fullmatch(r"(\d+) kB", status_field(text, name))
-    return int(match[1]) << 10 if match else None
+    found = re.fullmatch(r"(\d+) kB", status_field(text, name))
+    return int(found[1]) << 10 if found else None
 
 
 def _why(fault: OSError) -> str:

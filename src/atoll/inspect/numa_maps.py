@@ -32,15 +32,15 @@ class NumaLine:
 
 def parse_numa_maps(text: str) -> list[NumaLine]:
     """The lines by address. Malformed lines are skipped: a process may end during the read."""
-    parsed = []
+    found = []
     for line in text.split("\n"):
         words = line.split(" ")
         try:
             if len(words) >= 2 and words[1]:
-                parsed.append(_line(words))
+                found.append(_line(words))
         except ValueError:
             continue
-    return parsed
+    return found
 
 
 def _line(words: list[str]) -> NumaLine:

@@ -33,10 +33,10 @@ class Verification(Record):
 
     @property
     def findings(self) -> list[Finding]:
-        findings = [*self.missing]
+        found = [*self.missing]
         for process in self.processes:
-            findings += process.findings
-        return findings
+            found += process.findings
+        return found
 
     @property
     def drift(self) -> list[Finding]:
@@ -150,16 +150,16 @@ def attribute(
     assert deployment.supervisor is not None
     by_pid = {process.id.pid: process for process in deployment.processes if process.id}
     by_name = {process.spec.name: process for process in deployment.processes}
-    origins: dict[int, ProcessRecord] = {}
+    found: dict[int, ProcessRecord] = {}
     for process in descendants(table, deployment.supervisor.pid):  # parents come first
         origin = (
             by_pid.get(process.pid)
-            or origins.get(table[process.pid].parent)
+            or found.get(table[process.pid].parent)
             or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
         )
         if origin is not None:
-            origins[process.pid] = origin
-    return origins
+            found[process.pid] = origin
+    return found
 
 
 def _missing(process: ProcessRecord) -> Finding:

@@ -1,6 +1,6 @@
 """Values of switches, in the kernel's and the user's notation. Pure.
 
-A value is one line. Of a choice, shown as `always [madvise] never`, it is the chosen word. Knobs
+A value is one line. For a choice, shown as `always [madvise] never`, it is the chosen word. Knobs
 with many files are written `KEY=VALUE,...`. A KEY is a number or a range, and a part without `=`
 continues the VALUE before it, so that CPU lists need no quotes: `24=0-3,8,25-26=4`.
 `parse_keyed` reads what `format_keyed` writes.
@@ -30,7 +30,7 @@ def choices(text: str) -> tuple[str, ...]:
 
 def parse_keyed(text: str) -> dict[int, str]:
     """'24=0-3,8,25-26=4' as {24: '0-3,8', 25: '4', 26: '4'}. Raises ValueError."""
-    values: dict[int, str] = {}
+    found: dict[int, str] = {}
     keys: tuple[int, ...] = ()
     for part in text.split(","):
         head, equals, tail = part.partition("=")
@@ -38,14 +38,14 @@ def parse_keyed(text: str) -> dict[int, str]:
             keys = parse_cpulist(head)
             if not keys:
                 raise ValueError(f"no number before '=' in {part!r}")
-            if twice := sorted(values.keys() & set(keys)):
+            if twice := sorted(found.keys() & set(keys)):
                 raise ValueError(f"{twice[0]} occurs twice")
-            values.update(dict.fromkeys(keys, tail.strip()))
+            found.update(dict.fromkeys(keys, tail.strip()))
         elif not keys:
             raise ValueError(f"{part!r} is not KEY=VALUE")
         else:
-            values.update((key, f"{values[key]},{part.strip()}") for key in keys)
-    return values
+            found.update((key, f"{found[key]},{part.strip()}") for key in keys)
+    return found
 
 
 def format_keyed(values: Mapping[int, str]) -> str:

@@ -18,7 +18,7 @@ _HELP = 'use sets of CPUs ("0-13;14-27") or a size (cores=14)'
 
 
 def parse_chiplets(text: str, machine: Machine) -> list[set[int]]:
-    """Parses '0-13;14-27' (OS indices of PUs) or 'cores=14' (so many neighbours within each node).
+    """Parses '0-13;14-27' (OS indices of PUs) or 'cores=14' (14 neighbours within each node).
 
     Either form includes SMT siblings. Raises UsageError.
     """

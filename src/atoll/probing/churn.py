@@ -79,7 +79,7 @@ def _of_one(
     """Raises ProbeMissing."""
     operations = _OPERATIONS_EMULATED if run.emulated else OPERATIONS[run.mode]
     ends_s = run.elapsed_s() + run.seconds_left() / (mallocs - place)
-    runs = []
+    found = []
     for number, cpus in enumerate(teams):
         what = f"churn of {malloc.name} by {len(cpus)} threads"
         left_s = ends_s - run.elapsed_s()
@@ -109,8 +109,8 @@ def _of_one(
         if answer.requested_bytes <= 0:
             run.leave_out("no-figure", f"{what}: the probe requested no memory")
             continue
-        runs.append(_churn_run(run, malloc, cpus, operations, answer))
-    return runs
+        found.append(_churn_run(run, malloc, cpus, operations, answer))
+    return found
 
 
 def _churn_run(

@@ -25,10 +25,10 @@ HELLO_TIMEOUT_S = 10.0
 
 
 def find_probe() -> str:
-    path = find_program("atoll-probe")
-    if path is None:
+    found = find_program("atoll-probe")
+    if found is None:
         raise ProbeMissing("atoll-probe is not installed; run 'make setup' or reinstall atoll")
-    return path
+    return found
 
 
 class Probe:

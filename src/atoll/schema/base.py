@@ -45,8 +45,8 @@ def parse(
     want_format: str = kind.FORMAT  # type: ignore[attr-defined]  # every file format declares it
     want_version: int = kind.VERSION  # type: ignore[attr-defined]  # every file format declares it
     if not isinstance(raw, dict) or raw.get("format") != want_format:
-        actual = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
-        raise error(f"{where}: not an {want_format} file (format: {actual!r})")
+        found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
+        raise error(f"{where}: not an {want_format} file (format: {found!r})")
     if raw.get("version") != want_version:
         raise error(
             f"{where}: this atoll cannot read {want_format} version {raw.get('version')!r} "

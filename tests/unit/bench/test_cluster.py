@@ -1,4 +1,4 @@
-"""Clusters that run already: what is told of a URL, and which processes are behind it."""
+"""Clusters that run already: what a URL may show, and which processes are behind it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The chain from WIM to bound instances: what is equal, what each step changes, when it is refused;
-and what is told of it."""
+and what the report says of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_step_changes_one_thing(count: int | None) -> None:
     wim, spmwin, touch, bound = plans(count)
     instances = count or 2
     assert [len(plan.slots) for plan in (wim, spmwin, touch, bound)] == [1, *[instances] * 3]
-    # Several processes, each with cores of both nodes still; nothing is said of memory.
+    # Several processes, each with cores of both nodes still; no memory is set.
     assert all(slot.nodes == (0, 1) for slot in spmwin.slots)
     # The cores of one node each.
     assert all(len(slot.nodes) == 1 for slot in touch.slots)

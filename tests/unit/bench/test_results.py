@@ -222,7 +222,7 @@ def test_a_file_that_a_bench_is_writing_is_left_alone(tmp_path: Path) -> None:
     again, _, _ = ResultsWriter.resume(path, header())
     with again, fails(UsageError, path=path):
         ResultsWriter.resume(path, header())
-    assert read_results(path).lines == ()  # the end is written anew
+    assert read_results(path).lines == ()  # the end is written again
     with fails(UsageError, path=tmp_path / "missing", option="--resume"):
         ResultsWriter.resume(tmp_path / "missing", header())
 
@@ -292,7 +292,7 @@ LOOKS = 100  # at most: the kernel moves pages (compaction), and evicts some, as
 
 
 def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
-    """On a real file; a mapping keeps its pages, and that is told."""
+    """On a real file; a mapping keeps its pages, and the error says so."""
     path = tmp_path / "data"
     path.write_bytes(os.urandom(1 << 20))
     (tmp_path / "empty").touch()

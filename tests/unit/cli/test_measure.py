@@ -1,4 +1,4 @@
-"""`atoll measure` from the command line: what is asked of the measuring, what is said and kept;
+"""`atoll measure` from the command line: what it requests, prints and keeps;
 matrices from files. The measuring itself is a fake here; the machine is made up."""
 
 from __future__ import annotations

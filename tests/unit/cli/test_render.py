@@ -50,7 +50,9 @@ def test_a_rendering_is_as_it_was_looked_at(name: str, tmp_path: Path) -> None:
     found = tree_text(tmp_path / "out")
     if os.environ.get("ATOLL_RENDER_ANEW"):
         golden.write_text(found)
-    assert found == golden.read_text(), "looked at, ATOLL_RENDER_ANEW=1 writes it anew"
+    assert found == golden.read_text(), (
+        "read the difference; ATOLL_RENDER_ANEW=1 writes the file again"
+    )
 
 
 def test_what_nobody_has_run_says_so(tmp_path: Path) -> None:

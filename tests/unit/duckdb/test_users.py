@@ -15,7 +15,7 @@ from tests.parts.faults import fails
 
 
 class _Pool:
-    """Counts what it is told."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []

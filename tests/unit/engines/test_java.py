@@ -1,4 +1,4 @@
-"""Where Java is looked for, and what is said where it is not."""
+"""Where Atoll looks for Java, and the error if it finds none."""
 
 from __future__ import annotations
 

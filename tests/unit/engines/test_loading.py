@@ -1,4 +1,4 @@
-"""Loading tables into the cache: whole or not at all, and what is said when it fails."""
+"""Loading tables into the cache: whole or not at all, and the error when it fails."""
 
 from __future__ import annotations
 

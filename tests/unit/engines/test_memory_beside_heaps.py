@@ -98,7 +98,7 @@ def test_a_plan_with_direct_memory_never_exceeds_the_machine(
         plan = make_plan(machine, traits, policy)
     except UsageError:
         return
-    # Every process is told it, the coordinator too.
+    # Every process gets it, the coordinator too.
     whole = sum(node.memory_bytes for node in machine.nodes)
     assert taken(plan, direct * MIB, direct * MIB) <= whole
 

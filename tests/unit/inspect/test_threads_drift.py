@@ -156,7 +156,7 @@ def seated(governor: str, *masks: str) -> list[ThreadLook]:
 
 
 def test_where_atoll_seats_threads_its_governor_has_what_was_asked() -> None:
-    # Who calls DuckDB is bound for a while; workers are, where they should be.
+    # DuckDB's caller is bound for a while; workers are, where they should be.
     threads = seated("0-3", "0-1", "0-1", "2-3")
     expectation = expected_of(threads, library=True)
     assert expectation.cpus == {0, 1, 2, 3}
@@ -204,7 +204,7 @@ def test_every_thread_that_may_leave_is_named_unless_they_are_a_team(masks: list
         ("default", {0, 1}, {0}),
         ("local", {5}, {1}),
         ("default", {0, 5}, set()),  # may run beside both: anywhere
-        ("", {0}, set()),  # not known: nothing is said
+        ("", {0}, set()),  # not known: no finding
     ],
 )
 def test_where_memory_belongs(policy: str, cpus: set[int], nodes: set[int]) -> None:

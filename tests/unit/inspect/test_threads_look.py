@@ -121,7 +121,7 @@ def test_what_ran_between_two_looks() -> None:
     after = [look(1, 5.25, 7), look(2, 1.0), look(3, 0.5, 1), look(4, 1.0, None), look(5, 0.125, 4)]
     runs = runs_between(before, after)
     assert [(run.tid, run.cpu_seconds, run.migrations) for run in runs] == [
-        (3, 0.5, 1),  # the number was given anew
+        (3, 0.5, 1),  # the kernel reused the number
         (1, 0.25, 5),
         (5, 0.125, 4),  # new
         (2, 0.0, 0),

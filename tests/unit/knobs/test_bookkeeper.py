@@ -75,7 +75,7 @@ class World:
             for path in old.keys() & new.keys():
                 assert old[path].original == new[path].original, "an original was lost"
             for path in old.keys() - new.keys():
-                # Of a whole knob, what we did not turn may have been changed by somebody else.
+                # The parts of a knob that we did not turn may have been changed by somebody else.
                 theirs = KNOB[path] in WHOLE and path in self.foreign
                 assert theirs or self.values[path] == old[path].original, "dropped and not back"
         for path in new.keys() - old.keys():

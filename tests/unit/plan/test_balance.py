@@ -67,7 +67,7 @@ def in_order(nodes: Iterable[Iterable[int]]) -> Nodes:
 
 @cache
 def ways_to_take(nodes: Nodes, cores: int) -> set[tuple[Nodes, bool, bool]]:
-    """Every way to take so many cores: what is left, and whether they lie on several nodes and on
+    """Every way to take that many cores: what is left, and whether they lie on several nodes and on
     several chiplets."""
     flat = [(node, left) for node, chiplets in enumerate(nodes) for left in chiplets]
     ways = set()

@@ -208,7 +208,7 @@ def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_setting_has_a_reason(engine: str) -> None:
-    # Two nodes in a slot, where a JVM is told UseNUMA.
+    # Two nodes in a slot, where a JVM gets UseNUMA.
     for made in (unattended(engine), unattended(engine, milan(2, 2, 4), "spmwin")):
         told = explain(made.layout, made.processes, tree=None)
         assert UNKNOWN.text not in told

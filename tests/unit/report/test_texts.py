@@ -1,6 +1,6 @@
 """The texts that users read, each once as a whole, in tests/golden/reports.
 
-Other tests assert numbers and structure. `make messages` writes the files anew; read their
+Other tests assert numbers and structure. `make messages` writes the files again; read their
 difference aloud before you commit it.
 """
 

@@ -1,4 +1,4 @@
-"""Which line of a server's log is told when it died."""
+"""Which line of a server's log explains why it died."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_an_archive_is_what_cpio_reads(tmp_path: Path) -> None:
 
 
 def _names(archive: bytes) -> list[str]:
-    """The names in a newc archive, its fields taken apart anew."""
+    """The names in a newc archive, its fields parsed independently."""
     found, at = [], 0
     while at < len(archive):
         assert archive[at : at + 6] == b"070701"

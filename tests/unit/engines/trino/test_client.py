@@ -1,4 +1,4 @@
-"""The client of Trino and Presto before a coordinator of a few lines that answers as it is told."""
+"""The client of Trino and Presto before a scripted coordinator."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_a_jvm_is_told_nothing_of_the_whole_machine() -> None:
 
 @BOTH
 def test_the_collector_does_not_depend_on_how_many_cpus_an_instance_has(name: str) -> None:
-    """Of a machine with one, a JVM takes Serial, with which the server does not start."""
+    """On a machine with one CPU, a JVM takes Serial, with which the server does not start."""
     layout = lay_out(name, a_plan(name), a_tree(jvm_config="-server\n"))
     users = lay_out(name, a_plan(name), a_tree(jvm_config="-server\n-XX:+UseZGC\n"))
     for spec in layout.processes:

@@ -1,4 +1,4 @@
-"""What Trino and Presto are told where the tree is Atoll's own: places, heaps, secrets."""
+"""The configuration of Trino and Presto in Atoll's own tree: places, heaps, secrets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_coordinator_without_tasks_and_a_worker_per_slot(name: str) -> None:
         assert f"-Dnode.id={node['node.id']}" in spec.argv
         node_ids.add(node["node.id"])
     assert len(node_ids) == len(layout.processes)
-    # A worker that is told this does not start.
+    # A worker with this setting does not start.
     assert "web-ui.enabled" not in config(layout, "worker-0")
 
 

@@ -95,7 +95,7 @@ web-ui.enabled=true
 
 
 @BOTH
-def test_a_worker_is_not_told_what_it_takes_for_an_error(name: str) -> None:
+def test_a_worker_gets_no_setting_that_it_refuses(name: str) -> None:
     kept = "event-listener.config-files=/l.properties\nquery.max-run-time=1h\n"
     layout = lay_out(name, a_plan(name), a_tree(config_properties=COORDINATORS_OWN + kept))
     worker, coordinator = config(layout, "worker-0"), config(layout, "coordinator")
@@ -134,11 +134,11 @@ def test_a_users_cluster_that_outlives_atoll_gets_no_catalog_of_all_files(name: 
         assert ("worker-0/etc/catalog/atoll.properties" in files) is has_it
 
 
-@pytest.mark.parametrize(("name", "told"), [("trino", True), ("presto", False)])
-def test_only_trino_must_be_told_to_answer_over_http(name: str, told: bool) -> None:
+@pytest.mark.parametrize(("name", "needed"), [("trino", True), ("presto", False)])
+def test_only_trino_needs_a_setting_to_answer_over_http(name: str, needed: bool) -> None:
     tree = a_tree(config_properties="http-server.authentication.type=PASSWORD\n")
     key = "http-server.authentication.allow-insecure-over-http"
-    assert (key in config(lay_out(name, a_plan(name), tree), "coordinator")) is told
+    assert (key in config(lay_out(name, a_plan(name), tree), "coordinator")) is needed
 
 
 BROKEN = {
