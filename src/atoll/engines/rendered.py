@@ -66,7 +66,7 @@ def ports_from(first: int, count: int) -> range:
     """The `count` ports from `first` on. Raises UsageError if there are fewer."""
     if first + count - 1 > _LAST_PORT:
         raise UsageError(
-            f"--port-base {first}: of {count} ports from there some are above {_LAST_PORT}; "
+            f"--port-base {first}: some of the {count} ports from there are above {_LAST_PORT}; "
             "give a lower one"
         )
     return range(first, first + count)

@@ -251,7 +251,7 @@ class Bookkeeper:
                 if value and value.isascii() and value.isprintable():
                     self._values[item.path] = value
                     continue
-                error = "it contains no value that could be restored"
+                error = "contains no value that Atoll could restore"
             self._notes.append(Note(Kind.UNREADABLE, item.knob, item.path, error=error))
 
     def _units(self, ways: Sequence[_Way]) -> list[list[_Way]]:

@@ -82,7 +82,7 @@ class Control:
         names = [knob_named(name).name for name, _ in asked]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f"{name}: given twice")
+                raise UsageError(f"{name}: given twice; give each knob once")
         wanted = self._wanted(asked)
         title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
         return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))

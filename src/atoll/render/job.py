@@ -126,7 +126,8 @@ def _check(options: RenderOptions) -> None:
     # The next rendering would read what was written there.
     if options.output.resolve().is_relative_to(Path(options.base).resolve()):
         raise UsageError(
-            f"-o {options.output}: lies in --base, where Atoll writes nothing; name another folder"
+            f"-o {options.output}: is inside --base, where Atoll writes nothing; "
+            "name another folder"
         )
 
 

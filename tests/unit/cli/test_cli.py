@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 
 from atoll.cli import COMMANDS, cli, run
+from tests.parts.faults import check_complaint
 
 ATOLL = (sys.executable, "-m", "atoll")
 Capture = pytest.CaptureFixture[str]
@@ -63,7 +64,7 @@ def test_without_a_command_the_help_is_shown(capsys: Capture) -> None:
 
 def test_an_unknown_command_is_one_line(capsys: Capture) -> None:
     assert run(["bogus"]) == 2
-    assert capsys.readouterr().err == "atoll: No such command 'bogus'. (see 'atoll --help')\n"
+    check_complaint(capsys.readouterr().err, command="bogus")
 
 
 @pytest.mark.parametrize("cores", [1, 256])  # fits the buffer, does not fit the pipe
@@ -100,9 +101,7 @@ def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Ca
 
     monkeypatch.setattr(cli, "invoke", broken)
     assert run(["ps"]) == 70
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "ZeroDivisionError: two lines" in said
+    check_complaint(capsys.readouterr().err, fault="ZeroDivisionError: two lines")
     monkeypatch.setenv("ATOLL_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         run(["ps"])

@@ -22,6 +22,7 @@ from atoll.host.processes import Finished
 from atoll.install import installing, listing
 from atoll.install.catalog import Java, Packages, Part, Wheel
 from atoll.install.progress import Tell
+from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]
 MB = 10**6
@@ -158,9 +159,7 @@ def test_who_may_not_run_it_has_it_all_the_same(toy: Engine, capsys: Capture) ->
 @pytest.mark.parametrize("verb", ["install", "remove"])
 def test_an_engine_that_is_not_ours(toy: Engine, verb: str, capsys: Capture) -> None:
     assert run(["engine", verb, "oracle"]) == 2
-    assert capsys.readouterr().err == (
-        "atoll: engine 'oracle': Atoll fetches nothing for it, only for: toy\n"
-    )
+    check_complaint(capsys.readouterr().err, engine="'oracle'", known="toy")
 
 
 def test_an_engine_of_another_package_is_listed(toy: Engine, capsys: Capture) -> None:
@@ -197,7 +196,7 @@ def test_what_is_up_is_not_removed(
     up = SimpleNamespace(name="mine", state="ready", plan=SimpleNamespace(engine="toy"))
     monkeypatch.setattr("atoll.cli.engine.listing", lambda host: ([up], []))
     assert run(["engine", "remove", "toy"]) == 2
-    assert "the deployment 'mine' uses it" in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, engine="toy", deployment="mine")
     assert (toy.folder / "toy-1").is_dir()
 
 

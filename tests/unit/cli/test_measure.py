@@ -26,6 +26,7 @@ from atoll.probing import profiles
 from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Inference, Kind, Mode, Profile
+from tests.parts.faults import check_complaint
 from tests.parts.machines import plain, restrict
 from tests.parts.profiles import graviton, one_cpu
 
@@ -65,21 +66,19 @@ def saved(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "state").rglob("*.json"))
 
 
-def fails(capsys: Capture, *argv: str) -> tuple[int, str]:
-    """(exit code, the one line that it says)."""
-    code = run(["measure", *argv])
+def refused(capsys: Capture, *argv: str, code: int = 2, **fields: object) -> None:
+    """The command ends with this exit code and one line that names the fields."""
+    assert run(["measure", *argv]) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("atoll: ") and err.count("\n") == 1, err
-    return code, err
+    check_complaint(err, **fields)
 
 
 # ---- Measuring
 
 
 def test_one_mode_only(capsys: Capture) -> None:
-    assert run(["measure", "--quick", "--full"]) == 2
-    assert capsys.readouterr().err == "atoll: give either --quick or --full, not both\n"
+    refused(capsys, "--quick", "--full", option="--quick", other="--full")
 
 
 def test_all_kinds_quickly_by_default(
@@ -133,40 +132,35 @@ def test_little_is_an_answer_too(capsys: Capture, measuring: Measuring) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
+    ("argv", "named"),
     [
-        (["--only", "latency,speed"], "no such kind of figure: speed; choose from latency,"),
-        (["--only", ","], "no kind of figure was named"),
-        (["--cpus", ""], "no CPUs"),
-        (["--cpus", "a-b"], "CPU list"),
-        (["--cpus", "3-9"], "CPUs 4-9 are offline or do not exist"),
-        (["--cpus", "1"], "CPUs 1 may not be used"),
+        (["--only", "latency,speed"], {"kind": "speed"}),
+        (["--only", ","], {}),
+        (["--cpus", ""], {}),
+        (["--cpus", "a-b"], {"text": "'a-b'"}),
+        (["--cpus", "3-9"], {"absent": "4-9"}),
+        (["--cpus", "1"], {"outside": "CPUs 1"}),
     ],
 )
 def test_what_cannot_be_measured_is_a_usage_error(
-    capsys: Capture, measuring: Measuring, argv: list[str], words: str
+    capsys: Capture, measuring: Measuring, argv: list[str], named: dict[str, str]
 ) -> None:
     measuring.machine = restrict(plain(4), pus=(0, 2, 3))
-    code, line = fails(capsys, *argv)
-    assert code == 2
-    assert words in line
+    refused(capsys, *argv, **named)
     assert measuring.asked == {}, "found before measuring"
 
 
 def test_a_file_that_cannot_be_written_is_found_before_measuring(
     capsys: Capture, measuring: Measuring, tmp_path: Path
 ) -> None:
-    code, line = fails(capsys, "-o", str(tmp_path / "no" / "p.json"))
-    assert code == 2 and "its folder does not exist" in line
-    code, line = fails(capsys, "-o", str(tmp_path))
-    assert code == 2 and "is a folder" in line
-    code, line = fails(capsys, "-o", "-")
-    assert code == 2 and "--json" in line
-    code, line = fails(capsys, "-o", "/proc/p.json")  # not even root makes a file there
-    assert code == 4 and "/proc/p.json: cannot be written" in line
+    missing = tmp_path / "no" / "p.json"
+    refused(capsys, "-o", str(missing), path=missing)
+    refused(capsys, "-o", str(tmp_path), path=tmp_path)
+    refused(capsys, "-o", "-", option="--json")
+    # Not even root makes a file there.
+    refused(capsys, "-o", "/proc/p.json", code=4, path="/proc/p.json")
     (tmp_path / "state").write_text("a file in the folder's place")
-    code, line = fails(capsys)
-    assert code == 4
+    refused(capsys, code=4, path=tmp_path / "state" / "atoll")
     assert measuring.asked == {}
 
 
@@ -323,47 +317,39 @@ def test_none_is_an_answer(capsys: Capture, concluded: list[Any], tmp_path: Path
     [["--quick"], ["--full"], ["--only", "latency"], ["--cpus", "0"], ["-o", "x.json"]],
 )
 def test_a_matrix_is_not_measured(capsys: Capture, csv: str, argv: list[str]) -> None:
-    code, line = fails(capsys, "--latency-csv", csv, *argv)
-    assert code == 2
-    assert "leave out" in line
+    refused(capsys, "--latency-csv", csv, *argv, option="--latency-csv")
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("", "no numbers"),
-        ("a,b\nc,d\n", "no numbers"),
-        ("1,2,3\n4,5,6\n", ""),
-        (",nan\nnan,\n", ""),
-        (",-3\n-3,\n", ""),
-        (",inf\ninf,\n", ""),
-        (",1e999\n1e999,\n", ""),
-        ("5\n", ""),
+        "",
+        "a,b\nc,d\n",
+        "1,2,3\n4,5,6\n",
+        ",nan\nnan,\n",
+        ",-3\n-3,\n",
+        ",inf\ninf,\n",
+        ",1e999\n1e999,\n",
+        "5\n",
     ],
 )
-def test_a_matrix_that_is_none_is_a_usage_error(
-    capsys: Capture, tmp_path: Path, text: str, words: str
-) -> None:
+def test_a_matrix_that_is_none_is_a_usage_error(capsys: Capture, tmp_path: Path, text: str) -> None:
     path = tmp_path / "m.csv"
     path.write_text(text)
-    code, line = fails(capsys, "--latency-csv", str(path))
-    assert code == 2
-    assert "m.csv" in line and words in line
+    refused(capsys, "--latency-csv", str(path), path=path)
 
 
 def test_files_that_cannot_be_read_or_do_not_belong_together(
     capsys: Capture, csv: str, tmp_path: Path
 ) -> None:
-    code, line = fails(capsys, "--latency-csv", str(tmp_path / "none.csv"))
-    assert code == 2 and "cannot be read (No such file" in line
-    code, line = fails(capsys, "--bandwidth-csv", str(tmp_path))
-    assert code == 2 and "cannot be read (Is a directory)" in line
+    missing = tmp_path / "none.csv"
+    refused(capsys, "--latency-csv", str(missing), path=missing, why="No such file or directory")
+    refused(capsys, "--bandwidth-csv", str(tmp_path), path=tmp_path, why="Is a directory")
     small = tmp_path / "small.csv"
     small.write_text(matrix(12, 6, groups=2))
-    code, line = fails(capsys, "--latency-csv", csv, "--bandwidth-csv", str(small))
-    assert code == 2 and "has 16 CPUs" in line and "has 8;" in line
-    code, line = fails(capsys, "--latency-csv", "-", "--bandwidth-csv", "-")
-    assert code == 2 and "stdin" in line
+    both = ("--latency-csv", csv, "--bandwidth-csv", str(small))
+    refused(capsys, *both, latency=csv, bandwidth=small, has="16 CPUs", other="has 8")
+    refused(capsys, "--latency-csv", "-", "--bandwidth-csv", "-", file="stdin")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)

@@ -17,6 +17,7 @@ from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan, Policy
 from atoll.schema.profile import Profile
+from tests.parts.faults import check_complaint
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
 from tests.parts.profiles import sapphire_rapids
 
@@ -30,13 +31,12 @@ def milan_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def fails(capsys: Capture, *argv: str) -> tuple[int, str]:
-    """(exit code, the one line that it says)."""
-    code = run(list(argv))
+def refused(capsys: Capture, *argv: str, code: int = 2, **fields: object) -> None:
+    """The command ends with this exit code and one line that names the fields."""
+    assert run(list(argv)) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("atoll: ") and err.count("\n") == 1, err
-    return code, err
+    check_complaint(err, **fields)
 
 
 def plan_of(capsys: Capture, *argv: str) -> Plan:
@@ -83,11 +83,13 @@ def test_topo_writes_an_svg(capsys: Capture, milan_file: str, tmp_path: Path) ->
 def test_topo_refuses_what_it_cannot_read(capsys: Capture, tmp_path: Path) -> None:
     bad = tmp_path / "bad.xml"
     bad.write_text("<topology><object")
-    assert fails(capsys, "topo", "--machine", str(bad))[0] == 3
-    assert fails(capsys, "topo", "--machine", str(tmp_path / "none.xml"))[0] == 3
-    assert fails(capsys, "topo", "--synthetic", "nonsense:4")[0] == 3
-    assert fails(capsys, "topo", "--machine", "a", "--synthetic", "PU:2")[0] == 2
-    assert fails(capsys, "topo", "--synthetic", "Core:8 PU:1", "--chiplets", "0;1")[0] == 2
+    missing = tmp_path / "none.xml"
+    refused(capsys, "topo", "--machine", str(bad), code=3, path=bad)
+    refused(capsys, "topo", "--machine", str(missing), code=3, path=missing)
+    refused(capsys, "topo", "--synthetic", "nonsense:4", code=3, text="nonsense:4")
+    both = ("--machine", "a", "--synthetic", "PU:2")
+    refused(capsys, "topo", *both, option="--machine", other="--synthetic")
+    refused(capsys, "topo", "--synthetic", "Core:8 PU:1", "--chiplets", "0;1", chiplet="chiplet 0")
 
 
 def test_plan_prints_the_rule_and_its_source(capsys: Capture, milan_file: str) -> None:
@@ -167,26 +169,24 @@ def test_identical_input_gives_identical_plans(capsys: Capture, milan_file: str)
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
+    ("argv", "named"),
     [
-        (["nosuch"], "nosuch"),
-        (["spark", "-n", "129"], "128 usable cores"),
-        (["spark", "-n", "0"], "-n"),
-        (["spark", "-n", "x"], "not a valid integer"),
-        (["spark", "--policy", "wimp"], "wimp"),
-        (["spark", "--policy", "wim", "-n", "2"], "wim is one instance"),
-        (["spark", "--coordinator", "reserved:128"], "128 usable cores"),
-        (["duckdb", "--coordinator", "shared"], "has no coordinator"),
-        (["spark", "--chiplets", "0-999"], "does not have CPUs"),
-        (["spark", "--compare", "/no/such/plan.json"], "cannot be read"),
+        (["nosuch"], {"engine": "nosuch"}),
+        (["spark", "-n", "129"], {"asked": "-n 129", "cores": 128}),
+        (["spark", "-n", "0"], {"option": "-n", "asked": 0}),
+        (["spark", "-n", "x"], {"option": "-n", "text": "'x'"}),
+        (["spark", "--policy", "wimp"], {"policy": "wimp"}),
+        (["spark", "--policy", "wim", "-n", "2"], {"asked": 2, "policy": "wim"}),
+        (["spark", "--coordinator", "reserved:128"], {"option": "--coordinator", "cores": 128}),
+        (["duckdb", "--coordinator", "shared"], {"option": "--coordinator", "engine": "duckdb"}),
+        (["spark", "--chiplets", "0-999"], {"cpus": "0-999"}),
+        (["spark", "--compare", "/no/such/plan.json"], {"path": "/no/such/plan.json"}),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
-    capsys: Capture, milan_file: str, argv: list[str], words: str
+    capsys: Capture, milan_file: str, argv: list[str], named: dict[str, object]
 ) -> None:
-    code, line = fails(capsys, "plan", *argv, "--machine", milan_file)
-    assert code == 2
-    assert words in line
+    refused(capsys, "plan", *argv, "--machine", milan_file, **named)
 
 
 def test_a_plan_of_another_version_is_refused(
@@ -194,18 +194,15 @@ def test_a_plan_of_another_version_is_refused(
 ) -> None:
     old = tmp_path / "plan.json"
     old.write_text('{"format": "atoll/plan", "version": 99}')
-    code, line = fails(capsys, "plan", "spark", "--machine", milan_file, "--compare", str(old))
-    assert code == 2
-    assert "version 99" in line
+    argv = ("plan", "spark", "--machine", milan_file, "--compare", str(old))
+    refused(capsys, *argv, path=old, version="version 99")
 
 
 def test_a_plan_that_cannot_be_written_leaves_the_old_one(
     capsys: Capture, milan_file: str, tmp_path: Path
 ) -> None:
-    code, _ = fails(
-        capsys, "plan", "spark", "--machine", milan_file, "-o", str(tmp_path / "no" / "plan.json")
-    )
-    assert code != 0
+    path = tmp_path / "no" / "plan.json"
+    refused(capsys, "plan", "spark", "--machine", milan_file, "-o", str(path), path=path)
     assert not (tmp_path / "no").exists()
 
 
@@ -302,15 +299,12 @@ def test_a_profile_that_does_not_fit_is_a_usage_error(
     path = tmp_path / "profile.json"
     path.write_text(profile_of(tiles()).model_dump_json())
     given = ("--profile", str(path))
-    code, line = fails(capsys, "plan", "spark", "--machine", milan_file, *given)
-    assert code == 2
-    assert tiles().machine_id in line and milan(2, 8, 8).machine_id in line
-    code, line = fails(capsys, "topo", "--chiplets", "cores=2", *given)
-    assert code == 2 and "not both" in line
-    code, line = fails(capsys, "topo", "--profile", milan_file)
-    assert code == 2 and "not an atoll/profile file" in line
-    code, line = fails(capsys, "topo", "--profile", str(tmp_path / "none.json"))
-    assert code == 2 and "cannot be read" in line
+    ids = {"theirs": tiles().machine_id, "ours": milan(2, 8, 8).machine_id}
+    refused(capsys, "plan", "spark", "--machine", milan_file, *given, path=path, **ids)
+    refused(capsys, "topo", "--chiplets", "cores=2", *given, option="--chiplets", other="--profile")
+    refused(capsys, "topo", "--profile", milan_file, path=milan_file, found="atoll/machine")
+    missing = tmp_path / "none.json"
+    refused(capsys, "topo", "--profile", str(missing), path=missing)
 
 
 def test_what_the_system_shows_comes_before_a_named_profile(
