@@ -35,8 +35,8 @@ value() {{
 }}
 
 expect() {{
-        [ "$(value "$1")" = "$2" ] || fail "$1: changed since this script was printed; print a new
-        one" 1
+        [ "$(value "$1")" = "$2" ] ||
+            fail "$1: changed since this script was printed; print a new one" 1
 }}
 
 turn() {{ printf '%s\n' "$2" > "$1" && [ "$(value "$1")" = "$2" ]; }}
