@@ -16,6 +16,7 @@ from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
+from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan
 from tests.parts.server_per_slot import command_of
 
@@ -172,7 +173,7 @@ def test_a_tarball_on_the_path_has_its_own_layout(
 
 @pytest.mark.parametrize("option", ["ssl-ca", "unix_socket"])
 def test_an_empty_option_is_refused(option: str) -> None:
-    with pytest.raises(UsageError, match=f"'{option}' has no value"):
+    with fails(UsageError, option=f"'{option}'"):
         ENGINE.reach(f"mysql://u:hush@h/d?{option}=", timeout_s=2)
 
 
@@ -182,11 +183,12 @@ def test_a_fault_in_an_option_file_does_not_repeat_its_lines(
 ) -> None:
     (tmp_path / ".my.cnf").write_text(text)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(UsageError, match=r"~/\.my\.cnf: cannot be read") as caught:
+    with pytest.raises(UsageError) as caught:
         ENGINE.reach("mysql://u@127.0.0.1:1/d", timeout_s=2)
+    assert str(caught.value).startswith("~/.my.cnf: ")
     assert "hush" not in str(caught.value)
 
 
 def test_a_password_may_have_any_characters() -> None:
-    with pytest.raises(EngineFailed, match=r"MariaDB at 127\.0\.0\.1:1 "):
+    with fails(EngineFailed, place="127.0.0.1:1"):
         ENGINE.reach("mysql://u:%E2%82%AC@127.0.0.1:1/d", timeout_s=2)

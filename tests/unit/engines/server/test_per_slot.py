@@ -355,13 +355,14 @@ def test_without_its_python_client_the_extra_is_named(
 
 @pytest.mark.parametrize(("kind", "url"), [(kind, url) for kind in KINDS for url in kind.urls])
 def test_another_url_is_refused_without_its_password(kind: Kind, url: str) -> None:
-    with pytest.raises(UsageError, match="://USER@HOST:PORT/DATABASE") as caught:
+    with pytest.raises(UsageError) as caught:
         kind.engine.reach(url, timeout_s=2)
     assert "hush" not in str(caught.value)
 
 
 @each_kind
 def test_a_server_that_does_not_answer_is_named_without_the_password(kind: Kind) -> None:
-    with pytest.raises(EngineFailed, match=rf"{kind.engine.title} at 127\.0\.0\.1:1 ") as caught:
+    with pytest.raises(EngineFailed) as caught:
         kind.engine.reach(kind.url, timeout_s=2)
+    assert f"{kind.engine.title} at 127.0.0.1:1 " in str(caught.value)
     assert "hush" not in str(caught.value)

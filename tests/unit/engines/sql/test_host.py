@@ -34,6 +34,7 @@ from atoll.engines.sql.types import Kind, kind_of, scale_of
 from atoll.errors import EngineFailed, ServerGone
 from atoll.schema.results import EngineWork, SchedulerState
 from tests.parts.bench import scheduler_state
+from tests.parts.faults import fails
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bigint": st.integers(-(2**63), 2**63 - 1),
@@ -85,7 +86,7 @@ def test_a_malformed_reply_is_an_engine_failure(line: bytes) -> None:
 def test_a_result_with_too_few_rows_is_an_engine_failure() -> None:
     columns = [Column("n", "bigint")]
     described = decode(encode_result(columns, 2, 0.25, "t"))
-    with pytest.raises(EngineFailed, match="1 of 2 rows"):
+    with fails(EngineFailed, found=1, described="2 rows"):
         decode_result(described, decode(encode_values(columns, [(7,)])))
 
 
@@ -188,13 +189,13 @@ def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
     result = client.execute("select", timeout_s=60)
     assert result.rows == [(7, datetime.date(1995, 3, 15))]
     assert result.engine_seconds >= 0
-    with pytest.raises(EngineFailed, match=r"^no such table at line 1$"):
+    with fails(EngineFailed, theirs="no such table at line 1"):
         client.execute("fail", timeout_s=60)
     assert client.execute("select", timeout_s=60).rows, (
         "a refused query must not end the connection"
     )
     backend.lost = True
-    with pytest.raises(EngineFailed, match="executors were lost"):
+    with fails(EngineFailed, theirs="1 of 2 executors were lost"):
         client.execute("select", timeout_s=60)
     client.close()
 
@@ -205,12 +206,12 @@ def test_values_have_a_request_of_their_own(serve: Callable[[Backend], str]) -> 
     assert isinstance(client, HostedClient)
     fetch = client.ask("select", timeout_s=60)
     assert fetch().rows == [(7, datetime.date(1995, 3, 15))]
-    with pytest.raises(EngineFailed, match="no result"):
+    with fails(EngineFailed):
         fetch()
     left = client.ask("select", timeout_s=60)
-    with pytest.raises(EngineFailed, match="no such table"):
+    with fails(EngineFailed, theirs="no such table at line 1"):
         client.execute("fail", timeout_s=60)
-    with pytest.raises(EngineFailed, match="no result"):
+    with fails(EngineFailed):
         left()
     other = SocketClient(path, timeout_s=60)
     mine, theirs = client.ask("select", timeout_s=60), other.ask("select", timeout_s=60)
@@ -224,7 +225,7 @@ def test_a_scheduler_reports_its_state(serve: Callable[[Backend], str]) -> None:
     assert isinstance(client, ScheduledClient)
     assert client.scheduler(timeout_s=60) == scheduler_state((0.0, 1), (2.5, 2))
     plain = SocketClient(serve(SlowBackend()), timeout_s=60)
-    with pytest.raises(EngineFailed, match="schedules its tasks"):
+    with fails(EngineFailed):
         plain.scheduler(timeout_s=60)
     assert plain.execute("select", timeout_s=60).rows
 
@@ -260,17 +261,19 @@ def test_only_the_owner_may_use_the_socket(serve: Callable[[Backend], str]) -> N
 
 def test_a_query_past_its_limit_is_cancelled(serve: Callable[[Backend], str]) -> None:
     backend = SlowBackend()
-    client = SocketClient(serve(backend), timeout_s=60)
-    with pytest.raises(EngineFailed, match="cancelled"):
+    path = serve(backend)
+    client = SocketClient(path, timeout_s=60)
+    with fails(EngineFailed, limit="0.2 s"):
         client.execute("wait", timeout_s=0.2)
     assert backend.ended.wait(30), "the query goes on although its client gave up"
-    with pytest.raises(EngineFailed, match="was closed"):
+    with fails(EngineFailed, where=path):
         client.execute("select", timeout_s=60)
 
 
 def test_closing_ends_the_query_of_another_thread(serve: Callable[[Backend], str]) -> None:
     backend = SlowBackend()
-    client = SocketClient(serve(backend), timeout_s=60)
+    path = serve(backend)
+    client = SocketClient(path, timeout_s=60)
     faults: list[EngineFailed] = []
 
     def ask() -> None:
@@ -285,17 +288,18 @@ def test_closing_ends_the_query_of_another_thread(serve: Callable[[Backend], str
     client.close()
     thread.join(30)
     assert backend.ended.wait(30), "the query goes on although its client was closed"
-    assert "was closed" in str(faults[0]) and not isinstance(faults[0], ServerGone)
+    with fails(EngineFailed, where=path):
+        raise faults[0]
 
 
 def test_an_answer_that_is_too_long_does_not_mean_a_lost_host(
     serve: Callable[[Backend], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlclient, "MAX_LINE_BYTES", 10)
-    client = SocketClient(serve(SlowBackend()), timeout_s=60)
-    with pytest.raises(EngineFailed, match="ask for fewer rows") as caught:
+    path = serve(SlowBackend())
+    client = SocketClient(path, timeout_s=60)
+    with fails(EngineFailed, where=path, most="0 MiB"):
         client.execute("select", timeout_s=60)
-    assert not isinstance(caught.value, ServerGone)
 
 
 def test_a_client_that_hangs_up_has_its_query_cancelled(serve: Callable[[Backend], str]) -> None:
@@ -326,7 +330,7 @@ def test_a_malformed_request_is_answered_with_an_error(
 
 def test_a_host_that_is_gone_is_an_engine_failure(tmp_path: Path) -> None:
     path = str(tmp_path / "x.sock")
-    with pytest.raises(EngineFailed, match="no SQL host answers"):
+    with fails(EngineFailed, path=path, why="No such file or directory"):
         SocketClient(path, timeout_s=1)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
@@ -334,5 +338,6 @@ def test_a_host_that_is_gone_is_an_engine_failure(tmp_path: Path) -> None:
         client = SocketClient(path, timeout_s=60)
         accepted, _ = listener.accept()
         accepted.close()
-        with pytest.raises(ServerGone, match="is gone"):
+        with pytest.raises(ServerGone) as caught:
             client.execute("select 1", timeout_s=60)
+        assert path in str(caught.value)  # why depends on the moment

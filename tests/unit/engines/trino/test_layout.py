@@ -14,6 +14,7 @@ from atoll.engines.userconfig.merge import read_properties
 from atoll.errors import EngineFailed
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import Role
+from tests.parts.faults import fails
 from tests.parts.trino_plans import BOTH, INSTALLED, MIB, a_plan, config, flags, lay_out, mib
 
 
@@ -127,7 +128,7 @@ def test_the_endpoint_leads_to_the_user(tmp_path: Any) -> None:
     layout = engine.layout(plan, INSTALLED, run_dir=str(folder), ports=ports)
     address = parse_endpoint(layout.endpoints[0])
     assert (address.user, address.catalog, address.schema) == ("somebody", "atoll", "suite")
-    with pytest.raises(EngineFailed, match="cannot be read"):
+    with fails(EngineFailed, path=tmp_path / "none", why="No such file or directory"):
         parse_endpoint(f"http://127.0.0.1:7000/a/b?user-file={tmp_path}/none")
 
 
