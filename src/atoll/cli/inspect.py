@@ -51,7 +51,7 @@ def command(target: str, as_json: bool, interval: float) -> None:
             console.print(inspection_text(one))
     drifted = sum(one.drifted for one in found) + missing
     if drifted:
-        raise CheckFailed(f"{drifted} threads or mappings are not where they should be")
+        raise CheckFailed(f"threads or mappings not where they should be: {drifted}")
 
 
 def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:

@@ -47,4 +47,4 @@ def command(name: str | None, as_json: bool) -> None:
             console.print(verification_text(result))
     drifted = sum(result.drifted for result in results)
     if drifted:
-        raise CheckFailed(f"{drifted} threads or mappings are not where the plan put them")
+        raise CheckFailed(f"threads or mappings not where the plan put them: {drifted}")

@@ -15,14 +15,9 @@ from typing import Any, NamedTuple
 
 from atoll import _duckdb
 from atoll.errors import EngineFailed, UsageError
-from atoll.schema.duckdb_profile import (
-    DuckDBProfile,
-    Policy,
-    QueryRecord,
-    SpreadChange,
-    ThreadSeat,
-)
+from atoll.schema.duckdb_profile import DuckDBProfile, QueryRecord
 from atoll.schema.runtime_profile import RuntimeProfile
+from atoll.schema.seats import Policy, SpreadChange, ThreadSeat
 
 # How workers are placed: by each query's own record; on the fewest chiplets that hold them; on as
 # many chiplets as there are; wherever the kernel puts them.
