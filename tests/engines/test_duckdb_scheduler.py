@@ -121,7 +121,7 @@ def test_spread_by_hand(con: duckdb.DuckDBPyConnection) -> None:
         assert of.queries()[-1].reason == "set by hand"
         _assert_as_the_kernel_says(of)
     for spread in (-1, 0, 3, 9):
-        with pytest.raises(UsageError, match=f"a spread of {spread}: .* over 4 to 8 chiplets"):
+        with pytest.raises(UsageError, match=rf"{spread}.*\b4\b.*\b8\b"):
             of.set_spread(spread)
     assert of.spread == 6
     of.policy = "distributed"
@@ -141,7 +141,7 @@ def test_nothing_changes_while_a_query_runs(con: duckdb.DuckDBPyConnection) -> N
 
 
 def test_no_such_policy(con: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(UsageError, match="choose one of adaptive, local, distributed, none"):
+    with pytest.raises(UsageError, match="adaptive, local, distributed, none"):
         scheduler(con).policy = "wide"  # type: ignore[assignment]  # what is refused
 
 

@@ -122,7 +122,7 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
     server: MariaDBClient, path: str
 ) -> None:
     other = at(path, timeout_s=60)
-    with pytest.raises(EngineFailed, match=r"no answer within 0\.5 s"):
+    with pytest.raises(EngineFailed, match=r"0\.5 s"):
         other.execute(BUSY, timeout_s=0.5)
     with pytest.raises(EngineFailed, match="was closed"):
         other.execute("select 1", timeout_s=60)
@@ -143,7 +143,7 @@ def test_a_query_that_is_interrupted_is_cancelled(server: MariaDBClient, path: s
 
 
 def test_a_missing_server_is_an_error_with_its_path(tmp_path: Path) -> None:
-    with pytest.raises(EngineFailed, match=r"no MariaDB answers at .*\(No such file.*'atoll ps'"):
+    with pytest.raises(EngineFailed, match=r"No such file.*'atoll ps'"):
         at(str(tmp_path / "nix.sock"), timeout_s=2)
 
 

@@ -131,7 +131,7 @@ def test_past_its_limit_a_query_is_cancelled_and_the_connection_closed(
     server: PostgreSQLClient,
 ) -> None:
     other = PostgreSQLClient.at(server.where, timeout_s=60)
-    with pytest.raises(EngineFailed, match=r"no answer within 0\.2 s"):
+    with pytest.raises(EngineFailed, match=r"0\.2 s"):
         other.execute("select pg_sleep(600)", timeout_s=0.2)
     with pytest.raises(EngineFailed, match="was closed"):
         other.execute("select 1", timeout_s=60)
@@ -178,9 +178,7 @@ def test_closing_does_not_free_the_memory_of_a_waiting_thread(server: PostgreSQL
 
 
 def test_a_missing_server_is_an_error_with_its_path(tmp_path: Path) -> None:
-    with pytest.raises(
-        EngineFailed, match=r"no PostgreSQL answers at .*\(No such file.*\); see 'atoll ps'"
-    ):
+    with pytest.raises(EngineFailed, match=r"No such file.*'atoll ps'"):
         PostgreSQLClient.at(str(tmp_path / ".s.PGSQL.5432"), timeout_s=2)
 
 

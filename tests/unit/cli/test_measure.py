@@ -143,7 +143,7 @@ def test_little_is_an_answer_too(capsys: Capture, measuring: Measuring) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_a_usage_error(
-    capsys: Capture, measuring: Measuring, argv: list[str], named: dict[str, str]
+    capsys: Capture, measuring: Measuring, argv: list[str], named: dict[str, Any]
 ) -> None:
     measuring.machine = restrict(plain(4), pus=(0, 2, 3))
     refused(capsys, *argv, **named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_identical_input_gives_identical_plans(capsys: Capture, milan_file: str)
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
-    capsys: Capture, milan_file: str, argv: list[str], named: dict[str, object]
+    capsys: Capture, milan_file: str, argv: list[str], named: dict[str, Any]
 ) -> None:
     refused(capsys, "plan", *argv, "--machine", milan_file, **named)
 
@@ -299,7 +300,7 @@ def test_a_profile_that_does_not_fit_is_a_usage_error(
     path = tmp_path / "profile.json"
     path.write_text(profile_of(tiles()).model_dump_json())
     given = ("--profile", str(path))
-    ids = {"theirs": tiles().machine_id, "ours": milan(2, 8, 8).machine_id}
+    ids: dict[str, Any] = {"theirs": tiles().machine_id, "ours": milan(2, 8, 8).machine_id}
     refused(capsys, "plan", "spark", "--machine", milan_file, *given, path=path, **ids)
     refused(capsys, "topo", "--chiplets", "cores=2", *given, option="--chiplets", other="--profile")
     refused(capsys, "topo", "--profile", milan_file, path=milan_file, found="atoll/machine")
