@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from pydantic import ValidationError
@@ -112,12 +111,7 @@ class Probe:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read(self, request: Request[A_co], line: str) -> A_co:

@@ -7,7 +7,7 @@ and how many samples to take (`Sampling`). Besides its samples, an answer report
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -129,7 +129,9 @@ class Request(Generic[A_co]):
     budget_s: float = 0.1
 
     def answer_type(self) -> type[A_co]:
-        raise NotImplementedError
+        """The answer that the class of the request names as its parameter."""
+        answer: type[A_co] = get_args(vars(type(self))["__orig_bases__"][0])[0]
+        return answer
 
     @property
     def expected_node(self) -> int | None:
@@ -160,17 +162,11 @@ class Request(Generic[A_co]):
 class Hello(Request[HelloAnswer]):
     do: ClassVar[str] = "hello"
 
-    def answer_type(self) -> type[HelloAnswer]:
-        return HelloAnswer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Spin(Request[SpinAnswer]):
     do: ClassVar[str] = "spin"
     cpus: tuple[int, ...]
-
-    def answer_type(self) -> type[SpinAnswer]:
-        return SpinAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +176,6 @@ class Ping(Request[PingAnswer]):
     home: Literal[0, 1]
     op: PairOp
 
-    def answer_type(self) -> type[PingAnswer]:
-        return PingAnswer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pipe(Request[PipeAnswer]):
@@ -190,9 +183,6 @@ class Pipe(Request[PipeAnswer]):
     cpus: tuple[int, int]  # producer, consumer
     home: Literal[0, 1]
     bytes: int
-
-    def answer_type(self) -> type[PipeAnswer]:
-        return PipeAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,9 +201,6 @@ class Chase(_OnNode[ChaseAnswer]):
     bytes: int
     huge: bool
 
-    def answer_type(self) -> type[ChaseAnswer]:
-        return ChaseAnswer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Move(_OnNode[MoveAnswer]):
@@ -226,9 +213,6 @@ class Move(_OnNode[MoveAnswer]):
     huge: bool = False
     start_ns: int | None = None  # CLOCK_MONOTONIC
     run_ns: int | None = None
-
-    def answer_type(self) -> type[MoveAnswer]:
-        return MoveAnswer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,9 +228,6 @@ class Load(_OnNode[LoadAnswer]):
         """The loaders together use as much again as the chaser."""
         return self.bytes if self.gap is None else 2 * self.bytes
 
-    def answer_type(self) -> type[LoadAnswer]:
-        return LoadAnswer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Vector(Request[VectorAnswer]):
@@ -256,9 +237,6 @@ class Vector(Request[VectorAnswer]):
     op: Literal["write", "read"]
     iterations: int
 
-    def answer_type(self) -> type[VectorAnswer]:
-        return VectorAnswer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Churn(Request[ChurnAnswer]):
@@ -266,6 +244,3 @@ class Churn(Request[ChurnAnswer]):
     cpus: tuple[int, ...]
     operations: int  # per thread
     seed: int = 1
-
-    def answer_type(self) -> type[ChurnAnswer]:
-        return ChurnAnswer
