@@ -92,11 +92,8 @@ def _curve(run: Run, cpu: int, time_s: float, place: int, curves: int) -> CacheC
     for number, index in enumerate(order):
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
-            run.leave_out(
-                "no-time",
-                f"cache curve of CPU {cpu}: no time left for {len(order) - number} of "
-                f"{len(order)} working sets",
-            )
+            missing = len(order) - number
+            run.cut_short(f"cache curve of CPU {cpu}", missing, len(order), "working sets")
             break
         size = sizes[index]
         run.report((place + number / len(order)) / curves, f"{gib(size)} by CPU {cpu}")

@@ -124,10 +124,7 @@ def _matrix(
         what = f"node {cell.cpu_node} to memory of node {cell.memory_node}"
         left_s = run.seconds_left() - keep_s
         if left_s <= 0:
-            run.leave_out(
-                "no-time",
-                f"nodes: no time left for {len(cells) - place} of {len(cells)} pairs of nodes",
-            )
+            run.cut_short("nodes", len(cells) - place, len(cells), "pairs of nodes")
             break
         run.report(place / len(cells) * (1 - _LOADED_SHARE), what)
         each_s = min(_MOST_S, _SAMPLING_SHARE * left_s / (len(cells) - place) / 2)

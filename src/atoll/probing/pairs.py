@@ -148,10 +148,7 @@ def _go(
         label = f"{board.what} {home[0]}-{home[1]}"
         if run.seconds_left() <= 0:
             if not retry:
-                run.leave_out(
-                    "no-time",
-                    f"{what}: no time left for {len(todo) - place} of {len(todo)} pairs",
-                )
+                run.cut_short(what, len(todo) - place, len(todo), "pairs")
             return None
         run.report(1.0 if retry else place / len(todo), label + (" again" if retry else ""))
         try:

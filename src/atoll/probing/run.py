@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from atoll.errors import ProbeMissing
@@ -209,6 +208,10 @@ class Run:
         self.leave_out("no-time", f"{self._kind}: no time left for {what}")
         return True
 
+    def cut_short(self, where: str, missing: int, whole: int, what: str) -> None:
+        """Leaves out the last `missing` of `whole` figures, for which there is no time."""
+        self.leave_out("no-time", f"{where}: no time left for {missing} of {whole} {what}")
+
     def elapsed_s(self) -> float:
         return self.host.monotonic() - self._started_s
 
@@ -269,12 +272,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _main_probe(self) -> Probe:

@@ -62,10 +62,7 @@ def measure_sharing(run: Run) -> tuple[Sharing, ...]:
     todo = [(operation, size) for size in order for operation in _OPERATIONS]
     for number, (operation, size) in enumerate(todo):
         if run.seconds_left() <= 0:
-            run.leave_out(
-                "no-time",
-                f"sharing: no time left for {len(todo) - number} of {len(todo)} points",
-            )
+            run.cut_short("sharing", len(todo) - number, len(todo), "points")
             break
         run.report(number / len(todo), f"{operation} {gib(size)}")
         left_s = run.seconds_left() / (len(todo) - number)

@@ -198,11 +198,8 @@ def _by(
     for number, (kernel, size) in enumerate(todo):
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
-            run.leave_out(
-                "no-time",
-                f"STREAM by {division.title}: no time left for {len(todo) - number} of "
-                f"{len(todo)} figures",
-            )
+            missing = len(todo) - number
+            run.cut_short(f"STREAM by {division.title}", missing, len(todo), "figures")
             return
         what = f"STREAM {kernel} over {gib(size)} by {division.title}"
         run.report((turn[0] + number / len(todo)) / turn[1], what)
