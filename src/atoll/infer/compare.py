@@ -155,10 +155,9 @@ def _entries(profile: Profile, other: Profile) -> Iterable[_Entry]:
     both = {(run.allocator, run.threads) for run in other.churn}
     for run in profile.churn:
         if (run.allocator, run.threads) in both:
-            each = _times(run.seconds, 1e9 * run.threads / run.operations)
-            threads = plural(run.threads, "thread")
-            yield _Entry("allocators, time of one operation", f"{run.allocator}, {threads}", "ns",
-                         each)  # fmt: skip
+            what = f"{run.allocator}, {plural(run.threads, 'thread')}"
+            topic = "allocators, time of one operation"
+            yield _Entry(topic, what, "ns", run.operation_ns)
 
 
 def _pairs(profile: Profile) -> Iterable[_Entry]:
@@ -297,10 +296,3 @@ def _settings(a: Profile, b: Profile) -> Iterable[Setting]:
             yield Setting(name=name, a=one or "unknown", b=other or "unknown")
     if a.mode is not b.mode:
         yield Setting(name="mode", a=a.mode.value, b=b.mode.value)
-
-
-def _times(figure: Figure, factor: float) -> Figure:
-    return figure.model_copy(
-        update={"value": figure.value * factor, "low": figure.low * factor,
-                "high": figure.high * factor}
-    )  # fmt: skip

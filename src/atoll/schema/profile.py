@@ -211,6 +211,15 @@ class ChurnRun(Record):
     seconds: Figure  # wall time
     overhead: Measured  # peak resident bytes over peak requested bytes
 
+    @property
+    def operation_ns(self) -> Figure:
+        """A thread's time for one allocation or free."""
+        each = 1e9 * self.threads / self.operations
+        ends = ("value", "low", "high")
+        return self.seconds.model_copy(
+            update={end: getattr(self.seconds, end) * each for end in ends}
+        )
+
 
 class Level(Record):
     """Groups of PUs that are closer to each other than to the rest."""

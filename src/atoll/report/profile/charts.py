@@ -225,7 +225,7 @@ def churn_picture(runs: Sequence[ChurnRun]) -> Picture | None:
             [
                 _point(
                     run.threads,
-                    churn_ns(run),
+                    run.operation_ns,
                     f"{plural(run.threads, 'thread')}, {run.overhead:.2f}× the requested memory",
                     "ns",
                 )
@@ -244,14 +244,6 @@ def churn_picture(runs: Sequence[ChurnRun]) -> Picture | None:
         Axis("threads", Scale(counts[0] / 1.1, counts[-1] * 1.1), ticks),
         log_axis("ns", span(_values(series), 1.3)),
         series,
-    )
-
-
-def churn_ns(run: ChurnRun) -> Figure:
-    """A thread's time for one operation."""
-    each = 1e9 * run.threads / run.operations
-    return run.seconds.model_copy(
-        update={end: getattr(run.seconds, end) * each for end in ("value", "low", "high")}
     )
 
 

@@ -8,7 +8,7 @@ from atoll.infer.crossing import TIE
 from atoll.infer.relations import relations
 from atoll.report.environment import environment_rows
 from atoll.report.numbers import Unit, figure, marked, number, number_range, ratio
-from atoll.report.profile.charts import churn_ns, processes_label
+from atoll.report.profile.charts import processes_label
 from atoll.report.table import Row, Table
 from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.profile import PairMatrix, Profile, Sharing, StreamKernel, StreamRun
@@ -221,7 +221,7 @@ def _churn_table(profile: Profile) -> Table:
     rows: list[Row] = []
     for name in dict.fromkeys(run.allocator for run in profile.churn):
         runs = {run.threads: run for run in profile.churn if run.allocator == name}
-        cells = [marked(churn_ns(runs[count])) if count in runs else "-" for count in counts]
+        cells = [marked(runs[count].operation_ns) if count in runs else "-" for count in counts]
         rows.append((name, *cells, ratio(max(run.overhead for run in runs.values()))))
     return Table(
         "Allocators under churn: ns per operation by threads; memory used over requested",
