@@ -15,7 +15,7 @@ from atoll.bench.address import ClusterAddress
 from atoll.errors import AtollError, NotPermitted, ProcessGone
 from atoll.host.api import Host
 from atoll.inspect.clues import read_numa_system
-from atoll.inspect.inspection import inspect_process, inspect_process_quickly
+from atoll.inspect.inspection import inspect_process
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import MARK, descendants, environment, process_table
@@ -105,9 +105,7 @@ def _judge(host: Host, pids: Sequence[int], *, deep: bool) -> tuple[list[Inspect
         try:
             refuse_foreign(host, pid, uid=uid)
             found.append(
-                inspect_process(host, pid, machine, files=files, l3=l3, spreads=spreads)
-                if deep
-                else inspect_process_quickly(host, pid, machine)
+                inspect_process(host, pid, machine, deep=deep, files=files, l3=l3, spreads=spreads)
             )
         except ProcessGone:
             continue  # for example a server's process for one connection

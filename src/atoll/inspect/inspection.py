@@ -48,22 +48,13 @@ _NO_MEMORY: tuple[MemoryLook | None, list[str]] = (None, [])
 _NO_FILES: tuple[list[PageCacheLook], list[str]] = ([], [])
 
 
-def inspect_process_quickly(
-    host: Host, pid: int, machine: NumaSystem, expectation: Expectation | None = None
-) -> Inspection:
-    """Inspects only threads and memory policy: milliseconds, even if memory is large.
-
-    Without an expectation it uses the same reference as `inspect_process`.
-    """
-    return _Look(host, pid, machine).inspection(expectation, deep=False)
-
-
 def inspect_process(
     host: Host,
     pid: int,
     machine: NumaSystem,
     expectation: Expectation | None = None,
     *,
+    deep: bool = True,
     l3: L3Monitor | None = None,
     files: MallocFiles | None = None,
     spreads: SpreadReader | None = None,
@@ -71,9 +62,10 @@ def inspect_process(
     """Inspects everything. Without an expectation, the reference is the place in which the process
     was started (see `as_given`).
 
+    Unless `deep`, only threads and memory policy: milliseconds, even if memory is large.
     `l3`, `files`, `spreads`: shared by all processes of a run. Raises ProcessGone.
     """
-    return _Look(host, pid, machine, files, l3, spreads).inspection(expectation, deep=True)
+    return _Look(host, pid, machine, files, l3, spreads).inspection(expectation, deep=deep)
 
 
 class _Look:

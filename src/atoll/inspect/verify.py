@@ -15,7 +15,7 @@ from atoll.host.api import Host
 from atoll.host.procfs import Stat
 from atoll.inspect.clues import read_numa_system
 from atoll.inspect.expectation import planned
-from atoll.inspect.inspection import inspect_process, inspect_process_quickly
+from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
@@ -75,10 +75,8 @@ def verify(
         try:
             inspections.append(
                 inspect_process(
-                    host, pid, machine, expectation, l3=l3, files=files, spreads=spreads
+                    host, pid, machine, expectation, deep=deep, l3=l3, files=files, spreads=spreads
                 )
-                if deep
-                else inspect_process_quickly(host, pid, machine, expectation)
             )
         except ProcessGone:
             continue  # a child that has ended; a planned process is reported missing below
