@@ -11,6 +11,7 @@ What each memory policy guarantees (set_mempolicy(2), mm/mempolicy.c):
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from atoll.inspect.policy import Policy, parse_policy, plain
@@ -281,11 +282,10 @@ def _uneven(
     wanted = parse_policy(context.expectation.policy)
     if not wanted.interleaves:
         return []
-    found: dict[int, int] = {}
+    found: Counter[int] = Counter()
     for mapping in memory.mappings:
         if _is_own(mapping, context) and mapping.policy in ("", policy):
-            for node, size in mapping.bytes_by_node.items():
-                found[node] = found.get(node, 0) + size
+            found.update(mapping.bytes_by_node)
     total = sum(found.values())
     if total < UNEVEN_BYTES * len(wanted.nodes):
         return []
@@ -293,7 +293,7 @@ def _uneven(
     off = {
         node
         for node, share in shares.items()
-        if abs(found.get(node, 0) / total - share) > UNEVEN_PART * share + memory.share_error
+        if abs(found[node] / total - share) > UNEVEN_PART * share + memory.share_error
     }
     if not off:
         return []
@@ -306,7 +306,7 @@ def _uneven(
             Severity.DRIFT,
             expected=", ".join(f"node {node}: {share:.0%}" for node, share in shares.items()),
             found=", ".join(
-                f"node {node}: {found.get(node, 0) / total:.0%}"
+                f"node {node}: {found[node] / total:.0%}"
                 for node in sorted(shares.keys() | found.keys())
             ),
             cause=(

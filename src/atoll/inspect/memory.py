@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ class _Found:
     """The result of either method."""
 
     mappings: list[MappingLook]
-    by_kind: dict[MappingKind, dict[int, int]]
+    by_kind: Mapping[MappingKind, Mapping[int, int]]
     huge_bytes: int | None = None
     sampled_pages: int = 0
     share_error: float = 0.0
@@ -110,11 +111,10 @@ def local_share(
 def _summary(
     found: _Found, cpu_seconds_by_node: Mapping[int, float], own_nodes: Collection[int]
 ) -> MemoryLook:
-    by_node: dict[int, int] = {}
+    total: Counter[int] = Counter()
     for sizes in found.by_kind.values():
-        for node, size in sizes.items():
-            by_node[node] = by_node.get(node, 0) + size
-    by_node = dict(sorted(by_node.items()))
+        total.update(sizes)
+    by_node = dict(sorted(total.items()))
     return MemoryLook(
         method="move_pages" if found.sampled_pages else "numa_maps",
         sampled_pages=found.sampled_pages,
@@ -257,13 +257,11 @@ def _huge_sampled(
 # ---- Helpers ------------------------------------------------------------------------------
 
 
-def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, dict[int, int]]:
-    found: dict[MappingKind, dict[int, int]] = {}
+def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, Counter[int]]:
+    found: defaultdict[MappingKind, Counter[int]] = defaultdict(Counter)
     for mapping in mappings:
-        sizes = found.setdefault(mapping.kind, {})
-        for node, size in mapping.bytes_by_node.items():
-            sizes[node] = sizes.get(node, 0) + size
-    return found
+        found[mapping.kind].update(mapping.bytes_by_node)
+    return dict(found)
 
 
 def _on_node_0(status: str) -> _Found:

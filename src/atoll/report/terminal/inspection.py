@@ -292,10 +292,9 @@ def _bar(share: float) -> str:
 
 
 def _page_cache(files: Sequence[PageCacheLook]) -> str:
-    by_node: dict[int, int] = {}
+    by_node: Counter[int] = Counter()
     for file in files:
-        for node, size in file.bytes_by_node.items():
-            by_node[node] = by_node.get(node, 0) + size
+        by_node.update(file.bytes_by_node)
     cached, whole = sum(f.cached_bytes for f in files), sum(f.size_bytes for f in files)
     where = ", ".join(f"{gib(size)} on node {node}" for node, size in sorted(by_node.items()))
     text = f"{plural(len(files), 'file')}, {gib(cached)} of {gib(whole)} cached"
