@@ -9,20 +9,20 @@ namespace {
 namespace fcontext = boost::context::detail;
 
 // Boost tells the one that arrives where the other has stopped; ours stores it for the other.
-struct Hop {
+struct BoostHop {
   Context* from;
   Context* to;
   void* passed;
 };
 
 void* arrive(fcontext::transfer_t transfer) noexcept {
-  const Hop hop = *static_cast<Hop*>(transfer.data);
+  const BoostHop hop = *static_cast<BoostHop*>(transfer.data);
   hop.from->sp = transfer.fctx;
   return hop.passed;
 }
 
 void start(fcontext::transfer_t transfer) {
-  void (*const entry)(void*) = static_cast<Hop*>(transfer.data)->to->entry;
+  void (*const entry)(void*) = static_cast<BoostHop*>(transfer.data)->to->entry;
   entry(arrive(transfer));
 }
 
@@ -36,7 +36,7 @@ void prepare_context(Context& context, void* top, FiberEntry entry) noexcept {
 }
 
 void* switch_context(Context& from, Context& to, void* passed) noexcept {
-  Hop hop{&from, &to, passed};
+  BoostHop hop{&from, &to, passed};
   return arrive(fcontext::jump_fcontext(to.sp, &hop));
 }
 
