@@ -1,4 +1,4 @@
-/* native/src/runtime/parking.hpp: no wake-up is lost.
+/* native/src/runtime/scheduler/parking.hpp: no wake-up is lost.
  *
  * WORKERS look for work and sleep; each producer publishes one piece of work in a queue of its own
  * (a deque's bottom: an ordinary store), then calls notify. A worker that took a piece comes back

@@ -1,4 +1,4 @@
-/* native/src/runtime/yield_queue.hpp: the biased lock shuts out.
+/* native/src/runtime/scheduler/yield_queue.hpp: the biased lock shuts out.
  *
  * The owner goes in and out, two thieves try to. Nobody is ever inside with another, what one did
  * inside the next one sees, and the owner gets in each time.

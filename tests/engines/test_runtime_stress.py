@@ -1,4 +1,4 @@
-"""The task runtime under everything at once for ten minutes (native/tests/runtime_stress.cpp).
+"""The task runtime under everything at once for ten minutes (native/tests/runtime/scheduler/stress.cpp).
 
 Five seconds of it are part of every `make test`, under the sanitizers too.
 """
@@ -23,7 +23,7 @@ def test_ten_minutes_of_stress(record_property: Callable[[str, object], None]) -
     ):
         subprocess.run(command, cwd=ROOT, check=True)
     done = subprocess.run(
-        [str(ROOT / "build/release/native/tests/runtime-stress"), str(SECONDS)],
+        [str(ROOT / "build/release/native/tests/runtime/scheduler/runtime-stress"), str(SECONDS)],
         check=False,
         capture_output=True,
         text=True,

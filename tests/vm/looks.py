@@ -1,4 +1,4 @@
-"""What native/tests/guest/look.hpp prints: the kernel's own words on a process, read. Pure."""
+"""What native/tests/runtime/guests/look.hpp prints: the kernel's own words on a process, read. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C++ programs that run in guests, of the release build (native/tests/guests.cmake)."""
+"""C++ programs that run in guests, of the release build (native/tests/runtime/guests)."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def program(name: str) -> str:
         ):
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    return str(BUILD / "native/tests" / name)
+    return str(BUILD / "native/tests/runtime/guests" / name)

@@ -1,6 +1,6 @@
 """The runtime's workers on real nodes and chiplets: where they sit, that they move when they are
 told to and memory with them, that groups keep to their cores, and that steals are near. Judged by
-the kernel's words on threads and pages. The program is native/tests/runtime_workers_guest.cpp.
+the kernel's words on threads and pages. The program is native/tests/runtime/guests/workers.cpp.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The runtime's arrays and allocators lie where they were asked to, judged by numa_maps, in a guest
-with four nodes. The program is native/tests/runtime_memory_guest.cpp.
+with four nodes. The program is native/tests/runtime/guests/memory.cpp.
 """
 
 from __future__ import annotations

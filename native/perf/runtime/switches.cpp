@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "fiber.hpp"
-#include "stack.hpp"
+#include "stacks/fiber.hpp"
+#include "stacks/stack.hpp"
 
 namespace atl::runtime {
 namespace {

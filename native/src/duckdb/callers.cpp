@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "affinity.hpp"
+#include "scheduler/affinity.hpp"
 
 namespace atl::duckdb {
 

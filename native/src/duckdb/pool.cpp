@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "affinity.hpp"
 #include "profiler/profiler.hpp"
+#include "scheduler/affinity.hpp"
+#include "scheduler/team.hpp"
 #include "seats.hpp"
-#include "team.hpp"
 
 namespace atl::duckdb {
 

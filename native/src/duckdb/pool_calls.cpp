@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "affinity.hpp"
 #include "pool.hpp"
 #include "profiler/profiler.hpp"
+#include "scheduler/affinity.hpp"
+#include "scheduler/team.hpp"
 #include "seats.hpp"
-#include "team.hpp"
 
 namespace atl::duckdb {
 

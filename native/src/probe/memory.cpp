@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "available.hpp"
+#include "base/smaps.hpp"
 #include "fault.hpp"
 #include "pages.hpp"
-#include "smaps.hpp"
 
 namespace atl::probe {
 
@@ -159,7 +159,7 @@ PageReport Memory::report() const {
   } catch (const std::system_error&) {
     std::ifstream smaps("/proc/self/smaps");
     const auto begin = reinterpret_cast<std::uintptr_t>(data_);
-    report.huge = huge_bytes_in(smaps, begin, begin + bytes_) / 9 * 10 >= bytes_;
+    report.huge = base::huge_bytes_in(smaps, begin, begin + bytes_) / 9 * 10 >= bytes_;
   }
   return report;
 }

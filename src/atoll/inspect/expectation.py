@@ -39,7 +39,7 @@ _KERNEL_WORD = {
     MemoryPolicy.INTERLEAVE: "interleave",
     MemoryPolicy.WEIGHTED_INTERLEAVE: "weighted interleave",
 }
-# The thread with this name: native/src/runtime/governor.cpp.
+# The thread with this name: native/src/runtime/scheduler/governor.cpp.
 _GOVERNOR = "atoll-governor"
 # Two threads with different masks are not a team: one of them may have moved away.
 _SMALLEST_TEAM = 3

@@ -1,6 +1,6 @@
 """The C++ runtime's profile, read from Python.
 
-The sample is what native/tests/runtime_profiler_formats_test.cpp writes, byte for byte, so the
+The sample is what native/tests/runtime/profiler/formats_test.cpp writes, byte for byte, so the
 writer and these records cannot part ways.
 """
 

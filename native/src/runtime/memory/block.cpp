@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "../../probe/smaps.hpp"
+#include "base/smaps.hpp"
 #include "mover.hpp"
 #include "partition.hpp"
 
@@ -130,7 +130,7 @@ PagesFound Block::found() const {
   } else if (end > 0) {
     std::ifstream smaps("/proc/self/smaps");
     const auto address = reinterpret_cast<std::uintptr_t>(data());
-    found.huge_bytes = probe::huge_bytes_in(smaps, address, address + end);
+    found.huge_bytes = base::huge_bytes_in(smaps, address, address + end);
   }
   return found;
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../page_size.hpp"
+#include "stacks/page_size.hpp"
 
 namespace atl::runtime {
 

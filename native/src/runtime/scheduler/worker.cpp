@@ -1,0 +1,416 @@
+#include "worker.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "affinity.hpp"
+#include "profiler/clock.hpp"
+#include "stacks/overflow.hpp"
+#include "waiting/spin.hpp"
+
+constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
+
+namespace atl::detail {
+
+#if !defined(__x86_64__)
+[[gnu::noinline]] WorkerHead* this_worker() {
+  asm volatile("");  // keeps the call a call
+  return atl_rt_worker;
+}
+#endif
+
+}  // namespace atl::detail
+
+// What is passed is a flag (a yield's) or an After.
+void atl_rt_arrived(void* passed) noexcept {
+  const auto bits = reinterpret_cast<std::uintptr_t>(passed);
+  if ((bits & 1) != 0) {
+    reinterpret_cast<std::atomic<bool>*>(bits - 1)->store(false, std::memory_order_release);
+  } else {
+    auto* const after = static_cast<atl::runtime::After*>(passed);
+    after->run(after);
+  }
+}
+
+namespace atl::runtime {
+
+namespace {
+
+// A search that finds nothing asks everybody this many times before the worker sleeps: a few
+// microseconds, about what a futex wake-up costs its waker. More would burn a core for nothing.
+constexpr int kRounds = 24;
+// Within one ring, before going further out: work that is near may only just be appearing.
+constexpr int kPassesPerRing = 2;
+
+struct GiveBack : After {
+  StackPool* pool;
+  Fiber* fiber;
+};
+
+}  // namespace
+
+Worker::Worker(Team& team_, int rank_)
+    : team(team_),
+      rank(rank_),
+      random_(0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank_) + 1)),
+      thread_fiber_(thread_fiber()) {
+  idle = &team.parking.word();
+  bound_ = &team.bound_to(rank);
+  exceptions_ = &exception_globals();
+  fiber_ = &thread_fiber_;
+}
+
+Worker::~Worker() {
+  for (std::size_t at = 0; at < spare_count_; ++at) team.stacks.give(spares_[at]);
+}
+
+void Worker::main(Team& team, int rank) {
+  std::optional<AlternateStack> overflow_stack;
+  std::unique_ptr<Worker> worker;
+  try {
+    overflow_stack.emplace();
+    team.seat(rank, this_thread());  // on its core before its memory is made
+    worker = std::make_unique<Worker>(team, rank);
+    worker->sit_down();
+    worker->spares_[worker->spare_count_++] = team.stacks.take(worker->node_, &Worker::loop);
+    atl_rt_worker = worker.get();
+    team.announce(*worker);
+  } catch (...) {
+    team.announce_fault(std::current_exception());
+  }
+  // The start may have failed elsewhere.
+  if (!team.stopping()) {
+    worker->recorder_ = &team.profiler().recorder(rank);
+    team.profiler().attach(rank);
+    if (team.lent) {
+      team.lent->work(rank);
+      team.await_stop();  // until then the governor looks at this worker, and its end at all
+    } else {
+      worker->switch_to(worker->loop_for(0), nullptr);
+    }
+    team.profiler().detach(rank);
+  }
+  atl_rt_worker = nullptr;
+  team.await_all_left();
+}
+
+void Worker::sit_down() {
+  const bool first = std::exchange(placement_, team.placement()) == 0;
+  const std::vector<int> cores = team.cores();
+  if (std::exchange(core_, cores[static_cast<std::size_t>(rank)]) != core_ && !first) {
+    recorder_->moved_to(core_);
+  }
+  node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
+  victims_ = victims(team.places, cores, rank);
+  // Lent ones do not come here again when they move. Local, as the kernel does it, is right for
+  // them.
+  if (!team.lent && team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
+}
+
+Fiber& Worker::loop_for(Word word) {
+  Fiber* spare = nullptr;
+  if (spare_count_ > 0) {
+    spare = spares_[--spare_count_];
+  } else {
+    try {
+      spare = team.stacks.take(node_, &Worker::loop);
+    } catch (...) {
+      if (word != 0) detail::put_back(this, word);
+      throw;
+    }
+  }
+  first_ = word;
+  return *spare;
+}
+
+// Inlined into the loop: it is left in a switch, and one more return would be mispredicted.
+[[gnu::always_inline]] inline void Worker::run(Word word) {
+  tag = detail::tag_of(word);
+  if (team.metered()) [[unlikely]]
+    begin_metering(word);
+  void* const pointer = detail::pointer_of(word);
+  if (detail::kind_of(word) == detail::WordKind::fiber) {
+    // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
+    // once it is left.
+    Fiber* const mine = fiber_;
+    auto& task = *static_cast<Fiber*>(pointer);
+    take_up(task);
+    if (spare_count_ < kSpares) {
+      spares_[spare_count_++] = mine;
+      switch_to(task, nullptr);
+    } else {
+      GiveBack give{{[](After* after) noexcept {
+                      const auto* back = static_cast<GiveBack*>(after);
+                      back->pool->give(back->fiber);
+                    }},
+                    &team.stacks,
+                    mine};
+      switch_to(task, &give);
+    }
+    return;
+  }
+  auto* const job = static_cast<detail::Job*>(pointer);
+  context = job->context;
+  recorder_->job_begin(false);
+  job->execute(job);
+  here()->recorder_->job_end();
+}
+
+void Worker::loop(void* passed) {
+  if (passed != nullptr) atl_rt_arrived(passed);
+  // Who runs this loop may be another worker after each call. After the last word the worker goes
+  // home to its thread's stack and ends; a fiber in which that happened is not used again.
+  for (;;) {
+    if (const Word word = here()->next()) {
+      here()->run(word);
+    } else {
+      here()->switch_to(here()->thread_fiber_, nullptr);
+    }
+  }
+}
+
+// From here until this worker next looks for work. Direct switches between tasks that yield are
+// booked to the first of them.
+void Worker::begin_metering(Word word) {
+  const auto* job = static_cast<detail::Job*>(detail::pointer_of(word));
+  const bool fresh = detail::kind_of(word) != detail::WordKind::fiber;
+  // A task that goes on is of a type that nobody wrote down; all of these are one.
+  const void* const type = fresh ? reinterpret_cast<const void*>(job->execute) : nullptr;
+  // Functions need not be aligned: shift out what word_of would take for its kind.
+  metered_ =
+      ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) |
+      tag;
+  forks_before_ = counts.inline_forks.read();
+  metered_since_ns_ = now_ns();
+}
+
+void Worker::end_metering() {
+  const std::uint64_t forks = counts.inline_forks.read() - forks_before_;
+  meter_.add(std::exchange(metered_, 0), 1 + forks,
+             static_cast<std::uint64_t>(now_ns() - metered_since_ns_));
+}
+
+namespace {
+
+struct Yielding : After {
+  Worker* worker;  // a yield switches stacks, not threads
+  Word word;
+};
+
+}  // namespace
+
+// Most often another task has yielded before, both may run anywhere, nobody profiles or is idle:
+// then this is a change of stacks and of places in the queue. Nothing here may need a frame on the
+// stack, or the compiler would not leave by a jump, and one more return would be mispredicted.
+void Worker::yield() {
+  recorder_->yielded();
+  const std::uint64_t turn = counts.yields.read();
+  const bool others_turn =
+      turn % kFairness == 0 || (turn % kFreshTurn == 0 && !deque.looks_empty());
+  Fiber& self = *fiber_;
+  if (tag != 0 || others_turn || !recorder_->quiet() || self.canary != nullptr ||
+      detail::wants_wake(idle->load(std::memory_order_relaxed))) {
+    return yield_with_care();
+  }
+  begin_switch_and_return(self);
+  const Word next =
+      yielded_.begin_exchange(detail::word_of(&self, detail::WordKind::fiber, 0),
+                              [](Word oldest) { return detail::tag_of(oldest) == 0; });
+  if (next == 0) return yield_with_care();
+
+  leave_note();
+  fiber_ = static_cast<Fiber*>(detail::pointer_of(next));
+  take_note(*fiber_);
+  if (note_of(*fiber_).worker != this) counts.migrations.add();
+  recorder_->switched();
+  switch_fiber_and_return(self, *fiber_, *exceptions_, yielded_.inside());
+}
+
+void Worker::yield_with_care() {
+  Yielding yielding{{[](After* after) noexcept {
+                      const auto& it = *static_cast<Yielding*>(after);
+                      it.worker->keep_yielded(it.word);
+                    }},
+                    this,
+                    detail::word_of(fiber_, detail::WordKind::fiber, tag)};
+  const std::uint64_t turn = counts.yields.read();
+  Word next = 0;
+  if (turn % kFairness != 0) {
+    if (turn % kFreshTurn == 0) next = take_mine(deque.pop());
+    if (next == 0) next = take_mine(yielded_.pop());
+    if (next == 0) next = take_mine(deque.pop());
+    if (next == 0) return;
+  }
+  leave_for(next, &yielding);
+}
+
+void Worker::keep_yielded(Word word) {
+  if (take_mine(word) == 0) return;
+  yielded_.push(word);
+  // Others may take it while this worker is busy.
+  detail::published(this, detail::tag_of(word));
+}
+
+void Worker::wake_for_published(Word tag) {
+  if (tag == 0) {
+    count_woken(team.parking.wake_one(victims_.workers));
+    return;
+  }
+  Domain& domain = team.domains.of(tag);
+  if (!domain.has_sleepers()) return;
+  count_woken(team.parking.notify_allowed(victims_.workers,
+                                          [&](int other) { return domain.allows(other); }));
+}
+
+void Worker::make_ready(Word word) {
+  if (team.domains.allows(word, rank)) {
+    deque.push(word);
+    detail::published(this, detail::tag_of(word));
+  } else {
+    team.inject(word);
+  }
+}
+
+// Where a worker looks for work, in which order, and when it gives up and sleeps.
+
+Word Worker::next() {
+  if (metered_ != 0) [[unlikely]]
+    end_metering();
+  if (const Word word = std::exchange(first_, 0)) return word;
+  if (const Word word = own_work()) return word;
+
+  team.parking.start_search();
+  for (;;) {
+    if (const Word word = search()) {
+      // Whatever was found: a producer of work for everyone may have relied on this search, and
+      // looking whether one did would cost a fence as dear as a wake-up in vain. Nearest to this
+      // worker, not to whom it stole from, whose order is that worker's own to change.
+      count_woken(team.parking.end_search(victims_.workers));
+      return word;
+    }
+    recorder_->found_nothing();
+    count_asleep(1);
+    team.parking.prepare(rank);
+    // The end comes last: nobody stops a team that has work.
+    if (anything_in_sight()) {
+      team.parking.cancel(rank);
+    } else if (team.stopping()) {
+      team.parking.cancel(rank);
+      team.parking.end_search(victims_.workers);
+      return 0;
+    } else {
+      recorder_->parking();
+      team.parking.commit(rank);
+      recorder_->unparked();
+    }
+    count_asleep(-1);
+  }
+}
+
+Word Worker::own_work() {
+  if (placement_ != team.placement()) [[unlikely]]
+    sit_down();
+  if (++turn_ % kFairness == 0) {
+    if (const Word word = shared()) return word;
+    if (const Word word = take_mine(yielded_.pop())) return word;
+  }
+  if (const Word word = local()) return word;
+  return shared();
+}
+
+Word Worker::send_away(Word word) {
+  team.inject(word);
+  return 0;
+}
+
+Word Worker::local() {
+  if (const Word word = bound_->pop()) return word;
+  while (const Word word = deque.pop()) {
+    if (take_mine(word) != 0) return word;
+  }
+  while (const Word word = yielded_.pop()) {
+    if (take_mine(word) != 0) return word;
+  }
+  return 0;
+}
+
+Word Worker::shared() {
+  if (domains_epoch_ != team.domains.epoch()) [[unlikely]] {
+    domains_epoch_ = team.domains.epoch();
+    domains_ = team.domains.of_worker(rank);
+  }
+  if (const Word word = team.domains[0].pop()) return word;
+  for (const std::size_t number : domains_) {
+    // Asked again: the list may be older than the last change.
+    if (Domain& domain = team.domains[number]; domain.allows(rank)) {
+      if (const Word word = domain.pop()) return word;
+    }
+  }
+  return 0;
+}
+
+Word Worker::search() {
+  for (int round = 0; round < kRounds; ++round) {
+    for (const VictimRing& ring : victims_.rings) {
+      const std::span<const int> ranks = victims_.of(ring);
+      for (int pass = 0; pass < kPassesPerRing; ++pass) {
+        // One random start, then all in turn: nobody is asked twice or left out.
+        std::size_t at = random() % ranks.size();
+        for (std::size_t left = ranks.size(); left > 0; --left) {
+          if (const Word word = steal_from(team.worker(ranks[at]), ring.distance)) return word;
+          if (++at == ranks.size()) at = 0;
+        }
+      }
+    }
+    if (const Word word = own_work()) return word;
+    for (int times = 0; times < 16; ++times) pause();
+  }
+  return 0;
+}
+
+Word Worker::steal_from(Worker& victim, Distance distance) {
+  const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  Word word = 0;
+  if (!victim.deque.looks_empty()) {
+    // Lost means that somebody else got it; the deque may hold more, but the next victim may, too.
+    word = victim.deque.steal(allowed).word;
+  }
+  if (word == 0 && victim.yielded_.size_hint() > 0) {
+    std::array<Word, 32> taken;
+    const std::size_t count = victim.yielded_.steal(taken, allowed);
+    for (std::size_t at = 1; at < count; ++at) yielded_.push(taken[at]);
+    if (count > 0) word = taken[0];
+  }
+  if (word != 0) recorder_->stole(victim.rank, distance);
+  return word;
+}
+
+// The look between 'I am about to sleep' and sleeping: everything that this worker could run.
+bool Worker::anything_in_sight() {
+  if (!bound_->looks_empty() || !team.domains[0].looks_empty()) return true;
+  if (domains_epoch_ != team.domains.epoch() || placement_ != team.placement()) return true;
+  for (const std::size_t number : domains_) {
+    if (!team.domains[number].looks_empty()) return true;
+  }
+  const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  for (const int other : victims_.workers) {
+    Worker& victim = team.worker(other);
+    if (victim.deque.offers(allowed) || victim.yielded_.offers(allowed)) return true;
+  }
+  return false;
+}
+
+void Worker::count_asleep(int more) const {
+  for (const std::size_t number : domains_) team.domains[number].count_asleep(more);
+}
+
+std::uint64_t Worker::random() {
+  // xorshift64 (Marsaglia 2003): good enough to spread thieves, one word of state.
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+}  // namespace atl::runtime

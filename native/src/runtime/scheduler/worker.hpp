@@ -1,0 +1,180 @@
+// A worker: an OS thread that sits on a core and runs tasks from its deque.
+//
+// Its loop runs on a fiber. A fresh task is called right there; if it suspends, the fiber stays
+// with it, loop frame and all, and the worker goes on with the loop on another fiber. Once the task
+// ends, it returns into that old loop frame, on whichever worker it then is. So a loop frame
+// belongs to no worker, and everything in it asks anew which worker it is on.
+//
+// Order in which a worker looks for work
+//   1. what was bound to it (its own domain), then its deque, then its yielded tasks; every
+//      kFairness-th time the shared queues come first, so that nothing starves
+//   2. the queues of the domains that it serves
+//   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring
+//   4. sleep
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "atoll/runtime/detail/suspend.hpp"
+#include "atoll/runtime/detail/worker.hpp"
+#include "atoll/runtime/victims.hpp"
+#include "meter.hpp"
+#include "profiler/recorder.hpp"
+#include "stacks/fiber.hpp"
+#include "team.hpp"
+#include "yield_queue.hpp"
+
+namespace atl::runtime {
+
+// What is done on the new stack right after a switch, for the sake of the old one. It lies on the
+// old stack, so `run` must not look at it once the old one may go on.
+struct After {
+  void (*run)(After* after) noexcept;
+};
+
+class alignas(128) Worker : public detail::WorkerHead {
+ public:
+  Worker(Team& team, int rank);
+  ~Worker();
+
+  // The thread's whole life.
+  static void main(Team& team, int rank);
+  static Worker* here() { return static_cast<Worker*>(detail::this_worker()); }
+
+  Team& team;
+  const int rank;
+
+  // Leaves the running fiber for `to`. Inlined, because every call between here and the task is a
+  // return that the CPU will predict wrongly on the other stack; into functions that are never
+  // inlined into users' code (fiber.hpp says why).
+  [[gnu::always_inline]] void switch_to(Fiber& to, After* after) {
+    Fiber& from = *fiber_;
+    fiber_ = &to;
+    recorder_->switched();
+    if (void* const passed = switch_fiber(from, to, *exceptions_, after)) atl_rt_arrived(passed);
+  }
+  // Leaves the running task for `next`: straight if that was suspended, else for a loop that begins
+  // with it, or, if it is 0, looks for work. RuntimeFault: no stack for a loop; then the task runs
+  // on and `next` is ready again.
+  [[gnu::always_inline]] void leave_for(Word next, After* after) {
+    const bool suspended = next != 0 && detail::kind_of(next) == detail::WordKind::fiber;
+    Fiber& to = suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next);
+    leave_note();
+    Section* const section = recorder_->section_suspended();
+    recorder_->job_end();
+    if (suspended) take_up(to);
+    switch_to(to, after);
+    // Perhaps on another worker.
+    here()->recorder_->section_resumed(section);
+  }
+  // Leaves it for the next task that this worker has.
+  [[gnu::always_inline]] void leave_for_next(After* after) {
+    const bool others_turn = ++turn_ % kFairness == 0 || !bound_->looks_empty();
+    Word next = others_turn ? 0 : take_mine(deque.pop());
+    if (next == 0 && !others_turn) next = take_mine(yielded_.pop());
+    leave_for(next, after);
+  }
+
+  // Makes `word` ready: in the own deque if this worker may run it, else in its domain's queue.
+  void make_ready(Word word);
+  // A task with this tag was published in this worker's deque, and somebody sleeps.
+  void wake_for_published(Word tag);
+  // See atl::yield. Never inlined, as switch_to.
+  [[gnu::noinline]] void yield();
+  // For the owner of the fiber that runs here.
+  Fiber& fiber() { return *fiber_; }
+  int core() const { return core_; }
+  const Meter& meter() const { return meter_; }
+  Recorder& recorder() { return *recorder_; }
+  // What a task that suspends leaves with its fiber, for the worker that goes on with it.
+  struct Note {
+    Worker* worker;
+    detail::TaskContext* context;
+    Word tag;
+  };
+  static Note note_of(const Fiber& fiber) {
+    return {static_cast<Worker*>(fiber.user[0]), static_cast<detail::TaskContext*>(fiber.user[1]),
+            reinterpret_cast<Word>(fiber.user[2])};
+  }
+
+ private:
+  static constexpr unsigned kFairness = 64;
+  static constexpr unsigned kFreshTurn = 8;  // of yields, how often fresh tasks come before old
+
+  [[noreturn]] static void loop(void* passed);
+  void run(Word word);
+  // A fiber with a loop, which begins with `word`. RuntimeFault: no stack; `word` is ready again.
+  [[gnu::noinline]] Fiber& loop_for(Word word);
+  void leave_note() {
+    fiber_->user[0] = this;
+    fiber_->user[1] = context;
+    fiber_->user[2] = reinterpret_cast<void*>(tag);
+  }
+  // This worker is about to switch to a suspended task.
+  void take_up(const Fiber& fiber) {
+    take_note(fiber);
+    if (Worker* const before = note_of(fiber).worker; before != this) {
+      recorder_->migrated_from(before->rank);
+    }
+    recorder_->job_begin(true);
+  }
+  void take_note(const Fiber& fiber) {
+    const Note note = note_of(fiber);
+    context = note.context;
+    tag = note.tag;
+  }
+
+  Word next();  // 0: the team stops
+  Word own_work();
+  Word local();
+  Word shared();
+  Word search();
+  Word steal_from(Worker& victim, Distance distance);
+  bool anything_in_sight();
+  // A word of one's own that one may no longer run (its group has moved on) goes where it belongs.
+  Word take_mine(Word word) {
+    return detail::tag_of(word) == 0 || team.domains.allows(word, rank) ? word : send_away(word);
+  }
+  Word send_away(Word word);
+  void sit_down();
+  [[gnu::noinline]] void yield_with_care();
+  void keep_yielded(Word word);
+  void begin_metering(Word word);
+  void end_metering();
+  void count_asleep(int more) const;
+  void count_woken(int worker) {
+    if (worker != Parking::kNobody) recorder_->woke(worker);
+  }
+
+  std::uint64_t random();
+
+  Fiber* fiber_ = nullptr;
+  ExceptionGlobals* exceptions_ = nullptr;
+  Word first_ = 0;  // what the loop begins with
+
+  Recorder* recorder_ = nullptr;
+  Domain* bound_ = nullptr;  // the queue of what only this worker may run
+  Meter meter_;
+  Meter::Key metered_ = 0;  // what is being metered; 0: nothing
+  std::int64_t metered_since_ns_ = 0;
+  std::uint64_t forks_before_ = 0;
+  unsigned turn_ = 0;
+
+  static constexpr std::size_t kSpares = 16;
+  std::array<Fiber*, kSpares> spares_{};
+  std::size_t spare_count_ = 0;
+
+  YieldQueue yielded_;
+  std::uint64_t random_;
+  VictimOrder victims_;
+  std::vector<std::size_t> domains_;
+  std::size_t domains_epoch_ = 0;
+  std::size_t placement_ = 0;
+  int core_ = 0;
+  int node_ = 0;
+  Fiber thread_fiber_;
+};
+
+}  // namespace atl::runtime

@@ -1,0 +1,64 @@
+#include "atoll/runtime/scope.hpp"
+
+#include "scheduler/worker.hpp"
+
+namespace atl {
+
+using detail::Waiter;
+using detail::Word;
+using runtime::Worker;
+
+// Runs what of its children still lies on top of this worker's deque, then waits for the others.
+void Scope::await() noexcept {
+  detail::TaskContext* const own = Worker::here()->context;
+  while (forked_ != done_here_) {
+    Worker* const worker = Worker::here();
+    const Word word = worker->deque.pop();
+    if (word == 0) break;
+    auto* const child = detail::kind_of(word) == detail::WordKind::scope_child
+                            ? static_cast<ChildBase*>(detail::pointer_of(word))
+                            : nullptr;
+    if (child == nullptr || child->scope != this) {
+      detail::put_back(worker, word);
+      break;
+    }
+    worker->counts.inline_forks.add();
+    worker->context = &context_;
+    child->by_joiner = true;
+    child->execute(child);
+  }
+  Worker::here()->context = own;
+
+  const std::int64_t elsewhere = forked_ - done_here_;
+  if (elsewhere == 0) return;
+  // Those that are done have each taken one from balance_. Acquire: what they wrote.
+  if (balance_.load(std::memory_order_acquire) == -elsewhere) {
+    balance_.store(0, std::memory_order_relaxed);
+  } else {
+    detail::suspend([this, elsewhere](Waiter handle) {
+      // A copy: the closure lies on the joiner's stack, which may go on once the sum is there.
+      const std::int64_t awaited = elsewhere;
+      waiter_ = handle;
+      // Release: who brings it to 0 reads waiter_.
+      return balance_.fetch_add(awaited, std::memory_order_acq_rel) != -awaited;
+    });
+  }
+  done_here_ = forked_;
+}
+
+// The count ends at 0 only once the joiner has added what it waits for, and then it is suspended,
+// so that only the last child may still touch the scope.
+void Scope::child_done() {
+  if (balance_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::resume(waiter_);
+}
+
+void Scope::fail(std::exception_ptr exception) noexcept {
+  if (!failed_.exchange(true, std::memory_order_relaxed)) exception_ = std::move(exception);
+}
+
+void Scope::rethrow() {
+  failed_.store(false, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(exception_, nullptr));
+}
+
+}  // namespace atl

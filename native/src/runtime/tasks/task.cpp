@@ -1,0 +1,82 @@
+// What tasks with a handle need of the workers, out of line.
+#include "atoll/runtime/task.hpp"
+
+#include <string>
+
+#include "waiting/suspension.hpp"
+
+namespace atl::detail {
+
+using runtime::Worker;
+
+void fault_outside_task(const char* call) {
+  throw RuntimeFault(std::string(call) +
+                     " was called outside of a task: call it inside Runtime::run");
+}
+
+void fault_no_task(const char* call) {
+  throw RuntimeFault(std::string(call) +
+                     ": this handle holds no task; it was joined, detached or moved from");
+}
+
+void* take_job_memory(std::size_t bytes) {
+  WorkerHead* const worker = this_worker();
+  return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);
+}
+
+void give_job_memory(void* memory, std::size_t bytes) noexcept {
+  WorkerHead* const worker = this_worker();
+  if (worker != nullptr) {
+    worker->job_memory.give(memory, bytes);
+  } else {
+    JobMemory::free(memory, bytes);
+  }
+}
+
+void wake_for_published(WorkerHead* head, Word tag) {
+  static_cast<Worker*>(head)->wake_for_published(tag);
+}
+
+Word tag_for(WorkerHead* worker, Place place) {
+  return static_cast<Worker*>(worker)->team.tag_of(place);
+}
+
+void start_placed(WorkerHead* head, Job* job, Word tag) {
+  count_and_publish(
+      head, tag, [&] { static_cast<Worker*>(head)->make_ready(word_of(job, WordKind::job, tag)); });
+}
+
+void count_ended(WorkerHead* head, Word tag) {
+  head->ended.add_released();  // what the task spawned is counted as begun before
+  if (tag != 0) static_cast<Worker*>(head)->team.domains.of(tag).count_ended();
+}
+
+void count_begun(WorkerHead* worker, Word tag) {
+  static_cast<Worker*>(worker)->team.domains.of(tag).count_begun();
+}
+
+void await_task(Job* job, Completion& completion) noexcept {
+  Worker* const worker = Worker::here();
+  if (worker != nullptr && !completion.done()) {
+    const Word word = word_of(job, WordKind::job, worker->tag);
+    if (worker->deque.newest() == word && worker->deque.pop() == word) {
+      TaskContext* const own = worker->context;
+      worker->context = job->context;
+      worker->counts.inline_forks.add();
+      job->execute(job);
+      Worker::here()->context = own;
+    }
+  }
+  // Completion::wait, which would be two more frames.
+  if (!completion.done()) {
+    runtime::suspend_inline([&](Waiter handle) { return completion.leave(handle); });
+  }
+}
+
+// A task runs on workers only.
+void task_ended() {
+  Worker* const worker = Worker::here();
+  count_ended(worker, worker->tag);
+}
+
+}  // namespace atl::detail

@@ -1,0 +1,42 @@
+// detail::suspend for the library's own use: inlined, because every frame between a switch and the
+// user's code is one more return that the CPU will predict wrongly.
+#pragma once
+
+#include "scheduler/worker.hpp"
+
+namespace atl::runtime {
+
+// detail::suspend on a thread that is no worker.
+void suspend_thread(bool (*publish)(void* closure, detail::Waiter handle), void* closure);
+
+detail::Waiter waiter_of(Fiber& fiber);
+// Makes a task ready that has been suspended for nothing.
+void unsuspend(Fiber& fiber);
+
+// As detail::suspend. Only in functions that are not inlined into users' code (fiber.hpp).
+template <class Publish>
+[[gnu::always_inline]] inline void suspend_inline(Publish&& publish) {
+  using Closure = std::remove_reference_t<Publish>;
+  struct Publication : After {
+    Closure* publish;
+    Fiber* fiber;
+  };
+  Worker* const worker = Worker::here();
+  if (worker == nullptr) {
+    return suspend_thread(
+        [](void* closure, detail::Waiter handle) {
+          return (*static_cast<Closure*>(closure))(handle);
+        },
+        &publish);
+  }
+  Publication publication{{[](After* after) noexcept {
+                            // A copy: once the handle is out, the other stack may go on.
+                            const Publication it = *static_cast<Publication*>(after);
+                            if (!(*it.publish)(waiter_of(*it.fiber))) unsuspend(*it.fiber);
+                          }},
+                          &publish,
+                          &worker->fiber()};
+  worker->leave_for_next(&publication);
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,119 @@
+#include "timer.hpp"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <new>
+#include <utility>
+
+#include "scheduler/helper_thread.hpp"
+
+namespace atl::runtime {
+
+namespace {
+
+// Storage that no destructor runs for.
+alignas(Timer) std::byte timer_storage[sizeof(Timer)];
+
+Timer& timer_at_storage() { return *std::launder(reinterpret_cast<Timer*>(timer_storage)); }
+
+}  // namespace
+
+Timer& Timer::instance() {
+  static const bool once = [] {
+    ::new (timer_storage) Timer;
+    // The thread is not in the child, the lock may be held by one that is not, and nobody sleeps.
+    pthread_atfork(nullptr, nullptr, [] { ::new (timer_storage) Timer; });
+    return true;
+  }();
+  static_cast<void>(once);
+  return timer_at_storage();
+}
+
+void Timer::add(Entry& entry, detail::Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  if (!started_) start();
+  entry.deadline = deadline;
+  entry.number = ++last_number_;
+  heap_.push_back(&entry);
+  entry.at = heap_.size() - 1;
+  rise(entry.at);
+  if (entry.at == 0) earlier_.notify_one();
+}
+
+void Timer::remove(Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  if (entry.at != kNowhere) take(entry);
+}
+
+void Timer::start() {
+  start_helper_thread("a timer", [this] { serve(); });
+  started_ = true;
+}
+
+void Timer::serve() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  // By default the kernel lets a sleep be 50 us late, to bundle wake-ups.
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (heap_.empty()) {
+      earlier_.wait(lock);
+    } else if (Entry* const first = heap_.front();
+               first->deadline > std::chrono::steady_clock::now()) {
+      earlier_.wait_until(lock, detail::Deadline(first->deadline));  // a copy: it may go meanwhile
+    } else {
+      take(*first);
+      first->ring(first);
+    }
+  }
+}
+
+// A binary heap (Williams 1964) whose entries know where they are, so that any can be taken out.
+
+bool Timer::before(const Entry& a, const Entry& b) {
+  return a.deadline != b.deadline ? a.deadline < b.deadline : a.number < b.number;
+}
+
+void Timer::put(std::size_t at, Entry* entry) {
+  heap_[at] = entry;
+  entry->at = at;
+}
+
+void Timer::rise(std::size_t at) {
+  Entry* const entry = heap_[at];
+  for (; at > 0; at = (at - 1) / 2) {
+    Entry* const parent = heap_[(at - 1) / 2];
+    if (!before(*entry, *parent)) break;
+    put(at, parent);
+  }
+  put(at, entry);
+}
+
+void Timer::sink(std::size_t at) {
+  Entry* const entry = heap_[at];
+  for (;;) {
+    std::size_t child = 2 * at + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && before(*heap_[child + 1], *heap_[child])) ++child;
+    if (!before(*heap_[child], *entry)) break;
+    put(at, heap_[child]);
+    at = child;
+  }
+  put(at, entry);
+}
+
+void Timer::take(Entry& entry) {
+  const std::size_t at = std::exchange(entry.at, kNowhere);
+  Entry* const moved = heap_.back();
+  heap_.pop_back();
+  if (moved == &entry) return;
+  put(at, moved);
+  rise(at);
+  sink(moved->at);
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,26 @@
+# native/examples as a user has them: against an installed Atoll, found by find_package. Once, in the
+# release build: a library with a sanitizer wants users with the same.
+if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  set(examples ${PROJECT_SOURCE_DIR}/native/examples)
+  set(examples_build ${CMAKE_CURRENT_BINARY_DIR}/examples)
+  add_test(
+    NAME runtime_examples_build
+    COMMAND
+      env -i PATH=/usr/bin:/bin # nothing of ours in the environment
+      ${CMAKE_COMMAND} -D ATOLL_BUILD=${CMAKE_BINARY_DIR} -D SOURCE=${examples} -D
+      BUILD=${examples_build} -D GENERATOR=${CMAKE_GENERATOR} -D MAKE=${CMAKE_MAKE_PROGRAM} -D
+      CC=${CMAKE_C_COMPILER} -D CXX=${CMAKE_CXX_COMPILER} -P
+      ${CMAKE_CURRENT_LIST_DIR}/examples_build.cmake
+  )
+  set_tests_properties(runtime_examples_build PROPERTIES FIXTURES_SETUP examples TIMEOUT 900)
+  file(GLOB sources CONFIGURE_DEPENDS ${examples}/*.c ${examples}/*.cpp)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_test(
+      NAME runtime_example.${name}
+      COMMAND ${examples_build}/${name}
+      WORKING_DIRECTORY ${examples_build}
+    )
+    set_tests_properties(runtime_example.${name} PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120)
+  endforeach()
+endif()

@@ -1,0 +1,233 @@
+// Idle workers sleep, and no wake-up is lost, with either kind of fences.
+
+#include "scheduler/parking.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "atoll/runtime/deque.hpp"
+#include "fences.hpp"
+#include "runtime/parts.hpp"
+
+namespace {
+
+using atl::detail::Deque;
+using atl::runtime::Parking;
+using Wake = Parking::Wake;
+using std::chrono::steady_clock;
+
+// Long over, so that a commit says whether there was a notification without ever sleeping.
+constexpr Parking::Deadline kLongAgo{std::chrono::seconds(-1)};
+
+class ParkingTest : public atl::test::WithFences {
+ protected:
+  static void go_to_sleep(Parking& parking, int worker) {
+    parking.start_search();
+    parking.prepare(worker);
+  }
+};
+
+TEST_P(ParkingTest, CountsWhoSearchesAndWhoSleeps) {
+  Parking parking(2);
+  parking.start_search();
+  parking.start_search();
+  EXPECT_EQ(parking.searchers(), 2);
+  parking.prepare(1);
+  EXPECT_EQ(parking.searchers(), 1);
+  EXPECT_EQ(parking.sleepers(), 1);
+  parking.cancel(1);
+  EXPECT_EQ(parking.searchers(), 2);
+  EXPECT_EQ(parking.sleepers(), 0);
+  parking.end_search({});
+  parking.end_search({});
+  EXPECT_EQ(parking.searchers(), 0);
+}
+
+TEST_P(ParkingTest, WakesOneTheNearest) {
+  Parking parking(3);
+  for (int worker = 0; worker < 3; ++worker) go_to_sleep(parking, worker);
+  parking.notify(std::array{2, 0, 1});
+  EXPECT_EQ(parking.sleepers(), 2);
+  EXPECT_EQ(parking.searchers(), 1);
+  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
+  EXPECT_EQ(parking.commit(1, kLongAgo), Wake::deadline);
+  EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);
+  EXPECT_EQ(parking.searchers(), 3);
+}
+
+TEST_P(ParkingTest, WakesNobodyWhileSomebodySearchesAndTheLastSearcherWakesAnother) {
+  Parking parking(3);
+  constexpr std::array kOrder{0, 1, 2};
+  go_to_sleep(parking, 0);
+  parking.start_search();  // worker 1
+  parking.start_search();  // worker 2
+  parking.notify(kOrder);
+  EXPECT_EQ(parking.sleepers(), 1);
+  parking.end_search(kOrder);
+  EXPECT_EQ(parking.sleepers(), 1) << "it was not the last";
+  parking.end_search(kOrder);
+  EXPECT_EQ(parking.sleepers(), 0);
+  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::notified);
+  EXPECT_EQ(parking.searchers(), 1);
+}
+
+TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
+  Parking parking(4);
+  constexpr std::array kOrder{0, 1, 2, 3};
+  for (int worker = 0; worker < 3; ++worker) go_to_sleep(parking, worker);
+  parking.start_search();  // worker 3
+  const auto allowed = [](int worker) { return worker == 1 || worker == 3; };
+  parking.notify_allowed(kOrder, allowed);
+  parking.notify_allowed(kOrder, allowed);
+  EXPECT_EQ(parking.sleepers(), 2);
+  EXPECT_EQ(parking.commit(1, kLongAgo), Wake::notified);
+  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
+  parking.notify_worker(2);
+  EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);
+}
+
+TEST_P(ParkingTest, CancelUsesUpANotification) {
+  Parking parking(1);
+  go_to_sleep(parking, 0);
+  parking.notify(std::array{0});
+  parking.cancel(0);
+  EXPECT_EQ(parking.searchers(), 1);
+  parking.prepare(0);
+  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
+}
+
+TEST_P(ParkingTest, SleepsUntilTheDeadline) {
+  Parking parking(1);
+  go_to_sleep(parking, 0);
+  const auto deadline = steady_clock::now() + std::chrono::milliseconds(3);
+  EXPECT_EQ(parking.commit(0, deadline), Wake::deadline);
+  EXPECT_GE(steady_clock::now(), deadline);
+  EXPECT_EQ(parking.searchers(), 1);
+  EXPECT_EQ(parking.sleepers(), 0);
+}
+
+TEST_P(ParkingTest, NotifyAllWakesAll) {
+  constexpr int kWorkers = 4;
+  Parking parking(kWorkers);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      parking.start_search();
+      while (!stop.load(std::memory_order_relaxed)) {
+        parking.prepare(worker);
+        if (stop.load(std::memory_order_relaxed)) {
+          parking.cancel(worker);
+        } else {
+          parking.commit(worker);
+        }
+      }
+      parking.end_search({});
+    });
+  }
+  stop.store(true, std::memory_order_relaxed);
+  parking.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(parking.searchers(), 0);
+  EXPECT_EQ(parking.sleepers(), 0);
+}
+
+// Workers that go to sleep at once, and producers that wait until what they published is taken:
+// a lost wake-up leaves all of them waiting, and a sleeper's deadline tells, if nothing was taken
+// in all that time. (One worker may sleep long while the other does everything.)
+class PingPong {
+ public:
+  static constexpr int kWorkers = 2;
+  static constexpr int kProducers = 2;
+  static constexpr int kRounds = 1500;
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      threads.emplace_back([this, worker] { work(worker); });
+    }
+    std::vector<std::thread> producers;
+    for (int number = 0; number < kProducers; ++number) {
+      producers.emplace_back(
+          [this, number] { produce(deques_[static_cast<std::size_t>(number)]); });
+    }
+    for (std::thread& producer : producers) producer.join();
+    stop_.store(true, std::memory_order_relaxed);
+    parking_.notify_all();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(lost_.load()) << "a worker slept while work lay there";
+    EXPECT_EQ(taken_.load(), kProducers * kRounds);
+  }
+
+ private:
+  static constexpr std::array kOrder{0, 1};
+
+  void produce(Deque& deque) {
+    for (Deque::Word round = 1; round <= kRounds; ++round) {
+      deque.push(round);
+      parking_.notify(kOrder);
+      while (!deque.looks_empty() && !lost_.load()) std::this_thread::yield();
+    }
+  }
+
+  bool anything() const {
+    for (const Deque& deque : deques_) {
+      if (!deque.looks_empty()) return true;
+    }
+    return stop_.load(std::memory_order_relaxed);
+  }
+
+  bool take_one() {
+    for (Deque& deque : deques_) {
+      if (deque.steal().outcome != Deque::Steal::got) continue;
+      taken_.fetch_add(1);
+      return true;
+    }
+    return false;
+  }
+
+  bool over() const { return stop_.load(std::memory_order_relaxed) || lost_.load(); }
+
+  void work(int worker) {
+    while (!over()) {
+      parking_.start_search();
+      while (!take_one() && !over()) {
+        parking_.prepare(worker);
+        const int before = taken_.load();
+        const auto patience = steady_clock::now() + std::chrono::seconds(60);
+        if (anything()) {
+          parking_.cancel(worker);
+        } else if (parking_.commit(worker, patience) == Wake::deadline) {
+          if (taken_.load() == before && anything()) lost_.store(true);
+        }
+      }
+      parking_.end_search(kOrder);
+    }
+  }
+
+  Parking parking_{kWorkers};
+  std::array<Deque, kProducers> deques_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> lost_{false};
+  std::atomic<int> taken_{0};
+};
+
+TEST_P(ParkingTest, NoWakeUpIsLost) { PingPong().run(); }
+
+TEST_P(ParkingTest, AChildOfForkMayStillUseTheHeavyFence) {
+  // Aborts if the kernel has forgotten the registration.
+  const auto fence = [] {
+    atl::runtime::heavy_fence();
+    return 0;
+  };
+  EXPECT_EQ(atl::test::in_a_child(fence), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fences, ParkingTest, ::testing::Bool(), atl::test::fences_name);
+
+}  // namespace

@@ -1,0 +1,117 @@
+// C++20 coroutines of a user's own type that await tasks and go on on workers.
+#include "atoll/runtime/coroutine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <coroutine>
+#include <exception>
+#include <future>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/sleep.hpp"
+#include "atoll/runtime/task_local.hpp"
+#include "atoll/runtime/this_task.hpp"
+#include "runtime/parts.hpp"
+
+namespace {
+
+using atl::test::with_workers;
+
+// The smallest type that can give a result: starts at once, frees itself, the caller waits for a
+// future.
+template <class Value>
+struct Job {
+  struct promise_type {
+    std::promise<Value> result;
+    Job get_return_object() { return {result.get_future()}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_value(Value value) { result.set_value(std::move(value)); }
+    void unhandled_exception() { result.set_exception(std::current_exception()); }
+  };
+  std::future<Value> future;
+};
+
+class Coroutine : public testing::TestWithParam<int> {
+ protected:
+  atl::Runtime runtime{with_workers(GetParam())};
+};
+
+TEST_P(Coroutine, AwaitsTasks) {
+  const auto sum = [](atl::Runtime& on) -> Job<int> {
+    int total = 0;
+    for (int i = 0; i < 100; ++i) {
+      total += co_await on.spawn([i] {
+        if (i % 3 == 0) atl::yield();
+        return i;
+      });
+    }
+    co_return total;
+  };
+  EXPECT_EQ(sum(runtime).future.get(), 4950);
+  // Started by a task as well.
+  EXPECT_EQ(runtime.spawn([&] { return sum(runtime); }).join().future.get(), 4950);
+}
+
+TEST_P(Coroutine, AwaitsManyAtOnce) {
+  const auto one = [](atl::Runtime& on, int i) -> Job<int> {
+    co_return co_await on.spawn([i] { return 2 * i; });
+  };
+  std::vector<Job<int>> jobs;
+  for (int i = 0; i < 200; ++i) jobs.push_back(one(runtime, i));
+  int total = 0;
+  for (Job<int>& job : jobs) total += job.future.get();
+  EXPECT_EQ(total, 199 * 200);
+}
+
+TEST_P(Coroutine, ExceptionsOfATaskComeOutOfTheAwait) {
+  const auto fails = [](atl::Runtime& on) -> Job<bool> {
+    try {
+      co_await on.spawn([] { throw std::out_of_range("task"); });
+    } catch (const std::out_of_range&) {
+      co_return true;
+    }
+    co_return false;
+  };
+  EXPECT_TRUE(fails(runtime).future.get());
+}
+
+TEST_P(Coroutine, GoesOnAsATaskOfTheRuntime) {
+  static atl::TaskLocal<int> local;
+  const auto moves = [](atl::Runtime& on, int rank) -> Job<int> {
+    EXPECT_FALSE(atl::this_task::inside());
+    co_await atl::schedule(on, atl::on_worker(rank));
+    EXPECT_TRUE(atl::this_task::inside());
+    ++*local;
+    atl::sleep_for(std::chrono::microseconds(100));  // as any task
+    EXPECT_EQ(*local, 1);
+    const int worker = atl::this_task::worker();
+    co_await atl::schedule(on);
+    EXPECT_EQ(*local, 0);  // another task
+    co_return worker;
+  };
+  EXPECT_EQ(moves(runtime, GetParam() - 1).future.get(), GetParam() - 1);
+}
+
+TEST_P(Coroutine, AfterAnAwaitItIsNoTaskAndHasNoTaskLocals) {
+  static atl::TaskLocal<int> local;
+  atl::Event begin;
+  const auto asks = [](atl::Runtime& on, atl::Event& waits) -> Job<bool> {
+    co_await on.spawn([&waits] { waits.wait(); });
+    EXPECT_FALSE(atl::this_task::stop_token().stop_possible());
+    EXPECT_THROW(local.get(), atl::RuntimeFault);
+    co_return true;
+  };
+  Job<bool> job = asks(runtime, begin);
+  begin.set();  // not before the coroutine has left its place to the task's worker
+  EXPECT_TRUE(job.future.get());
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, Coroutine, testing::Values(1, 2, 8),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+}  // namespace
