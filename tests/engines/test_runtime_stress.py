@@ -1,4 +1,4 @@
-"""The task runtime under everything at once for ten minutes (native/tests/runtime/scheduler/stress.cpp).
+"""The task runtime under everything at once for ten minutes (runtime/scheduler/stress.cpp).
 
 Five seconds of it are part of every `make test`, under the sanitizers too.
 """

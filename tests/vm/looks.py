@@ -1,4 +1,4 @@
-"""What native/tests/runtime/guests/look.hpp prints: the kernel's own words on a process, read. Pure."""
+"""Reads what native/tests/runtime/guests/look.hpp prints about a process. Pure."""
 
 from __future__ import annotations
 

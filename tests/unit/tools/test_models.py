@@ -14,7 +14,10 @@ from tools.check_models import VARIANTS, Outcome, Variant
 # The model and the code that names the same steps.
 CODE = {
     "deque": ["native/include/atoll/runtime/deque.hpp"],
-    "parking": ["native/src/runtime/scheduler/parking.hpp", "native/src/runtime/scheduler/parking.cpp"],
+    "parking": [
+        "native/src/runtime/scheduler/parking.hpp",
+        "native/src/runtime/scheduler/parking.cpp",
+    ],
     "yield_queue": ["native/src/runtime/scheduler/yield_queue.hpp"],
 }
 FROM_ELSEWHERE = {"push-publish", "steal-cas"}  # the deque's steps that parking's model shows
