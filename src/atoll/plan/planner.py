@@ -155,35 +155,14 @@ def make_plan(
 
 
 def make_comparable_plans(
-    machine: Machine,
-    traits: EngineTraits,
-    policies: Sequence[str],
-    *,
-    memory: MemoryPolicy | None = None,
-    placement: Placement = Placement.NONE,
-    smt: bool = False,
-    coordinator: CoordinatorChoice | None = None,
+    machine: Machine, traits: EngineTraits, policies: Sequence[str]
 ) -> list[Plan]:
     """One plan per policy, all with the same total heap (for a benchmark).
 
     If one policy cannot reach the total of the others (a heap cut for compressed pointers), the
     others are reduced to it.
     """
-    return comparable(
-        [
-            partial(
-                make_plan,
-                machine,
-                traits,
-                policy,
-                memory=memory,
-                placement=Placement.NONE if policy == Policy.WIM else placement,
-                smt=smt,
-                coordinator=coordinator,
-            )
-            for policy in policies
-        ]
-    )
+    return comparable([partial(make_plan, machine, traits, policy) for policy in policies])
 
 
 def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
