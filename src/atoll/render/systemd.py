@@ -11,6 +11,7 @@ Source: systemd.exec(5) and systemd.resource-control(5) of systemd 252.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from atoll.engines.facts import EngineFacts
 from atoll.engines.rendered import Rendering
@@ -41,12 +42,7 @@ def render_systemd(deployment: UnattendedDeployment) -> Rendering:
         )
     rendering = folder_of(deployment, {}, readme(deployment, _how(deployment)))
     units = {f"systemd/{name}": text for name, text in unit_files(deployment).items()}
-    return Rendering(
-        files={**rendering.files, **units},
-        copies=rendering.copies,
-        links=rendering.links,
-        folders=rendering.folders,
-    )
+    return replace(rendering, files={**rendering.files, **units})
 
 
 def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
