@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from atoll.infer.hierarchy import Group
+    from atoll.infer.hierarchy import Floats, Group
 
-    Floats = npt.NDArray[np.float64]
     Counts = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
     Unit = Literal["latency", "bandwidth"]

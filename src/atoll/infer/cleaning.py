@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+    from atoll.infer.hierarchy import Floats
 
 _NEIGHBOURS = 5
 _UNLIKE = 9.0  # times the nearest one's mean square difference: three times as far

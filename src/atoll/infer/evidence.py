@@ -27,11 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from atoll.infer.hierarchy import Group
-
-    Floats = npt.NDArray[np.float64]
+    from atoll.infer.hierarchy import Floats, Group
 
 SEPARATION = 0.4  # half way between an island and a gradient, minus an allowance for noise
 FULL_SEPARATION = 0.8  # below it, more contrast is required

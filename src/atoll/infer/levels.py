@@ -20,9 +20,7 @@ from atoll.infer.hierarchy import Group, average_linkage, partitions, profile_di
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+    from atoll.infer.hierarchy import Floats
 
 _MOST_LEVELS = 6
 _MOST_PARTS = 16  # tiles to search by spectrum; more show in the trees or not at all

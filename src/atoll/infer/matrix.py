@@ -19,9 +19,7 @@ import numpy as np
 from atoll.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+    from atoll.infer.hierarchy import Floats
 
 _MISSING = frozenset({"", "-", "--", ".", "nan", "na", "n/a", "none", "null", "x"})
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)

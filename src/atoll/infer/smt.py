@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from atoll.infer.hierarchy import Group
-
-    Floats = npt.NDArray[np.float64]
+    from atoll.infer.hierarchy import Floats, Group
 
 PAIR_NS = 16.0  # slower pairs are two cores; the fastest measured L3 has 15, plus noise
 LONE_PAIR_NS = 11.0  # the same if there is nothing to compare with
