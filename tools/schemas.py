@@ -33,42 +33,39 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # name -> the module whose docstring tells the format, the type of one document (of one line
-# of results.jsonl), the version.
-FORMATS: dict[str, tuple[ModuleType, Any, int]] = {
-    "machine": (machine, machine.Machine, machine.Machine.VERSION),
-    "profile": (profile, profile.Profile, profile.Profile.VERSION),
-    "plan": (plan, plan.Plan, plan.Plan.VERSION),
-    "deployment": (deployment, deployment.Deployment, deployment.Deployment.VERSION),
-    "inspection": (inspection, inspection.Inspection, inspection.Inspection.VERSION),
-    "knobs": (knobs, knobs.Journal, knobs.Journal.VERSION),
-    "results": (
-        results,
-        results.RunHeader | results.Line,
-        results.RunHeader.VERSION,
-    ),
-    "runtime-profile": (
-        runtime_profile,
-        runtime_profile.RuntimeProfile,
-        runtime_profile.RuntimeProfile.VERSION,
-    ),
-    "duckdb-profile": (
-        duckdb_profile,
-        duckdb_profile.DuckDBProfile,
-        duckdb_profile.DuckDBProfile.VERSION,
-    ),
-    "summary": (summary, summary.BenchSummary, summary.BenchSummary.VERSION),
+# of results.jsonl).
+FORMATS: dict[str, tuple[ModuleType, Any]] = {
+    "machine": (machine, machine.Machine),
+    "profile": (profile, profile.Profile),
+    "plan": (plan, plan.Plan),
+    "deployment": (deployment, deployment.Deployment),
+    "inspection": (inspection, inspection.Inspection),
+    "knobs": (knobs, knobs.Journal),
+    "results": (results, results.RunHeader | results.Line),
+    "runtime-profile": (runtime_profile, runtime_profile.RuntimeProfile),
+    "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),
+    "summary": (summary, summary.BenchSummary),
 }
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of one format."""
-    _, kind, version = FORMATS[name]
-    made = TypeAdapter(kind).json_schema(mode="validation")
+    made = TypeAdapter(FORMATS[name][1]).json_schema(mode="validation")
     # The records have defaults here, for whoever makes one; `parse` refuses a file without them.
-    for node in (made, *made.get("$defs", {}).values()):
-        if {"format", "version"} <= node.get("properties", {}).keys():
-            node["required"] = ["format", "version", *node["required"]]
-    return {"$schema": DIALECT, "title": f"atoll/{name} {version}"} | made
+    for node in whole_files(made):
+        node["required"] = ["format", "version", *node["required"]]
+    return {"$schema": DIALECT, "title": f"atoll/{name} {version(made)}"} | made
+
+
+def whole_files(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a schema that name the format and its version."""
+    nodes = (made, *made.get("$defs", {}).values())
+    return [node for node in nodes if {"format", "version"} <= node.get("properties", {}).keys()]
+
+
+def version(made: dict[str, Any]) -> int:
+    number: int = whole_files(made)[0]["properties"]["version"]["const"]
+    return number
 
 
 def type_words(node: Mapping[str, Any]) -> str:
@@ -122,10 +119,15 @@ def page() -> str:
         "",
     ]
     seen = {name.capitalize() for name in FORMATS}  # they have a section of their own
-    for name, (module, _, version) in FORMATS.items():
+    for name, (module, _) in FORMATS.items():
         made = schema(name)
         definitions = dict(made.get("$defs", {}))
-        lines += [f"## atoll/{name} {version} {{ #{name} }}", "", inspect.getdoc(module) or "", ""]
+        lines += [
+            f"## atoll/{name} {version(made)} {{ #{name} }}",
+            "",
+            inspect.getdoc(module) or "",
+            "",
+        ]
         lines += [f"JSON Schema: [{name}.schema.json]({name}.schema.json)", ""]
         if "properties" in made:
             lines += [*field_table(made), ""]

@@ -31,8 +31,8 @@ def parse(
 ) -> R:
     """Parses `text` (JSON) as a `kind`. `where` names the file in the error.
 
-    `kind` has the class variables FORMAT and VERSION. A file of another format or version is
-    rejected before its fields are examined. Raises `error` with a message of one line.
+    `kind` has the fields `format` and `version`, with defaults. A file of another format or version
+    is rejected before its fields are examined. Raises `error` with a message of one line.
     """
     import json
 
@@ -42,8 +42,7 @@ def parse(
         raise error(
             f"{where}: not JSON ({fault}); create it again with the command that made it"
         ) from None
-    want_format: str = kind.FORMAT  # type: ignore[attr-defined]  # every file format declares it
-    want_version: int = kind.VERSION  # type: ignore[attr-defined]  # every file format declares it
+    want_format, want_version = _default(kind, "format"), _default(kind, "version")
     if not isinstance(raw, dict) or raw.get("format") != want_format:
         found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
         raise error(f"{where}: not an {want_format} file (format: {found!r})")
@@ -60,3 +59,10 @@ def parse(
         # pydantic's prefix to the message of a validator
         words = first["msg"].removeprefix("Value error, ")
         raise error(f"{where}: field {place}: {words}" if place else f"{where}: {words}") from None
+
+
+def _default(kind: type[R], name: str) -> Any:
+    """The default of a field of a Record, or of the dataclass of the machine file."""
+    if issubclass(kind, Record):
+        return kind.model_fields[name].default
+    return getattr(kind, name)

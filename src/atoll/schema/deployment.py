@@ -7,7 +7,7 @@ identified by its pid and its start time, because the kernel reuses pids.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import Literal
 
 from atoll.schema.base import Record
 from atoll.schema.plan import Plan
@@ -55,9 +55,6 @@ class State(StrEnum):
 
 
 class Deployment(Record):
-    FORMAT: ClassVar[str] = "atoll/deployment"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/deployment"] = "atoll/deployment"
     version: Literal[1] = 1
     name: str

@@ -6,7 +6,7 @@ that could not be counted is None, never 0.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -33,9 +33,6 @@ class QueryRecord(Record):
 
 
 class DuckDBProfile(Record):
-    FORMAT: ClassVar[str] = "atoll/duckdb-profile"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/duckdb-profile"] = "atoll/duckdb-profile"
     version: Literal[1] = 1
     duckdb: str  # its version

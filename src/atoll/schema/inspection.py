@@ -8,7 +8,7 @@ and 1. An unknown value is None, never zero, and `unknown` has a line with the r
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -161,9 +161,6 @@ class Finding(Record):
 
 class Inspection(Record):
     """Everything about one process, at one time."""
-
-    FORMAT: ClassVar[str] = "atoll/inspection"
-    VERSION: ClassVar[int] = 1
 
     format: Literal["atoll/inspection"] = "atoll/inspection"
     version: Literal[1] = 1

@@ -9,7 +9,7 @@ value that another program wrote. Switches of another boot are void, since a boo
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -34,9 +34,6 @@ class Switch(Record):
 
 
 class Journal(Record):
-    FORMAT: ClassVar[str] = "atoll/knobs"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/knobs"] = "atoll/knobs"
     version: Literal[1] = 1
     boot_id: str

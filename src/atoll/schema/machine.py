@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from atoll.schema.plain import Plain, record, tuples
 
@@ -153,9 +153,6 @@ class Notice(Plain):
 
 @record
 class Machine(Plain):
-    FORMAT: ClassVar[str] = "atoll/machine"
-    VERSION: ClassVar[int] = 1
-
     summary: Summary
     chiplets: tuple[Chiplet, ...]
     format: Literal["atoll/machine"] = "atoll/machine"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -128,9 +128,6 @@ class Reason(Record):
 
 
 class Plan(Record):
-    FORMAT: ClassVar[str] = "atoll/plan"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/plan"] = "atoll/plan"
     version: Literal[1] = 1
     engine: str

@@ -13,7 +13,7 @@ numa-query-tuning III-A8; docs/measure.md describes how each is measured.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -276,9 +276,6 @@ class Notice(Record):
 
 
 class Profile(Record):
-    FORMAT: ClassVar[str] = "atoll/profile"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/profile"] = "atoll/profile"
     version: Literal[1] = 1
     created: str  # ISO 8601, UTC

@@ -13,7 +13,7 @@ every entrant has a `PassDone` or a `BlockFailed` in it.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -67,9 +67,6 @@ class Entrant(Record):
 
 
 class RunHeader(Record):
-    FORMAT: ClassVar[str] = "atoll/results"
-    VERSION: ClassVar[int] = 1
-
     record: Literal["header"] = "header"
     format: Literal["atoll/results"] = "atoll/results"
     version: Literal[1] = 1

@@ -7,7 +7,7 @@ and `remarks` has a line with the reason and the remedy. Counts begin with the r
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -94,9 +94,6 @@ class L3(Record):
 
 class RuntimeProfile(Record):
     """A runtime from its start until the profile was taken."""
-
-    FORMAT: ClassVar[str] = "atoll/runtime-profile"
-    VERSION: ClassVar[int] = 1
 
     format: Literal["atoll/runtime-profile"] = "atoll/runtime-profile"
     version: Literal[1] = 1

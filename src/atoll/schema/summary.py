@@ -7,7 +7,7 @@ on the machine that it names; nothing is predicted.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -118,9 +118,6 @@ class Caution(Record):
 
 
 class BenchSummary(Record):
-    FORMAT: ClassVar[str] = "atoll/summary"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/summary"] = "atoll/summary"
     version: Literal[1] = 1
     basis: Literal["measured"] = "measured"

@@ -13,7 +13,7 @@ import hashlib
 import importlib.metadata
 import math
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from atoll.engines.api import Progress, Table
 from atoll.errors import AtollError, DiskFull, DownloadFailed, UsageError
@@ -43,9 +43,6 @@ class File(Record):
 
 class Manifest(Record):
     """The files of a data set in the cache; written last."""
-
-    FORMAT: ClassVar[str] = "atoll/dataset"
-    VERSION: ClassVar[int] = 1
 
     format: Literal["atoll/dataset"] = "atoll/dataset"
     version: Literal[1] = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from atoll.schema.base import Record
 from atoll.schema.deployment import ProcessSpec
@@ -21,9 +21,6 @@ SUPERVISOR_LOG = "supervisor.log"  # in the log folder: the output of keeper and
 
 
 class Request(Record):
-    FORMAT: ClassVar[str] = "atoll/request"
-    VERSION: ClassVar[int] = 1
-
     format: Literal["atoll/request"] = "atoll/request"
     version: Literal[1] = 1
     name: str

@@ -14,7 +14,6 @@ from atoll.errors import DiskFull, DownloadFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.knobs.control import Control
 from atoll.knobs.journal import JournalFolder
-from atoll.schema.knobs import Journal
 from tests.parts.faults import fails
 from tests.parts.knobs import BALANCING, FILES, SWAPPINESS, Kernel, governor
 
@@ -76,8 +75,8 @@ def test_undo_reaches_no_file_but_the_knobs(
     journal.path.write_text(
         json.dumps(
             {
-                "format": Journal.FORMAT,
-                "version": Journal.VERSION,
+                "format": "atoll/knobs",
+                "version": 1,
                 "boot_id": "boot-1",
                 "changed_unix_s": 0.0,
                 "switches": [switch],
