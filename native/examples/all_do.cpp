@@ -1,4 +1,4 @@
-// all_do: the same on every worker, once.
+// all_do: runs a call once on every worker.
 #include <algorithm>
 #include <atoll/runtime.hpp>
 #include <cstdio>
@@ -8,7 +8,7 @@ int main() {
   atl::Runtime runtime({.workers = 4});
   std::vector<int> calls(4);
   runtime.run([&] {
-    // All at the same time, so each has an element of its own.
+    // The calls run at the same time, so each uses its own element.
     atl::all_do([&](int worker) { ++calls[static_cast<std::size_t>(worker)]; });
   });
   const bool once_each = std::ranges::count(calls, 1) == 4;

@@ -1,4 +1,4 @@
-// An approach of one's own: how far a group is spread, decided from what was counted.
+// A custom approach: decides from the counters how widely to spread a group.
 #include <algorithm>
 #include <atoll/runtime.hpp>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-// Spreads while there is much to do and compacts when there is little.
+// Spreads while there is much work and compacts when there is little.
 class ByLoad : public atl::Approach {
  public:
   std::string name() const override { return "by-load"; }
@@ -22,15 +22,15 @@ class ByLoad : public atl::Approach {
 };
 
 int main() {
-  // Approaches are pure: they can be tried without a machine.
+  // Approaches are pure, so they can be tested without a machine.
   ByLoad approach;
   atl::Sample sample{.elapsed_s = 0.1, .spread = 2, .min_spread = 1, .max_spread = 3, .threads = 4};
   sample.work = {{.type = 1, .units = 1000, .busy_s = 0.3}};
   const bool spreads = approach.step(sample).spread == 3;
   sample.spread = 3;
-  const bool bounded = approach.step(sample).spread == 3;  // no more than max_spread
+  const bool bounded = approach.step(sample).spread == 3;  // at most max_spread
 
-  // In a runtime it decides where the worker sits among the cores.
+  // In a runtime it decides on which cores the workers run.
   atl::Runtime runtime({.workers = 1,
                         .own_approach = std::make_shared<ByLoad>(),
                         .interval = std::chrono::milliseconds(10)});

@@ -1,4 +1,4 @@
-// blocking: a call that sits in the kernel runs on a thread of its own, the worker goes on.
+// blocking: a call that blocks in the kernel runs on its own thread, and the worker continues.
 #include <unistd.h>
 
 #include <array>
@@ -14,7 +14,7 @@ int main() {
   int got = 0;
   bool refused = false;
   runtime.run([&] {
-    // On its one worker this read would wait forever for the write below.
+    // On the only worker this read would wait forever for the write below.
     auto reader = atl::spawn([&] {
       return atl::blocking([&] {
         char byte = 0;
@@ -25,7 +25,7 @@ int main() {
     const char byte = 7;
     if (write(ends[1], &byte, 1) == 1) got = reader.join();
 
-    // errno is another thread's afterwards: look at it inside.
+    // Read errno inside the call: afterwards it is that of another thread.
     try {
       atl::blocking([] {
         if (close(-1) != 0) throw std::system_error(errno, std::generic_category());

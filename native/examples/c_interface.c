@@ -1,4 +1,4 @@
-/* Places, mapping, victims and controller from C, for a thread pool of another language. */
+/* Places, mapping, victims and controller from C, for a thread pool in another language. */
 #include <atoll/runtime.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// call: work goes to a core, a chiplet or a node, and its result comes back; at once or later.
+// call: runs work on a core, a chiplet or a node and returns its result, at once or later.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 
@@ -7,11 +7,11 @@ int main() {
   const atl::Places& places = runtime.places();
   int wrong = 0;
   runtime.run([&] {
-    // On every core that has a worker; wait for each.
+    // Call every core that has a worker, and wait for each.
     for (const int core : runtime.cores()) {
       wrong += atl::call(atl::on_core(core), [] { return atl::this_task::core(); }) != core;
     }
-    // On every chiplet; the caller goes on meanwhile.
+    // Call every chiplet; the caller continues meanwhile.
     for (int chiplet = 0; chiplet < places.chiplets(); ++chiplet) {
       auto later = atl::spawn(atl::on_chiplet(chiplet), [] { return atl::this_task::core(); });
       const int core = later.join();

@@ -1,4 +1,4 @@
-// Cancelling: a task is asked by its stop token and ends when it looks at it.
+// Cancelling: a task checks its stop token and ends when a stop is requested.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <stop_token>
@@ -16,7 +16,7 @@ int main() {
       return rounds;
     });
     atl::yield();
-    endless.request_stop();  // a handle that goes away does this and waits
+    endless.request_stop();  // the handle's destructor does this and waits
     return endless.join() >= 0;
   });
   std::printf("stopped: %d\n", stopped);

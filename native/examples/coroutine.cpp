@@ -1,10 +1,10 @@
-// Coroutines of any type can await tasks, and can go on as a task.
+// Coroutines of any type can await tasks, and can continue as a task.
 #include <atoll/runtime.hpp>
 #include <coroutine>
 #include <cstdio>
 #include <exception>
 
-// The least that C++20 asks of a coroutine's type; use your own.
+// The minimum that C++20 requires of a coroutine type; use your own.
 struct Job {
   struct promise_type {
     Job get_return_object() { return {}; }
@@ -16,7 +16,7 @@ struct Job {
 };
 
 Job answer(atl::Runtime& runtime, int& result, atl::Event& done) {
-  co_await atl::schedule(runtime);  // from here on a task of the runtime
+  co_await atl::schedule(runtime);  // from here on it is a task of the runtime
   const int left = co_await atl::spawn([] { return 6; });
   const int right = co_await runtime.spawn([] { return 7; });
   result = left * right;

@@ -1,4 +1,4 @@
-// An event: tasks wait until something has happened, or until they are told to stop.
+// An event: tasks wait until something has happened or somebody stops them.
 #include <atoll/runtime.hpp>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ int main() {
     ready.set();
     seen = reader.join();
 
-    // A wait that is stopped, and one with a limit, return whether the event was set.
+    // A wait with a stop token or a time limit returns whether the event was set.
     atl::Event never;
     auto waiting = atl::spawn([&] { return never.wait(atl::this_task::stop_token()); });
     waiting.request_stop();

@@ -1,9 +1,9 @@
-// What cannot be had is a RuntimeFault of one line that says what to do.
+// An impossible request throws a RuntimeFault: one line that says what to do.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <string>
 
-// The message of what `call` throws; empty if it throws nothing.
+// Returns the message of the exception that `call` throws, or "".
 template <class Call>
 std::string fault_of(Call call) {
   try {

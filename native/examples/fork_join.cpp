@@ -1,4 +1,4 @@
-// fork and join: offer a call to the other workers, do something else, take the result.
+// fork and join: offer a call to other workers, do something else, get the result.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 

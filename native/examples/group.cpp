@@ -1,4 +1,4 @@
-// A group: a part of the workers with a spread of its own, for one query among several.
+// A group: some of the workers, with their own spread, for one query among several.
 #include <algorithm>
 #include <atoll/runtime.hpp>
 #include <atomic>
@@ -6,16 +6,16 @@
 #include <vector>
 
 int main() {
-  // Four chiplets of two cores, whatever this machine has, so that there is something to choose.
+  // Four chiplets of two cores, on any machine, so that there is a choice.
   const std::vector<int> cpus = atl::places_here().cores.front().cpus;
   atl::Runtime runtime({.places = atl::synthetic_places("chiplet:4 core:2", cpus)});
 
   atl::Group query(runtime, {.threads = 4, .approach = "static:2"});
-  query.set_spread(2);  // at once; an approach decides at the end of an interval
+  query.set_spread(2);  // takes effect at once; an approach decides at the end of an interval
   const std::vector<int> members = query.workers();
   std::atomic<bool> right = members.size() == 4 && query.spread() == 2;
 
-  // What its tasks fork and spawn stays in the group, too.
+  // Tasks that its tasks fork and spawn also stay in the group.
   query.run([&] {
     atl::Scope scope;
     for (int part = 0; part < 100; ++part) {

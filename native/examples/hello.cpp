@@ -1,4 +1,4 @@
-// The first program: a runtime, and work that runs on it.
+// The first program: creates a runtime and runs work on it.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// A latch: wait until a number of things have been done, by whomever.
+// A latch: waits until a number of things are done, by any thread or task.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <vector>
@@ -17,7 +17,7 @@ int main() {
         })
         .detach();
   }
-  all_loaded.wait();  // this thread is no worker: it sleeps; a task would be suspended
+  all_loaded.wait();  // this thread is not a worker, so it sleeps; a task would be suspended
   for (const int part : loaded) sum += part;
   std::printf("sum %d\n", sum);
   return sum == 28 ? 0 : 1;

@@ -1,5 +1,5 @@
-// Workers lent to an engine that has a queue of its own: the runtime seats and moves the threads,
-// the engine says what they do.
+// Workers lent to an engine that has its own queue: the runtime seats and moves the threads, and
+// the engine decides what they do.
 #include <atoll/runtime.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -14,10 +14,10 @@
 #include <string>
 #include <utility>
 
-// One queue for all, as many engines have.
+// One shared queue, as in many engines.
 class Engine {
  public:
-  void work() {  // by each worker: until the engine ends
+  void work() {  // runs on each worker until the engine ends
     for (std::unique_lock lock(mutex_);;) {
       changed_.wait(lock, [&] { return over_ || !tasks_.empty(); });
       if (tasks_.empty()) return;
@@ -50,14 +50,14 @@ class Engine {
   bool over_ = false;
 };
 
-// As wide as the engine wants to be.
+// Uses the spread that the engine wants.
 class Wanted : public atl::Approach {
  public:
   std::string name() const override { return "wanted"; }
   std::atomic<int> spread{1};
 
  protected:
-  atl::Decision decide(const atl::Sample&) override { return {spread, "the engine's word"}; }
+  atl::Decision decide(const atl::Sample&) override { return {spread, "the engine's choice"}; }
 };
 
 int main() {
@@ -65,7 +65,7 @@ int main() {
   const auto wanted = std::make_shared<Wanted>();
   atl::RuntimeOptions options;
   options.workers = 4;
-  // Four chiplets of four cores, whatever this machine has, so that there is something to choose.
+  // Four chiplets of four cores, on any machine, so that there is a choice.
   options.places = atl::synthetic_places("chiplet:4 core:4", atl::places_here().cores.front().cpus);
   options.own_approach = wanted;
   options.lent = atl::LentWorkers{
@@ -84,7 +84,7 @@ int main() {
   const bool compact = chiplets() == 1;
 
   wanted->spread = 4;
-  runtime.look();  // moves the workers before it returns, not at the end of an interval
+  runtime.look();  // moves the workers now, not at the end of an interval
   const bool wide = chiplets() == 4;
 
   std::atomic<int> done = 0;
@@ -96,7 +96,7 @@ int main() {
     });
   }
   all.wait();
-  runtime.set_pin(false);  // from now on they may run wherever the process may
+  runtime.set_pin(false);  // from now on workers may run on all CPUs of the process
 
   engine.end();  // the runtime waits until every worker has returned from `work`
   std::printf("%d tasks\n", done.load());

@@ -1,4 +1,4 @@
-// Memory beside the workers: arrays and containers whose pages lie where they were asked to.
+// Memory near the workers: arrays and containers whose pages are on chosen nodes.
 #include <atoll/runtime.hpp>
 #include <cstddef>
 #include <cstdio>
@@ -11,7 +11,7 @@ int main() {
   atl::Runtime runtime;
   const atl::NodeMap map = runtime.node_map();
 
-  // A part for each worker, on its node; it follows the worker when that moves.
+  // One part per worker, on the worker's node; it follows the worker when that moves.
   auto rows = atl::Array<long>::partitioned(1'000'000, map);
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<long> sums(static_cast<std::size_t>(rows.parts()));
@@ -26,11 +26,11 @@ int main() {
     scope.join();
   });
 
-  // A copy on each node, for what all read and few write.
+  // A copy on each node, for data that all read and few write.
   atl::Replicated<int> offsets(1'000, map);
   offsets.update([](std::span<int> copy) { copy[7] = 42; });
 
-  // Any container of std, on a node.
+  // Any std container, on a node.
   std::pmr::vector<int> found(&atl::local_memory(map.nodes.front()));
   found.push_back(offsets.local()[7]);
 

@@ -1,4 +1,4 @@
-// parallel_for: a body for each number, for each element, or for a piece of the range at a time.
+// parallel_for: runs a body for each number, each element, or each piece of the range.
 #include <atoll/runtime.hpp>
 #include <cstddef>
 #include <cstdio>
@@ -11,7 +11,7 @@ int main() {
   runtime.run([&] {
     atl::parallel_for(std::size_t{0}, a.size(), [&](std::size_t i) { a[i] = 3 * b[i] + c[i]; });
     atl::parallel_for(a.begin(), a.end(), [](double& element) { element += 1; });
-    // Whole pieces, of at least 1000: for what is set up once and used for many items.
+    // Pieces of at least 1000: for state that is set up once and used for many items.
     atl::parallel_for(
         std::size_t{0}, a.size(),
         [&](std::size_t first, std::size_t last) {

@@ -1,4 +1,4 @@
-// parallel_reduce: many values into one. The order is kept, so `combine` need not commute.
+// parallel_reduce: combines many values into one, in order, so `combine` need not commute.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <functional>

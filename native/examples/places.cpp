@@ -1,4 +1,4 @@
-// A machine as the runtime sees it: the one here, and one made up of a few words.
+// A machine as the runtime sees it: this one, and one from a short description.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <set>
@@ -14,16 +14,16 @@ std::vector<int> cpus_here() {
 }
 
 int main() {
-  // Two nodes of two chiplets of four cores; 16 workers share the CPUs that there are.
+  // Two nodes of two chiplets of four cores; 16 workers share the CPUs that this machine has.
   const atl::Places places = atl::synthetic_places("node:2 chiplet:2 core:4", cpus_here());
 
-  // Three threads on two chiplets: which cores are theirs?
+  // Three threads on two chiplets: which cores do they get?
   std::set<int> chiplets;
   for (const int core : atl::spread_cores(places, 3, 2)) {
     chiplets.insert(places.cores[static_cast<std::size_t>(core)].chiplet);
   }
 
-  // From whom does the worker on core 0 steal? Its chiplet first, the other node last.
+  // From which workers does the worker on core 0 steal? Its chiplet first, the other node last.
   atl::Runtime runtime({.places = places});
   const atl::VictimOrder order = atl::victims(places, runtime.cores(), 0);
   for (const atl::VictimRing& ring : order.rings) {

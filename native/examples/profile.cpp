@@ -1,4 +1,4 @@
-// The profile: what workers and code sections did, as values, as a file, as a trace.
+// The profile of workers and code sections, as values, as a file and as a trace.
 #include <atoll/runtime.hpp>
 #include <cmath>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <vector>
 
 int main(int count, char** arguments) {
-  // Where the two files go.
+  // The folder for the two files.
   const std::string folder = count > 1 ? arguments[1] : ".";
   atl::Runtime runtime({.trace_events = 10'000});
   std::vector<double> sums(1000);

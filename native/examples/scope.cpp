@@ -1,11 +1,11 @@
-// A scope: any number of children, awaited together; one of them stops the others.
+// A scope: waits for any number of children together; one child can stop the others.
 #include <atoll/runtime.hpp>
 #include <atomic>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-// How many of the texts have the letter.
+// Counts the texts that contain the letter.
 int count_with(const std::vector<std::string>& texts, char letter) {
   std::atomic<int> found{0};
   atl::Scope scope;
@@ -18,7 +18,7 @@ int count_with(const std::vector<std::string>& texts, char letter) {
   return found;
 }
 
-// Whether any of them has it; children that begin after it is known look no further.
+// Whether any text contains it. Children that start after one was found do not search.
 bool any_with(const std::vector<std::string>& texts, char letter) {
   std::atomic<bool> found{false};
   atl::Scope scope;

@@ -1,4 +1,4 @@
-// Sleeping: the task sleeps, its worker does not.
+// Sleeping: the task sleeps; its worker does not.
 #include <atoll/runtime.hpp>
 #include <chrono>
 #include <cstdio>
@@ -9,7 +9,7 @@ int main() {
   atl::Runtime runtime({.workers = 1});
   bool slept_out = true;
   runtime.run([&] {
-    // A hundred sleeps at a time on one worker.
+    // A hundred sleeps at once on one worker.
     atl::Scope scope;
     for (int task = 0; task < 100; ++task) scope.fork([] { atl::sleep_for(50ms); });
     scope.join();

@@ -1,4 +1,4 @@
-// spawn: a task with a handle that can be moved, joined from anywhere, or left alone.
+// spawn: a task with a handle that can be moved, joined from anywhere, or detached.
 #include <atoll/runtime.hpp>
 #include <atomic>
 #include <cstdio>
@@ -14,7 +14,7 @@ long sum_of_squares(int n) {
   return sum;
 }
 
-// What a task throws comes out of join.
+// join rethrows the exception of a task.
 bool exceptions_travel() {
   auto task = atl::spawn([]() -> int { throw std::runtime_error("no such table"); });
   try {
@@ -30,11 +30,11 @@ int main() {
   bool right = false;
   {
     atl::Runtime runtime;
-    // From a thread that is no worker: by the runtime. Inside a task: atl::spawn.
+    // Outside the workers use runtime.spawn, inside a task atl::spawn.
     auto sum = runtime.spawn([] { return sum_of_squares(100); });
     right = sum.join() == 338350 && runtime.run(exceptions_travel);
     runtime.spawn([&] { logged = true; }).detach();
-  }  // waits for detached tasks, too
+  }  // also waits for detached tasks
   std::printf("%s\n", right && logged ? "as expected" : "wrong");
   return right && logged ? 0 : 1;
 }

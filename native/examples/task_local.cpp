@@ -1,4 +1,4 @@
-// Task-locals: a value for each task, whichever worker it is on.
+// Task-locals: a value per task, independent of its worker.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <string>
@@ -6,7 +6,7 @@
 
 inline atl::TaskLocal<std::string> query([] { return std::string("none"); });
 
-// Deep inside, where nobody wants to pass the name along.
+// Deep in the code, where passing the name along would be inconvenient.
 bool is_query(const std::string& name) { return query.get() == name; }
 
 int main() {
@@ -17,13 +17,13 @@ int main() {
     for (int number = 0; number < 10; ++number) {
       tasks.push_back(atl::spawn([number] {
         *query = "Q" + std::to_string(number);
-        atl::yield();  // it may go on on another worker
+        atl::yield();  // it may continue on another worker
         auto child = atl::fork([&] { return is_query("Q" + std::to_string(number)); });
-        return child.join();  // a fork is part of its task
+        return child.join();  // a fork shares its task's value
       }));
     }
     for (auto& task : tasks) wrong += !task.join();
-    wrong += !is_query("none");  // this task has its own
+    wrong += !is_query("none");  // this task has its own value
   });
   std::printf("%d wrong\n", wrong);
   return wrong == 0 ? 0 : 1;

@@ -1,10 +1,10 @@
-// yield: other tasks of the worker run in between. Afterwards a task may be on another worker.
+// yield: lets other tasks of the worker run. Afterwards the task may be on another worker.
 #include <atoll/runtime.hpp>
 #include <cstdio>
 #include <string>
 
 int main() {
-  // One worker, so that nobody else takes one of the two: they alternate.
+  // With one worker nobody else can take one of the two tasks, so they alternate.
   atl::Runtime runtime({.workers = 1});
   const std::string turns = runtime.run([] {
     std::string written;

@@ -1,8 +1,7 @@
 /* native/include/atoll/runtime/deque.hpp: each word is taken once.
  *
- * One owner pushes the words 1 to WORDS and pops, in any order; two thieves steal. The buffer has
- * CAPACITY slots that are used again and again; where the deque would grow, the
- * owner does not push.
+ * One owner pushes the words 1 to WORDS and pops them in any order; two thieves steal. The buffer
+ * has CAPACITY slots that are reused; if the deque would have to grow, the owner does not push.
  * When nothing can move any more, each word was taken exactly once or is still there.
  *
  * Variants:
@@ -28,7 +27,7 @@ byte taken[WORDS + 1]; /* how often, by word; 0 is the word of a slot never writ
 byte pushed;
 byte through;
 
-/* The owner takes `last`, or nothing, by the thieves' CAS. */
+/* The owner takes `last`, or nothing, with the same CAS as the thieves. */
 #ifdef NO_LAST_CAS
 #define top_is(expected) true
 #else

@@ -1,9 +1,9 @@
 /* native/src/runtime/scheduler/parking.hpp: no wake-up is lost.
  *
- * WORKERS look for work and sleep; each producer publishes one piece of work in a queue of its own
- * (a deque's bottom: an ordinary store), then calls notify. A worker that took a piece comes back
- * for more, or stays with it for good. When nothing can move any more, work must not lie in a
- * queue while a worker that may run it sleeps.
+ * WORKERS look for work and sleep. Each producer publishes one piece of work in its own queue (a
+ * deque's bottom: an ordinary store), then calls notify. A worker that took a piece returns for
+ * more, or stays with it forever. When nothing can move any more, work must not lie in a queue
+ * while a worker that may run it sleeps.
  *
  * Variants (tools/check_models.py says which must pass and which must fail):
  *   MEMBARRIER                   light fences free, heavy ones membarrier; else both full fences
@@ -27,7 +27,7 @@
 
 #include "tso.pml"
 
-/* Of a worker's state. */
+/* The states of a worker. */
 #define awake 0
 #define asleep 1
 #define claimed 2
@@ -39,7 +39,7 @@
 #define may_run(worker, number) true
 #endif
 
-/* The word. Only locked instructions change it, so it is in no queue, and one load reads both. */
+/* The word. Only locked instructions change it, so it is never queued, and one load reads both. */
 byte sleepers, searchers;
 
 byte producers_done;
@@ -53,10 +53,10 @@ byte deadlines = 0;
 inline searcher_to_sleeper() { assert(searchers > 0); searchers--; sleepers++ }
 inline sleeper_to_searcher() { assert(sleepers > 0); sleepers--; searchers++ }
 
-/* Each step below is one load, one store or one locked instruction, with what the worker then
- * decides by itself. Local variables are back at 0 where they are not needed. */
+/* Each step below is one load, one store or one locked instruction, followed by the worker's local
+ * decision. Local variables are set back to 0 when they are not needed. */
 
-/* Parking::wake_one, and the loop of notify_allowed, with Parking::wake in it. */
+/* Parking::wake_one, and the loop of notify_allowed, including Parking::wake. */
 inline wake_one_who_may(number) {
   do
   :: atomic { other < WORKERS && (!may_run(other, number) || load(state(other)) != asleep) ->
@@ -180,7 +180,7 @@ with_it:
   :: goto busy
   :: skip
   fi;
-end_busy: /* for good */
+end_busy: /* forever */
   false
 }
 

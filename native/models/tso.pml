@@ -1,9 +1,9 @@
-/* Total store order, as x86 has it: what a processor stores goes through a short queue of its own,
- * and others see it only once it has left that. (Sewell et al., "x86-TSO", CACM 2010.)
+/* Total store order, as in x86: a processor's stores go through its own short queue, and other
+ * processors see a store only once it has left the queue. (Sewell et al., "x86-TSO", CACM 2010.)
  *
- * A model defines CPUS and CELLS, includes this, and gives each of its processes a constant `me`
- * below CPUS. Loads see the own queue first. A locked instruction is an atomic block that begins
- * with fence() and then uses memory[] itself.
+ * A model defines CPUS and CELLS, includes this file, and gives each of its processes a constant
+ * `me` below CPUS. Loads see the processor's own queue first. A locked instruction is an atomic
+ * block that begins with fence() and then uses memory[] itself.
  */
 #define DEPTH 2
 
@@ -40,7 +40,7 @@ inline leave(cpu) {
   queue[cpu].count--
 }
 
-/* A full fence: waits until the own queue is empty. */
+/* A full fence: waits until the processor's own queue is empty. */
 #define fence() (OWN.count == 0)
 
 /* The kernel interrupts one processor after the other; each empties its queue. */
@@ -76,8 +76,8 @@ end:
   od
 }
 
-/* light_fence() and heavy_fence() of asymmetric_fence.hpp, without those that a variant takes away.
- * With MEMBARRIER the heavy one is that; with NO_MEMBARRIER besides, only this processor's share. */
+/* light_fence() and heavy_fence() of asymmetric_fence.hpp, minus those that a variant removes. With
+ * MEMBARRIER the heavy fence is membarrier; with NO_MEMBARRIER too, only this processor's share. */
 inline light_fence() {
 #if defined(MEMBARRIER) || defined(NO_LIGHT_FENCE)
   skip

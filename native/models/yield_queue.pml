@@ -1,7 +1,7 @@
-/* native/src/runtime/scheduler/yield_queue.hpp: the biased lock shuts out.
+/* native/src/runtime/scheduler/yield_queue.hpp: the biased lock excludes.
  *
- * The owner goes in and out, two thieves try to. Nobody is ever inside with another, what one did
- * inside the next one sees, and the owner gets in each time.
+ * The owner and two thieves enter and leave. No two are ever inside at once, each one inside sees
+ * what the previous ones did, and the owner gets in each time.
  *
  * Variants:
  *   MEMBARRIER         light fences free, heavy ones membarrier; else both full fences
@@ -20,8 +20,8 @@
 
 #include "tso.pml"
 
-byte inside;  /* how many are */
-byte entered; /* how often in all */
+byte inside;  /* how many are inside */
+byte entered; /* how often in total */
 byte through;
 
 inline go_in_and_out() {
@@ -81,5 +81,5 @@ init {
 active proctype judge() {
   timeout;
   assert(through == 3);
-  assert(memory[contents] == entered) /* none overwrote what it had not seen */
+  assert(memory[contents] == entered) /* nobody overwrote a value it had not seen */
 }

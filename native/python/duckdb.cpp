@@ -1,4 +1,4 @@
-// atoll._duckdb: the pool of DuckDB's workers as Python sees it. Thin: atoll.duckdb says what for.
+// atoll._duckdb: Python bindings of the pool of DuckDB's workers, without logic; see atoll.duckdb.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -24,7 +24,7 @@ Policy policy_of(const std::string& name) {
   if (name == "local") return Policy::local;
   if (name == "distributed") return Policy::distributed;
   if (name == "none") return Policy::none;
-  throw atl::RuntimeFault("no policy '" + name + "'");
+  throw atl::RuntimeFault("no such policy: '" + name + "'");
 }
 
 MethodKind kind_of(const std::string& name) {
@@ -43,7 +43,7 @@ atl::Places live_places(const std::optional<std::vector<int>>& cpus) {
     const atl::Places here = atl::places_here();
     return cpus ? atl::restrict_to_cpus(here, *cpus) : here;
   } catch (const std::exception&) {
-    // Ctrl-C also ends the child that reads; then it is no fault of the topology.
+    // Ctrl-C also ends the reading child; that is not a fault of the topology.
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     throw;
   }
@@ -126,7 +126,7 @@ nb::object make_subclass(const std::string& which, nb::handle base,
 }  // namespace
 
 NB_MODULE(_duckdb, module) {
-  // What lives until the interpreter ends is no leak of ours.
+  // Objects that live until the interpreter ends are not leaks.
   nb::set_leak_warnings(false);
   if (!prepare_types()) throw nb::python_error();
 

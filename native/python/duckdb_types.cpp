@@ -15,13 +15,13 @@ namespace atl::duckdb {
 
 namespace {
 
-// A method of a DuckDB type, wrapped.
+// A wrapped method of a DuckDB type.
 struct Method {
   PyObject_HEAD vectorcallfunc vectorcall;
   MethodKind kind;
-  PyObject* original;  // of DuckDB's type: takes self first
+  PyObject* original;  // DuckDB's method; takes self first
   PyObject* name;
-  PyObject* sql_query;  // of relations; null: the type has none
+  PyObject* sql_query;  // for relations; null: the type has none
   Pool* pool;
   PyObject* pool_object;
   PyObject* relation;
@@ -51,7 +51,7 @@ std::string text_of(PyObject* object) {
   return text;
 }
 
-// The text that a call runs.
+// Returns the text that a call runs.
 std::string statement(PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   if (count > 1) return text_of(args[1]);
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
@@ -77,7 +77,7 @@ std::string relation_text(const Method& self, PyObject* relation) {
   return text.empty() ? "relation." + text_of(self.name) : text;
 }
 
-// Waiting for the governor, and asking DuckDB for its memory, need no interpreter.
+// Waiting for the governor and reading DuckDB's memory use do not need the interpreter.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -89,16 +89,16 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// Threads inside of calls, in all databases. Guarded by the interpreter's lock, which a thread has
-// again before it counts as outside.
+// The number of threads inside calls, in all databases. The interpreter's lock guards it: a thread
+// takes the lock again before it counts as outside.
 int threads_inside = 0;
-thread_local int depth = 0;  // of this thread: a function in Python may query
+thread_local int depth = 0;  // of this thread, because a Python function may query
 std::optional<std::thread::id> ends_interpreter;
 
-// Where another thread ends the interpreter, this one goes no further: DuckDB gives the lock back
-// in each call and where a connection is freed, and to take it again without an interpreter ends
-// the process by a signal. Our workers do, on which a function in Python may query: their end is
-// awaited.
+// While another thread ends the interpreter, this one must stop here. DuckDB releases the lock in
+// each call and when a connection is freed, and taking it again without an interpreter kills the
+// process with a signal. Workers do not stop, because a Python function may wait for them: the
+// ending thread waits for their end.
 void stay_if_late() {
   if (depth > 0 || !ends_interpreter || *ends_interpreter == std::this_thread::get_id()) return;
   if (atl::detail::this_worker() != nullptr) return;
@@ -115,7 +115,7 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
   }
   if (!self.pool->usable()) {
     PyErr_SetString(self.refused,
-                    "this connection was opened before a fork(): open the database anew in the "
+                    "this connection was opened before a fork(); open the database again in the "
                     "child process");
     return nullptr;
   }
@@ -134,7 +134,7 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
     case MethodKind::row:
     case MethodKind::relation:
       if (self.kind != MethodKind::execute && self.pool->has_query(owner)) {
-        // A row costs less than binding the thread does (methods.py).
+        // A row costs less than binding the thread (methods.py).
         if (self.kind == MethodKind::row) {
           return PyObject_Vectorcall(self.original, args, flags, keywords);
         }
@@ -161,7 +161,7 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
     }
     const WithoutGil others_may_run;
     running.reset();
-    if (self.kind == MethodKind::relation) self.pool->forget(owner);  // its query is over
+    if (self.kind == MethodKind::relation) self.pool->forget(owner);  // ends its query
   } catch (const std::exception& fault) {
     Py_XDECREF(result);
     PyErr_SetString(PyExc_RuntimeError, fault.what());
@@ -263,7 +263,7 @@ PyType_Spec spec = {"atoll._duckdb.Method", sizeof(Method), 0,
 
 PyTypeObject* method_type = nullptr;
 
-// A new reference.
+// Returns a new reference.
 PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts& parts) {
   PyObject* original = PyObject_GetAttrString(base, wanted.name.c_str());
   if (original == nullptr) return nullptr;
@@ -277,7 +277,7 @@ PyObject* make_method(PyObject* base, const MethodSpec& wanted, const TypeParts&
   self.kind = wanted.kind;
   self.original = original;
   self.sql_query = PyObject_GetAttrString(base, "sql_query");
-  PyErr_Clear();  // connections have none
+  PyErr_Clear();  // connections do not have it
   self.name = PyUnicode_FromString(wanted.name.c_str());
   self.pool = parts.pool;
   self.pool_object = Py_NewRef(parts.pool_object);
@@ -306,7 +306,7 @@ int last_calls() {
 }
 
 bool prepare_types() {
-  // In a child of fork() no other thread is.
+  // A child of fork() has no other threads.
   pthread_atfork(nullptr, nullptr, [] {
     threads_inside = depth > 0 ? 1 : 0;
     ends_interpreter.reset();
@@ -317,10 +317,10 @@ bool prepare_types() {
 
 PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSpec>& methods,
                     const TypeParts& parts) {
-  // Not by a class statement: that gives its instances a collector's header, and then no object of
-  // DuckDB's could become one.
-  // Freed as DuckDB frees its own: Python's way would call `__del__` first, which closes a
-  // connection's cursors, and DuckDB's does not.
+  // Not with a class statement: its instances would get a header for the garbage collector, and
+  // then no object of DuckDB's could become one.
+  // Freed the way DuckDB frees its objects. Python would call `__del__` first, which closes a
+  // connection's cursors; DuckDB does not.
   auto* const own = reinterpret_cast<PyTypeObject*>(base);
   PyType_Slot own_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(own->tp_dealloc)},
                              {0, nullptr}};

@@ -1,8 +1,8 @@
-// Subclasses of DuckDB's own Python types whose methods tell the pool that they run.
+// Subclasses of DuckDB's own Python types whose methods report their calls to the pool.
 //
-// A connection that `duckdb.connect` made becomes one by assigning its `__class__`, so it stays the
-// object that DuckDB's own functions take. The methods are C, without a Python frame: DuckDB looks
-// up names that a query does not know (`select * from frame`) in the frame that called it.
+// Assigning `__class__` turns a connection from `duckdb.connect` into such an object. It stays the
+// same object, so DuckDB's own functions accept it. The methods are in C, without a Python frame,
+// because DuckDB looks up unknown names (`select * from frame`) in the frame that called it.
 #pragma once
 
 #include <Python.h>
@@ -15,13 +15,13 @@ namespace atl::duckdb {
 class Pool;
 
 enum class MethodKind {
-  query,     // runs the text that is its first argument, unless it gives a relation
-  fetch,     // goes on with the connection's query
+  query,     // runs the text in its first argument, unless it returns a relation
+  fetch,     // continues the connection's query
   execute,   // runs the relation; its result is fetched later
-  next,      // goes on with the relation's result, or runs it
-  row,       // the same, by the row
+  next,      // continues the relation's result, or runs it
+  row,       // the same, one row at a time
   relation,  // the same, to the end
-  other,     // may run something that is no query of its own
+  other,     // may run something that is not a query
 };
 
 struct MethodSpec {
@@ -33,26 +33,26 @@ struct TypeParts {
   PyObject* pool_object;  // keeps `pool` alive
   Pool* pool;
   PyObject* relation;  // DuckDB's own type of relations
-  PyObject* adopt;     // called with a new relation and what it was made from
-  PyObject* refused;   // the error in a child of fork()
+  PyObject* adopt;     // called with a new relation and its source
+  PyObject* refused;   // the error class for a child of fork()
 };
 
-// A subclass of `base` (a DuckDB type) of this name ("module.Name", static) without memory of its
-// own. A new reference; null with a Python error.
+// Makes a subclass of `base` (a DuckDB type) with the given name ("module.Name", static) and no
+// memory of its own. Returns a new reference, or null with a Python error set.
 PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSpec>& methods,
                     const TypeParts& parts);
 
-// Around what may give the interpreter's lock back in DuckDB; the wrapped methods do it themselves.
-// By one thread, in pairs.
+// Call these in pairs, in one thread, around code in which DuckDB may release the interpreter's
+// lock. The wrapped methods do so themselves.
 void enter_call();
 void leave_call();
 
-// By the thread that ends the interpreter, again and again: other threads go no further than to the
-// end of their calls from now on, as there will be no interpreter to come back to. How many are
-// inside still.
+// Called repeatedly by the thread that ends the interpreter. From then on other threads stop at the
+// end of their calls, because there will be no interpreter to return to. Returns how many are still
+// inside calls.
 int last_calls();
 
-// Makes the type of the wrapped methods known; false with a Python error. Once.
+// Registers the type of the wrapped methods, once. Returns false with a Python error set.
 bool prepare_types();
 
 }  // namespace atl::duckdb

@@ -1,4 +1,4 @@
-// atoll._native: the native library as Python sees it. Thin: text and arrays in, the same out.
+// atoll._native: Python bindings of the native library, without logic; passes text and arrays.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -25,7 +25,7 @@ std::string discover(const std::string& kind, const std::string& where,
     const nb::gil_scoped_release others_may_run;
     return content ? atl::topology::discover_xml(xml, where) : atl::topology::discover(kind, where);
   } catch (const atl::topology::Fault&) {
-    // Ctrl-C also ends the child that reads; then it is no fault of the topology.
+    // Ctrl-C also ends the reading child; that is not a fault of the topology.
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     throw;
   }
@@ -35,7 +35,7 @@ using Addresses = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb
 template <typename Element>
 using Array = nb::ndarray<nb::numpy, Element, nb::ndim<1>>;
 
-// An array for Python that owns the vector's memory.
+// Returns an array for Python that owns the vector's memory.
 template <typename Element>
 Array<Element> give(std::vector<Element>&& values) {
   auto held = std::make_unique<std::vector<Element>>(std::move(values));
@@ -46,7 +46,7 @@ Array<Element> give(std::vector<Element>&& values) {
   return Array<Element>(vector->data(), {vector->size()}, owner);
 }
 
-// Python's OSError picks the subclass (PermissionError, ProcessLookupError) by the number.
+// Python's OSError chooses the subclass (PermissionError, ProcessLookupError) by the number.
 [[noreturn]] void raise(const std::system_error& fault) {
   const nb::tuple arguments = nb::make_tuple(fault.code().value(), fault.what());
   PyErr_SetObject(PyExc_OSError, arguments.ptr());
@@ -89,17 +89,17 @@ nb::tuple cached_nodes(const std::string& path, std::uint64_t most_pages) {
 }  // namespace
 
 NB_MODULE(_native, module) {
-  // The derived one after its base: the last registered is asked first.
+  // The derived class after its base, because the last registered is tried first.
   nb::exception<atl::topology::Fault>(module, "TopologyFault");
   nb::exception<atl::topology::OwnFault>(module, "OwnFault");
   module.def("discover", &discover, nb::arg("kind"), nb::arg("where"),
              nb::arg("content") = nb::none(),
-             "The machine as JSON (format atoll/machine). Raises TopologyFault or OwnFault with "
-             "one line.");
+             "Return the machine as JSON (format atoll/machine). Raise TopologyFault or OwnFault "
+             "with a message of one line.");
   module.def("page_nodes", &page_nodes, nb::arg("pid"), nb::arg("addresses"),
-             "The memory node of the page at each address; negative: an errno. Raises OSError.");
+             "Return each address's memory node, or a negative errno. Raise OSError.");
   module.def("huge_pages", &huge_pages, nb::arg("pid"), nb::arg("addresses"),
-             "1 for each address that a huge page maps. Raises OSError.");
+             "Return 1 for each address that a huge page maps, else 0. Raise OSError.");
   module.def("cached_nodes", &cached_nodes, nb::arg("path"), nb::arg("most_pages"),
-             "(size in bytes, cached pages, nodes of the pages looked at). Raises OSError.");
+             "Return (bytes, cached pages, nodes of the checked pages). Raise OSError.");
 }

@@ -1,4 +1,4 @@
-// Atoll's own runtime, as its documentation says to use it.
+// Atoll's own runtime, used as its documentation recommends.
 #pragma once
 
 #include <atoll/runtime.hpp>

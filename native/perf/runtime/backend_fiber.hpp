@@ -1,7 +1,7 @@
 // Boost.Fiber: one thread with its round robin, or several with its work stealing. A new fiber is
-// dispatched, which is a tenth faster than posting it; children are posted, so that others can have
-// them. Stacks: its pool where one thread uses it (the pool is not for several), else its default;
-// the default size.
+// dispatched, which is a tenth faster than posting it. Children are posted, so that other threads
+// can take them. Stacks have the default size; they come from Boost's pool with one thread (the
+// pool is not thread-safe), else from the default allocator.
 #pragma once
 
 #include <boost/fiber/algo/work_stealing.hpp>
@@ -29,7 +29,7 @@ class Backend {
       pool() = std::make_unique<boost::fibers::pooled_fixedsize_stack>();
       return;
     }
-    if (made++ != 0) throw std::runtime_error("Boost.Fiber: one set of threads a process");
+    if (made++ != 0) throw std::runtime_error("Boost.Fiber allows one set of threads per process");
     const auto threads = static_cast<unsigned>(setup.threads);
     for (unsigned rank = 1; rank < threads; ++rank) {
       others_.emplace_back([this, threads] {

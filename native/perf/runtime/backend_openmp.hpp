@@ -1,5 +1,5 @@
-// OpenMP of the compiler (libgomp): tasks in a parallel region whose first thread runs the kernel.
-// perf/runtime.py binds its threads and chooses its wait policy by the environment.
+// The compiler's OpenMP (libgomp): tasks in a parallel region whose first thread runs the kernel.
+// perf/runtime.py binds its threads and chooses its wait policy through the environment.
 #pragma once
 
 #include <omp.h>

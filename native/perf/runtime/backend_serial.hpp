@@ -1,5 +1,5 @@
-// No runtime: a fork is a call, which the compiler must not see through (it would know fib's
-// answer). What the kernel itself costs.
+// No runtime: a fork is a call, hidden from the compiler (which would otherwise compute fib's
+// answer). Measures the kernel itself.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class Backend {
     for (int time = 0; time < times; ++time) {
       const auto body = make_body();
       for (std::size_t i = 0; i < n; ++i) body(i);
-      asm volatile("" ::: "memory");  // or the compiler would leave out all but the last
+      asm volatile("" ::: "memory");  // keeps the compiler from omitting all but the last
     }
   }
 

@@ -1,5 +1,5 @@
-// What the language and the kernel have: std::async with a thread a task, std::barrier between
-// threads that sit on CPUs of their own, and a bare futex for the wake-up (kernel_wake.hpp).
+// The language and the kernel alone: std::async with a thread per task, std::barrier between
+// threads bound to separate CPUs, and a bare futex for the wake-up (kernel_wake.hpp).
 #pragma once
 
 #include <sched.h>
@@ -72,7 +72,7 @@ class Backend {
   };
 
  private:
-  // The rank-th CPU of those the thread may use.
+  // The rank-th CPU that the thread may use.
   static void sit_on(int rank) {
     cpu_set_t may;
     sched_getaffinity(0, sizeof may, &may);

@@ -1,4 +1,4 @@
-// oneTBB: task_group within an arena of as many slots as threads (the caller of `run` has one).
+// oneTBB: task_group in an arena with one slot per thread (including the caller of `run`).
 #pragma once
 
 #include <oneapi/tbb/blocked_range.h>

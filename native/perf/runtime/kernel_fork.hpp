@@ -1,13 +1,13 @@
-// Fork and join: four trees that only fork, as the runtimes' own benchmarks have them.
+// Fork and join: four trees that only fork, as in the runtimes' own benchmarks.
 //
-// - fib: two children a task, hardly any work (Frigo, Leiserson and Randall, "The implementation of
+// - fib: two children per task, little work (Frigo, Leiserson and Randall, "The implementation of
 //   the Cilk-5 multithreaded language", PLDI 1998).
-// - skynet: ten children a task, a leaf gives its number.
+// - skynet: ten children per task; a leaf returns its number.
 // - matmul: C += A B by quadrants, four products at once and then the other four, down to
 //   one by one.
-// - nqueens: a child for each square that is safe; some work a task.
+// - nqueens: a child for each safe square; some work per task.
 //
-// Each returns what can be checked.
+// Each returns a result that can be checked.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ constexpr long fib_of(int n) {
   return last;
 }
 
-// One a call with n > 1.
+// One fork per call with n > 1.
 constexpr long forks_of_fib(int n) { return fib_of(n + 1) - 1; }
 
 // ---- skynet
@@ -93,14 +93,14 @@ void matmul(float* c, const float* a, const float* b, int n, std::ptrdiff_t stri
   }
 }
 
-// Three for each four products.
+// Three forks for each four products.
 constexpr long forks_of_matmul(int n) { return n == 1 ? 0 : 6 + 8 * forks_of_matmul(n / 2); }
 
 // ---- nqueens
 // -------------------------------------------------------------------------------------
 
 template <std::size_t N>
-using Queens = std::array<signed char, N>;  // the column of each row's queen
+using Queens = std::array<signed char, N>;  // the queen's column in each row
 
 template <std::size_t N>
 bool is_safe(const Queens<N>& queens, int row, int column) {
@@ -111,7 +111,7 @@ bool is_safe(const Queens<N>& queens, int row, int column) {
   return true;
 }
 
-// How many ways there are to go on from here.
+// Counts the solutions from here.
 template <class Runtime, std::size_t N>
 long nqueens(const Queens<N>& queens, int row) {
   if (row == static_cast<int>(N)) return 1;
@@ -131,7 +131,7 @@ long nqueens(const Queens<N>& queens, int row) {
   return sum;
 }
 
-// A spawn a queen that can be placed.
+// One spawn per queen that can be placed.
 template <std::size_t N>
 long spawns_of_nqueens(const Queens<N>& queens = {}, int row = 0) {
   if (row == static_cast<int>(N)) return 0;

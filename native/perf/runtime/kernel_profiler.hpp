@@ -1,6 +1,6 @@
-// What the profiler costs: nqueens whose first four queens are placed by a loop, so that each item
-// of it is a morsel of some 30 us, as docs/runtime-profiler.md says a code section wants to be.
-// Once as it is, once with a section round each morsel on a runtime that keeps a trace.
+// The cost of the profiler: nqueens whose first four queens are placed by a loop, so that each item
+// of the loop is a morsel of about 30 us, the section length that docs/runtime-profiler.md
+// recommends. It runs without sections, and with a section per morsel while keeping a trace.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace atl::perf {
 
 constexpr int kQueensOfMorsel = 4;
 
-// N^4: those that begin with queens that attack each other have no work.
+// N^4, although positions whose first queens attack each other have no work.
 template <std::size_t N>
 constexpr std::size_t kMorselNumbers = N * N * N * N;
 

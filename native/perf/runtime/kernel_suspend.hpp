@@ -1,4 +1,4 @@
-// Tasks that suspend: yields between two, spawn and join of one, a million that live at once.
+// Tasks that suspend: two that yield, one spawned and joined, a million that live at once.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace atl::perf {
 
-// Two tasks that yield to each other; how often the one that ran was not the one before. On one
-// worker that is every time.
+// Two tasks that yield to each other. Returns how often the running task changed; on one worker
+// that is every time.
 template <class Runtime>
 long yield_to_each_other(long times) {
   long switches = 0;
@@ -29,8 +29,8 @@ long yield_to_each_other(long times) {
   return switches;
 }
 
-// Pair after pair of tasks that yield once, so that each has somebody to yield to: a yield that
-// returns at once would be no suspension. Returns in how many pairs both had begun before one
+// Pair after pair of tasks that yield once, so that each yields to the other (a yield that returns
+// at once would not suspend). Returns in how many pairs both tasks had started before one of them
 // ended.
 template <class Runtime>
 long spawn_yielding(long pairs) {
@@ -52,8 +52,8 @@ long spawn_yielding(long pairs) {
   return interleaved;
 }
 
-// One after the other: a task that waits for what happens only later, so that it must suspend.
-// Returns how many did not run on before.
+// One task after another, each waiting for a later event, so that it must suspend.
+// Returns how many tasks did suspend.
 template <class Runtime>
 long spawn_waiting(long times) {
   long in_order = 0;

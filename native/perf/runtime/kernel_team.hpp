@@ -1,4 +1,4 @@
-// What all threads do at once: a loop over many light items, and barriers.
+// Work of all threads at once: a loop over many light items, and barriers.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace atl::perf {
 
-// A few instructions, four bytes to write; the compiler makes vectors of it where a runtime lets
+// A few instructions and four bytes to write. The compiler vectorizes it where the runtime allows
 // it.
 constexpr std::uint32_t light_item(std::size_t i, std::uint32_t salt) {
   const auto x = static_cast<std::uint32_t>(i) + salt;
@@ -24,7 +24,7 @@ struct LightBody {
   void operator()(std::size_t i) const { items[i] = light_item(i, salt); }
 };
 
-// Each `step`-th item, the first and the last: a few, since this is within the time.
+// Checks each `step`-th item, the first and the last: only a few, because this is timed.
 inline bool is_done(const std::vector<std::uint32_t>& items, std::uint32_t salt, std::size_t step) {
   for (std::size_t i = 0; i < items.size(); i += step) {
     if (items[i] != light_item(i, salt)) return false;
@@ -40,7 +40,7 @@ void pass_barriers(Runtime& runtime, int threads, long times) {
   });
 }
 
-// Whether nobody ever is past a barrier that another has not reached. Two threads.
+// Checks, with two threads, that neither passes a barrier before the other has reached it.
 template <class Runtime>
 bool barriers_hold(Runtime& runtime, int threads, long times) {
   typename Runtime::Barrier barrier(threads);

@@ -1,7 +1,7 @@
-// How long after a task is there another thread begins it. The forking thread spins until then, so
-// the other must. With a gap of 2 us between two samples the other still searches: that is a steal.
-// With 500 us it has parked: that is a wake-up. A bare futex stands beside, and OpenMP's begin of a
-// parallel region, which wakes its threads sooner than a task does.
+// The time from the creation of a task until another thread starts it. The forking thread spins
+// until then, so the other thread must run it. With a gap of 2 us between samples the other thread
+// still searches: this measures a steal. With 500 us it has parked: this measures a wake-up. For
+// comparison: a bare futex, and the start of OpenMP's parallel regions, which wakes threads sooner.
 //
 // Latencies in ns, each with one reading of the clock.
 #pragma once
@@ -33,7 +33,7 @@ inline void spin_for(std::int64_t ns) {
   while (now_ns() < until) relax();
 }
 
-// No answer where a sample ran on the thread that forked it.
+// No result if a sample ran on the thread that forked it.
 using Latencies = std::optional<std::vector<double>>;
 
 template <class Runtime>
@@ -42,7 +42,7 @@ Latencies fork_to_other(std::size_t samples, std::int64_t gap_ns) {
   found.reserve(samples);
   for (std::size_t i = 0; i < samples; ++i) {
     spin_for(gap_ns);
-    const pid_t here = gettid();  // anew: after a join that suspended it may be another's
+    const pid_t here = gettid();  // read again, because a join can change the thread
     std::atomic<std::int64_t> begun_ns = 0;
     pid_t there = 0;
     typename Runtime::Children children;
@@ -60,7 +60,7 @@ Latencies fork_to_other(std::size_t samples, std::int64_t gap_ns) {
   return found;
 }
 
-// The second thread's begin of a team.
+// The start of a team's second thread.
 template <class Runtime>
 Latencies start_team(Runtime& runtime, std::size_t samples, std::int64_t gap_ns) {
   std::vector<double> found;
@@ -78,7 +78,7 @@ Latencies start_team(Runtime& runtime, std::size_t samples, std::int64_t gap_ns)
   return found;
 }
 
-// A thread that waits for a word to change, and one that changes it.
+// One thread waits for a word to change, another one changes it.
 inline Latencies futex(std::size_t samples, std::int64_t gap_ns) {
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   std::atomic<std::uint32_t> word = 0;

@@ -1,8 +1,8 @@
-// The kernels on one runtime, by Google Benchmark: a program per runtime, because two runtimes in a
-// process disturb each other (idle threads that spin). perf/runtime.py runs the programs in turns.
+// Runs the kernels on one runtime with Google Benchmark. Each runtime has its own program, because
+// idle threads of two runtimes in one process disturb each other. perf/runtime.py alternates them.
 //
-// A benchmark is KERNEL/THREADS. Its counter `items` is what an iteration's time is divided by:
-// forks, yields, barriers, items of a loop. Every answer is checked; a wrong one is an error.
+// A benchmark is KERNEL/THREADS. The counter `items` is the divisor of an iteration's time: forks,
+// yields, barriers, items of a loop. Every answer is checked; a wrong answer is an error.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -46,10 +46,10 @@ constexpr int kFib = of_weight(30, 20, 15);
 constexpr long kSkynetLeaves = of_weight(1'000'000L, 10'000L, 1'000L);
 constexpr int kMatmul = of_weight(64, 32, 8);
 constexpr std::size_t kQueens = of_weight<std::size_t>(12, 8, 6);
-// A fiber of Boost's has 128 KiB of stack, so there are fewer, and their bytes are for each.
+// A fiber of Boost has 128 KiB of stack, so there are fewer, and bytes are given per fiber.
 constexpr long kCrowd = of_weight(1'000'000L, 100'000L, 1'000L);
 
-// Google Benchmark calls a benchmark more than once; some runtimes can be begun only once.
+// Google Benchmark calls a benchmark more than once; some runtimes can start only once.
 struct Made {
   std::unique_ptr<Backend> runtime;
   Setup setup;
@@ -66,8 +66,8 @@ Backend& runtime(Setup setup) {
   return *made().runtime;
 }
 
-// `once` does the whole work and says whether its answer was right. The first time, with its page
-// faults and first stacks, does not count.
+// `once` does the whole work and reports whether its answer was right. The first call does not
+// count, because of its page faults and new stacks.
 template <class Once>
 void measure(benchmark::State& state, int threads, double items, const char* what, Once once) {
   bool right = once();
@@ -247,7 +247,7 @@ void report_latencies(benchmark::State& state, Latencies found) {
   if (found) report_quantiles(state, *found);
 }
 
-// `once` takes all samples. One iteration: the time between samples is not the figure.
+// `once` takes all samples in one iteration, because the time between samples does not count.
 template <class Once>
 void add_latency(const char* kernel, Once once) {
   add(kernel, 2, [once](benchmark::State& state, int threads) {
@@ -266,7 +266,7 @@ void idle_body(benchmark::State& state, int threads, int seconds) {
   long found = 0;
   on.run([&found] { found = fib<Runtime>(kFib); });
   expect(state, found == fib_of(kFib), "fib");
-  // OpenMP's threads spin for some 5 ms.
+  // OpenMP's threads spin for about 5 ms.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const double before_s = own_cpu_s();
   const Meter meter(threads);
@@ -344,7 +344,7 @@ int main(int count, char** arguments) {
   benchmark::Initialize(&count, arguments);
   if (benchmark::ReportUnrecognizedArguments(count, arguments)) return 1;
   benchmark::RunSpecifiedBenchmarks();
-  atl::perf::made().runtime.reset();  // while its thread's own data still are
+  atl::perf::made().runtime.reset();  // while its thread's thread-local data still exist
   benchmark::Shutdown();
   return 0;
 }

@@ -1,6 +1,6 @@
-// What every kernel counts beside its time: CPU time over threads x wall time, and what others took
-// of the machine meanwhile. perf/runtime.py lets a run count by these two: a run without its CPUs
-// is off by up to 13 times.
+// What every kernel counts in addition to its time: CPU time over threads x wall time, and how much
+// of the machine other programs used. perf/runtime.py accepts a run by these two figures: a run
+// that lost its CPUs is off by up to 13 times.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -23,7 +23,7 @@ inline double seconds_since(Clock::time_point begin) {
 // CPU-seconds of all threads of this process.
 double own_cpu_s();
 
-// Of this process since it began (VmHWM).
+// The peak of this process (VmHWM).
 double peak_resident_bytes();
 
 // Lets a spinning CPU's sibling run.
@@ -35,11 +35,11 @@ inline void relax() {
 #endif
 }
 
-// From its construction to `report`.
+// Measures from its construction to `report`.
 class Meter {
  public:
   explicit Meter(int threads);
-  // `items` an iteration is what the time is divided by.
+  // The time is divided by `items` per iteration.
   void report(benchmark::State& state, double items) const;
 
  private:
@@ -55,10 +55,10 @@ class Meter {
   Clock::time_point begin_;
 };
 
-// Quantiles of latencies as counters p50_ns, p99_ns, p999_ns; sorts its argument.
+// Adds latency quantiles as counters p50_ns, p99_ns, p999_ns; sorts its argument.
 void report_quantiles(benchmark::State& state, std::vector<double>& ns);
 
-// A kernel whose answer is wrong has no time.
+// Rejects the time of a kernel with a wrong answer.
 inline void expect(benchmark::State& state, bool right, const std::string& what) {
   if (!right) state.SkipWithError(("wrong answer: " + what).c_str());
 }

@@ -1,4 +1,4 @@
-// What a change of stacks costs by itself, for docs/runtime-stacks.md, which has the command.
+// The cost of a stack switch alone. docs/runtime-stacks.md has the command.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace atl::runtime {
 namespace {
 
-// The least of many short runs: what others do on the machine can only add.
+// The minimum of many short runs, because other programs can only add time.
 void least(benchmark::internal::Benchmark* rows) {
   rows->Repetitions(50)->MinTime(0.02)->ReportAggregatesOnly()->ComputeStatistics(
       "least",
       [](const std::vector<double>& ns) { return *std::min_element(ns.begin(), ns.end()); });
 }
 
-// Fibers that go on in turn, and the thread after the last.
+// Fibers that run in turn, with the thread after the last.
 struct Ring {
   Ring(std::size_t size, FiberEntry entry) {
     for (std::size_t i = 0; i < size; ++i) fibers.push_back(pool.take(0, entry));
@@ -47,10 +47,10 @@ void turns(void* passed) {
   for (;;) kSwitch(self, next, &ring);
 }
 
-// Per switch.
+// Time per switch.
 template <auto kSwitch>
 void ring_of(benchmark::State& state) {
-  const auto fibers = static_cast<std::size_t>(state.range(0)) - 1;  // the thread is one, too
+  const auto fibers = static_cast<std::size_t>(state.range(0)) - 1;  // the thread counts as one
   Ring ring(fibers, &turns<kSwitch>);
   while (state.KeepRunningBatch(state.range(0))) kSwitch(ring.thread, *ring.fibers[0], &ring);
 }

@@ -50,7 +50,7 @@ std::vector<Callers::Caller> Callers::now() const {
   return found;
 }
 
-// A thread whose mask is not ours to know (it has none, /proc says nothing) is left alone.
+// Leaves a thread alone if its mask is unknown (it has none, or /proc does not show it).
 void Callers::bind(Inside& caller) const {
   if (!caller.before.empty()) follow(caller);
   if (cpus().empty()) {
@@ -63,8 +63,8 @@ void Callers::bind(Inside& caller) const {
   caller.bound = cpus();
 }
 
-// Where somebody else has given it a mask during its call (taskset), that is its own from now on. A
-// cpuset takes CPUs away from ours, and adds none.
+// If another program gave the thread a mask during its call (taskset), that mask becomes the
+// thread's own. A cpuset removes CPUs from our mask and adds none.
 void Callers::follow(Inside& caller) {
   std::vector<int> now = runtime::cpus_of_thread(caller.tid);
   if (!now.empty() && !std::ranges::includes(caller.bound, now)) caller.before = std::move(now);

@@ -1,9 +1,9 @@
-// The threads that call DuckDB. DuckDB has a caller run tasks of its query, so a caller counts as
-// the worker of rank 0 and is bound like one for the time of its call; then it gets its old mask
+// The threads that call DuckDB. DuckDB lets a caller run tasks of its query, so a caller counts as
+// the worker of rank 0: it is bound like a worker during its call and then gets its old mask
 // back.
 //
-// Alone, a caller sits on rank 0's chiplet. Several at a time share all chiplets that workers sit
-// on: the kernel may choose there, since more threads than cores are ready then.
+// A caller that is alone sits on rank 0's chiplet. Several callers share all chiplets of the
+// workers: the kernel may choose among them, since more threads than cores are ready then.
 #pragma once
 
 #include <mutex>
@@ -13,20 +13,20 @@ namespace atl::duckdb {
 
 class Callers {
  public:
-  // Where callers are to sit from now on, and those that are here too; both empty: they keep their
-  // own masks.
+  // Sets the CPUs for callers from now on, and moves those that are in a call. If both are empty,
+  // callers keep their own masks.
   void seat(std::vector<int> alone, std::vector<int> several);
 
-  // By the calling thread, at the begin and end of a call into DuckDB. Calls within calls (a
-  // function in Python that queries) are counted, not bound anew.
+  // Called by the calling thread at the start and end of a call into DuckDB. A nested call (a
+  // Python function that queries) is counted and not bound again.
   void enter();
   void leave() noexcept;
 
   struct Caller {
     int tid = 0;
-    std::vector<int> cpus;  // bound to; empty: not bound
+    std::vector<int> cpus;  // the CPUs it is bound to; empty: not bound
   };
-  // Those that are inside a call now.
+  // The callers that are inside a call now.
   std::vector<Caller> now() const;
 
  private:
@@ -34,7 +34,7 @@ class Callers {
     int tid = 0;
     int depth = 0;
     std::vector<int> before;  // its own mask; empty: it was not bound
-    std::vector<int> bound;   // what we gave it instead
+    std::vector<int> bound;   // the mask that replaces it
   };
   const std::vector<int>& cpus() const { return inside_.size() > 1 ? several_ : alone_; }
   void bind(Inside& caller) const;

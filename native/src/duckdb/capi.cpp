@@ -7,14 +7,14 @@ namespace atl::duckdb {
 std::string find_capi(const void* address, Capi& found) {
   Dl_info info{};
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) {
-    return "the library that DuckDB is in cannot be told";
+    return "cannot find the library that contains DuckDB";
   }
-  // Linked into the program itself, it has the program's name, which is no library's.
+  // If DuckDB is linked into the program, this is the program's name, which is not a library.
   void* library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_NOW);
   if (library == nullptr) library = dlopen(nullptr, RTLD_NOW);
   std::string missing;
   const auto find = [&](const char* name, auto& function) {
-    // The library is loaded anyway, so it may be given back below.
+    // The library stays loaded anyway, so dlclose below is safe.
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     if (function == nullptr && missing.empty()) {
       missing = std::string(info.dli_fname) + " has no " + name;

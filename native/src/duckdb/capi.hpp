@@ -1,5 +1,5 @@
-// The functions of DuckDB's C API that we call, found in the library that DuckDB is in: whoever
-// links us does not link DuckDB. Declared as its documentation says; the handles are opaque.
+// The functions of DuckDB's C API that the pool calls, looked up in the library that contains
+// DuckDB, so that programs need not link it. Declared as in its documentation; handles are opaque.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Capi {
   void* (*vector_get_data)(Vector);
 };
 
-// Those of the library that has `address`. Returns what is missing, in words; empty: nothing is.
+// Looks them up in the library that contains `address`. Returns what is missing, or "".
 std::string find_capi(const void* address, Capi& found);
 
 }  // namespace atl::duckdb

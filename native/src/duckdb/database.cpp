@@ -13,9 +13,9 @@ namespace atl::duckdb {
 
 namespace {
 
-// Tables and indexes that stay cached, and what has nothing to do with a query's own data. No IN:
-// it would build a hash table of 2 MiB. In full names, or a macro that the user's database has
-// under one of them would be run.
+// Leaves out cached tables and indexes, and memory unrelated to a query's own data. Does not use
+// IN, which would build a hash table of 2 MiB. The names are qualified, because the user's database
+// could define a macro with the same name.
 constexpr const char* kWorkingSet =
     "SELECT coalesce(system.main.sum(memory_usage_bytes), 0)::BIGINT "
     "FROM system.main.duckdb_memory() WHERE "
@@ -39,8 +39,8 @@ void DatabaseHandle::execute_tasks() const {
 
 void DatabaseHandle::finish() {
   api_.finish_execution(state_);
-  // It wakes as many threads as there are workers, whichever these are: after `SET threads = 8`
-  // some are DuckDB's own, and workers sleep on.
+  // It wakes as many threads as there are workers, but not necessarily workers: after
+  // `SET threads = 8` some are DuckDB's own, and workers would sleep on.
   while (working_ > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     api_.finish_execution(state_);
@@ -48,9 +48,10 @@ void DatabaseHandle::finish() {
 }
 
 void DatabaseHandle::expect(const std::string& extension) {
-  // DuckDB loads the same file, and so finds this same library. It stays: DuckDB never unloads it.
+  // DuckDB loads the same file and thus this same library. DuckDB never unloads it.
   void* library = dlopen(extension.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw RuntimeFault(std::string("the extension: ") + dlerror());
+  if (library == nullptr)
+    throw RuntimeFault(std::string("cannot load the extension: ") + dlerror());
   expect_ = reinterpret_cast<Expect>(dlsym(library, kExpect));
   if (expect_ == nullptr) throw RuntimeFault(extension + " is not Atoll's extension");
   expect_(&DatabaseHandle::receive, this);
@@ -64,13 +65,13 @@ bool DatabaseHandle::receive(void* self, void* info, const ExtensionAccess* acce
   try {
     return static_cast<DatabaseHandle*>(self)->take(info, *access);
   } catch (const std::bad_alloc&) {
-    access->set_error(info, "no memory");
+    access->set_error(info, "out of memory");
     return false;
   }
 }
 
 bool DatabaseHandle::take(void* info, const ExtensionAccess& access) {
-  if (access.get_api(info, "v1.2.0") == nullptr) return false;  // it has set the error
+  if (access.get_api(info, "v1.2.0") == nullptr) return false;  // DuckDB has set the error
   Capi api{};
   if (const std::string missing =
           find_capi(reinterpret_cast<const void*>(access.get_database), api);
@@ -82,11 +83,11 @@ bool DatabaseHandle::take(void* info, const ExtensionAccess& access) {
   if (database == nullptr) return false;
   api_ = api;
   if (api_.connect(*database, &connection_) != State::success) {
-    access.set_error(info, "no connection of Atoll's own to the database can be made");
+    access.set_error(info, "Atoll cannot connect to the database");
     return false;
   }
   if (!register_number()) {
-    access.set_error(info, "the function atoll_pool() cannot be made");
+    access.set_error(info, "Atoll cannot register the function atoll_pool()");
     return false;
   }
   state_ = api_.create_task_state(*database);
@@ -98,13 +99,13 @@ bool DatabaseHandle::register_number() {
   LogicalType bigint = api_.create_logical_type(kTypeBigint);
   api_.scalar_function_set_name(function, "atoll_pool");
   api_.scalar_function_set_return_type(function, bigint);
-  // The function may outlive this object, so it has the numbers themselves.
+  // The function may outlive this object, so it gets a copy of the number.
   struct Extra {
     std::int64_t number;
     decltype(Capi::data_chunk_get_size) size;
     decltype(Capi::vector_get_data) data;
   };
-  // DuckDB gives the callback only what has to be asked with its own functions.
+  // The callback must query its arguments with DuckDB's own functions.
   static decltype(Capi::scalar_function_get_extra_info) get_extra;
   get_extra = api_.scalar_function_get_extra_info;
   auto* const extra = new Extra{number_, api_.data_chunk_get_size, api_.vector_get_data};

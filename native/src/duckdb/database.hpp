@@ -1,6 +1,6 @@
-// A database as the pool holds it: what the extension hands over, kept alive by a connection of our
-// own. DuckDB ends the process when workers are told to finish after the last connection is gone,
-// so the pool stops first and gives this back last.
+// A database that the pool uses, as the extension passed it on. A connection of our own keeps it
+// open: DuckDB crashes if workers are stopped after the last connection has closed, so the pool
+// stops first and releases the database last.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@ namespace atl::duckdb {
 
 class DatabaseHandle {
  public:
-  // Number of this handle in the process; SQL `atoll_pool()` in this database gives it.
+  // The number of this handle in the process, which `SELECT atoll_pool()` in the database returns.
   explicit DatabaseHandle(std::int64_t number) : number_(number) {}
-  // Gives the database back; the last to do so closes it, which may write a checkpoint.
+  // Releases the database. The last release closes it, which may write a checkpoint.
   ~DatabaseHandle();
   DatabaseHandle(const DatabaseHandle&) = delete;
   DatabaseHandle& operator=(const DatabaseHandle&) = delete;
 
   std::int64_t number() const { return number_; }
-  // Makes this the one that the calling thread's next LOAD of `extension` (a path) goes to; then
-  // `arrived` says whether one came: it does not where the extension was loaded before. Throws
-  // RuntimeFault where the file cannot be loaded.
+  // Makes this handle receive the database of the calling thread's next LOAD of `extension` (a
+  // path). Afterwards `arrived` tells whether one came, which fails if the extension was already
+  // loaded. Throws RuntimeFault if the file cannot be loaded.
   void expect(const std::string& extension);
   void expect_no_more();
   bool arrived() const { return state_ != nullptr; }
 
-  // Workers: returns when `finish` was called.
+  // Called by workers. Returns after `finish` was called.
   void execute_tasks() const;
-  // Returns when all workers have.
+  // Returns when all workers have returned.
   void finish();
 
-  // Bytes of DuckDB's memory that are in use for other things than cached tables: hash tables,
-  // sorts, intermediate and fetched results. Some 0.1 ms. None: it could not be asked.
+  // Bytes of DuckDB's memory used for other things than cached tables: hash tables, sorts,
+  // intermediate and fetched results. Takes about 0.1 ms. nullopt if the query failed.
   std::optional<std::uint64_t> working_set_bytes();
 
  private:

@@ -1,6 +1,6 @@
-// atoll.duckdb_extension: hands the database that it is loaded into over to the pool of the thread
-// that loads it. A file of its own, without state that outlives the LOAD; a footer that DuckDB
-// wants is appended when it is built (footer.py).
+// atoll.duckdb_extension: passes the database that loads it on to the pool of the loading thread.
+// A separate file, with no state after the LOAD. The build appends the footer that DuckDB needs
+// (footer.py).
 #include "handover.hpp"
 
 namespace {
@@ -18,12 +18,12 @@ extern "C" {
   expecting_context = context;
 }
 
-// The name is DuckDB's: the file's, then `_init_c_api`.
+// DuckDB requires this name: the file's name, then `_init_c_api`.
 [[gnu::visibility("default")]] bool atoll_init_c_api(void* info,
                                                      const atl::duckdb::ExtensionAccess* access) {
   if (expecting == nullptr) {
     access->set_error(info,
-                      "atoll is not loaded by SQL: open the database with atoll.duckdb.connect()");
+                      "do not load atoll in SQL; open the database with atoll.duckdb.connect()");
     return false;
   }
   return expecting(expecting_context, info, access);

@@ -1,20 +1,20 @@
-// What atoll.duckdb_extension and the pool say to each other. The extension is a file of its own
-// because DuckDB loads files; it knows nothing and hands over what it is given.
+// The interface between atoll.duckdb_extension and the pool. The extension is a separate file
+// because DuckDB loads files; it has no logic and only passes on the database.
 #pragma once
 
 namespace atl::duckdb {
 
-// What DuckDB gives the entry function of an extension (its C API for extensions, v1.2.0).
+// The argument of an extension's entry function (DuckDB's C API for extensions, v1.2.0).
 struct ExtensionAccess {
   void (*set_error)(void* info, const char* error);
   void** (*get_database)(void* info);  // a duckdb_database, valid during the call
   const void* (*get_api)(void* info, const char* version);
 };
 
-// Takes the database; false: it has called set_error. Throws nothing.
+// Takes the database. Returns false after calling set_error. Throws nothing.
 using Receiver = bool (*)(void* context, void* info, const ExtensionAccess* access);
 
-// Exported by the extension. The next database that this thread loads it into goes to `receiver`;
+// Exported by the extension. The next database of this thread that loads it goes to `receiver`;
 // null: none is expected.
 inline constexpr const char* kExpect = "atoll_duckdb_expect";
 using Expect = void (*)(Receiver receiver, void* context);

@@ -15,7 +15,7 @@ namespace atl::duckdb {
 
 namespace {
 
-// A query of less than this is looked at once, at its end.
+// The working set of a query shorter than this is measured only once, at its end.
 constexpr std::chrono::milliseconds kInterval(50);
 constexpr std::size_t kSpreadsKept = 4096;
 
@@ -31,7 +31,7 @@ const char* name_of(Policy policy) {
   return "";
 }
 
-// The governor asks it with its lock held.
+// The governor calls this with its lock held.
 class Pool::Steered final : public Approach {
  public:
   explicit Steered(Pool& pool) : pool_(pool) {}
@@ -83,7 +83,7 @@ Pool::~Pool() { stop(); }
 
 void Pool::stop() {
   if (!usable()) return;
-  // Python's garbage is collected by whoever is there.
+  // Any thread, even a worker, may collect Python's garbage.
   const int self = runtime::this_thread();
   const bool is_worker = std::ranges::any_of(tids_, [&](const auto& tid) { return tid == self; });
   if (std::shared_ptr<Inside> inside = held()) {
@@ -92,7 +92,7 @@ void Pool::stop() {
     if (inside_ != nullptr) {
       last_profile_ = std::move(profile);
       inside_.reset();
-      // Deferred: by the first that waits below.
+      // Deferred: runs in the first thread that waits below.
       ended_ = std::async(is_worker ? std::launch::async : std::launch::deferred,
                           [held = std::move(inside)]() mutable {
                             held->database->finish();
@@ -117,19 +117,19 @@ std::shared_ptr<Pool::Inside> Pool::held() const {
   return inside_;
 }
 
-// The life of a worker's thread -------------------------------------------------------------------
+// A worker's thread -------------------------------------------------------------------------------
 
 void Pool::work(const DatabaseHandle& database, int rank) {
   const std::string name = rank == 0 ? "atoll-seat" : "atoll-duck-" + std::to_string(rank);
   pthread_setname_np(pthread_self(), name.c_str());
-  if (rank == 0) return;  // its seat is the caller's
+  if (rank == 0) return;  // the caller has its seat
   std::atomic<int>& tid = tids_[static_cast<std::size_t>(rank)];
   tid = runtime::this_thread();
   tid.notify_one();
   database.execute_tasks();
 }
 
-// The governor: once an interval, with its lock held ----------------------------------------------
+// The governor: once per interval, with its lock held ---------------------------------------------
 
 bool Pool::busy(DatabaseHandle& database) {
   std::string key;
@@ -185,12 +185,12 @@ void Pool::seat_callers() {
   callers_.seat(seats_.front().cpus, {all.begin(), all.end()});
 }
 
-// What users set ----------------------------------------------------------------------------------
+// Settings ----------------------------------------------------------------------------------------
 
 void Pool::want_quiet(const char* what) const {
   if (calls_ == 0) return;
   throw RuntimeFault(std::string("the ") + what +
-                     " may not change while a query of this database runs: wait for it");
+                     " may not change while a query of this database runs; wait for the query");
 }
 
 void Pool::set_policy(Policy policy) {
@@ -229,7 +229,7 @@ void Pool::set_spread(int spread) {
   steer({spread, "set by hand"});
 }
 
-// Before it returns the workers sit there.
+// When it returns, the workers have moved.
 void Pool::steer(Decision decision) {
   {
     const std::lock_guard lock(mutex_);
@@ -238,7 +238,7 @@ void Pool::steer(Decision decision) {
   if (const std::shared_ptr<Inside> inside = held()) inside->runtime->look();
 }
 
-// What users see ----------------------------------------------------------------------------------
+// Reports -----------------------------------------------------------------------------------------
 
 Policy Pool::policy() const {
   const std::lock_guard lock(mutex_);

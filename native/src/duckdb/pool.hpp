@@ -1,12 +1,12 @@
-// DuckDB's tasks on workers of Atoll's runtime.
+// Runs DuckDB's tasks on workers of Atoll's runtime.
 //
-// DuckDB is opened with `external_threads`, so that it starts no thread. The pool has a runtime of
-// N workers that are lent (options.hpp): those of rank 1 to N-1 run DuckDB's tasks and sleep in its
-// queue between them; rank 0 is the seat of whoever calls. The runtime's governor seats all of them
-// and moves them as the steering says, each bound to the chiplet of its seat (ARCAS, section 5.5,
-// replaces DuckDB's task scheduling; here its workers are placed, its shared queue stays).
+// DuckDB is opened with `external_threads`, so that it starts no threads. The pool has a runtime of
+// N lent workers (options.hpp): those of rank 1 to N-1 run DuckDB's tasks and sleep in its queue in
+// between; rank 0 is the seat of the calling thread. The runtime's governor seats and moves all of
+// them as the steering decides, each bound to the chiplet of its seat. (ARCAS, section 5.5,
+// replaces DuckDB's task scheduling. Here its workers are placed and its shared queue stays.)
 //
-// A connection's calls are told by `Call`, which binds the caller and counts the query.
+// Each call of a connection is a `Call`, which binds the caller and counts the query.
 //
 // Thread-safe. After fork() the child may call `usable` and `give_up`, nothing else.
 #pragma once
@@ -33,7 +33,7 @@ namespace atl::duckdb {
 const char* name_of(Policy policy);
 
 struct PoolOptions {
-  int workers = 1;  // the caller is one of them
+  int workers = 1;  // including the caller
   Policy policy = Policy::adaptive;
   Places places;
 };
@@ -48,44 +48,44 @@ struct ThreadSeat {
   int tid = 0;
   int rank = 0;
   bool caller = false;
-  std::vector<int> cpus;       // bound to; empty: not bound
-  std::optional<int> chiplet;  // of its seat; none: not bound, or to several
+  std::vector<int> cpus;       // the CPUs it is bound to; empty: not bound
+  std::optional<int> chiplet;  // of its seat; nullopt: not bound, or bound to several
 };
 
 class Pool {
  public:
   using Owner = Queries::Owner;
 
-  // Starts the workers. RuntimeFault: workers or places that cannot be had.
+  // Starts the workers. Throws RuntimeFault if the workers or places are not available.
   Pool(std::unique_ptr<DatabaseHandle> database, const PoolOptions& options);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Ends the workers and gives the database back; calls of connections that are still open then go
-  // on without workers. Returns when that is done, also the second time; but a worker, which cannot
-  // wait for itself, returns at once. In a child of fork() it does nothing.
+  // Ends the workers and releases the database. Calls of connections that are still open continue
+  // without workers. Returns when that is done, even the second time. A worker cannot wait for
+  // itself, so for a worker it returns at once. In a child of fork() it does nothing.
   void stop();
-  // In a child of fork(): leaves everything as it is, for ever.
+  // In a child of fork(): abandons the pool without cleaning up.
   void give_up() { static_cast<void>(new std::shared_ptr<Inside>(std::move(inside_))); }
 
   // False in a child of fork().
   bool usable() const;
 
-  // Of the calling thread: a call into DuckDB, from construction to destruction.
+  // A call into DuckDB by the calling thread, from construction to destruction.
   class Call {
    public:
     enum class Kind {
       query,  // begins a query
-      fetch,  // goes on with the owner's
-      other,  // binds the caller, is no query
+      fetch,  // continues the owner's query
+      other,  // binds the caller; is not a query
     };
     Call(Pool& pool, Kind kind, Owner owner, std::string text = {});
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     void failed() { failed_ = true; }
-    // It was no query after all, but the making of a relation, which runs later.
+    // Marks the call as the creation of a relation, which runs later, and not a query.
     void is_no_query() { no_query_ = true; }
 
    private:
@@ -96,14 +96,14 @@ class Pool {
     bool no_query_ = false;
   };
 
-  // Whether the owner has a query that is not over.
+  // Whether the owner has an unfinished query.
   bool has_query(Owner owner) const;
-  // The owner is gone: its query is over.
+  // Ends the query of an owner that no longer exists.
   void forget(Owner owner);
 
-  // RuntimeFault: a query runs.
+  // Throws RuntimeFault while a query runs.
   void set_policy(Policy policy);
-  // RuntimeFault: out of bounds, or a query runs.
+  // Throws RuntimeFault for a spread out of bounds, or while a query runs.
   void set_spread(int spread);
 
   Policy policy() const;
@@ -111,7 +111,7 @@ class Pool {
   int chiplets() const { return places_.chiplets(); }
   int spread() const;
   std::vector<ThreadSeat> threads() const;
-  // The latest, oldest first; open ones as far as they are.
+  // The latest queries, oldest first, including the state of unfinished ones.
   std::vector<QueryRecord> queries() const;
   std::uint64_t queries_left_out() const;
   std::vector<SpreadChange> spreads() const;
@@ -147,20 +147,20 @@ class Pool {
   std::vector<std::atomic<int>> tids_;  // of workers; 0: not yet known
   std::atomic<bool> counts_fills_{false};
 
-  mutable std::mutex mutex_;  // of what follows, never held while the runtime is called
+  mutable std::mutex mutex_;  // guards the following; never held during a call of the runtime
   Steering steering_;
   Queries queries_;
   Decision wanted_;                   // of the steering, for the governor
   std::vector<Seat> seats_;           // where the workers sit
-  std::deque<SpreadChange> spreads_;  // the latest
-  int calls_ = 0;                     // inside DuckDB now
+  std::deque<SpreadChange> spreads_;  // the latest ones
+  int calls_ = 0;                     // calls that are inside DuckDB now
 
-  std::mutex setting_;  // one at a time sets the policy or the spread; taken before any other
+  std::mutex setting_;  // serializes set_policy and set_spread; locked before the others
 
-  mutable std::mutex holding_;      // of what follows
+  mutable std::mutex holding_;      // guards the following
   std::shared_ptr<Inside> inside_;  // null: stopped
-  Profile last_profile_;            // of the runtime, when it was stopped
-  std::shared_future<void> ended_;  // the workers have, and the database is given back
+  Profile last_profile_;            // of the runtime when it stopped
+  std::shared_future<void> ended_;  // ready when workers have ended and the database is released
 };
 
 }  // namespace atl::duckdb

@@ -1,4 +1,4 @@
-// What a call into DuckDB begins and ends: where the workers should sit, and what it took.
+// The start and end of a call into DuckDB: seats the workers and records the costs.
 #include <time.h>
 
 #include <utility>
@@ -20,7 +20,7 @@ double seconds(clockid_t clock) {
              : 0;
 }
 
-// Of another thread of this process, as pthread_getcpuclockid makes it of its number.
+// The clock id of another thread of this process, computed as in pthread_getcpuclockid.
 clockid_t cpu_clock(int tid) {
   constexpr unsigned kSchedOfThread = 6;
   return static_cast<clockid_t>(~static_cast<unsigned>(tid) << 3 | kSchedOfThread);
@@ -59,7 +59,7 @@ void Pool::begin(Call::Kind kind, Owner owner, std::string text) {
     const std::lock_guard lock(mutex_);
     const int now = chiplets_of(places_, seats_);
     Decision decision = steering_.begin(text, now, limits);
-    // Beside others, the one that wants to be spread widest has its way.
+    // With several queries, the widest wanted spread wins.
     if (queries_.running() == 0 || decision.spread > wanted_.spread) wanted_ = std::move(decision);
     look = look || wanted_.spread != now || steering_.wants_working_set(text);
   }
@@ -87,7 +87,7 @@ void Pool::end(Call::Kind kind, Owner owner, bool failed, bool no_query) {
       to_look_at = query->key;
     }
   }
-  // What the query built lives until its result is read.
+  // The query's data lives until its result is read.
   if (to_look_at) look_at_working_set(*inside->database, owner, *to_look_at);
   const std::lock_guard lock(mutex_);
   --calls_;

@@ -88,7 +88,7 @@ Queries::Open* Queries::pause(Owner owner, const Reading& at, bool failed) {
   const double caller_s = std::max(0.0, at.caller_cpu_s - query->call.caller_cpu_s);
   record.wall_s += std::max(0.0, at.now_s - query->call.now_s);
   record.caller_cpu_s += caller_s;
-  // Workers go on between the calls, as far as DuckDB buffers results.
+  // Workers continue between the calls, as far as DuckDB buffers results.
   record.cpu_s = record.caller_cpu_s + std::max(0.0, at.workers_cpu_s - query->first.workers_cpu_s);
   if (at.fills && query->first.fills) record.fills = difference(*query->first.fills, *at.fills);
   record.failed = record.failed || failed;

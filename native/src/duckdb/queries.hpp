@@ -1,8 +1,8 @@
-// What is known of each query: from its first call until its result was fetched or left.
+// Records each query from its first call until its result was fetched or abandoned.
 //
-// A query belongs to an owner (the connection or relation that runs it). It may take several calls,
-// one that begins it and others that fetch; between them the program does what it likes. It is over
-// when its owner begins another one or goes.
+// A query belongs to an owner, the connection or relation that runs it. It may take several calls:
+// one starts it, others fetch. Between them the program may do anything. A query ends when its
+// owner starts another query or ceases to exist.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct QueryRecord {
   bool failed = false;
 };
 
-// What the clocks say at one moment.
+// Readings of all clocks at one moment.
 struct Reading {
   double now_s = 0;                 // since the database was opened
   double workers_cpu_s = 0;         // of all workers
@@ -40,7 +40,7 @@ struct Reading {
   std::optional<FillCounts> fills;  // of all workers
 };
 
-// Those that are not over, and the latest that are. Pure but for memory; not thread-safe.
+// The unfinished and the latest finished queries. No I/O; not thread-safe.
 class Queries {
  public:
   using Owner = std::uintptr_t;
@@ -48,36 +48,36 @@ class Queries {
     Owner owner = 0;
     QueryRecord record;
     std::string key;          // the whole text
-    Reading first, last;      // at its first call's begin, at its latest call's end
-    Reading call;             // at the begin of the call that runs
+    Reading first, last;      // at the start of its first call, at the end of its latest
+    Reading call;             // at the start of the current call
     bool running = false;     // a call runs now
-    std::uint64_t moves = 0;  // of the workers, when it began
-    bool one_spread = true;   // they have not moved from then to its latest call's end
+    std::uint64_t moves = 0;  // number of workers' moves when it started
+    bool one_spread = true;   // no moves from then to the end of its latest call
   };
 
   explicit Queries(std::size_t kept = 4096) : kept_(kept) {}
 
-  // Begins a query. The owner's one before should be over (`take`); where threads share an owner it
-  // may not be: then what is known of it is kept, and if it still runs neither is alone.
+  // Starts a query. The owner's previous query should have ended (`take`). If several threads share
+  // an owner it may not have: then its record is kept and, if it still runs, neither runs alone.
   Open& begin(Owner owner, std::string key, const Reading& at);
-  // Goes on with the owner's query; null: it has none.
+  // Continues the owner's query. Returns null if it has none.
   Open* resume(Owner owner, const Reading& at);
-  // The end of a call. Null: there was none, or it is another thread's.
+  // Ends a call. Returns null if there was none, or another thread made it.
   Open* pause(Owner owner, const Reading& at, bool failed);
-  // The query is over: out of the open ones. None: there is none, or a call of it still runs.
+  // Ends and removes an open query. nullopt: there is none, or a call of it still runs.
   std::optional<Open> take(Owner owner);
   void keep(const QueryRecord& record);
 
   Open* find(Owner owner);
   bool has(Owner owner) const { return open_.contains(owner); }
   int running() const { return running_; }
-  // The one query that runs; null: none does, or several.
+  // Returns the only running query; null if there are none or several.
   Open* alone();
-  void moved() { ++moves_; }  // the workers sit elsewhere
+  void moved() { ++moves_; }  // the workers have moved
 
   const std::deque<QueryRecord>& ended() const { return ended_; }
   std::uint64_t left_out() const { return left_out_; }
-  // Those that are open, as far as they are; oldest first.
+  // The unfinished queries with their current state, oldest first.
   std::vector<QueryRecord> open() const;
 
  private:
@@ -91,11 +91,11 @@ class Queries {
   int running_ = 0;
 };
 
-// Of two workers, or of one at two moments; a source that either lacks is not known.
+// For two workers, or one at two moments. A source that either lacks is unknown.
 FillCounts sum(const FillCounts& a, const FillCounts& b);
 FillCounts difference(const FillCounts& before, const FillCounts& now);
 
-// The first `most` bytes of a text, without a part of a character (UTF-8).
+// The first `most` bytes of a text, without a partial character (UTF-8).
 std::string cut(const std::string& text, std::size_t most);
 
 }  // namespace atl::duckdb

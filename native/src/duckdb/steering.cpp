@@ -9,13 +9,13 @@ namespace atl::duckdb {
 
 namespace {
 
-// A longer text is known by so much of its beginning and a hash of all of it. Should two ever share
-// that, they are steered as one: slower perhaps, never wrong.
+// Identifies a longer text by a prefix of this length and a hash of the whole. Two texts with the
+// same prefix and hash would be steered as one, which may be slower but is never wrong.
 constexpr std::size_t kLongestKey = 512;
-// Looks at the working set are so many runs apart at most: data may change at any time.
+// The most runs between two measurements of the working set, because data may change.
 constexpr std::uint64_t kLooksApart = 64;
 constexpr int kLongestPatience = 64;
-// The work of a run is one unit of the one type that a text is.
+// A run is one unit of work of one type, the text.
 constexpr std::uintptr_t kWholeRun = 1;
 
 std::string key_of(std::string_view text) {
@@ -24,24 +24,24 @@ std::string key_of(std::string_view text) {
          std::to_string(std::hash<std::string_view>()(text));
 }
 
-// Unlike std::clamp defined for bounds that cross, too.
+// Unlike std::clamp, also defined for bounds that cross.
 int within(int spread, const Bounds& bounds) {
   return std::max(bounds.least, std::min(spread, bounds.most));
 }
 
 Decision by_working_set(std::optional<std::uint64_t> set, const Bounds& bounds) {
   const std::uint64_t l3 = bounds.chiplet_l3_bytes;
-  if (!set) return {bounds.most, "working set not known: as wide as can be"};
-  if (l3 == 0) return {bounds.most, "L3 size not known: as wide as can be"};
+  if (!set) return {bounds.most, "working set unknown: as wide as possible"};
+  if (l3 == 0) return {bounds.most, "L3 size unknown: as wide as possible"};
   const std::uint64_t chiplets = *set / l3 + (*set % l3 == 0 ? 0 : 1);
   const auto most = static_cast<std::uint64_t>(std::max(0, bounds.most));
-  if (chiplets > most) return {bounds.most, "working set larger than all L3: as wide as can be"};
-  // Bounded before it is narrowed: a set of 2^63 bytes would not fit an int.
+  if (chiplets > most) return {bounds.most, "working set larger than all L3: as wide as possible"};
+  // Bounded before it is narrowed, because a set of 2^63 bytes would not fit an int.
   return {within(static_cast<int>(chiplets), bounds),
           "the fewest chiplets whose L3 holds the working set"};
 }
 
-// Sets that fit into one chiplet's L3 are alike: they lead to the same spread.
+// Sets that fit into one chiplet's L3 count as alike, because they lead to the same spread.
 bool other_size(std::optional<std::uint64_t> before, std::optional<std::uint64_t> now,
                 std::uint64_t chiplet_l3_bytes) {
   if (!before || !now) return before.has_value() != now.has_value();
@@ -50,10 +50,10 @@ bool other_size(std::optional<std::uint64_t> before, std::optional<std::uint64_t
   return large - small > small;
 }
 
-// Some CPUs count fills from memory, but not those from other chiplets.
+// Some CPUs count fills from memory but not fills from other chiplets.
 bool tells_sources(const Fills& fills) { return fills.memory && fills.remote_chiplet; }
 
-// Half of it and half of that, down to the least; twice it and so on, up to the most. Ascending.
+// The spread, halved repeatedly down to the least and doubled up to the most. Ascending.
 std::vector<int> rungs_through(int spread, const Bounds& bounds) {
   std::vector<int> rungs = {spread};
   while (rungs.back() > bounds.least) rungs.push_back(std::max(bounds.least, rungs.back() / 2));
@@ -73,7 +73,7 @@ void WorkingSet::add(std::uint64_t bytes, bool comparable) {
     smaller_most_ = 0;
     return;
   }
-  // A run that failed or was crowded may well have needed less than it would.
+  // A run that failed or was crowded may have needed less than usual.
   if (!comparable) return;
   smaller_most_ = std::max(smaller_most_, bytes);
   if (++smaller_looks_ < patience_) return;
@@ -93,7 +93,7 @@ void Steering::set_policy(Policy policy) {
 
 void Steering::set_by_hand(int spread) { by_hand_ = spread; }
 
-// What holds whatever the query is; none: it is for its approach to say.
+// The decision that applies to every query; nullopt: the query's approach decides.
 std::optional<Decision> Steering::given(int now, const Bounds& bounds) const {
   // The mask may have shrunk since.
   if (by_hand_) return Decision{within(*by_hand_, bounds), "set by hand"};
@@ -110,7 +110,7 @@ Decision Steering::begin(std::string_view key, int now, const Bounds& bounds) {
   if (auto decision = given(now, bounds)) return *std::move(decision);
   Known& text = known(key);
   text.asked_during = false;
-  if (text.runs_nothing) return {within(now, bounds), "makes a relation: stays"};
+  if (text.runs_nothing) return {within(now, bounds), "creates a relation: stays"};
   if (text.bounds != bounds) begin_anew(text, bounds);
   return text.wanted;
 }
@@ -133,11 +133,11 @@ Decision Steering::during(std::string_view key, const Sample& sample) {
   const Bounds bounds{.least = sample.min_spread, .most = sample.max_spread};
   if (auto decision = given(sample.spread, bounds)) return *std::move(decision);
   Known& text = known(key);
-  // Forgotten since it began.
-  if (!text.bounds) return {within(sample.spread, bounds), "not known: stays"};
+  // Forgotten since it started.
+  if (!text.bounds) return {within(sample.spread, bounds), "unknown: stays"};
   const int wanted = within(text.wanted.spread, bounds);
-  // Shown an interval from before the move, or one that has no fills to tell by, the approach would
-  // begin anew where the workers just are.
+  // With an interval from before the move, or one without usable fills, the approach would start
+  // again from the workers' current spread.
   if (sample.spread != wanted || !tells_sources(sample.fills)) return {wanted, text.wanted.reason};
   text.asked_during = true;
   text.wanted = approach_of(text).step(sample);
@@ -154,17 +154,17 @@ void Steering::end(std::string_view key, int spread, const Run& run, const Bound
     begin_anew(text, bounds);
     return;
   }
-  // Under another policy, or by hand, it did not run where its approach wanted it: asked about
-  // that, the approach would drop what it knows.
+  // Under another policy, or with a spread set by hand, it did not run where its approach wanted
+  // it. The approach would drop what it knows if it got such a run.
   if (given(spread, bounds) || spread != text.wanted.spread) return;
   if (!run.comparable || text.asked_during) return;
-  // No time at all may be a clock that is too coarse. (`step` looks at the wall time.)
+  // A time of 0 may come from a coarse clock. (`step` uses the wall time.)
   if (!(std::isfinite(run.busy_s) && run.busy_s > 0)) return;
   if (bounds.least >= bounds.most) return;  // no choice
   text.wanted = learn(text, spread, run, bounds);
 }
 
-// Asks the approach about a comparable run. Without counters it is shown rungs for spreads.
+// Passes a comparable run to the approach. Without counters, rungs stand for spreads.
 Decision Steering::learn(Known& text, int spread, const Run& run, const Bounds& bounds) {
   Sample sample{.elapsed_s = run.wall_s,
                 .spread = spread,
@@ -197,7 +197,7 @@ void Steering::begin_anew(Known& text, const Bounds& bounds) {
   if (bounds.least >= bounds.most) {
     text.wanted = {bounds.least, "no choice: the workers have only this spread"};
   } else if (text.runs == 0) {
-    text.wanted = {bounds.most, "first run: as wide as can be"};
+    text.wanted = {bounds.most, "first run: as wide as possible"};
   } else {
     text.wanted = by_working_set(text.begun_with, bounds);
   }
@@ -208,7 +208,7 @@ Approach& Steering::approach_of(Known& text) {
   return *text.approach;
 }
 
-// The record of a text, made where there is none; it is now the latest used.
+// Returns the record of a text, creating it if needed, and marks it as the latest used.
 Steering::Known& Steering::known(std::string_view text) {
   std::string key = key_of(text);
   if (const auto found = known_.find(key); found != known_.end()) {

@@ -1,25 +1,25 @@
-// Over how many chiplets DuckDB's workers should be spread, query by query. Pure: no clock, no
+// Decides over how many chiplets to spread DuckDB's workers, query by query. Pure: no clock, no
 // thread, no I/O.
 //
-// All tasks of a DuckDB database sit in one queue, so a query's place is where the workers sit
-// while it runs. Each query text has a record: the working set seen so far, and an approach of its
-// own (`adaptive`, controller.hpp). The first run of a text is spread as wide as can be, and shows
-// what memory it needs; the next run begins on the fewest chiplets whose L3 holds that (peak memory
-// against L3: Fogli et al., OLAP on chiplets, table 2). From then on the approach corrects it: from
-// run to run by work per busy second where there are no counters, by fills where there are.
+// All tasks of a DuckDB database are in one queue, so a query runs where the workers sit during the
+// query. Each query text has a record: the working set seen so far, and an approach of its own
+// (`adaptive`, controller.hpp). The first run of a text is spread as widely as possible and shows
+// how much memory it needs. The next run starts on the fewest chiplets whose L3 holds that (peak
+// memory against L3: Fogli et al., OLAP on chiplets, table 2). From then on the approach corrects
+// the spread: by fills if there are counters, else from run to run by work per busy second.
 //
-// From run to run spreads are halved and doubled: on many chiplets one more or less changes too
-// little to be told from noise within the runs that a query has (a sharing query that is 20 %
-// slower on 8 chiplets than on 1 gains 0.3 % from 8 to 7, and 2 % from 8 to 4). Fills tell the
-// direction, so with counters it is one chiplet at a time.
+// From run to run the spread is halved or doubled. On many chiplets a difference of one is too
+// small to be separated from noise within the runs of a query (a sharing query that is 20 % slower
+// on 8 chiplets than on 1 gains 0.3 % from 8 to 7, and 2 % from 8 to 4). Fills show the direction,
+// so with counters the spread changes by one chiplet at a time.
 //
-// What it promises
-//  - Whatever an approach answers, a spread lies between the least and the most that are given.
-//  - What was learned of a text holds for the bounds and the size of the working set that it was
-//    learned with: where one of them changes (the set by more than a factor of 2), the text begins
-//    anew at what its working set says.
-//  - Memory: at most `capacity` records of some 2 KiB each, however long the texts are.
-//  - A call costs O(length of the text), and what a step of the approach costs.
+// Guarantees
+//  - Whatever an approach answers, a spread lies between the given least and most.
+//  - What was learned about a text applies to the bounds and working set size with which it was
+//    learned. If one of them changes (the size by more than a factor of 2), the text starts again
+//    from the spread for its working set.
+//  - Memory: at most `capacity` records of about 2 KiB each, however long the texts are.
+//  - A call costs O(length of the text), plus a step of the approach.
 #pragma once
 
 #include <cstdint>
@@ -38,88 +38,88 @@ namespace atl::duckdb {
 
 enum class Policy { adaptive, local, distributed, none };
 
-// What the workers' places allow.
+// The limits of the workers' places.
 struct Bounds {
-  int least = 1;  // chiplets that hold the workers
+  int least = 1;  // the fewest chiplets with room for the workers
   int most = 1;   // at least `least`
   int threads = 1;
-  std::uint64_t chiplet_l3_bytes = 0;  // 0: not known
+  std::uint64_t chiplet_l3_bytes = 0;  // 0: unknown
   bool operator==(const Bounds&) const = default;
 };
 
 // One whole run of a query.
 struct Run {
   double wall_s = 0;
-  double busy_s = 0;                                    // CPU time of all that worked for it
-  std::optional<std::uint64_t> working_set_bytes = {};  // the most seen; none: not looked at
+  double busy_s = 0;                                    // CPU time of all its threads
+  std::optional<std::uint64_t> working_set_bytes = {};  // the largest seen; nullopt: not measured
   Fills fills = {};
   FillLatency latency = {};
-  // It ran with no other beside it, at one spread from beginning to end, and succeeded: only then
-  // it says something about the spread.
+  // It ran alone, at one spread from start to end, and succeeded. Only such a run gives evidence
+  // about the spread.
   bool comparable = false;
 };
 
-// How large the working set of a text is, as far as looks at it tell.
+// The working set size of a text, as far as measurements show it.
 //
-// The largest look counts: one that was cut short, or came too late, sees too little. It shrinks
-// again where several looks in a row, all at comparable runs, saw less than half: then to the
-// largest of these. Two looks suffice the first time, twice as many each time after, so that a text
-// whose size changes from run to run (a prepared statement) settles at its largest.
+// The largest measurement counts, because one that was cut short or came too late sees too little.
+// The size shrinks if several measurements in a row, all of comparable runs, were below half of it:
+// then to the largest of these. The first time two suffice, then twice as many each time, so that a
+// text whose size changes from run to run (a prepared statement) settles at its largest.
 class WorkingSet {
  public:
   void add(std::uint64_t bytes, bool comparable);
   std::optional<std::uint64_t> bytes() const { return bytes_; }
-  // The last look saw less than half.
+  // The last measurement was below half.
   bool in_doubt() const { return smaller_looks_ > 0; }
 
  private:
   std::optional<std::uint64_t> bytes_;
-  int patience_ = 2;                // looks that make it shrink
+  int patience_ = 2;                // measurements needed to shrink
   int smaller_looks_ = 0;           // in a row
   std::uint64_t smaller_most_ = 0;  // the largest of them
 };
 
-// Wanted spreads of one database. Not thread-safe.
+// The wanted spreads of one database. Not thread-safe.
 class Steering {
  public:
   using MakeApproach = std::function<std::unique_ptr<Approach>(std::uint64_t seed)>;
-  // At most `capacity` texts (and at least one) are remembered; the one that was unused longest is
-  // forgotten first. `make`: called with another seed for each; its answer is never null.
+  // Remembers at most `capacity` texts (at least one) and forgets the least recently used first.
+  // Calls `make` with a different seed for each text; it must not return null.
   explicit Steering(Policy policy, MakeApproach make, std::size_t capacity = 1024);
 
-  // Forgets a spread set by hand; what was learned of queries stays.
+  // Forgets a spread set by hand and keeps what was learned about queries.
   void set_policy(Policy policy);
   Policy policy() const { return policy_; }
-  // Until the next `set_policy`. The caller has checked the bounds.
+  // Applies until the next `set_policy`. The caller must have checked the bounds.
   void set_by_hand(int spread);
 
-  // The spread that a query should begin at. `now` is the present one.
+  // Returns the spread at which a query should start. `now` is the current spread.
   Decision begin(std::string_view key, int now, const Bounds& bounds);
-  // Whether its working set should be looked at while it runs, as looking costs time: at runs 0, 1,
-  // 2, 4, 8, ... and at least every 64th, and after a look that saw much less than was known.
+  // Whether to measure the query's working set during this run, which costs time: in runs 0, 1, 2,
+  // 4, 8, ..., at least every 64th, and after a measurement much smaller than the known size.
   bool wants_working_set(std::string_view key) const;
-  // What began ran nothing: it made a relation, which runs under a text of its own. Unless the text
-  // has run, workers stay where they are for it from now on.
+  // Reports that the query was not run: it created a relation, which runs under another text.
+  // Unless the text has run before, workers stay where they are for it from now on.
   void ran_nothing(std::string_view key);
-  // One interval of a query that runs alone. What it should be at: as `begin` said, until fills by
-  // source say otherwise. A run with such intervals teaches nothing more at its end but the working
-  // set.
+  // Handles one interval of a query that runs alone and returns its spread: that of `begin`, until
+  // fills by source change it. A run with such intervals teaches only the working set when it
+  // ends.
   Decision during(std::string_view key, const Sample& sample);
-  // A run is over. `spread`: at which it ran. It teaches something about the spread if it is
-  // comparable, ran where `begin` had wanted it, and took a time above 0.
+  // Handles the end of a run at `spread`. The run gives evidence about the spread if it is
+  // comparable, ran at the spread that `begin` wanted, and took more than 0 time.
   void end(std::string_view key, int spread, const Run& run, const Bounds& bounds);
 
  private:
   struct Known {
     std::string key = {};
-    std::unique_ptr<Approach> approach = {};  // made when it is first asked
+    std::unique_ptr<Approach> approach = {};  // created when first needed
     WorkingSet working_set = {};
-    std::optional<std::uint64_t> begun_with = {};  // the working set when it last began anew
-    std::optional<Bounds> bounds = {};             // and the bounds; none: it never has
+    std::optional<std::uint64_t> begun_with = {};  // the working set at its last restart
+    std::optional<Bounds> bounds = {};             // and the bounds; nullopt: never started
     Decision wanted = {};                          // for the next run
     std::vector<int> rungs = {};  // the spreads compared from run to run, ascending
     std::uint64_t runs = 0;
-    bool asked_during = false;  // the run now under way
+    bool asked_during = false;  // in the current run
     bool runs_nothing = false;  // as far as is known
   };
   using Order = std::list<Known>;

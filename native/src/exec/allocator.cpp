@@ -16,10 +16,10 @@ namespace {
 
 struct Allocator {
   std::string_view name;
-  std::array<std::string_view, 2> libraries;  // the first one found is taken
-  std::string_view package;                   // Debian 12's
+  std::array<std::string_view, 2> libraries;  // in order of preference
+  std::string_view package;                   // in Debian 12
 };
-// tcmalloc without its profilers first; for oneTBB the proxy is what replaces malloc.
+// Prefers tcmalloc without its profilers. In oneTBB the proxy library replaces malloc.
 constexpr Allocator kAllocators[] = {
     {"jemalloc", {"libjemalloc.so.2", ""}, "libjemalloc2"},
     {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4"}, "libtcmalloc-minimal4"},
@@ -33,8 +33,8 @@ constexpr std::string_view kNames = "jemalloc, tcmalloc, mimalloc, tbbmalloc, sy
 constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 constexpr std::string_view kDefaultFolders[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
 
-// glibc's dl-cache.h, the format since 2.2 (alone in the file, or after the old one before
-// glibc 2.32, which is then found by its magic).
+// The format of glibc's dl-cache.h since 2.2. Before glibc 2.32 it may follow the old format in
+// the same file, so it is located by its magic.
 constexpr std::string_view kCacheMagic = "glibc-ld.so.cache1.1";
 constexpr std::size_t kCacheHeaderBytes = 48;
 constexpr std::size_t kCacheEntryBytes = 24;
@@ -70,7 +70,7 @@ std::string read_file(const std::string& path, std::size_t limit) {
   return text;
 }
 
-// Word size and machine of an ELF file; empty if it is none.
+// Word size and machine of an ELF file; empty for any other file.
 std::string elf_kind(const std::string& path) {
   const std::string head = read_file(path, sizeof(Elf64_Ehdr));
   if (head.size() < sizeof(Elf32_Ehdr) || !head.starts_with(ELFMAG)) {
@@ -79,8 +79,8 @@ std::string elf_kind(const std::string& path) {
   return head.substr(EI_CLASS, 2) + head.substr(offsetof(Elf64_Ehdr, e_machine), 2);
 }
 
-// As the loader, which passes over a library of another architecture, and which would take a
-// path in LD_PRELOAD apart at blanks and colons and start without it.
+// Mimics the loader: it skips a library of another architecture, and it would split a path in
+// LD_PRELOAD at blanks and colons and start without the library.
 bool is_loadable(const std::string& path) {
   if (path.find_first_of(": ") != std::string::npos) {
     return false;
@@ -136,7 +136,7 @@ std::optional<std::string> find_allocator(const Allocator& allocator,
 }
 
 bool is_known_allocator(std::string_view path) {
-  const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 == 0
   return std::any_of(std::begin(kKnownPrefixes), std::end(kKnownPrefixes),
                      [&](std::string_view prefix) { return file.starts_with(prefix); });
 }
@@ -148,7 +148,7 @@ std::vector<std::string> paths_in_cache(std::string_view cache, std::string_view
   if (start == std::string_view::npos) {
     return {};
   }
-  cache.remove_prefix(start);  // offsets of strings count from the magic
+  cache.remove_prefix(start);  // string offsets start at the magic
   const std::size_t room = cache.size() < kCacheHeaderBytes ? 0 : cache.size() - kCacheHeaderBytes;
   const std::size_t entries =
       std::min<std::size_t>(word_at(cache, kCacheMagic.size()), room / kCacheEntryBytes);
@@ -164,7 +164,7 @@ std::vector<std::string> paths_in_cache(std::string_view cache, std::string_view
 
 std::string without_allocators(std::string_view preload) {
   std::string kept;
-  for (const std::string_view entry : split(preload, ": ")) {  // ld.so(8): either separates
+  for (const std::string_view entry : split(preload, ": ")) {  // ld.so(8): both are separators
     if (!is_known_allocator(entry)) {
       kept.append(kept.empty() ? "" : ":").append(entry);
     }
@@ -195,9 +195,9 @@ std::string preload_for(std::string_view name, std::string_view preload,
       return preload.empty() ? *path : *path + ":" + std::string(preload);
     }
     throw Fault("--malloc " + std::string(name) + ": " + std::string(known.libraries[0]) +
-                " is not in the loader's path; install the package " + std::string(known.package));
+                " was not found by the loader; install the package " + std::string(known.package));
   }
-  throw Fault("--malloc " + std::string(name) + ": no such allocator; there are " +
+  throw Fault("--malloc " + std::string(name) + ": no such allocator; choose from " +
               std::string(kNames));
 }
 

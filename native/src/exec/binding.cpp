@@ -19,12 +19,12 @@
 
 namespace {
 
-// The last complaint of libnuma. Plain memory: its constructor may complain before ours run.
+// libnuma's last error. Plain memory, because libnuma's constructor may run before ours.
 char g_libnuma_complaint[256];
 
 }  // namespace
 
-// libnuma leaves these two weak, for programs to replace: its own print to stderr.
+// libnuma's versions print to stderr. They are weak symbols, so a program can replace them.
 extern "C" __attribute__((visibility("default"))) void numa_error(char*) {}
 
 extern "C" __attribute__((visibility("default"))) void numa_warn(int, char* format, ...) {
@@ -53,7 +53,7 @@ std::string libnuma_complaint() {
   std::string text = g_libnuma_complaint;
   text.erase(std::remove(text.begin(), text.end(), '\n'), text.end());
   text.erase(text.find_last_not_of(' ') + 1);
-  return text.empty() ? "not understood" : text;
+  return text.empty() ? "invalid list" : text;
 }
 
 CpuSet nodes_of_list(const std::string& flag, const std::string& list) {
@@ -65,7 +65,7 @@ CpuSet nodes_of_list(const std::string& flag, const std::string& list) {
   CpuSet nodes = set_of(mask.get());
   if (nodes.empty()) {
     throw Fault(flag + " " + list +
-                ": names no node; allowed nodes: " + set_of(numa_all_nodes_ptr).to_string());
+                ": contains no node; allowed nodes: " + set_of(numa_all_nodes_ptr).to_string());
   }
   return nodes;
 }
@@ -103,13 +103,13 @@ CpuSet nodes_with_memory() {
   }
   if (error == EINVAL && flag.mode == MemoryMode::kWeightedInterleave &&
       kernel_is_older_than(6, 9)) {
-    throw Fault(what + "weighted interleave needs Linux 6.9 or later; use --interleave");
+    throw Fault(what + "needs Linux 6.9 or later; use --interleave");
   }
   if (error == EINVAL && flag.mode == MemoryMode::kPreferredMany && kernel_is_older_than(5, 15)) {
-    throw Fault(what + "several preferred nodes need Linux 5.15 or later; use --preferred");
+    throw Fault(what + "needs Linux 5.15 or later; use --preferred");
   }
   if (error == EINVAL) {
-    throw Fault(what + "no memory on these nodes that this process may use; nodes with memory: " +
+    throw Fault(what + "these nodes have no memory that this process may use; nodes with memory: " +
                 nodes_with_memory().to_string());
   }
   throw Fault(what + std::strerror(error));
@@ -121,14 +121,14 @@ CpuSet cpus_of_nodes(const std::string& list) {
   const Bitmask found(numa_allocate_cpumask());
   for (const std::size_t node : nodes.members()) {
     if (numa_node_to_cpus(static_cast<int>(node), found.get()) != 0) {
-      throw Fault("--cpunodebind " + list + ": the kernel does not tell the CPUs of node " +
+      throw Fault("--cpunodebind " + list + ": the kernel does not report the CPUs of node " +
                   std::to_string(node));
     }
     cpus |= set_of(found.get());
   }
   if (cpus.empty()) {
-    throw Fault("--cpunodebind " + list + ": no CPUs on node " + nodes.to_string() +
-                " (memory only); give a node that has some");
+    throw Fault("--cpunodebind " + list + ": node " + nodes.to_string() +
+                " has memory but no CPUs; choose a node with CPUs");
   }
   return cpus;
 }
@@ -142,7 +142,7 @@ CpuSet cpus_of_list(const std::string& list) {
   CpuSet cpus = set_of(mask.get());
   if (cpus.empty()) {
     throw Fault("--physcpubind " + list +
-                ": names no CPU; allowed CPUs: " + current_cpus().to_string());
+                ": contains no CPU; allowed CPUs: " + current_cpus().to_string());
   }
   return cpus;
 }
@@ -171,8 +171,7 @@ void bind_cpus(const CpuSet& cpus, bool all_of_them) {
     missing -= left;
     if (all_of_them && !missing.empty()) {
       throw Fault("CPUs " + missing.to_string() +
-                  ": offline, or outside the cgroup; of those asked for there are only " +
-                  left.to_string());
+                  ": offline, or outside the cgroup; available are only " + left.to_string());
     }
     return;
   }
@@ -183,8 +182,8 @@ void bind_cpus(const CpuSet& cpus, bool all_of_them) {
   }
   if (error == EPERM) {
     throw Fault(
-        "the kernel forbids sched_setaffinity, as some containers do; leave CPU flags "
-        "and places out, or limit CPUs by cgroup cpuset.cpus (docker run --cpuset-cpus)");
+        "the kernel forbids sched_setaffinity, as some containers do; leave out CPU flags "
+        "and places, or limit CPUs by cgroup cpuset.cpus (docker run --cpuset-cpus)");
   }
   throw Fault("CPUs " + cpus.to_string() + ": " + std::strerror(error));
 }
@@ -195,12 +194,10 @@ void set_memory_policy(const MemoryFlag& flag) {
     nodes = nodes_of_list(flag.flag, flag.nodes);
   }
   if (flag.mode == MemoryMode::kPreferred && nodes.size() != 1) {
-    throw Fault("--preferred " + flag.nodes +
-                ": takes one node; for several there is "
-                "--preferred-many");
+    throw Fault("--preferred " + flag.nodes + ": takes one node; use --preferred-many for several");
   }
   const std::vector<CpuSet::Word>& words = nodes.words();
-  // The kernel looks at one bit less than it is told (get_nodes in mm/mempolicy.c).
+  // The kernel reads one bit fewer than the length says (get_nodes in mm/mempolicy.c).
   const unsigned long bits = words.empty() ? 0 : words.size() * CpuSet::kWordBits + 1;
   if (set_mempolicy(static_cast<int>(flag.mode), words.empty() ? nullptr : words.data(), bits) !=
       0) {
@@ -217,7 +214,7 @@ std::string describe_memory_policy() {
   constexpr std::string_view kNames[] = {
       "default (first touch)", "preferred",          "bind", "interleave", "local",
       "preferred-many",        "weighted-interleave"};
-  constexpr unsigned kModeBits = 0xff;  // above them are mode flags (static, relative nodes ...)
+  constexpr unsigned kModeBits = 0xff;  // the other bits are flags (static, relative nodes ...)
   const unsigned index = static_cast<unsigned>(mode) & kModeBits;
   std::string text =
       index < std::size(kNames) ? std::string(kNames[index]) : "mode " + std::to_string(index);
@@ -226,7 +223,7 @@ std::string describe_memory_policy() {
 }
 
 void disable_huge_pages() {
-  // Survives execve and fork (prctl(2)), so it holds for the command and its children.
+  // Survives execve and fork (prctl(2)), so it applies to the command and its children.
   if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
     throw Fault(std::string("--no-thp: ") + std::strerror(errno));
   }

@@ -1,9 +1,9 @@
-// What atoll-exec asks of the kernel: CPU mask, memory policy, transparent huge pages.
+// Applies the settings to this process: CPU mask, memory policy, transparent huge pages.
 //
-// Lists of nodes and CPUs are read by libnuma, so that they mean what they mean to numactl
-// (all, ranges, !, +, netdev: and the like); its complaints come back as Faults. Policies are
-// set with set_mempolicy(2) itself, because libnuma 2.0.16 knows no weighted interleave and
-// reports no errno for the others.
+// libnuma parses the lists of nodes and CPUs, so they mean the same as in numactl (all, ranges,
+// !, +, netdev: and the like). Its errors become Faults. The policy is set with set_mempolicy(2)
+// directly, because libnuma 2.0.16 does not support weighted interleave and reports no errno for
+// the other policies.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@
 
 namespace atl::exec {
 
-// The CPUs of -N or -C.
+// Returns the CPUs that -N or -C selects.
 [[nodiscard]] CpuSet cpus_of_flag(const CpuFlag& flag);
 
-// The CPUs that this process may use now (affinity mask and cgroup).
+// Returns the CPUs that this process may use now (affinity mask and cgroup).
 [[nodiscard]] CpuSet current_cpus();
 
-// Throws Fault when the kernel leaves none of them, and with `all_of_them` also when it leaves
-// some out, which it does without a word: CPUs that went offline.
+// Binds this process to `cpus`. The kernel silently drops CPUs that are offline. Throws Fault if
+// no CPU is left or, with `all_of_them`, if any CPU was dropped.
 void bind_cpus(const CpuSet& cpus, bool all_of_them);
 
-// Throws Fault: a malformed list, a node that is not there or has no memory, a kernel that is
-// too old, a container that forbids it.
+// Throws Fault for a malformed list, a node that does not exist or has no memory, a kernel that
+// is too old, or a container that forbids the call.
 void set_memory_policy(const MemoryFlag& flag);
 
-// The policy in force, in words: "bind: 0-1".
+// Describes the current policy, for example "bind: 0-1".
 [[nodiscard]] std::string describe_memory_policy();
 
 void disable_huge_pages();

@@ -100,7 +100,7 @@ CpuSet& CpuSet::operator^=(const CpuSet& other) {
 }
 
 bool operator==(const CpuSet& a, const CpuSet& b) {
-  return a.includes(b) && b.includes(a);  // trailing zero words do not count
+  return a.includes(b) && b.includes(a);  // ignores trailing zero words
 }
 
 std::string CpuSet::to_string() const {

@@ -1,7 +1,7 @@
 // A set of small non-negative numbers: CPUs or NUMA nodes by their OS index.
 //
-// Its words lie in memory as the kernel's affinity and node masks do, so that it goes into
-// sched_setaffinity and set_mempolicy as it is, whatever the number of CPUs (cpu_set_t ends
+// The words have the layout of the kernel's affinity and node masks, so a set can be passed to
+// sched_setaffinity and set_mempolicy directly, whatever the number of CPUs (cpu_set_t ends
 // at 1024).
 #pragma once
 
@@ -14,11 +14,11 @@ namespace atl::exec {
 
 class CpuSet {
  public:
-  using Word = unsigned long;  // the kernel's unit of masks
+  using Word = unsigned long;  // the unit of the kernel's masks
   static constexpr std::size_t kWordBits = sizeof(Word) * CHAR_BIT;
 
   void insert(std::size_t index);
-  // Inserts all of 0 .. end-1.
+  // Inserts 0 to end-1.
   void insert_below(std::size_t end);
 
   [[nodiscard]] bool contains(std::size_t index) const;
@@ -36,7 +36,7 @@ class CpuSet {
   CpuSet& operator^=(const CpuSet& other);
   friend bool operator==(const CpuSet& a, const CpuSet& b);
 
-  // As the kernel and numactl print it: "0-3,8"; "none" when empty.
+  // The format of the kernel and numactl: "0-3,8"; "none" when empty.
   [[nodiscard]] std::string to_string() const;
 
   [[nodiscard]] const std::vector<Word>& words() const { return words_; }

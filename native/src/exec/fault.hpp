@@ -6,11 +6,11 @@
 
 namespace atl::exec {
 
-inline constexpr int kExitOwnFailure = 125;  // as env, nice, timeout: the launcher itself failed
+inline constexpr int kExitOwnFailure = 125;  // the launcher itself failed, as with env and nice
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 
-// The message says what is wrong, where, and what to do; it holds no newline.
+// The message says what is wrong, where, and what to do; it contains no newline.
 class Fault : public std::runtime_error {
  public:
   explicit Fault(const std::string& message, int exit_status = kExitOwnFailure)

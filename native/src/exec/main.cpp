@@ -1,12 +1,12 @@
-// atoll-exec: put a command on its islet, then become it.
+// atoll-exec: bind to CPUs and memory, then become the command.
 //
 //   atoll-exec [FLAGS] [PLACE...] -- CMD [ARG...]
 //
-// numactl's flags with numactl's meanings, hwloc's places (hwloc(7)), an allocator to preload,
-// huge pages off; then execvp, so the pid stays. It promises
-//   - the command runs placed as asked, or does not run: exit 125, one line on stderr
-//     (126 when it cannot be executed, 127 when it is not found, as env does);
-//   - plain flags cost what numactl costs: hwloc is loaded only for places.
+// It takes numactl's flags with numactl's meanings and hwloc's places (hwloc(7)), preloads an
+// allocator, turns huge pages off and calls execvp, so the pid stays the same. It guarantees:
+//   - the command runs with the requested placement or not at all: exit 125 and one line on
+//     stderr (126 if it cannot be executed, 127 if it is not found, as with env);
+//   - plain flags cost as much as in numactl: only places load hwloc.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,39 +30,39 @@ namespace {
 
 constexpr const char* kHelp =
     R"(Usage: atoll-exec [FLAGS] [PLACE...] -- CMD [ARG...]
-       atoll-exec [FLAGS] CMD [ARG...]         (without places, as numactl)
+       atoll-exec [FLAGS] CMD [ARG...]         (without places, like numactl)
 
-Put a command onto CPUs and memory, then become it (same pid).
+Run a command on the given CPUs and memory nodes (it keeps the pid).
 
-CPUs (OS numbers; the last of several -N and -C holds)
+CPUs (OS numbers; the last -N or -C wins)
   -N, --cpunodebind NODES        run on the CPUs of these NUMA nodes
   -C, --physcpubind CPUS         run on these CPUs
-Memory (one of them; OS numbers of NUMA nodes)
+Memory (at most one flag; OS numbers of NUMA nodes)
   -m, --membind NODES            allocate from these nodes only
-  -i, --interleave NODES         allocate from these nodes in turn
-  -w, --weighted-interleave NODES   in turn by the kernel's weights (Linux 6.9+)
+  -i, --interleave NODES         allocate from these nodes round robin
+  -w, --weighted-interleave NODES   the same, by kernel weights (Linux 6.9+)
   -p, --preferred NODE           prefer this node
   -P, --preferred-many NODES     prefer these nodes (Linux 5.15+)
-  -l, --localalloc               prefer the node that the thread runs on
-  Lists are numactl's: 0,2-3  all  !1 (all but)  +0 (relative to what is
-  allowed)  netdev:eth0  file:PATH  ip:HOST  block:PATH  pci:BUS  same
+  -l, --localalloc               prefer the node on which the thread runs
+  Lists use numactl's syntax: 0,2-3  all  !1 (all except 1)  +0 (relative to
+  the allowed ones)  netdev:eth0  file:PATH  ip:HOST  block:PATH  pci:BUS  same
 Process
   --malloc NAME    preload jemalloc, tcmalloc, mimalloc or tbbmalloc;
-                   'system' removes such a preload
-  --list-mallocs   show which of them can be loaded: NAME, tab, PATH
-  --no-thp         no transparent huge pages
-  --machine FILE   places come from this file ('atoll topo --json') instead of
-                   the live system: for chiplets that the system does not show
-  --dry-run        check and show everything, start nothing
+                   'system' removes these preloads
+  --list-mallocs   list the allocators that can be loaded: NAME, tab, PATH
+  --no-thp         disable transparent huge pages
+  --machine FILE   resolve places in this file ('atoll topo --json') instead of
+                   the live system; use it if the system hides its chiplets
+  --dry-run        check and print the settings without starting CMD
   --help, --version
 
-Places (logical numbers, as 'atoll topo' shows them; need '--')
+Places (logical numbers, as in 'atoll topo'; end them with '--')
   chiplet:3  core:2-3  numa:1  package:0.l3:1  pu:0,4-5  core:all  core:odd
-  0xff  all        add up; prefix ~ takes away, x intersects, ^ is exclusive or
-  With -N or -C too, the CPUs that are in both.
+  0xff  all        added up; ~PLACE subtracts, xPLACE intersects, ^PLACE xors
+  With -N or -C as well, the command gets the CPUs that are in both.
 
-Exit status: the command's; 125 atoll-exec failed, 126 the command cannot be
-executed, 127 it is not found.
+Exit status: that of CMD; 125 if atoll-exec failed, 126 if CMD cannot be
+executed, 127 if CMD is not found.
 
 Example: atoll-exec -m 0 --malloc jemalloc chiplet:0-1 -- ./server --port 8080
 )";
@@ -72,10 +72,10 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// What is to be changed for the command. Nothing: left as it is.
+// What to change for the command; nullopt leaves a setting unchanged.
 struct Changes {
   std::optional<CpuSet> cpus;
-  std::optional<std::string> preload;  // empty: the variable goes
+  std::optional<std::string> preload;  // empty: unset the variable
 };
 
 CpuSet cpus_of_places(const Options& options, const CpuSet& usable) {
@@ -105,14 +105,14 @@ std::optional<CpuSet> wanted_cpus(const Options& options) {
   CpuSet placed = cpus_of_places(options, usable);
   const std::string places = joined(options.places);
   if (placed.empty()) {
-    throw Fault("places " + places + ": no CPU is left");
+    throw Fault("places " + places + ": no CPU is left; name at least one");
   }
   if (cpus) {
     const CpuSet before = placed;
     placed &= *cpus;
     if (placed.empty()) {
-      throw Fault("places " + places + ": CPUs " + before.to_string() +
-                  " and those of the flags, " + cpus->to_string() + ", have none in common");
+      throw Fault("places " + places + ": CPUs " + before.to_string() + " and those of -N or -C, " +
+                  cpus->to_string() + ", have none in common");
     }
   }
   CpuSet outside = placed;
@@ -137,7 +137,7 @@ Changes plan(const Options& options) {
 
 void apply(const Options& options, const Changes& changes) {
   if (changes.cpus) {
-    // A node's CPUs are those of them that are to be had, as for numactl; others were named.
+    // For a node take the CPUs that are available, as numactl does; other CPUs were named.
     const bool by_node = options.places.empty() && options.cpu_flags.back().by_node;
     bind_cpus(*changes.cpus, /*all_of_them=*/!by_node);
   }
@@ -197,8 +197,8 @@ std::string find_command(const std::string& command) {
   fail_command(command, error);
 }
 
-// Shows what the kernel holds after `apply`, not what was asked: a dry run is the real thing
-// but for the last step.
+// Shows what the kernel reports after `apply`, not what the user asked for: a dry run does
+// everything except the last step.
 void show(const Options& options, const Changes& changes) {
   std::string text = "cpus     " + current_cpus().to_string() + "\n";
   text += "memory   " + describe_memory_policy() + "\n";
@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "atoll-exec: %s\n", fault.what());
     return fault.exit_status();
   } catch (const std::exception& fault) {
-    std::fprintf(stderr, "atoll-exec: a fault of ours: %s\n", fault.what());
+    std::fprintf(stderr, "atoll-exec: internal error (a bug in atoll-exec): %s\n", fault.what());
     return atl::exec::kExitOwnFailure;
   }
 }

@@ -11,7 +11,7 @@
 namespace atl::exec {
 namespace {
 
-// Flags without a letter of numactl's.
+// Flags that have no short form.
 enum LongOnly : int { kMalloc = 256, kNoThp, kDryRun, kMachine, kListMallocs, kHelp, kVersion };
 
 constexpr option kLongOptions[] = {
@@ -32,7 +32,7 @@ constexpr option kLongOptions[] = {
     {"version", no_argument, nullptr, kVersion},
     {nullptr, 0, nullptr, 0},
 };
-// '+': stop at the first operand, which may be the command. ':': tell a missing value apart.
+// '+': stop at the first operand, which may be the command. ':': report a missing value as ':'.
 constexpr const char* kShortOptions = "+:N:C:m:i:w:p:P:l";
 
 struct ModeName {
@@ -53,7 +53,7 @@ constexpr ModeName kModes[] = {
   throw Fault(message + " (see atoll-exec --help)");
 }
 
-// How the user wrote the flag that getopt has just refused.
+// Returns the flag that getopt has just rejected, as the user wrote it.
 std::string refused_flag(char** argv) {
   if (optopt > 0 && optopt < 256) {
     const std::string word = argv[optind - 1];
@@ -73,7 +73,7 @@ void add_memory(Options& options, int letter, std::string nodes) {
   }
 }
 
-// numactl's 'same': the node list that the command line gave before.
+// Resolves numactl's 'same' to the previous node list of the command line.
 std::string node_list(const char* text, std::string& previous) {
   if (std::strcmp(text, "same") == 0) {
     if (previous.empty()) {
@@ -85,7 +85,7 @@ std::string node_list(const char* text, std::string& previous) {
   return text;
 }
 
-// Places, then '--', then the command; or the command at once.
+// Either places, '--' and the command, or the command alone.
 void take_operands(Options& options, char** rest, bool after_separator) {
   if (!after_separator && *rest != nullptr && looks_like_place(*rest)) {
     while (*rest != nullptr && std::strcmp(*rest, "--") != 0) {
@@ -95,12 +95,12 @@ void take_operands(Options& options, char** rest, bool after_separator) {
       options.places.emplace_back(*rest++);
     }
     if (*rest == nullptr) {
-      fail("'--' is missing between the places and the command");
+      fail("'--' is missing between places and command");
     }
     ++rest;
   }
   if (*rest == nullptr) {
-    fail("no command to start");
+    fail("no command given");
   }
   options.command = rest;
 }
@@ -110,7 +110,7 @@ void take_operands(Options& options, char** rest, bool after_separator) {
 Options parse_options(int argc, char** argv) {
   Options options;
   std::string previous_nodes;
-  optind = 0;  // glibc: start anew, also the scan inside a cluster of letters
+  optind = 0;  // glibc: restart, including the scan inside a cluster of letters
   opterr = 0;
   int flag;
   while ((flag = getopt_long(argc, argv, kShortOptions, kLongOptions, nullptr)) != -1) {
@@ -126,7 +126,7 @@ Options parse_options(int argc, char** argv) {
       case kHelp: options.help = true; return options;
       case kVersion: options.version = true; return options;
       case ':': fail(refused_flag(argv) + ": a value is missing");
-      case '?': fail(refused_flag(argv) + ": unknown or ambiguous flag, or a value too many");
+      case '?': fail(refused_flag(argv) + ": unknown or ambiguous flag, or it takes no value");
       default: add_memory(options, flag, node_list(optarg, previous_nodes)); break;
     }
   }

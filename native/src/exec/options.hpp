@@ -1,9 +1,9 @@
 // The command line of atoll-exec: numactl's flags, places, and the command.
 //
-// Pure but for getopt's globals. What flags mean is decided elsewhere; here they are only
-// taken apart, with numactl's rules: getopt_long's spellings (-m0, -m 0, --membind=0,
-// --membind 0, abbreviations), one memory policy at most, the last of several CPU bindings
-// holds, 'same' repeats the node list before it.
+// Pure except for getopt's globals. This file only parses the flags, by numactl's rules; other
+// files decide what they mean. The rules: getopt_long's spellings (-m0, -m 0, --membind=0,
+// --membind 0, abbreviations); at most one memory policy; the last CPU binding wins; 'same'
+// repeats the previous node list.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace atl::exec {
 
-// Values are the MPOL_* numbers of set_mempolicy(2); libnuma 2.0.16 does not know the last one.
+// The values are set_mempolicy(2)'s MPOL_* numbers. libnuma 2.0.16 does not know the last one.
 enum class MemoryMode : int {
   kPreferred = 1,
   kBind = 2,
@@ -25,20 +25,20 @@ enum class MemoryMode : int {
 struct MemoryFlag {
   MemoryMode mode;
   std::string nodes;  // libnuma's node list; empty for kLocal
-  std::string flag;   // as numactl calls it, for messages
+  std::string flag;   // numactl's name for it, for messages
 };
 
 struct CpuFlag {
-  bool by_node;  // --cpunodebind, else --physcpubind
+  bool by_node;  // true: --cpunodebind; false: --physcpubind
   std::string list;
 };
 
 struct Options {
-  std::vector<CpuFlag> cpu_flags;  // in their order
+  std::vector<CpuFlag> cpu_flags;  // in command-line order
   std::optional<MemoryFlag> memory;
   std::vector<std::string> places;
-  std::string machine_file;  // empty: the live machine
-  std::string malloc;        // empty: as the user has it
+  std::string machine_file;  // empty: use the live machine
+  std::string malloc;        // empty: leave the allocator unchanged
   bool no_thp = false;
   bool dry_run = false;
   bool list_mallocs = false;
@@ -47,7 +47,7 @@ struct Options {
   char** command = nullptr;  // null-terminated; points into argv
 };
 
-// Throws Fault on an unknown flag, a missing value, two memory policies, a missing command.
+// Throws Fault for an unknown flag, a missing value, two memory policies or a missing command.
 [[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace atl::exec

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxCpu = 1U << 20;  // far above any kernel's NR_CPUS; guards the allocation
+constexpr std::size_t kMaxCpu = 1U << 20;  // far above any kernel's NR_CPUS; limits the allocation
 
 CpuSet cpus_of(const json& object) {
   CpuSet set;
@@ -39,9 +39,9 @@ CpuSet cpus_of(const json& object) {
 std::vector<Object> objects_of(const json& list) {
   std::vector<Object> objects;
   for (const json& object : list) {
-    // A place names objects by their index, so the file's order must agree with it.
+    // A place names objects by index, so the order in the file must match the indices.
     if (object.at("index").get<std::size_t>() != objects.size()) {
-      throw json::other_error::create(501, "objects are not in the order of their index", nullptr);
+      throw json::other_error::create(501, "objects are not in index order", nullptr);
     }
     objects.push_back({cpus_of(object)});
   }
@@ -97,9 +97,9 @@ std::string folder_of_executable() {
   return std::string(whole.substr(0, whole.rfind('/')));
 }
 
-// ATOLL_TOPOLOGY_FOLDERS (CMakeLists.txt): where the library lies relative to the executable,
-// in the build tree and once installed. No search path of the loader's: it would be walked for
-// libc too, at every start.
+// ATOLL_TOPOLOGY_FOLDERS (CMakeLists.txt): the library's folders relative to the executable, in
+// the build tree and once installed. Not a search path of the loader, because the loader would
+// also search it for libc at every start.
 std::string topology_library() {
   constexpr std::string_view kFolders = ATOLL_TOPOLOGY_FOLDERS;
   const std::string here = folder_of_executable();
@@ -112,8 +112,8 @@ std::string topology_library() {
     }
     rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
   }
-  throw Fault("libatoll-topology.so is not beside this installation of atoll-exec (" + here +
-              "), and places need it; install atoll anew, or describe the machine with "
+  throw Fault("libatoll-topology.so is missing from this installation of atoll-exec (" + here +
+              "), and places need it; reinstall atoll, or describe the machine with "
               "--machine FILE");
 }
 
@@ -122,20 +122,20 @@ std::string topology_library() {
 PlaceTopology parse_machine(std::string_view text, const std::string& where, const CpuSet& usable) {
   const json machine = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (machine.is_discarded()) {
-    throw Fault(where + ": not JSON; write it with 'atoll topo --json'");
+    throw Fault(where + ": not JSON; create it with 'atoll topo --json'");
   }
   if (!machine.is_object() || machine.value("format", json()) != "atoll/machine") {
-    throw Fault(where + ": is not an atoll/machine file; write it with 'atoll topo --json'");
+    throw Fault(where + ": not an atoll/machine file; create it with 'atoll topo --json'");
   }
   if (machine.value("version", json()) != 1) {
     throw Fault(where + ": this atoll-exec reads atoll/machine version 1, not " +
-                machine.value("version", json()).dump() + "; write it anew with this atoll");
+                machine.value("version", json()).dump() + "; create it again with this atoll");
   }
   try {
     return topology_of(machine, usable);
-  } catch (const std::exception& fault) {  // json's, or .at() of an index that is not there
+  } catch (const std::exception& fault) {  // from json, or from .at() with a bad index
     std::string_view why = fault.what();
-    if (why.starts_with('[')) {  // nlohmann's "[json.exception.type_error.302] "
+    if (why.starts_with('[')) {  // nlohmann's prefix "[json.exception.type_error.302] "
       why.remove_prefix(std::min(why.size(), why.find(']') + 2));
     }
     throw Fault(where + ": not a valid atoll/machine file: " + std::string(why));
@@ -163,7 +163,7 @@ std::string read_machine_file(const std::string& path) {
 std::string live_machine() {
   const std::string path = topology_library();
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // The one function that native/include/atoll/topology.hpp offers to callers like this one.
+  // The C function of native/include/atoll/topology.hpp for callers that load the library.
   using Discover = int (*)(const char* kind, const char* where, char** text);
   const auto discover = library == nullptr
                             ? nullptr
@@ -178,7 +178,7 @@ std::string live_machine() {
     throw Fault(std::string("this machine's topology cannot be read: ") +
                 (text == nullptr ? "no reason given" : text));
   }
-  return text;  // the library stays loaded: exec ends it
+  return text;  // the library stays loaded until exec
 }
 
 }  // namespace atl::exec

@@ -1,7 +1,7 @@
-// Where places get their machine from: an `atoll/machine` JSON, of a file or of the live system.
+// Reads the machine that places refer to: an `atoll/machine` JSON from a file or the live system.
 //
-// The live one comes from the topology library, which is loaded only here: a launch with
-// plain numactl flags must not pay for hwloc.
+// The live machine comes from the topology library, which only this file loads, so that a launch
+// with plain numactl flags does not pay for hwloc.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace atl::exec {
 
-// Reads what places need from an `atoll/machine` JSON (version 1). `where` names it in faults.
-// `usable` stands for 'all'; CPUs of it that the machine does not have are left out.
-// Throws Fault when the text is not such a machine.
+// Reads what places need from an `atoll/machine` JSON (version 1). `where` names the source in
+// messages. `usable` is the meaning of 'all', less the CPUs that the machine does not have.
+// Throws Fault if the text is not such a machine.
 [[nodiscard]] PlaceTopology parse_machine(std::string_view json, const std::string& where,
                                           const CpuSet& usable);
 
-// The whole file. Throws Fault when it cannot be read.
+// Returns the whole file. Throws Fault if it cannot be read.
 [[nodiscard]] std::string read_machine_file(const std::string& path);
 
-// The live machine's JSON, I/O devices left out. Throws Fault when the topology library is not
-// where it was installed, or cannot read the machine.
+// Returns the live machine's JSON, without I/O devices. Throws Fault if the topology library is
+// missing from this installation or cannot read the machine.
 [[nodiscard]] std::string live_machine();
 
 }  // namespace atl::exec

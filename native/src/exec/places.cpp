@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::string_view kOperators = "~x^";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
-constexpr std::size_t kMaxDigits = 7;  // no CPU or object has a longer number; keeps sums in range
+constexpr std::size_t kMaxDigits = 7;  // more than any CPU or object needs; keeps sums in range
 
-// hwloc takes any prefix of a type name from a minimal length on (hwloc_type_sscanf).
+// hwloc accepts any prefix of a type name of at least this length (hwloc_type_sscanf).
 struct TypeName {
   std::string_view name;
   std::size_t shortest;
@@ -72,17 +72,17 @@ std::optional<Level> level_of(std::string_view type) {
   return cache_level(name);
 }
 
-// Which objects of a level: `count` of them from `first` on in steps of `step`.
+// Selects objects of a level: `count` of them, starting at `first`, in steps of `step`.
 struct IndexRange {
   std::size_t first = 0;
   std::size_t step = 1;
-  std::optional<std::size_t> count;  // nothing: to the end of the level
-  bool wraps = false;                // N:count goes round at the end of the level
+  std::optional<std::size_t> count;  // nullopt: to the end of the level
+  bool wraps = false;                // N:count wraps around at the end of the level
 };
 
 struct Step {
   Level level;
-  std::string type;  // as it was written, for messages
+  std::string type;  // as the user wrote it, for messages
   std::vector<IndexRange> ranges;
 };
 
@@ -103,8 +103,8 @@ class Parser {
     }
   }
 
-  // 0xHEX, or blocks of 32 bits with commas between, the first one the most significant;
-  // 0xf...f in front sets all bits above (here: up to `limit`, the end of the machine).
+  // 0xHEX, or comma-separated blocks of 32 bits, the most significant first.
+  // A leading 0xf...f sets all bits above (here up to `limit`, the end of the machine).
   [[nodiscard]] CpuSet cpu_set(std::string_view text, std::size_t limit) const {
     constexpr std::string_view kInfinite = "0xf...f";
     const bool infinite = lower(text).starts_with(kInfinite);
@@ -124,12 +124,12 @@ class Parser {
       if (lower(block).starts_with("0x")) {
         block.remove_prefix(2);
         if (block.empty()) {
-          fail("0x without a digit");
+          fail("0x has no digit");
         }
       }
       if (block.find_first_not_of(kHexDigits) != std::string_view::npos ||
           (blocks && block.size() > 8)) {
-        fail("a CPU set is hexadecimal digits, in blocks of at most 8 where there are commas");
+        fail("a CPU set needs hexadecimal digits, at most 8 between commas");
       }
       bits.append(blocks ? 8 - block.size() : 0, '0').append(block);
       text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
@@ -158,11 +158,11 @@ class Parser {
     const std::size_t colon = text.find(':');
     const std::string_view type = text.substr(0, colon);
     if (colon == std::string_view::npos) {
-      fail("an index is missing after " + quoted(type) + " (as in core:0)");
+      fail("an index is missing after " + quoted(type) + "; use for example core:0");
     }
     const std::optional<Level> level = level_of(type);
     if (!level) {
-      fail(quoted(type) + " is no type of object; there are " + std::string(kTypeList));
+      fail(quoted(type) + " is not an object type; choose from " + std::string(kTypeList));
     }
     Step result{*level, std::string(type), {}};
     std::string_view indices = text.substr(colon + 1);
@@ -225,13 +225,13 @@ class Parser {
 
   [[noreturn]] void fail_index(std::string_view text) const {
     fail(quoted(text) +
-         " is no index; write N, N-M, N-, N:COUNT, all, odd, even or a list of them");
+         " is not an index; use N, N-M, N-, N:COUNT, all, odd, even or a list of them");
   }
 
   std::string_view place_;
 };
 
-// Whether an object counts as inside `scope`, as hwloc does it: all its CPUs are.
+// Whether an object counts as inside `scope`: as in hwloc, all its CPUs must be inside.
 bool is_inside(const Object& object, const CpuSet& scope) {
   return object.cpus.empty() ? scope.intersects(object.near_cpus) : scope.includes(object.cpus);
 }
@@ -252,8 +252,8 @@ class Resolver {
   Resolver(const PlaceTopology& topology, const Parser& parser)
       : topology_(topology), parser_(parser) {}
 
-  // The CPUs of the last step's objects, each step searched inside the objects of the step
-  // before. `scope` is null for the first step: the whole machine.
+  // Returns the CPUs of the last step's objects. Each step is searched inside the objects of the
+  // previous step. For the first step `scope` is null: the whole machine.
   [[nodiscard]] CpuSet cpus(std::span<const Step> steps, const CpuSet* scope,
                             const std::string& inside = "") const {
     const Step& step = steps.front();
@@ -288,7 +288,7 @@ class Resolver {
     std::vector<std::size_t> found;
     const std::size_t last = count == 0 ? range.first : range.first + (count - 1) * range.step;
     const std::size_t beyond = range.wraps ? range.first : last;
-    // 'odd' of a level with one object is the empty set, everything else asks for an object.
+    // 'odd' of a level with one object is the empty set; everything else names an object.
     if (beyond >= width && !(range.step == 2 && count == 0)) {
       parser_.fail(where + " has no " + step.type + ":" + std::to_string(beyond) + "; it has " +
                    step.type + ":0" +
@@ -304,7 +304,7 @@ class Resolver {
   const Parser& parser_;
 };
 
-// Object types take only letters and digits; what follows them tells a place from a command.
+// Object types have only letters and digits; the next character tells a place from a command.
 std::size_t type_length(std::string_view text) {
   return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_alnum) -
                                   text.begin());
@@ -320,7 +320,7 @@ bool is_hex_list(std::string_view text) {
           small.find_first_not_of("0123456789abcdefx,") == std::string::npos);
 }
 
-// The prefix operator of a place, 0 if it has none. No type name begins with one of them.
+// Returns the prefix operator of a place, or 0. No type name begins with an operator.
 char take_operator(std::string_view& text) {
   if (text.empty() || kOperators.find(text.front()) == std::string_view::npos) {
     return '\0';
@@ -344,14 +344,14 @@ CpuSet resolve_one(const PlaceTopology& topology, std::string_view place, std::s
   }
   const std::size_t length = type_length(text);
   if (length > 0 && length < text.size() && (text[length] == '=' || text[length] == '[')) {
-    parser.fail("devices are no places; there are " + std::string(kTypeList));
+    parser.fail("devices are not places; choose from " + std::string(kTypeList));
   }
   const std::vector<Step> steps = parser.chain(text);
   for (const Step& step : steps) {
     if (topology[step.level].empty()) {
       parser.fail("this machine has no " + step.type +
                   (step.level == Level::kChiplet
-                       ? " that the system shows; describe it with --machine FILE"
+                       ? " that the system reports; describe it with --machine FILE"
                        : ""));
     }
   }

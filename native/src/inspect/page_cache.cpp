@@ -100,7 +100,7 @@ class Piece {
   std::vector<unsigned char> resident_;
 };
 
-// The kernel reads for us: it gives EFAULT where the file was cut short, and we would get SIGBUS.
+// The kernel reads for us: if the file was truncated it returns EFAULT, and we would get SIGBUS.
 void touch(std::span<const std::uint64_t> addresses) {
   for (const std::uint64_t address : addresses) {
     char byte = 0;
@@ -137,12 +137,12 @@ class Pieces {
   std::uint64_t count_;
 };
 
-// Ranks of the pages to touch among the `resident` ones, ascending. At random in each part, since
-// a fixed step would meet only one node of an interleaved file.
+// Ranks of the pages to touch among the `resident` ones, ascending. Random within each part,
+// because a fixed step would meet only one node of an interleaved file.
 std::vector<std::uint64_t> choose(std::uint64_t resident, std::uint64_t most_pages) {
   const std::uint64_t parts = std::min(resident, most_pages);
   std::vector<std::uint64_t> ranks(parts);
-  std::mt19937_64 random(1);  // NOLINT: the same file gives the same pages
+  std::mt19937_64 random(1);  // NOLINT: a fixed seed gives the same pages each time
   for (std::uint64_t part = 0; part < parts; ++part) {
     const std::uint64_t first = resident * part / parts;
     ranks[part] = first + random() % (resident * (part + 1) / parts - first);
@@ -160,7 +160,7 @@ std::vector<std::int32_t> nodes_of(const Pieces& pieces,
   for (std::uint64_t number = 0; number < pieces.count() && rank != ranks.end(); ++number) {
     const std::uint64_t after = before + resident_by_piece[number];
     if (*rank < after) {
-      const Piece piece = pieces.map(number);  // asks mincore anew, right before the touch
+      const Piece piece = pieces.map(number);  // calls mincore again, just before the touch
       std::vector<std::uint64_t> chosen;
       std::uint64_t seen = before;
       for (std::uint64_t page = 0; page < pieces.length(number); ++page) {
@@ -171,7 +171,7 @@ std::vector<std::int32_t> nodes_of(const Pieces& pieces,
         }
         ++seen;
       }
-      while (rank != ranks.end() && *rank < after) ++rank;  // fewer are there than before
+      while (rank != ranks.end() && *rank < after) ++rank;  // fewer are resident than before
       touch(chosen);
       std::vector<std::int32_t> nodes(chosen.size());
       page_nodes(getpid(), chosen, nodes);
@@ -186,7 +186,7 @@ std::vector<std::int32_t> nodes_of(const Pieces& pieces,
 }  // namespace
 
 FilePages cached_nodes(const std::string& path, std::uint64_t most_pages) {
-  // Opening a pipe would wait and opening a device may act, so look before and after.
+  // Opening a pipe would block and opening a device may act, so check before and after.
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) fail(errno, path);
   want_regular(status, path);
@@ -216,7 +216,7 @@ FilePages cached_nodes(const std::string& path, std::uint64_t most_pages) {
   }
   found.cached_pages = total;
   if (!pieces.all()) {
-    // In floating point: the product of two page counts may not fit.
+    // In floating point, because the product of two page counts may overflow.
     const double estimate =
         static_cast<double>(total) * static_cast<double>(pages) / static_cast<double>(looked_at);
     const auto exact = estimate <= kMostCounted ? counted(file.get()) : std::nullopt;

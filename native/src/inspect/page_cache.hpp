@@ -1,18 +1,18 @@
-// Which pages of a file the page cache holds, and on which memory nodes.
+// Finds which pages of a file are in the page cache, and on which memory nodes.
 //
-// No system call tells the node of a page of the cache. So we map the file read-only and shared,
-// ask mincore(2) which pages are there, touch some of those and ask move_pages(2) about
-// ourselves. A page that is dropped between mincore and the touch is read in again, alone; that
-// race cannot be closed, and nothing else is ever read in.
+// No system call reports the node of a cached page. So this code maps the file read-only and
+// shared, gets the resident pages from mincore(2), touches some of them and calls move_pages(2)
+// on its own process. If a page is dropped between mincore and the touch, the kernel reads in
+// that one page; this race cannot be avoided. No other page is ever read in.
 //
-// Cost: mincore looks at 131,072 pages (512 MiB) at most. Of a larger file these are 2,048 pieces
-// that are spread evenly; how much of the file is cached is then counted by cachestat(2) (Linux
-// 6.5), unless it seems to be more than 64 GiB: then, and before 6.5, it is estimated from the
-// pieces. Of the pages that are there, `most_pages` are touched, one at random out of each of as
-// many equal parts (always the same ones).
+// Cost: mincore checks at most 131,072 pages (512 MiB). In a larger file it checks 2,048 evenly
+// spread pieces. cachestat(2) (Linux 6.5) then counts the cached pages. Above about 64 GiB of
+// cached pages, and before 6.5, the count is estimated from the pieces. `most_pages` of the
+// resident pages are touched: one at random from each of that many equal parts (always the same
+// pages).
 //
-// Since Linux 5.2 mincore tells only who owns the file or may write it; to others every page
-// seems to be there. cached_nodes refuses with EPERM then.
+// Since Linux 5.2 mincore answers only the file's owner and those who may write it; for others
+// every page appears resident. cached_nodes then throws EPERM.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ namespace atl::inspect {
 struct FilePages {
   std::uint64_t size_bytes = 0;
   std::uint64_t cached_pages = 0;
-  std::vector<std::int32_t> nodes;  // of the pages that were touched
+  std::vector<std::int32_t> nodes;  // of the touched pages
 };
 
-// Throws std::system_error: the file's own errors, EISDIR, EINVAL (not a regular file, or one on
+// Throws std::system_error: the file's own errors, EISDIR, EINVAL (not a regular file, or on
 // hugetlbfs), ENODEV (a file system without mmap), EPERM (see above).
 FilePages cached_nodes(const std::string& path, std::uint64_t most_pages);
 

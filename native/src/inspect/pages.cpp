@@ -51,7 +51,7 @@ constexpr std::uint64_t kHuge = 1 << 6;
 
 void page_nodes(pid_t pid, std::span<const std::uint64_t> addresses,
                 std::span<std::int32_t> nodes) {
-  // 0 would mean the caller, which nobody asks for by that number.
+  // 0 would mean the calling process.
   if (pid <= 0) fail(ESRCH, "move_pages");
   for (std::size_t first = 0; first < addresses.size(); first += kBatch) {
     const std::size_t count = std::min(kBatch, addresses.size() - first);

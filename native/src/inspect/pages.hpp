@@ -1,9 +1,9 @@
-// On which memory nodes the pages of a process are, and which are huge. Only reads.
+// Finds on which memory nodes a process's pages are, and which pages are huge. Only reads.
 //
-// move_pages(2) without target nodes moves nothing and tells the node of each page. The kernel
+// move_pages(2) without target nodes moves nothing and reports the node of each page. The kernel
 // takes mmap_lock for 16 pages at a time (mm/migrate.c, do_pages_stat), so the target's page
-// faults and mmap calls wait for microseconds, however large it is. PAGEMAP_SCAN (Linux 6.7,
-// Documentation/admin-guide/mm/pagemap.rst) tells whether a page is mapped by a huge entry.
+// faults and mmap calls wait for microseconds, however large the process is. PAGEMAP_SCAN (Linux
+// 6.7, Documentation/admin-guide/mm/pagemap.rst) reports whether a huge entry maps a page.
 //
 // Throws std::system_error: ESRCH, EPERM (another user's process, or a container whose seccomp
 // profile forbids it), EINVAL (a kernel thread, or a process that is ending), ENOSYS.
@@ -16,11 +16,11 @@
 
 namespace atl::inspect {
 
-// The node of the page at each address; negative: an errno (-ENOENT: no page there, -EFAULT: no
-// mapping, or the zero page). `nodes` is as long as `addresses`.
+// Writes the node of the page at each address, or a negative errno (-ENOENT: no page there,
+// -EFAULT: no mapping, or the zero page). `nodes` is as long as `addresses`.
 void page_nodes(pid_t pid, std::span<const std::uint64_t> addresses, std::span<std::int32_t> nodes);
 
-// 1 for each address that a huge page maps now. ENOTTY: this kernel has no PAGEMAP_SCAN.
+// Writes 1 for each address that a huge page maps, else 0. ENOTTY: there is no PAGEMAP_SCAN.
 void huge_pages(pid_t pid, std::span<const std::uint64_t> addresses, std::span<std::uint8_t> huge);
 
 }  // namespace atl::inspect

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
-// The number after `key` in a file of such lines as "MemFree: 12 kB"; 0 where there is none.
+// The number after `key` in a file with lines like "MemFree: 12 kB"; 0 if there is no such line.
 std::uint64_t number_after(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const std::size_t at = line.find(key);
-    // A whole word: "active_file" is not "inactive_file".
+    // Match whole words: "active_file" is part of "inactive_file".
     if (at == std::string::npos || (at > 0 && line[at - 1] != ' ')) continue;
     const std::size_t digits = line.find_first_of("0123456789", at + key.size());
     if (digits == std::string::npos) continue;
@@ -35,7 +35,7 @@ std::uint64_t of_node(int node) {
   if (!std::filesystem::exists(folder)) {
     // A kernel without NUMA has one node and no folder for it.
     if (node == 0 && !std::filesystem::exists("/sys/devices/system/node")) return kUnlimited;
-    throw Fault(Code::kMemory, "node " + std::to_string(node) + " is not there");
+    throw Fault(Code::kMemory, "node " + std::to_string(node) + " does not exist");
   }
   const std::string path = folder + "/meminfo";
   const std::uint64_t kib = number_after(path, "MemFree:") + number_after(path, "Inactive(file):") +
@@ -43,14 +43,14 @@ std::uint64_t of_node(int node) {
   return kib * 1024;
 }
 
-// Of one cgroup: what it may still take.
+// Bytes that one cgroup may still use.
 std::uint64_t of_group(const std::filesystem::path& folder) {
   std::uint64_t most = kUnlimited;
-  // Above `high` nobody is killed, but everybody is slowed down.
+  // Above `high` the kernel kills no process, but slows all of them down.
   for (const char* const limit : {"memory.max", "memory.high"}) {
     std::ifstream file(folder / limit);
     std::uint64_t bytes = 0;
-    if (file >> bytes) most = std::min(most, bytes);  // else there is no file, or it says "max"
+    if (file >> bytes) most = std::min(most, bytes);  // else there is no file, or it has "max"
   }
   if (most == kUnlimited) return kUnlimited;
   std::ifstream current(folder / "memory.current");

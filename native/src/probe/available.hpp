@@ -1,4 +1,4 @@
-// How much memory may be asked for without somebody being killed for it.
+// How much memory can be used without making the kernel kill a process.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace atl::probe {
 
-// The least of what the machine, this process's cgroup (version 2, and those above it) and the
-// node can give, their page cache included. Fault (memory) for a node that is not there.
+// Returns the least of what the machine, this process's cgroup (version 2, and its ancestors) and
+// the node can provide, including their page cache. Throws Fault (memory) for an unknown node.
 std::uint64_t available_bytes(std::optional<int> node);
 
 }  // namespace atl::probe

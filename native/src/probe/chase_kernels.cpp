@@ -5,7 +5,7 @@
 namespace atl::probe {
 namespace {
 
-// splitmix64 (S. Vigna), to make multipliers of a seed.
+// splitmix64 (S. Vigna), which derives the multipliers from a seed.
 std::uint64_t scramble(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -13,9 +13,9 @@ std::uint64_t scramble(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// The inverse of an odd number modulo 2^64 by Newton's iteration, which doubles the right bits.
+// The inverse of an odd number modulo 2^64. Newton's iteration doubles the correct bits.
 std::uint64_t inverse_of(std::uint64_t odd) {
-  std::uint64_t inverse = odd;  // right in 3 bits
+  std::uint64_t inverse = odd;  // 3 bits are correct
   for (int bits = 3; bits < 64; bits *= 2) inverse *= 2 - odd * inverse;
   return inverse;
 }
@@ -43,7 +43,7 @@ void** chase_build(std::byte* data, const ChaseOrder& order) {
 }
 
 void chase_warm(const std::byte* data, const ChaseOrder& order) {
-  // No address hangs on what was read or computed before, so many loads are in flight at once.
+  // No address depends on earlier loads or results, so the CPU has many loads in flight at once.
   order.for_each([data](std::size_t line) {
     static_cast<void>(
         *reinterpret_cast<const volatile std::uintptr_t*>(data + line * kChaseLineBytes));

@@ -1,18 +1,18 @@
 // A pointer chase: dependent loads, one a cache line, in an order that no prefetcher follows.
 //
-// As lat_mem_rd and Intel MLC do it (L. McVoy and C. Staelin, "lmbench", 1996): each line holds
-// the address of the next, so a load's time is a latency. The order is one cycle through all
-// lines. Sattolo's algorithm would give one too, but it writes at random places and takes seconds
-// for 1 GiB. Shuffling within blocks is quick, but then the neighbour that the spatial prefetcher
-// fetches is used before it is evicted, and half of the latency is gone. So the order is computed:
-// line PI(0), PI(1), ... where PI mixes the bits of a number and can be undone (multiplications by
-// odd numbers and xor-shifts, each of them a bijection on m bits; numbers past the last line are
-// skipped). A line's successor is PI(PI^-1(line) + 1): the lines are written one after another,
-// at the memory's speed, and that it is one full cycle needs no proof beyond PI's being a
-// bijection. And the last lines before any point of the walk are known, so caches can be brought
-// into the state that the walk itself would leave, with many loads in flight.
+// Like lat_mem_rd and Intel MLC (L. McVoy and C. Staelin, "lmbench", 1996): each line contains the
+// address of the next, so the time of a load is a latency. The order is one cycle through all
+// lines. Sattolo's algorithm also gives one cycle, but it writes at random places and takes
+// seconds for 1 GiB. Shuffling within blocks is fast, but then the CPU uses the neighbour that the
+// spatial prefetcher fetches before it is evicted, and half of the latency is gone. So the order
+// is computed as line PI(0), PI(1), ... where PI mixes the bits of a number and is invertible
+// (multiplications by odd numbers and xor-shifts, each a bijection on m bits; numbers past the
+// last line are skipped). The successor of a line is PI(PI^-1(line) + 1). The lines are therefore
+// written in sequence, at the memory's speed, and because PI is a bijection the walk is one full
+// cycle. The lines before any point of the walk are also known, so the caches can be brought
+// into the state that the walk would leave, with many loads in flight.
 //
-// Without huge pages a set larger than what the TLBs cover has page walks in its figure.
+// Without huge pages the latency of a set larger than the reach of the TLBs includes page walks.
 #pragma once
 
 #include <array>
@@ -23,17 +23,17 @@ namespace atl::probe {
 
 inline constexpr std::size_t kChaseLineBytes = 64;
 
-// The bijection: position in the walk to line, and back.
+// The bijection between positions in the walk and lines.
 class ChaseOrder {
  public:
-  // `lines` at least 1.
+  // `lines` must be at least 1.
   ChaseOrder(std::size_t lines, std::uint64_t seed);
 
   [[nodiscard]] std::size_t lines() const { return lines_; }
-  // The line at which the walk stands first.
+  // The first line of the walk.
   [[nodiscard]] std::size_t first() const { return advance(~std::uint64_t{0}); }
   [[nodiscard]] std::size_t next(std::size_t line) const { return advance(unmix(line)); }
-  // All lines in the order of the walk.
+  // All lines in walk order.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (std::uint64_t position = 0; position <= mask_; ++position) {
@@ -76,20 +76,20 @@ class ChaseOrder {
   std::array<std::uint64_t, kRounds> inverse_{};
 };
 
-// Writes each line's first word: the address of its successor. Returns where the walk begins.
+// Writes the successor's address into each line's first word. Returns the start of the walk.
 void** chase_build(std::byte* data, const ChaseOrder& order);
 
-// Reads all lines once in the order of the walk, ending before its begin: what the caches hold
-// then is what a whole round of the walk leaves.
+// Reads all lines once in walk order, ending before the start. The caches then contain what a whole
+// round of the walk leaves.
 void chase_warm(const std::byte* data, const ChaseOrder& order);
 
-// `blocks` times kChaseUnroll dependent loads; returns where the walk stands.
+// Executes `blocks` times kChaseUnroll dependent loads; returns the new position of the walk.
 inline constexpr std::size_t kChaseUnroll = 32;
 [[nodiscard]] void** chase_walk(void** at, std::size_t blocks);
-// The same loop without its loads.
+// The same loop without the loads.
 [[nodiscard]] void** chase_null_walk(void** at, std::size_t blocks);
 
-// Whether `at` is a line whose successor is the right one.
+// Whether `at` is a line with the right successor.
 [[nodiscard]] bool chase_verify(const std::byte* data, const ChaseOrder& order, void* const* at);
 
 }  // namespace atl::probe

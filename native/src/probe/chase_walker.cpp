@@ -8,14 +8,14 @@
 namespace atl::probe {
 namespace {
 
-// Two readings of the clock cost some 50 ns: 0.05 % of it. About 1,000 loads from memory.
+// About 1,000 loads from memory. Two readings of the clock take about 50 ns, 0.05 % of it.
 constexpr double kSampleNs = 100'000;
 constexpr std::uint64_t kSeed = 0x61746f6c6c;
 
 std::size_t lines_in(std::size_t bytes) {
   if (bytes < 2 * kChaseLineBytes) {
     throw Fault(Code::kArgument, "bytes: " + std::to_string(bytes) +
-                                     " holds no chase; ask for two cache lines (128) at least");
+                                     " is too little to chase; use at least two cache lines (128)");
   }
   return bytes / kChaseLineBytes;
 }
@@ -45,7 +45,7 @@ double Walker::sample() {
 
 void Walker::verify() const {
   if (!chase_verify(data_, order_, at_)) {
-    throw Fault(Code::kKernel, "chase: the walk left its lines; the figure is void");
+    throw Fault(Code::kKernel, "chase: the walk left its lines; the figure is invalid");
   }
 }
 

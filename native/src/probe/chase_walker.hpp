@@ -1,4 +1,4 @@
-// A walk through a prepared working set, timed in samples; what `chase` and `load` share.
+// A walk through a prepared working set, timed in samples; shared by `chase` and `load`.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@ namespace atl::probe {
 
 class Walker {
  public:
-  // Fault (argument) for a set of less than two lines.
+  // Throws Fault (argument) for a set of fewer than two lines.
   explicit Walker(std::size_t bytes, bool null_run);
 
   [[nodiscard]] std::size_t bytes() const { return order_.lines() * kChaseLineBytes; }
 
-  // On the CPU that is to walk: writes the lines, warms the caches, finds how many loads a sample
-  // takes.
+  // Runs on the CPU that will walk: writes the lines, warms the caches and finds the number of
+  // loads in a sample.
   void prepare(std::byte* data);
-  // One sample: ns a load.
+  // Takes one sample: ns per load.
   [[nodiscard]] double sample();
-  // Fault (kernel) if the walk has left the lines.
+  // Throws Fault (kernel) if the walk has left the lines.
   void verify() const;
 
  private:

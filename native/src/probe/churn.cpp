@@ -27,13 +27,13 @@ namespace {
 
 constexpr std::int64_t kMostOperations = 1'000'000'000;
 constexpr std::size_t kLeastSlots = 64;
-constexpr std::size_t kMostSlots = 1 << 16;  // about 3 MB live a thread, more than L2
+constexpr std::size_t kMostSlots = 1 << 16;  // about 3 MB live per thread, more than L2
 constexpr std::size_t kBoxes = 256;
 constexpr std::size_t kCheckpoints = 16;
-// More than what a slot holds on average (60 bytes), for the worst of allocators.
+// More than the average item of a slot (60 bytes), to allow for wasteful allocators.
 constexpr std::size_t kBytesPerSlot = 512;
 
-// The number after `key` in a small file of /proc; none where there is no such file or key.
+// The number after `key` in a small file of /proc; nullopt without such a file or key.
 std::optional<std::uint64_t> proc_number(const char* path, std::string_view key) {
   const inspect::Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> proc_number(const char* path, std::string_view key)
   return std::strtoull(buffer.data() + at + key.size(), nullptr, 10);
 }
 
-// One thread's table, in memory that is not malloc's.
+// One thread's table, in memory that does not come from malloc.
 struct Table {
   std::span<void*> slots;
   std::span<ChurnBox> inbox;
@@ -72,7 +72,7 @@ class Churners {
         seed_(static_cast<std::uint64_t>(request.integer("seed", 0, INT64_MAX, 1))),
         null_run_(request.null_run()),
         slots_(std::clamp(std::bit_ceil(operations_ / 16 + 1), kLeastSlots, kMostSlots)),
-        // Whole pages for each thread, so that each touches its own.
+        // Whole pages for each thread, so that each touches its own pages first.
         table_bytes_((slots_ * sizeof(void*) + kBoxes * sizeof(ChurnBox) + page_bytes() - 1) /
                      page_bytes() * page_bytes()),
         memory_(table_bytes_ * team.size(), std::nullopt, false),
@@ -82,7 +82,7 @@ class Churners {
     if (wanted > available_bytes(std::nullopt)) {
       throw Fault(Code::kMemory, "churn: " + std::to_string(team.size()) + " threads may need " +
                                      std::to_string(wanted >> 20) +
-                                     " MiB, which cannot be had; take fewer");
+                                     " MiB, more than is available; use fewer threads");
     }
   }
 
@@ -90,7 +90,7 @@ class Churners {
     try {
       team_.run([this](std::size_t rank) { live(rank); });
     } catch (...) {
-      // A run that was given up in its middle.
+      // The run was aborted.
       for (std::size_t rank = 0; rank < team_.size() && !null_run_; ++rank) {
         const Table own = table(rank);
         ChurnThread(own.slots, own.inbox, own.inbox, seed_).drain();
@@ -102,8 +102,8 @@ class Churners {
   [[nodiscard]] Json answer() const {
     if (!std::all_of(stretches_.begin(), stretches_.end(),
                      [](const Stretch& stretch) { return stretch.right; })) {
-      throw Fault(Code::kKernel, "churn: an item was not as it had been written; " +
-                                     allocator_file() + " gives memory out twice");
+      throw Fault(Code::kKernel, "churn: an item had changed; " + allocator_file() +
+                                     " hands out the same memory twice");
     }
     return {{"wall_ns_samples", samples_.values()},
             {"requested_bytes", requested_peak_},
@@ -145,7 +145,7 @@ class Churners {
     }
   }
 
-  // In bites of milliseconds, so that a run that is given up ends.
+  // In steps of milliseconds, so that an aborted run ends soon.
   void work(ChurnThread& thread, std::size_t operations) const {
     constexpr std::size_t kBite = 1 << 16;
     while (operations > 0) {
@@ -176,7 +176,7 @@ class Churners {
     }
   }
 
-  // Rank 0 alone, while the others wait at a barrier.
+  // Called only by rank 0, while the others wait at a barrier.
   void look() {
     std::int64_t live = 0;
     for (const Stretch& stretch : stretches_) live += stretch.live_bytes;
@@ -205,7 +205,7 @@ class Churners {
   Memory memory_;
   Samples samples_;
   std::vector<Stretch> stretches_;
-  // Written by rank 0 between two barriers.
+  // Rank 0 writes these between two barriers.
   bool more_ = true;
   std::uint64_t resident_before_ = 0;
   std::uint64_t resident_peak_ = 0;
@@ -215,7 +215,7 @@ class Churners {
 }  // namespace
 
 std::string allocator_file() {
-  // Not &malloc, which can be a stub in this executable.
+  // Do not use &malloc, which can be a stub in this executable.
   void* const address = dlsym(RTLD_DEFAULT, "malloc");
   Dl_info info{};
   if (address == nullptr || dladdr(address, &info) == 0 || info.dli_fname == nullptr) return "";
@@ -225,7 +225,7 @@ std::string allocator_file() {
 std::uint64_t resident_bytes() {
   const auto kib = proc_number("/proc/self/smaps_rollup", "\nRss:");
   if (kib) return *kib << 10;
-  // A kernel without it (before 4.14, or gVisor): the counters, as they are.
+  // A kernel without that file (before 4.14, or gVisor): use the less exact counters.
   return proc_number("/proc/self/status", "VmRSS:").value_or(0) << 10;
 }
 

@@ -1,11 +1,11 @@
-// `churn`: how a malloc copes with many threads, in time and in memory (churn_kernels.hpp).
+// `churn`: how a malloc copes with many threads, in time and memory (churn_kernels.hpp).
 //
-// The malloc is the process's: preload another one into atoll-probe. The first run is not timed:
-// it warms the allocator up, and stops at checkpoints where nothing moves, so that what is resident
-// (/proc/self/smaps_rollup: exact; the kernel's counters are off by megabytes on many CPUs) and
-// what was asked for are those of one moment. The paper's overhead is the one's peak over the
-// other's. Later runs do the same operations from empty tables and are timed, from the first
-// thread's begin to the last one's end.
+// It measures the process's malloc: preload another one into atoll-probe. The first run is not
+// timed. It warms up the allocator and stops at checkpoints where no thread runs, so that the
+// resident bytes (/proc/self/smaps_rollup is exact; the kernel's counters can be off by megabytes
+// with many CPUs) and the requested bytes are of the same moment. The paper's overhead is the peak
+// of the first divided by the peak of the second. Later runs repeat the operations from empty
+// tables and are timed from the first thread's start to the last one's end.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace atl::probe {
 
 Json churn(const Request& request);
 
-// The file that the address of malloc is in.
+// Returns the file that contains malloc.
 [[nodiscard]] std::string allocator_file();
 
-// What of this process is in memory. Does not allocate.
+// Returns the resident memory of this process. Does not allocate.
 [[nodiscard]] std::uint64_t resident_bytes();
 
 }  // namespace atl::probe

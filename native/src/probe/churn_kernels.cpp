@@ -13,7 +13,7 @@ Word stamp_of(const void* item, std::size_t bytes) {
   return (static_cast<Word>(reinterpret_cast<std::uintptr_t>(item)) ^ bytes) * 0x9e3779b97f4a7c15;
 }
 
-// xorshift64* (S. Vigna): some cycles, and its state is one word.
+// xorshift64* (S. Vigna): takes a few cycles, and its state is one word.
 std::uint64_t draw(std::uint64_t& state) {
   state ^= state >> 12;
   state ^= state << 25;
@@ -35,7 +35,7 @@ struct RealItems {
   }
 };
 
-// The size stands for the item.
+// The size represents the item.
 struct NullItems {
   static void* make(std::size_t bytes) { return reinterpret_cast<void*>(bytes); }
   static std::size_t release(void* item) { return reinterpret_cast<std::uintptr_t>(item); }
@@ -75,7 +75,7 @@ std::size_t churn_check(const void* item) {
 ChurnThread::ChurnThread(std::span<void*> slots, std::span<ChurnBox> inbox,
                          std::span<ChurnBox> outbox, std::uint64_t seed)
     : slots_(slots), inbox_(inbox), outbox_(outbox), random_(seed | 1) {
-  // Neighbouring seeds begin alike.
+  // Neighbouring seeds start with similar numbers.
   for (int round = 0; round < 16; ++round) draw(random_);
 }
 
@@ -102,13 +102,13 @@ void ChurnThread::work(std::size_t operations) {
     if (slot == nullptr) {
       void* const item = make<Items>(churn_size(draw(random_)));
       void* none = nullptr;
-      // Release: the other thread reads the item's bytes.
+      // Release, because the other thread reads the item's bytes.
       if (!crosses || !outbox_[place].compare_exchange_strong(none, item, std::memory_order_release,
                                                               std::memory_order_relaxed)) {
         slot = item;
       }
     } else {
-      // Acquire: pairs with the release of the one who wrote it.
+      // Acquire: pairs with the release of the writing thread.
       void* const given =
           crosses ? inbox_[place].exchange(nullptr, std::memory_order_acquire) : nullptr;
       release<Items>(given != nullptr ? given : slot);

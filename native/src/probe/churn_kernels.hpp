@@ -1,14 +1,15 @@
-// What one thread of `churn` does to malloc.
+// The work of one `churn` thread on malloc.
 //
 // The allocator microbenchmark of numa-query-tuning III-A8: each thread either allocates memory
-// and writes it, or reads an item that is there and frees it; sizes fall into classes that are the
-// rarer the larger they are (inversely proportional). The paper tells no more, so ours: classes
+// and writes it, or reads an existing item and frees it. Sizes fall into classes whose frequency
+// is inversely proportional to their size. The paper gives no more details, so here the classes
 // are the powers of two from 16 bytes to 64 KiB, a size is uniform within its class, items live
-// in a table of slots and a random slot is filled or emptied. One operation in eight crosses
-// threads: the item goes to the next thread, which frees it, as a query's exchange does.
+// in a table of slots, and each step fills or empties a random slot. One operation in eight
+// crosses threads: the item goes to the next thread, which frees it, as in a query's exchange.
 //
-// Every word of an item carries a stamp made of its address and size and is compared when it is
-// freed: an allocator that gives memory out twice is found out. The table itself is not malloc's.
+// Every word of an item has a stamp made from its address and size, which is compared before the
+// free. That detects an allocator that hands out the same memory twice. The table is not from
+// malloc.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ inline constexpr unsigned kMostClassBits = 16;
 inline constexpr std::size_t kChurnLeastBytes = std::size_t{1} << kLeastClassBits;
 inline constexpr std::size_t kChurnMostBytes = std::size_t{1} << kMostClassBits;
 
-// Of 64 random bits: the trailing zeros are the class, so that each has half the probability of
-// the one below it; the upper half is the place within it.
+// Derives a size from 64 random bits: the trailing zeros give the class, so that each class has
+// half the probability of the one below; the upper half gives the size within the class.
 [[nodiscard]] constexpr std::size_t churn_size(std::uint64_t random) {
   constexpr unsigned kClasses = kMostClassBits - kLeastClassBits;
   const unsigned zeros = static_cast<unsigned>(std::countr_zero(random | (1ULL << kClasses)));
@@ -35,28 +36,28 @@ inline constexpr std::size_t kChurnMostBytes = std::size_t{1} << kMostClassBits;
   return zeros == 0 ? top : top - ((random >> 32) & (top / 2 - 1));
 }
 
-// Writes the stamp over all of an item of at least kChurnLeastBytes.
+// Fills an item of at least kChurnLeastBytes with its stamp.
 void churn_write(void* item, std::size_t bytes);
-// The item's size if every byte is as churn_write left it, else 0.
+// Returns the item's size if every byte is as churn_write left it, else 0.
 [[nodiscard]] std::size_t churn_check(const void* item);
 
-// `slots` and both boxes are powers of two long and begin empty (null). Several threads work on a
-// box at once, only the owner on its slots.
+// The lengths of `slots` and both boxes are powers of two, and all begin empty (null). Several
+// threads use a box at once; only the owner uses its slots.
 class ChurnThread {
  public:
   ChurnThread(std::span<void*> slots, std::span<ChurnBox> inbox, std::span<ChurnBox> outbox,
               std::uint64_t seed);
 
-  // Throws std::bad_alloc where malloc gives nothing.
+  // Throws std::bad_alloc if malloc fails.
   void run(std::size_t operations);
-  // The same without malloc, free and the items' bytes.
+  // The same without malloc, free and access to the items.
   void run_null(std::size_t operations);
-  // Frees what is left in the slots and the inbox; when no thread runs any more.
+  // Frees what is left in the slots and the inbox. Call it when no thread runs any more.
   void drain();
   void drain_null();
 
-  // Bytes that this thread asked for less those that it freed; the sum over all threads is what
-  // lives.
+  // The bytes that this thread requested minus those that it freed. The sum over all threads is
+  // the number of live bytes.
   [[nodiscard]] std::int64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] bool right() const { return right_; }
 

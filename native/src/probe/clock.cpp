@@ -12,8 +12,8 @@ namespace atl::probe {
 namespace {
 
 #if defined(__x86_64__)
-// Whether the kernel has given the TSC up, because it differs between CPUs: some kernels measure
-// from one thread's begin to another one's end. A kernel that does not say (gVisor) has not.
+// Whether the kernel has abandoned the TSC because it differs between CPUs. Some kernels measure
+// from one thread's start to another's end. A kernel without this file (gVisor) has not.
 bool tsc_is_unstable() {
   std::ifstream file("/sys/devices/system/clocksource/clocksource0/available_clocksource");
   std::string name;
@@ -26,8 +26,8 @@ bool tsc_is_unstable() {
 }
 
 Clock best_clock() {
-  // Leaf 0x80000007, EDX bit 8: the TSC runs at one rate in every state of the CPU. Emulated
-  // CPUs do not say so, and theirs follows the host's mood.
+  // Leaf 0x80000007, EDX bit 8: the TSC has the same rate in every state of the CPU. Emulated
+  // CPUs do not set it, and the rate of their TSC varies with the host's load.
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;
@@ -54,7 +54,7 @@ struct Instant {
   std::uint64_t ticks;
 };
 
-// Both clocks at one time: of several tries the one between whose two readings least time went by.
+// Reads both clocks at one time: of several tries, the one with the least time between readings.
 Instant read_both() {
   Instant best{};
   std::uint64_t narrowest = ~std::uint64_t{0};

@@ -1,8 +1,8 @@
-// Time for short loops: the time-stamp counter where its rate is constant and the CPUs agree on it,
-// else CLOCK_MONOTONIC.
+// Time for short loops: the time-stamp counter if its rate is constant and the CPUs agree on it,
+// otherwise CLOCK_MONOTONIC.
 //
-// ticks() is ordered against the loads around it, so that a loop is neither begun nor ended
-// outside of its two readings (Intel SDM, RDTSC: LFENCE before; after it likewise).
+// ticks() is ordered with the surrounding loads, so that no part of a loop runs outside its two
+// readings (Intel SDM, RDTSC: LFENCE before; the same after).
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace atl::probe {
 
 enum class Clock { kTsc, kCntvct, kMonotonic };
 
-// The best that this CPU has. Found once.
+// The best clock of this CPU, determined once.
 extern const Clock kClock;
 
-// Comparable between processes of this machine.
+// Comparable between processes on this machine.
 inline std::int64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -42,12 +42,12 @@ inline std::uint64_t ticks() {
   return static_cast<std::uint64_t>(now_ns());
 }
 
-// One tick in ns. The first call takes 10 ms where the rate has to be measured.
+// One tick in ns. The first call takes 10 ms if the rate has to be measured.
 double tick_ns();
 
 const char* clock_name();
 
-// A pause between two looks at a line that another thread will write.
+// A pause between two reads of a line that another thread will write.
 inline void relax() {
 #if defined(__x86_64__)
   _mm_pause();

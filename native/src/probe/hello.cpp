@@ -14,7 +14,7 @@
 namespace atl::probe {
 namespace {
 
-// How a hypervisor signs, 'KVMKVMKVM' or 'TCGTCGTCGTCG'; empty without one, or off x86.
+// The hypervisor's signature, for example 'KVMKVMKVM'; empty without one, or not on x86.
 std::string hypervisor() {
 #if defined(__x86_64__)
   unsigned a = 0;
@@ -23,7 +23,7 @@ std::string hypervisor() {
   unsigned d = 0;
   constexpr unsigned kPresent = 1U << 31;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kPresent) == 0) return "";
-  // Not __get_cpuid: these leaves are past the highest one that it knows.
+  // Do not use __get_cpuid, which rejects these leaves as too high.
   __cpuid(0x40000000, a, b, c, d);
   const unsigned parts[] = {b, c, d};
   char text[sizeof(parts) + 1] = {};

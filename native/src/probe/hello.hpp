@@ -1,4 +1,4 @@
-// `hello`: what this build measures with on this machine.
+// `hello`: the clock and instruction set that this build uses on this machine.
 #pragma once
 
 #include "protocol.hpp"

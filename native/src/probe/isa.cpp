@@ -2,7 +2,7 @@
 
 namespace atl::probe {
 
-// libgcc asks cpuid and, by xgetbv, whether the system saves the registers.
+// libgcc checks cpuid and, with xgetbv, whether the system saves the registers.
 bool isa_runs_here(Isa isa) {
   switch (isa) {
     case Isa::scalar: return true;

@@ -1,4 +1,4 @@
-// The instruction sets that the kernels have loops for, and which of them this CPU runs.
+// The instruction sets for which the kernels have loops, and which of them this CPU supports.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace atl::probe {
 enum class Isa { scalar, sse2, avx2, avx512, neon };
 
 [[nodiscard]] bool isa_runs_here(Isa isa);
-// The one with the widest vectors that runs here.
+// The supported instruction set with the widest vectors.
 [[nodiscard]] Isa best_isa();
 [[nodiscard]] std::string_view name_of(Isa isa);
 

@@ -1,4 +1,4 @@
-// Every `do` of the protocol by its name.
+// Finds the kernel for each `do` of the protocol.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace atl::probe {
 
 using Kernel = Json (*)(const Request&);
 
-// nullptr: there is none of this name.
+// Returns nullptr if there is no kernel of this name.
 Kernel find_kernel(const std::string& name);
 
 }  // namespace atl::probe

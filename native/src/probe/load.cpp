@@ -18,20 +18,20 @@
 namespace atl::probe {
 namespace {
 
-// Lines between two looks at the end, after which they are counted: some microseconds of reading
-// (64 KiB) or of spinning, so that no loader is in the middle of many when its count is taken.
+// Lines between two checks for the end, after which the lines are counted: a few microseconds of
+// reading (64 KiB) or spinning, so that few lines are uncounted when the samples end.
 std::size_t stretch_lines(std::uint64_t gap) {
   constexpr std::uint64_t kMost = 1024;
   constexpr std::uint64_t kSteps = 16'384;
   return std::clamp<std::uint64_t>(kSteps / (gap + 1), 1, kMost);
 }
-// Latency settles within a millisecond; the loaders' bandwidth is a mean over so much at least.
+// Latency settles within a millisecond; the mean of the loaders' bandwidth needs at least this.
 constexpr std::int64_t kLeastNs = 10'000'000;
 constexpr std::int64_t kMostGap = 1'000'000;
-// Every word of the loaders' memory, so that the sum tells that all was read.
+// The value of every word of the loaders' memory, so that the sum proves that all was read.
 constexpr std::uint64_t kWord = 0x0000'0001'0000'0001;
 
-// What a loader has read; on lines of its own.
+// What a loader has read; on separate cache lines.
 struct alignas(kApartBytes) Count {
   std::atomic<std::uint64_t> lines{0};
   bool right = true;
@@ -58,7 +58,7 @@ class Loaders {
   void live(std::size_t index, const Team& team) {
     const auto [data, lines] = part(index);
     Count& count = counts_[index];
-    // Relaxed: `ended` says nothing of other memory, and the barrier after it orders the rest.
+    // Relaxed: `ended` guards no other memory, and the barrier after it orders the rest.
     while (!ended_.load(std::memory_order_relaxed)) {
       for (std::size_t at = 0; at < lines && !ended_.load(std::memory_order_relaxed);) {
         team.check();
@@ -108,7 +108,7 @@ std::uint64_t load_lines(const std::byte* data, std::size_t lines, std::uint64_t
     if (!null_run) {
       std::uint64_t word;
       std::memcpy(&word, data + line * kLineBytes, sizeof word);
-      // Opaque: else 16 lines become one gathered load where the compiler likes that better.
+      // Opaque, so that the compiler cannot turn 16 loads into one gather.
       asm volatile("" : "+r"(word));
       sum += word;
     }
@@ -124,7 +124,7 @@ Json load(const Request& request) {
   const std::vector<int> loaders = request.cpus("loaders", 0);
   if (std::find(loaders.begin(), loaders.end(), cpus.front()) != loaders.end()) {
     throw Fault(Code::kArgument,
-                "loaders: CPU " + std::to_string(cpus.front()) + " is the chaser's; take another");
+                "loaders: CPU " + std::to_string(cpus.front()) + " is the chaser's; use another");
   }
   if (gap) cpus.insert(cpus.end(), loaders.begin(), loaders.end());
 
@@ -149,7 +149,7 @@ Json load(const Request& request) {
       return;
     }
     team.barrier();
-    // Prepared under load: how many loads a sample takes hangs on it.
+    // Prepared under load, because the number of loads in a sample depends on it.
     walker.prepare(memory.data());
     Samples samples(limits);
     const std::uint64_t before = others.bytes_read();
@@ -167,7 +167,7 @@ Json load(const Request& request) {
     answer["gbs"] = static_cast<double>(after - before) / static_cast<double>(end_ns - begin_ns);
   });
   if (!others.right()) {
-    throw Fault(Code::kKernel, "load: a loader read what nobody wrote; the figure is void");
+    throw Fault(Code::kKernel, "load: a loader read wrong data; the figure is invalid");
   }
   add_threads(answer, team);
   add_pages(answer, memory);

@@ -1,9 +1,9 @@
-// atoll-probe: measures what it is asked to, one JSON line in, one JSON line out (PROTOCOL.md).
+// atoll-probe: runs measurements; one JSON line in, one JSON line out (PROTOCOL.md).
 //
 //   echo '{"do": "ping", "cpus": [0, 1], "home": 0, "op": "cas"}' | atoll-probe
 //
-// It ends at the end of its input, at SIGTERM, when nobody reads its answers any more, and, also in
-// the middle of a kernel, with the process that started it.
+// It ends at the end of its input, at SIGTERM, when nobody reads its answers any more, and when the
+// process that started it ends, even in the middle of a kernel.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -22,13 +22,13 @@ namespace {
 constexpr const char* kHelp =
     R"(Usage: atoll-probe [--help | --version]
 
-Reads requests from stdin, one JSON object a line; answers each with one line.
-'atoll measure' drives it. Not meant for people, but it can be tried:
+Reads requests from stdin, one JSON object per line, and prints one line for each.
+'atoll measure' uses this program. To try it by hand:
 
   echo '{"do": "ping", "cpus": [0, 1], "home": 0, "op": "cas"}' | atoll-probe
 )";
 
-// Lines of stdin; one that is too long is cut, so that it is refused and not remembered.
+// Lines of stdin. A line that is too long is cut, so that it is rejected without using memory.
 class Lines {
  public:
   bool next(std::string& line) {
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     std::fputs("atoll-probe: takes no arguments; requests come from stdin (--help)\n", stderr);
     return 2;
   }
-  // A parent that was gone before this has closed our stdin, which is as good.
+  // If the parent has already ended, our stdin is closed, which also ends this process.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   return atl::probe::serve();
 }

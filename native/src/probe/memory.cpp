@@ -23,7 +23,7 @@ namespace atl::probe {
 
 namespace {
 
-// Since Linux 5.14; Debian 12's headers have it, older ones do not.
+// Since Linux 5.14. Headers older than Debian 12's lack it.
 constexpr int kPopulateWrite = 23;
 
 std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -40,15 +40,15 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 void require_available(std::size_t bytes, std::optional<int> node) {
-  // Nobody is killed for a few pages, and reading the files takes longer than a line's journey.
+  // A few pages are always safe, and reading the files would take longer than measuring a line.
   constexpr std::size_t kAlwaysThere = 1 << 20;
   if (bytes <= kAlwaysThere && !node) return;
-  // What the kernel keeps for itself and for page tables.
+  // The kernel keeps some memory for itself and for page tables.
   const std::uint64_t available = available_bytes(node) / 16 * 15;
   if (bytes <= available) return;
   const std::string where = node ? " on node " + std::to_string(*node) : "";
-  throw Fault(Code::kMemory, mib(bytes) + where + " are wanted, " + mib(available) +
-                                 " can be had; ask for a smaller working set");
+  throw Fault(Code::kMemory, mib(bytes) + where + " requested, but only " + mib(available) +
+                                 " available; use a smaller working set");
 }
 
 bool is_only_node(int node) {
@@ -61,13 +61,13 @@ void bind(std::byte* data, std::size_t bytes, int node) {
   const auto index = static_cast<std::size_t>(node);
   std::vector<unsigned long> mask(index / kBits + 1);
   mask[index / kBits] |= 1UL << (index % kBits);
-  // The kernel reads one bit less than it is told.
+  // The kernel reads one bit fewer than the length says.
   if (syscall(SYS_mbind, data, bytes, MPOL_BIND, mask.data(), mask.size() * kBits + 1, 0) == 0) {
     return;
   }
-  // Docker's seccomp profile forbids mbind; there is nothing to choose on one node.
+  // Docker's seccomp profile forbids mbind. With only one node it is not needed.
   if ((errno == EPERM || errno == ENOSYS) && is_only_node(node)) return;
-  const std::string why = errno == EPERM ? "a container needs CAP_SYS_NICE for it"
+  const std::string why = errno == EPERM ? "in a container this needs CAP_SYS_NICE"
                                          : std::generic_category().message(errno);
   throw Fault(Code::kMemory, "mbind to node " + std::to_string(node) + ": " + why);
 }
@@ -99,7 +99,7 @@ Memory::Memory(std::size_t bytes, std::optional<int> node, bool huge) : bytes_(b
   mapping_ = static_cast<std::byte*>(mapped);
   const std::size_t over = reinterpret_cast<std::uintptr_t>(mapped) % unit;
   data_ = mapping_ + (over == 0 ? 0 : unit - over);
-  // Refused where the kernel has no huge pages; report() tells what came of it.
+  // Fails if the kernel has no huge pages; report() shows the result.
   madvise(data_, round_up(bytes, unit), huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   if (!node) return;
   try {
@@ -146,7 +146,7 @@ PageReport Memory::report() const {
   try {
     inspect::page_nodes(getpid(), addresses, nodes);
   } catch (const std::system_error&) {
-    nodes.assign(count, -1);  // forbidden in some containers: then nobody knows
+    nodes.assign(count, -1);  // forbidden in some containers: the nodes are unknown
   }
   for (const std::int32_t node : nodes) {
     if (node >= 0) ++report.nodes[node];

@@ -1,8 +1,8 @@
-// Memory for measuring: anonymous, on a chosen node or where it is first touched, on huge pages
-// where they are wanted and had, and the record of where its pages really lie.
+// Memory for measurements: anonymous, on a chosen node or placed by first touch, on huge pages if
+// requested and available, with a record of where its pages really are.
 //
-// Nothing smaller than a page is shared with anybody. A request for more than what is free is
-// refused before it is touched, for the kernel would kill somebody instead.
+// No other data shares its pages. A request for more than the free memory is rejected before the
+// memory is touched, because the kernel would kill a process instead.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@
 namespace atl::probe {
 
 inline constexpr std::size_t kLineBytes = 64;
-// Neighbours are fetched in pairs (Intel's adjacent line prefetcher), Arm servers fetch more.
+// Intel's adjacent line prefetcher fetches lines in pairs; Arm servers fetch more.
 inline constexpr std::size_t kApartBytes = 256;
 
 std::size_t page_bytes();
-// 0: this kernel has none.
+// Returns 0 if this kernel has no huge pages.
 std::size_t huge_page_bytes();
 
 struct PageReport {
-  std::map<int, std::size_t> nodes;  // node to pages, of a sample of at most 1,024
-  bool huge = false;                 // under nine tenths of the data at least
+  std::map<int, std::size_t> nodes;  // pages per node, in a sample of at most 1,024
+  bool huge = false;                 // they back at least nine tenths of the data
 };
 
 class Memory {
  public:
-  // With a node, all pages are there when this returns; without, none is touched yet.
-  // Fault (memory): too little is free, or the node cannot be had.
+  // With a node, all pages exist when this returns; without one, no page is touched yet.
+  // Throws Fault (memory) if too little is free or the node is not available.
   Memory(std::size_t bytes, std::optional<int> node, bool huge);
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -43,7 +43,7 @@ class Memory {
     return reinterpret_cast<T*>(data_);
   }
 
-  // Writes to every page of a part, from the calling thread: first touch.
+  // Writes to every page of a part from the calling thread (first touch).
   void touch(std::size_t offset, std::size_t bytes) const;
   void touch() const { touch(0, bytes_); }
 

@@ -16,8 +16,8 @@
 namespace atl::probe {
 namespace {
 
-// The two readings of the clock and the spread of the threads' begins (under a microsecond) are
-// then under half a percent.
+// Makes the two readings of the clock and the spread of the threads' starts (below a microsecond)
+// less than half a percent.
 constexpr double kMoveSampleNs = 200'000;
 
 MoveOp op_named(const std::string& name) {
@@ -71,7 +71,7 @@ Plan read_plan(const Request& request) {
   const std::size_t least = arrays_of(op) * kChunkBytes * cpus.size();
   if (bytes < least) {
     throw Fault(Code::kArgument, "bytes: " + std::to_string(bytes) + " is less than a cache line " +
-                                     "of each array for each thread; ask for at least " +
+                                     "of each array for each thread; use at least " +
                                      std::to_string(least));
   }
   return {cpus,
@@ -86,7 +86,7 @@ Plan read_plan(const Request& request) {
           request.limits()};
 }
 
-// Sleeps, then spins, until CLOCK_MONOTONIC shows `at_ns`.
+// Sleeps, then spins, until CLOCK_MONOTONIC reaches `at_ns`.
 void wait_until(std::int64_t at_ns, const Team& team) {
   constexpr std::int64_t kSpinNs = 200'000;  // a sleep may end that late
   while (now_ns() < at_ns) {
@@ -102,7 +102,7 @@ void wait_until(std::int64_t at_ns, const Team& team) {
   }
 }
 
-// A line of its own for each thread's readings.
+// The readings of one thread, on a separate cache line.
 struct alignas(kApartBytes) MoveStretch {
   std::uint64_t begin_ticks = 0;
   std::uint64_t end_ticks = 0;
@@ -123,8 +123,8 @@ class Mover {
                                    [](const MoveStretch& stretch) { return stretch.right; });
     if (!right) {
       throw Fault(Code::kKernel,
-                  "move: an element has not the value that the operation gives; "
-                  "the figure is void");
+                  "move: an element does not have the value that the operation gives; "
+                  "the figure is invalid");
     }
     return {{"gbs", samples_.values()}, {"begin_ns", begin_ns_},
             {"end_ns", end_ns_},        {"moved_bytes", moved_bytes_},
@@ -173,7 +173,7 @@ class Mover {
     }
   }
 
-  // Rank 0 alone decides, between two barriers.
+  // Only rank 0 decides, between two barriers.
   void calibrate(std::size_t rank, const Streams& chunk) {
     plan_.kernel(chunk, 1);
     team_.barrier();
@@ -207,7 +207,7 @@ class Mover {
     more_ = plan_.run_ns ? end_ns_ < until_ns_ : !samples_.done();
   }
 
-  // A null pass over a few elements takes a nanosecond; more would not make it more exact.
+  // A null pass over a few elements takes a nanosecond; more passes would not be more exact.
   static constexpr std::size_t kMostPasses = std::size_t{1} << 24;
 
   const Plan& plan_;
@@ -215,7 +215,7 @@ class Mover {
   Team& team_;
   Samples samples_;
   std::vector<MoveStretch> stretches_;
-  // Written by rank 0 between two barriers, read by all after the second.
+  // Rank 0 writes these between two barriers; all read them after the second.
   std::size_t passes_ = 1;
   bool more_ = true;
   std::int64_t begin_ns_ = 0;

@@ -1,5 +1,5 @@
-// move_kernels.hpp's loops with AVX2 and FMA. Compiled with -mavx2 -mfma and called only where the
-// CPU has it.
+// move_kernels.hpp's loops with AVX2 and FMA. Compiled with -mavx2 -mfma; called only if the CPU
+// supports them.
 
 #include "move_isa.hpp"
 

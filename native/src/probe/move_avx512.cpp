@@ -1,4 +1,4 @@
-// move_kernels.hpp's loops with AVX-512F. Compiled with -mavx512f and called only where the CPU has
+// move_kernels.hpp's loops with AVX-512F. Compiled with -mavx512f; called only if the CPU supports
 // it.
 
 #include "move_isa.hpp"

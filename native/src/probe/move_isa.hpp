@@ -1,4 +1,4 @@
-// What the file of each instruction set gives to move_kernels.cpp; null where it has none.
+// The kernels that each instruction set's file provides to move_kernels.cpp; null if it has none.
 #pragma once
 
 #include "move_kernels.hpp"

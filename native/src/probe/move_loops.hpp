@@ -1,14 +1,13 @@
-// The loops of move_kernels.hpp over a vector type `V`; included once by the file of each
-// instruction set.
+// The loops of move_kernels.hpp over a vector type `V`. The file of each instruction set includes
+// this once.
 //
-// Such a file is compiled for CPUs that may not be this one. So everything here has internal
-// linkage and nothing of the standard library is called: an inline function of it, emitted here
-// with AVX-512 and merged by the linker with everybody else's, would break the CPUs without.
+// Such a file may be compiled for a different CPU. So everything here has internal linkage and
+// calls nothing of the standard library: an inline function of it, emitted here with AVX-512 and
+// merged by the linker with all other copies, would crash CPUs without AVX-512.
 //
 // V has: kWidth (doubles), Register, load(const double*), store(double*, Register),
 // stream(double*, Register), set(double), add, multiply_add(x, y, z) = x * y + z, multiply,
-// use(Register) (read it, and
-// do nothing with it), fence().
+// use(Register) (reads it and does nothing with it), fence().
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 namespace atl::probe {
 namespace {
 
-// Opaque to the compiler: memory may have changed, so no pass can be left out.
+// Tells the compiler that memory may have changed, so that it cannot omit a pass.
 inline void touch_memory() { asm volatile("" ::: "memory"); }
 
 template <class V, Store kStore>
@@ -30,7 +29,7 @@ inline void put(double* to, typename V::Register value) {
   }
 }
 
-// The value for element i of `a`, for all operations that write.
+// The value for element i of `a`, for each operation that writes.
 template <class V, MoveOp kOp>
 inline typename V::Register make(const Streams& s, std::size_t i, typename V::Register constant) {
   if constexpr (kOp == MoveOp::write) {
@@ -70,7 +69,7 @@ double write_passes(const Streams& streams, std::size_t passes) {
   for (std::size_t pass = 0; pass < passes; ++pass) {
     std::size_t i = 0;
     for (; i < whole; i += kBlock) {
-      // All loads of a block stand before its stores: fewer turns between the two.
+      // All loads of a block come before its stores, to alternate less often.
       typename V::Register values[V::kUnroll];
 #pragma GCC unroll 16
       for (std::size_t u = 0; u < V::kUnroll; ++u) {
@@ -91,7 +90,7 @@ double write_passes(const Streams& streams, std::size_t passes) {
   return 0.0;
 }
 
-// Loads alone, but for the last pass, which sums up: additions are slower than loads from L1.
+// Only the last pass computes a sum, because additions are slower than loads from L1.
 template <class V>
 double read_passes(const Streams& streams, std::size_t passes) {
   constexpr std::size_t kBlock = V::kWidth * V::kReadUnroll;
@@ -130,7 +129,7 @@ double read_passes(const Streams& streams, std::size_t passes) {
   return sum;
 }
 
-// The loops' control alone: the block counter, the tails, the passes.
+// Only the control of the loops: the block counter, the tails, the passes.
 template <class V, std::size_t kUnroll>
 double null_passes(const Streams& streams, std::size_t passes) {
   constexpr std::size_t kBlock = V::kWidth * kUnroll;

@@ -11,7 +11,7 @@
 namespace atl::probe {
 namespace {
 
-// A pair of registers, since the non-temporal store (STNP) takes two.
+// A pair of registers, because the non-temporal store (STNP) takes two.
 struct Neon {
   using Register = float64x2x2_t;
   static constexpr std::size_t kWidth = 4;

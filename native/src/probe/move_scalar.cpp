@@ -1,5 +1,5 @@
-// move_kernels.hpp's loops one double at a time: what every CPU runs, and what the others are
-// tested against. Compiled without vectorizing, and without turning a copy into a call of memcpy.
+// move_kernels.hpp's loops one double at a time: runs on every CPU, and the tests compare the other
+// loops with it. Compiled without vectorization, and without turning a copy into memcpy.
 
 #include "move_isa.hpp"
 #include "move_loops.hpp"
@@ -46,7 +46,7 @@ MoveKernel move_kernel_scalar(MoveOp op, Store store) {
 #if defined(__x86_64__)
   return pick<Scalar, Store::streaming>(op);
 #else
-  return nullptr;  // a non-temporal store of one double: x86 alone has it
+  return nullptr;  // only x86 has a non-temporal store of one double
 #endif
 }
 MoveKernel move_null_scalar(MoveOp op) { return pick_null<Scalar>(op); }

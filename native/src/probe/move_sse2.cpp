@@ -1,5 +1,5 @@
 // move_kernels.hpp's loops with SSE2, which every x86-64 CPU has. For non-temporal stores and
-// copies out of L2 these narrow ones can be the fastest (Sapphire Rapids).
+// copies from L2 these narrow loops can be the fastest (Sapphire Rapids).
 
 #include "move_isa.hpp"
 

@@ -1,4 +1,4 @@
-// How work over contiguous memory is divided among threads: in one contiguous part for each.
+// Divides contiguous memory among threads, one contiguous part for each.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct Part {
   std::size_t end;
 };
 // Part `index` of `parts` of `count` things. Parts begin at multiples of `granule`, cover
-// everything once and differ by at most one granule; those at the end may be empty.
+// everything once and differ in size by at most one granule. The last parts may be empty.
 [[nodiscard]] constexpr Part part_of(std::size_t count, std::size_t parts, std::size_t index,
                                      std::size_t granule) {
   const std::size_t granules = count / granule + (count % granule != 0 ? 1 : 0);

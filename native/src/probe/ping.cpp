@@ -19,19 +19,19 @@ namespace {
 
 using Flag = std::atomic<std::uint32_t>;
 
-constexpr std::uint32_t kPing = 0;  // whose turn it is: the timing side's
+constexpr std::uint32_t kPing = 0;  // it is the timing side's turn
 constexpr std::uint32_t kPong = 1;
 constexpr std::uint32_t kQuit = 2;
 
 enum class Turn { kTaken, kQuit, kLate };
 
-// After so many attempts in vain, some 50 µs, the partner has lost its CPU.
+// After this many failed attempts, about 50 µs, the partner has probably lost its CPU.
 constexpr std::uint32_t kCasPatience = 1 << 13;
 constexpr std::uint32_t kStorePatience = 1 << 16;
 
-// Both take the turn `from` and make it `to`; late after they have slept once, for the partner.
+// Both methods take the turn `from` and set it to `to`. They are late if they had to sleep once.
 struct CasMethod {
-  // Relaxed: nothing is handed over but the flag itself.
+  // Relaxed, because the threads exchange nothing except the flag.
   static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
       std::uint32_t seen = from;
@@ -48,7 +48,7 @@ struct CasMethod {
 };
 
 struct StoreMethod {
-  // Acquire and release, as a queue needs them: on weak machines they are part of the price.
+  // Acquire and release, as in a queue: on weakly ordered machines they are part of the cost.
   static Turn take(Flag& flag, std::uint32_t from, std::uint32_t to, const Team& team) {
     for (std::uint32_t attempts = 1;; ++attempts) {
       const std::uint32_t seen = flag.load(std::memory_order_acquire);
@@ -66,19 +66,19 @@ struct StoreMethod {
 
 struct Trips {
   double mean_ns;
-  bool interrupted;  // somebody else had one of the two CPUs
+  bool interrupted;  // another thread used one of the two CPUs
 };
 
-// How often a thread of this process has lost its CPU. The main thread sleeps, so it was one of the
-// two that play.
+// How often a thread of this process has lost its CPU. The main thread sleeps, so it was one of
+// the two measuring threads.
 std::int64_t times_preempted() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
 }
 
-// So many round trips, seen from the timing side; one at least, and fewer where the partner is
-// late.
+// Makes `count` round trips, timed by this side: at least one, and fewer than `count` if the
+// partner is late.
 template <typename Method, bool kAlone>
 Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
   const std::int64_t preempted = times_preempted();
@@ -88,7 +88,7 @@ Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
     return true;
   };
   bool late = false;
-  // A round trip goes from giving to giving, so the first one is not in the time.
+  // A round trip runs from give to give, so the first one is not timed.
   while (!give()) {
   }
   std::uint64_t done = 0;
@@ -101,12 +101,12 @@ Trips round_trips(Flag& flag, std::uint64_t count, const Team& team) {
     late = true;
     if (done > 0) break;
   }
-  // Never 0, where the clock is coarse.
+  // Never 0, even if the clock is coarse.
   const auto ns = std::max(1.0, static_cast<double>(ticks() - begin)) * tick_ns();
   return {ns / static_cast<double>(done), late || times_preempted() != preempted};
 }
 
-// Round trips of a sample that takes `sample_ns`; until `until_ns` by what nobody interrupted.
+// Finds the round trips of a sample of `sample_ns`; ignores interrupted tries until `until_ns`.
 template <typename Method, bool kAlone>
 std::uint64_t calibrate(Flag& flag, double sample_ns, std::int64_t until_ns, const Team& team) {
   constexpr std::size_t kMost = 1 << 16;
@@ -124,16 +124,16 @@ struct Result {
   std::int64_t interrupted = 0;
 };
 
-// The timing side: samples until there are enough.
+// The timing side: takes samples until there are enough.
 template <typename Method, bool kAlone>
 Result time_trips(Flag& flag, const Limits& limits, const Team& team) {
   constexpr double kSampleNs = 25'000;
-  // The budget begins here, when both threads have their CPUs.
+  // The budget starts here, when both threads run on their CPUs.
   Samples samples(limits);
-  // An interrupted sample times the scheduler and not the line, so it is counted and taken again;
-  // where there is nothing else to be had, it is kept after three more budgets.
+  // An interrupted sample times the scheduler and not the line, so it is counted and repeated. If
+  // nothing better comes within three more budgets, it is kept.
   const std::int64_t keep_ns = now_ns() + 4 * limits.budget_ns;
-  // A twentieth: enough samples for an interval, whatever the budget.
+  // A twentieth gives enough samples for an interval with any budget.
   const double sample_ns = std::clamp(static_cast<double>(limits.budget_ns) / 20, 1e3, kSampleNs);
   const std::uint64_t count =
       calibrate<Method, kAlone>(flag, sample_ns, now_ns() + 2 * limits.budget_ns, team);
@@ -147,7 +147,7 @@ Result time_trips(Flag& flag, const Limits& limits, const Team& team) {
   return result;
 }
 
-// One thread's part; the timing side's result is the result.
+// One thread's part. The timing side returns the result.
 template <typename Method>
 Result play(std::size_t rank, std::size_t home, const Memory& memory, const Limits& limits,
             Team& team) {
@@ -158,7 +158,7 @@ Result play(std::size_t rank, std::size_t home, const Memory& memory, const Limi
   if (alone) return time_trips<Method, true>(flag, limits, team);
   if (rank == 0) {
     Result result = time_trips<Method, false>(flag, limits, team);
-    // It is the partner's turn; only when it is ours again do we both know who writes the flag.
+    // It is the partner's turn. Once it is ours again, both threads know who writes the flag.
     while (Method::take(flag, kPing, kQuit, team) == Turn::kLate) {
     }
     return result;
@@ -176,7 +176,7 @@ Json ping(const Request& request) {
   const bool cas = request.word("op", {"cas", "store"}) == "cas";
   Limits limits = request.limits();
   tick_ns();
-  // The budget is for all of it, and threads take some 150 µs to start and to end.
+  // The budget includes starting and ending the threads, which takes about 150 µs.
   limits.budget_ns -= limits.budget_ns / 16;
   const std::vector<int> players = request.null_run() ? std::vector<int>{cpus[0]} : cpus;
   require_cpus(cpus);

@@ -1,17 +1,17 @@
-// `ping`: one-way latency between two CPUs, by a cache line that goes to and fro.
+// `ping`: one-way latency between two CPUs, measured with a cache line that goes back and forth.
 //
-// Both threads wait for the one flag on the line to be theirs and give it to the other, K times a
-// sample; one way is half a round trip (arcas-runtime 2.1; olap-on-chiplets 2.3). Two ways to wait
-// and give:
-//   cas    compare-and-swap until it works, as a spin lock is taken. The same loop as
-//          core-to-core-latency 1 (crate) has, so that the figures can be compared.
-//   store  look until it is ours, then store: acquire and release, as a queue hands over.
-// The line lies where `home` first touched it: on EPYC with two sockets that alone is a factor of
-// two, for the request goes by way of the home's directory.
-// A sample during which one of the two had lost its CPU times the scheduler and not the line: it is
-// taken again and counted (`interrupted`), and only kept where four budgets brought nothing better.
-// K is such that a sample takes some 25 µs, or less where the budget is small. With `null` one
-// thread plays both sides on its own line: what the loop costs where nothing has to travel.
+// Each thread waits until the flag on the line is its own and gives it to the other, K times per
+// sample. One way is half a round trip (arcas-runtime 2.1; olap-on-chiplets 2.3). There are two
+// methods:
+//   cas    compare-and-swap until it succeeds, like taking a spin lock. The same loop as in
+//          core-to-core-latency 1 (crate), so that the figures are comparable.
+//   store  read until it is ours, then store: acquire and release, as in a queue.
+// The line is on the node where `home` first touched it. On two-socket EPYC machines this matters
+// by a factor of two, because requests go through the home's directory.
+// A sample during which a thread lost its CPU times the scheduler and not the line. It is repeated
+// and counted (`interrupted`), and kept only if four budgets gave nothing better.
+// K is chosen so that a sample takes about 25 µs, or less with a small budget. With `null` one
+// thread plays both sides on its own line, which measures the loop without any transfer.
 #pragma once
 
 #include "protocol.hpp"

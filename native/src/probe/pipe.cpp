@@ -17,10 +17,10 @@ namespace atl::probe {
 namespace {
 
 constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
-// A line as a vector: the compiler cuts it into what the instruction set has.
+// A line as a vector, which the compiler splits into registers of the instruction set.
 using Line = std::uint64_t __attribute__((vector_size(kLineBytes)));
 
-// `stride` is 1, or 0 to read the first line so many times.
+// `stride` is 1, or 0 to read the first line repeatedly.
 [[gnu::always_inline]] inline std::uint64_t sum_lines(const Line* line, std::size_t count,
                                                       std::size_t stride) {
   Line even{};
@@ -76,21 +76,21 @@ void produce(Line* line, std::size_t count, std::uint64_t seed) {
 
 std::uint64_t expected_sum(std::size_t count, std::size_t stride, std::uint64_t seed) {
   const std::uint64_t words = (stride == 0 ? 1 : count) * kWords;
-  // words is a multiple of 8, so the half is exact; the rest may wrap as the sum itself does.
+  // words is a multiple of 8, so the half is exact; the rest may overflow like the sum itself.
   const std::uint64_t once = words * seed + words / 2 * (words - 1);
   return stride == 0 ? once * count : once;
 }
 
 std::uint64_t seed_of(std::uint64_t transfer) { return transfer * 0x9E3779B97F4A7C15; }
 
-// The two sides' agreement: how many transfers were written and read.
+// Shared by the two sides: how many transfers were written and read.
 struct Handover {
   alignas(kApartBytes) std::atomic<std::uint64_t> written{0};
   alignas(kApartBytes) std::atomic<std::uint64_t> read{0};
 };
 constexpr std::uint64_t kNoMore = ~std::uint64_t{0};
 
-// Until the counter is `value` (true) or kNoMore.
+// Waits until the counter is `value` (returns true) or kNoMore.
 bool await(const std::atomic<std::uint64_t>& counter, std::uint64_t value, const Team& team) {
   constexpr std::uint32_t kPatience = 1 << 16;
   for (std::uint32_t looks = 1;; ++looks) {
@@ -122,9 +122,9 @@ std::vector<double> consume_all(const Line* lines, std::size_t count, std::size_
     asm volatile("" : : "r"(found));  // before the clock is read
     const auto ns = static_cast<double>(ticks() - begin) * tick_ns();
     if (found != expected_sum(count, stride, seed_of(transfer))) {
-      throw Fault(Code::kKernel, "pipe: the consumer read something else than was written");
+      throw Fault(Code::kKernel, "pipe: the consumer read other data than the producer wrote");
     }
-    // The first transfer finds no line where the later ones do. Never 0, where the clock is coarse.
+    // The first transfer finds its lines in other places than later ones. Never 0 (coarse clocks).
     if (transfer > 1) samples.add(bytes / std::max(ns, 1.0));
     if (samples.done()) break;
     handover.read.store(transfer, std::memory_order_release);

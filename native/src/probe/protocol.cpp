@@ -28,9 +28,9 @@ const char* name_of(Code code) {
   return "kernel";
 }
 
-// The value as an integer within the range.
+// Returns the value as an integer within the range.
 std::int64_t ranged(const Json& value, const char* field, std::int64_t least, std::int64_t most) {
-  // An unsigned number above the signed range must not wrap into it.
+  // An unsigned number above the signed range must not wrap around.
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() ||
                      value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX));
@@ -42,7 +42,7 @@ std::int64_t ranged(const Json& value, const char* field, std::int64_t least, st
   return number;
 }
 
-// Bytes that are no UTF-8 cannot stand in an answer.
+// An answer cannot contain bytes that are not UTF-8.
 std::string dump(const Json& answer) {
   return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -51,7 +51,7 @@ Json parse(const std::string& line) {
   try {
     return Json::parse(line);
   } catch (const Json::exception&) {
-    refuse("this line is no JSON");
+    refuse("this line is not JSON");
   }
 }
 
@@ -71,7 +71,7 @@ Json perform(const std::string& line) {
 }  // namespace
 
 Request::Request(Json fields) : fields_(std::move(fields)) {
-  if (!fields_.is_object()) refuse("a request is a JSON object");
+  if (!fields_.is_object()) refuse("a request must be a JSON object");
 }
 
 const Json* Request::find(const char* field) const {
@@ -137,7 +137,7 @@ std::vector<int> Request::cpus(const char* field, std::size_t least, std::size_t
   for (const Json& element : *value) {
     const auto cpu = static_cast<int>(ranged(element, field, 0, kMostCpus - 1));
     if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) {
-      refuse(quoted(field) + ": CPU " + std::to_string(cpu) + " stands there twice");
+      refuse(quoted(field) + ": CPU " + std::to_string(cpu) + " appears twice");
     }
     cpus.push_back(cpu);
   }
@@ -198,7 +198,7 @@ std::string answer(const std::string& line) {
   } catch (const Fault& fault) {
     return refusal(fault.code(), fault.what());
   } catch (const std::bad_alloc&) {
-    return refusal(Code::kMemory, "the probe itself has no memory left");
+    return refusal(Code::kMemory, "the probe itself has run out of memory");
   } catch (const std::exception& fault) {
     return refusal(Code::kKernel, fault.what());
   }

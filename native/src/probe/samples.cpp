@@ -9,14 +9,14 @@ namespace atl::probe {
 
 std::optional<Ranks> median_ranks(std::size_t count) {
   constexpr double kTail = 0.025;
-  // 2^-1000 is still a normal double; above, the normal distribution is near enough.
+  // 2^-1000 is still a normal double. Above that, the normal distribution is accurate enough.
   constexpr std::size_t kExact = 1000;
-  std::size_t below = 0;  // ranks that may be left out at each end
+  std::size_t below = 0;  // number of ranks to drop at each end
   if (count > kExact) {
     const auto n = static_cast<double>(count);
     below = static_cast<std::size_t>(std::floor((n - 1.959964 * std::sqrt(n)) / 2));
   } else {
-    // How many samples lie under the median is binomial (count, 1/2).
+    // The number of samples below the median is binomial (count, 1/2).
     double term = std::ldexp(1.0, -static_cast<int>(count));
     double sum = term;
     while (sum <= kTail) {

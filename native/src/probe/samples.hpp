@@ -1,10 +1,10 @@
 // Samples of one figure, and when there are enough of them.
 //
-// Sampling stops when half the 95 % interval of the median is under `settle` of the median, when
-// the budget is spent, or when there are as many samples as allowed; never before the third.
-// The interval is by order statistics (the sign test; Conover, Practical Nonparametric Statistics
-// 3.2): it asks nothing of the distribution, which has a long tail here. Below 6 samples there is
-// no such interval, so nothing settles before the sixth.
+// Sampling stops when half the 95 % interval of the median is below `settle` of the median, when
+// the budget is spent, or at the maximum number of samples; never before the third sample.
+// The interval uses order statistics (the sign test; Conover, Practical Nonparametric Statistics
+// 3.2), which assume nothing about the distribution; here it has a long tail. Below 6 samples there
+// is no such interval, so sampling cannot settle before the sixth.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,18 @@ namespace atl::probe {
 
 inline constexpr std::size_t kLeastSamples = 3;
 
-// The ranks (from 0) of the two order statistics of `count` samples between which the median lies
-// with at least 95 % probability; none below 6 samples.
+// Returns the ranks (from 0) of the two order statistics of `count` samples that enclose the median
+// with at least 95 % probability; nullopt below 6 samples.
 struct Ranks {
   std::size_t low;
   std::size_t high;
 };
 std::optional<Ranks> median_ranks(std::size_t count);
 
-// How often to repeat something so that it takes `sample_ns`, from 1 to `most`; time_ns(count) does
-// it so often and tells how long that took. Whoever loses its CPU meanwhile must not end up with a
-// sample of a few repetitions, most of which is the clock: what could be one such loss counts if
-// it was as slow twice.
+// Finds how often to repeat something so that it takes `sample_ns`, from 1 to `most` times.
+// time_ns(count) repeats it `count` times and returns the duration. Losing the CPU must not lead to
+// samples of a few repetitions, most of which are the clock. So a duration that may include one
+// such loss counts only if a second try was as slow.
 template <typename TimeNs>
 std::size_t repetitions_for(double sample_ns, std::size_t most, TimeNs time_ns) {
   constexpr double kLossNs = 20e6;
@@ -45,14 +45,14 @@ std::size_t repetitions_for(double sample_ns, std::size_t most, TimeNs time_ns) 
 
 class Samples {
  public:
-  // The budget begins now.
+  // The budget starts now.
   explicit Samples(const Limits& limits);
 
   void add(double value);
   [[nodiscard]] bool done() const;
   [[nodiscard]] bool settled() const;
-  [[nodiscard]] double median() const;  // needs a sample
-  // In the order in which they were taken.
+  [[nodiscard]] double median() const;  // needs at least one sample
+  // In the order of measurement.
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
 
  private:

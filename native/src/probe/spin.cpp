@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kUnrolled = 16;
 
-// Ticks of kUnrolled x rounds multiplications, each waiting for the one before; with kNull of the
-// rounds alone.
+// Ticks of kUnrolled x rounds multiplications, each dependent on the one before; with kNull, of
+// the loop alone.
 template <bool kNull>
 std::uint64_t chain(std::uint64_t rounds) {
   std::uint64_t value = 3;
@@ -26,7 +26,7 @@ std::uint64_t chain(std::uint64_t rounds) {
 #pragma GCC unroll 16
       for (std::uint64_t j = 0; j < kUnrolled; ++j) {
         value *= 0x9E3779B97F4A7C15;
-        asm volatile("" : "+r"(value));  // or the compiler multiplies the factors
+        asm volatile("" : "+r"(value));  // keeps the compiler from combining the factors
       }
     }
     asm volatile("" : "+r"(value));
@@ -65,7 +65,7 @@ Json spin(const Request& request) {
   std::vector<Samples> samples(cpus.size(), Samples(limits));
   alignas(kApartBytes) std::atomic<std::size_t> unfinished{cpus.size()};
   team.run([&](std::size_t rank) {
-    // On this thread's stack while it grows: neighbours in `samples` share lines.
+    // Local while it grows, because neighbours in `samples` share cache lines.
     Samples own(limits);
     team.barrier();
     if (null_run) {

@@ -26,15 +26,15 @@ namespace {
 
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
 constexpr std::int64_t kGraceNs = 1'000'000'000;
-// To touch it first, write it, go over it some times and compare it, where others have most of the
-// memory's bandwidth.
+// Time to touch memory first, write it, run over it a few times and compare it, while others use
+// most of the memory's bandwidth.
 constexpr std::int64_t kNsPerByte = 10;
 constexpr std::size_t kStackBytes = 1 << 20;
 
-// What a thread throws that has to leave because another one failed.
+// Thrown in a thread that must stop because another thread failed.
 struct Stopped {};
 
-// A mask of the kernel's, of any size (cpu_set_t ends at 1024).
+// A kernel mask of any size (cpu_set_t ends at 1024).
 class Mask {
  public:
   explicit Mask(std::size_t cpus) : set_(CPU_ALLOC(cpus)), bytes_(CPU_ALLOC_SIZE(cpus)) {
@@ -83,8 +83,8 @@ std::string listed(const std::vector<int>& cpus) {
 
 enum class Wait { kReady, kTimeOut };
 
-// Until the descriptor can be read. Nobody reads our answers any more: ends the process, for
-// whoever started it is gone.
+// Waits until the descriptor is readable. Ends the process if nobody reads its answers any more,
+// because the process that started it has ended.
 Wait wait_for(int descriptor, std::int64_t ns) {
   const std::int64_t deadline = now_ns() + ns;
   for (;;) {
@@ -143,7 +143,7 @@ void* Team::enter(void* start) {
   const Start given = *static_cast<Start*>(start);
   Team& team = *given.team;
   team.live(given.rank, *given.body);
-  // The last one wakes run(). Nothing of the team is touched after the count.
+  // The last thread wakes run(). After the count a thread must not touch the team.
   const std::size_t count = team.size();
   if (team.ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
     eventfd_write(given.ended_event, 1);
@@ -194,7 +194,7 @@ void Team::run(const std::function<void(std::size_t rank)>& body) {
                                                        std::to_string(cpus_[rank]) + ": " +
                                                        std::generic_category().message(error))));
     threads.resize(rank);
-    // Those that did not start count as ended.
+    // Threads that did not start count as ended.
     const std::size_t absent = size() - rank;
     if (ended_.fetch_add(absent, std::memory_order_acq_rel) + absent == size()) {
       eventfd_write(ended_event.get(), 1);
@@ -208,7 +208,7 @@ void Team::run(const std::function<void(std::size_t rank)>& body) {
 
 void Team::await(int ended_event) {
   if (wait_for(ended_event, limit_ns_) == Wait::kReady) return;
-  const std::string error = "CPUs " + listed(cpus_) + ": not through within " +
+  const std::string error = "CPUs " + listed(cpus_) + ": not finished within " +
                             std::to_string(limit_ns_ / 1'000'000'000) +
                             " s; one of them gives a thread too little time";
   fail(std::make_exception_ptr(Fault(Code::kCpu, error)));
@@ -218,7 +218,7 @@ void Team::await(int ended_event) {
 void Team::barrier() {
   constexpr int kSpins = 20'000;
   const unsigned phase = phase_.load(std::memory_order_relaxed);
-  // Release: what we did is seen by all who leave. Acquire, for the last one: it resets for all.
+  // Release: all leaving threads see our writes. Acquire: the last thread resets the barrier.
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size()) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);

@@ -14,7 +14,7 @@
 namespace atl::probe {
 namespace {
 
-// The clock is read twice a sample, which is then under 0.2 % of it.
+// Makes the two clock readings of a sample less than 0.2 % of it.
 constexpr std::int64_t kVectorSampleNs = 50'000;
 constexpr std::int64_t kMostIterations = 1'000'000'000;
 constexpr std::size_t kFirstIterations = 8;
@@ -43,22 +43,23 @@ class Writers {
   [[nodiscard]] Json answer() const {
     if (!std::all_of(verdicts_.begin(), verdicts_.end(),
                      [](const Verdict& verdict) { return verdict.right; })) {
-      throw Fault(Code::kKernel, "vector: a byte is not what was written last; the figure is void");
+      throw Fault(Code::kKernel,
+                  "vector: a byte differs from the last write; the figure is invalid");
     }
     return {{"gbs", samples_.values()}, {"verified", true}, {"batch", batch_}};
   }
 
  private:
-  static constexpr std::int64_t kDefaultIterations = 1'000;  // the paper's
+  static constexpr std::int64_t kDefaultIterations = 1'000;  // as in the paper
 
   void live(std::size_t rank) {
     const Part part = vector_part(memory_.bytes(), team_.size(), rank);
     std::byte* const chunk = memory_.data() + part.begin;
     const std::size_t bytes = part.end - part.begin;
-    // First touch; what read reads.
+    // First touch, and the data for read.
     vector_write(chunk, bytes, vector_value(0));
     team_.barrier();
-    // All threads are through the cold iterations before the batch is chosen.
+    // All threads finish the cold iterations before the batch size is chosen.
     std::int64_t fastest_ns = INT64_MAX;
     std::size_t iteration = 0;
     while (iteration < kFirstIterations) {
@@ -81,7 +82,7 @@ class Writers {
     }
   }
 
-  // Every iteration ends at a barrier.
+  // Every iteration ends with a barrier.
   std::size_t iterate(std::size_t rank, std::byte* chunk, std::size_t bytes, std::size_t iteration,
                       std::size_t count) {
     const std::size_t end = iteration + count;
@@ -107,12 +108,12 @@ class Writers {
     return iteration;
   }
 
-  // Rank 0 alone, before a barrier after which the others read.
-  // The fastest: whoever loses its CPU once must not make the samples short.
+  // Called only by rank 0, before a barrier after which the others read. Takes the fastest time, so
+  // that a lost CPU does not make the samples short.
   void choose_batch(std::int64_t fastest_ns) {
     const auto of_time =
         static_cast<std::size_t>(kVectorSampleNs / std::max<std::int64_t>(1, fastest_ns));
-    // Enough samples for an interval whatever `iterations` says.
+    // Enough samples for an interval, whatever `iterations` is.
     batch_ = std::max<std::size_t>(1, std::min(of_time, most_ / 16));
     samples_ = Samples(limits_);
   }
@@ -132,7 +133,7 @@ class Writers {
   std::size_t most_;
   Samples samples_;
   std::vector<Verdict> verdicts_;
-  // Written by rank 0 between two barriers.
+  // Rank 0 writes these between two barriers.
   std::size_t batch_ = 1;
   std::size_t iterations_ = 0;
   bool more_ = true;

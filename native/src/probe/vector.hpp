@@ -1,10 +1,10 @@
-// `vector`: threads that write or read one vector, each its own chunk, again and again.
+// `vector`: threads that repeatedly write or read one vector, each thread its own chunk.
 //
 // The experiment of arcas-runtime 2.3 (its figure 5): n threads on as few chiplets as hold them
 // (LocalCache) against the same n spread evenly (DistributedCache), for vectors from 38 bytes to
-// the limit of memory, 1,000 iterations. An iteration ends at a barrier, as a parallel loop does,
-// and its time holds the barrier: for a vector of a few lines that is nearly all of it, and what a
-// program would feel. Iterations of little time are taken together in one sample.
+// the limit of memory, 1,000 iterations. An iteration ends with a barrier, like a parallel loop,
+// and its time includes the barrier. For a vector of a few lines the barrier takes nearly all of
+// the time, as in a real program. Short iterations are combined into one sample.
 #pragma once
 
 #include "protocol.hpp"

@@ -22,7 +22,7 @@ void vector_write(std::byte* data, std::size_t bytes, std::uint8_t value) {
     for (std::size_t u = 0; u < kUnroll; ++u) {
       std::memcpy(data + at + u * sizeof words, &words, sizeof words);
     }
-    // Opaque: the loop must not become a call of memset, which would choose its own stores.
+    // Opaque, so that the loop does not become a call of memset, which chooses its own stores.
     asm volatile("" ::: "memory");
   }
   for (; at + sizeof word <= bytes; at += sizeof word) std::memcpy(data + at, &word, sizeof word);
@@ -49,7 +49,7 @@ std::uint64_t vector_read(const std::byte* data, std::size_t bytes) {
     sum += word;
   }
   for (; at < bytes; ++at) sum += std::to_integer<std::uint64_t>(data[at]);
-  // The next pass must read anew.
+  // Forces the next pass to read again.
   asm volatile("" : "+r"(sum)::"memory");
   return sum;
 }

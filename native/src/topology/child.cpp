@@ -33,7 +33,7 @@ constexpr bool limit_memory = false;  // shadow memory is terabytes of address s
 constexpr bool limit_memory = true;
 #endif
 
-// The pipe carries: accepted? then machine or fault or own, then text up to its end.
+// The pipe carries an optional `accepted`, then machine, fault or own_fault, then the text.
 constexpr char accepted = 'A';
 constexpr char machine = 'M';
 constexpr char fault = 'F';
@@ -63,7 +63,7 @@ void write_all(int pipe, const char* bytes, std::size_t count) {
   while (count > 0) {
     const ssize_t written = write(pipe, bytes, count);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(1);  // the parent is gone
+    if (written <= 0) _exit(1);  // the parent has ended
     bytes += written;
     count -= static_cast<std::size_t>(written);
   }
@@ -87,7 +87,7 @@ rlim_t address_space_now() {
                             const std::function<std::string(const Progress&)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  // The caller's handlers must not run here; Ctrl-C simply ends the child.
+  // The caller's handlers must not run here. Ctrl-C ends the child.
   for (const int number :
        {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGXCPU, SIGPIPE}) {
     std::signal(number, SIG_DFL);
@@ -115,7 +115,7 @@ rlim_t address_space_now() {
   }
   write_all(pipe, &verdict, 1);
   write_all(pipe, text.data(), text.size());
-  // No destructors, no exit handlers: they are the parent's.
+  // Runs no destructors or exit handlers: they belong to the parent.
   _exit(0);
 }
 
@@ -195,18 +195,19 @@ std::string in_child(const std::string& subject, bool foreign,
   const bool was_accepted = !text.empty() && text.front() == accepted;
   if (was_accepted) text.erase(0, 1);
   const char verdict = text.empty() ? '\0' : text.front();
-  // A child that was killed while it wrote has told only half.
+  // A child that was killed while writing has sent only part of its text.
   const bool complete = status == 0;
   if (complete && verdict == machine) return text.substr(1);
   if (complete && verdict == fault) throw Fault(text.substr(1));
   if (complete && verdict == own_fault)
-    throw OwnFault(subject + ": a fault of Atoll's: " + text.substr(1));
+    throw OwnFault(subject + ": internal error (a bug in Atoll): " + text.substr(1));
   const std::string said = first_line(read_output(output.get()));
   const std::string tail = said.empty() ? "" : ": " + said;
   if (was_accepted) {
-    throw OwnFault(subject + ": a fault of Atoll's: reading " + how_it_ended(status, end) + tail);
+    throw OwnFault(subject + ": internal error (a bug in Atoll): reading " +
+                   how_it_ended(status, end) + tail);
   }
-  throw Fault(subject + ": hwloc " + how_it_ended(status, end) + " on it" + tail);
+  throw Fault(subject + ": hwloc " + how_it_ended(status, end) + " reading it" + tail);
 }
 
 }  // namespace atl::topology

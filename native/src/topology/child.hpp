@@ -1,8 +1,8 @@
-// Runs work in a child process, so that nothing it does can hurt the caller.
+// Runs work in a child process, so that it cannot harm the caller.
 //
 // hwloc trusts its input: a hand-edited file can make it abort, crash, loop or allocate without
-// end, and it prints to stderr. The child has limits on time and memory, its output goes to a
-// file in memory, and it dies with its parent. No core file is left.
+// end, and it prints to stderr. The child has limits on time and memory, writes its output to a
+// file in memory, dies with its parent and leaves no core file.
 #pragma once
 
 #include <functional>
@@ -10,24 +10,24 @@
 
 namespace atl::topology {
 
-// Marks that the input was accepted: a crash after this is a fault of ours (OwnFault).
+// Reports that the input was accepted: a later crash is a bug in this library (OwnFault).
 class Progress {
  public:
   explicit Progress(int pipe) : pipe_(pipe) {}
   void input_accepted() const;
-  // What was printed so far, by hwloc.
+  // Returns what hwloc has printed so far.
   [[nodiscard]] static std::string printed();
 
  private:
   int pipe_;
 };
 
-// The text that `work` returns. A Fault that it throws is thrown here; any other end is a Fault
-// that begins with `subject`. Limits apply if `foreign`.
+// Returns the text from `work`. Rethrows a Fault that `work` throws. Any other end is a Fault whose
+// message begins with `subject`. The limits apply if `foreign`.
 std::string in_child(const std::string& subject, bool foreign,
                      const std::function<std::string(const Progress&)>& work);
 
-// The first line of hwloc's output that says something; its banners are drawn with asterisks.
+// Returns the first line of hwloc's output with text; hwloc draws banners with asterisks.
 std::string first_line(const std::string& printed);
 
 }  // namespace atl::topology

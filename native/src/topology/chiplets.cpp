@@ -12,7 +12,7 @@ struct Grouping {
   std::set<Pus> domains;
 };
 
-// In order of precedence. Sets, because nodes of different memories can share their CPUs.
+// In order of precedence. Sets, because nodes with different memories can share their CPUs.
 std::vector<Grouping> groupings_of(const Machine& machine) {
   std::vector<Grouping> groupings{{"l3", {}}, {"die", {}}, {"sub-numa", {}}};
   for (const L3Domain& l3 : machine.l3) groupings[0].domains.insert(l3.pus);
@@ -46,8 +46,8 @@ std::vector<Chiplet> chiplets_in(const Machine& machine, const std::vector<Group
     }
     std::vector<Chiplet> found;
     for (const Pus& domain : inside) {
-      // Nodes nest where a package has memory of its own beside its clusters' (KNL, Xeon Max):
-      // the inner ones are the islands.
+      // Nodes nest if a package has its own memory in addition to its clusters' (KNL, Xeon Max):
+      // the inner nodes are the islands.
       const bool encloses = std::any_of(inside.begin(), inside.end(), [&](const Pus& other) {
         return !other.empty() && other.size() < domain.size() && contains(domain, other);
       });
@@ -83,7 +83,7 @@ std::vector<Chiplet> find_chiplets(const Machine& machine) {
       whole.insert(whole.end(), core.pus.begin(), core.pus.end());
     }
     std::sort(whole.begin(), whole.end());
-    // Without packages nothing says that a NUMA node is smaller than one: usually it is one.
+    // Without packages a NUMA node may not be smaller than a package: usually it is a package.
     const std::vector<Grouping> inside_packages(groupings.begin(), groupings.begin() + 2);
     all = chiplets_in(machine, inside_packages, whole, std::nullopt);
   }

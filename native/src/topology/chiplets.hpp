@@ -1,4 +1,4 @@
-// Chiplets from what the machine shows: L3 domains, dies, sub-NUMA nodes.
+// Finds chiplets from the machine's L3 domains, dies and sub-NUMA nodes.
 //
 // A chiplet is a set of at least two cores, smaller than its package, that share the fastest
 // path to each other (Fogli et al., "OLAP on Modern Chiplet-Based Processors", PVLDB 17, 2024).
@@ -9,7 +9,7 @@
 
 namespace atl::topology {
 
-// In the order of their first cores. Looks at packages, dies, nodes, l3 and cores only.
+// Returns chiplets in the order of their first cores. Reads packages, dies, nodes, l3 and cores.
 std::vector<Chiplet> find_chiplets(const Machine& machine);
 
 }  // namespace atl::topology

@@ -1,4 +1,4 @@
-// The checks and detours before hwloc sees an input (declared in source.hpp).
+// Checks and prepares an input before hwloc reads it (declared in source.hpp).
 #include <stdlib.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ bool skip(std::string_view& text, std::string_view opening, std::string_view clo
   return true;
 }
 
-// Without a byte-order mark, comments and carriage returns, from the root element on: hwloc's
-// own parser knows none of them and expects each declaration on a line of its own.
+// Removes a byte-order mark, comments, carriage returns and everything before the root element:
+// hwloc's own parser supports none of them and expects each declaration on a separate line.
 std::string plain_xml(std::string_view rest) {
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
   std::string plain;
@@ -46,7 +46,7 @@ std::string plain_xml(std::string_view rest) {
   return std::string(root);
 }
 
-// The major version that the root element declares; 1 where it declares none.
+// The major version that the root element declares, or 1 if it declares none.
 int major_version(std::string_view tag) {
   const std::size_t at = tag.find("version=");
   if (at == std::string_view::npos || at + 9 >= tag.size()) return 1;
@@ -64,7 +64,7 @@ bool has_cpus(const fs::path& system) {
   return is_folder(system / "cpu/cpu0") || fs::is_regular_file(system / "cpu/online", fault);
 }
 
-// Very old kernels tell their CPUs only in /proc/cpuinfo.
+// Very old kernels list their CPUs only in /proc/cpuinfo.
 bool has_cpuinfo(const fs::path& root) {
   std::ifstream file(root / "proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -117,19 +117,19 @@ void accept_xml(Source& source) {
     throw Fault(where + ": is empty" + export_it);
   }
   if (source.xml.find('\0') != std::string::npos) {
-    throw Fault(where + ": holds binary data, not XML" + export_it);
+    throw Fault(where + ": contains binary data, not XML" + export_it);
   }
   source.xml = plain_xml(source.xml);
-  if (!source.xml.starts_with('<')) throw Fault(where + ": is no hwloc XML" + export_it);
+  if (!source.xml.starts_with('<')) throw Fault(where + ": not hwloc XML" + export_it);
   const std::string_view tag = std::string_view(source.xml).substr(1, source.xml.find('>') - 1);
   const std::string name(tag.substr(0, tag.find_first_of(" \t\n/")));
   if (name == "topologydiff") {
     throw Fault(where + ": is a difference of two topologies, not a topology" + export_it);
   }
-  if (name != "topology" && name != "root") throw Fault(where + ": is no hwloc XML" + export_it);
+  if (name != "topology" && name != "root") throw Fault(where + ": not hwloc XML" + export_it);
   if (major_version(tag) >= 3) {
     throw Fault(where +
-                ": was written by hwloc 3, which this hwloc cannot read; export it anew on that "
+                ": was written by hwloc 3, which this hwloc cannot read; export it again on that "
                 "machine with 'lstopo --export-xml-flags v2 OUT.xml'");
   }
 }
@@ -141,7 +141,7 @@ void check_synthetic(const Source& source) {
   for (std::size_t at = 0; at < source.where.size(); ++at) {
     const char letter = source.where[at];
     parentheses += letter == '(' ? 1 : letter == ')' ? -1 : 0;
-    // A level is 'Type:4' or just '4'; the digits of 'L3' are no count.
+    // A level is 'Type:4' or just '4'; the digits of 'L3' are not a count.
     const bool starts_count = at == 0 || source.where[at - 1] == ':' || source.where[at - 1] == ' ';
     if (parentheses != 0 || !starts_count || letter < '0' || letter > '9') continue;
     const std::uint64_t count = std::strtoull(source.where.c_str() + at, nullptr, 10);
@@ -152,11 +152,11 @@ void check_synthetic(const Source& source) {
 
 CapturedFolder::CapturedFolder(const std::string& where) {
   fs::path path = where;
-  if (!is_folder(path)) throw Fault(where + ": is no folder that can be read");
+  if (!is_folder(path)) throw Fault(where + ": not a readable folder");
   if (!is_capture(path)) path = only_subfolder(path);
   if (path.empty()) {
     throw Fault(where +
-                ": holds no captured sysfs (sys/devices/system/cpu); make one with "
+                ": contains no captured sysfs (sys/devices/system/cpu); make one with "
                 "'hwloc-gather-topology OUT' on that machine and unpack OUT.tar.bz2");
   }
   std::error_code fault;
@@ -184,7 +184,7 @@ void CapturedFolder::Staging::create() {
   std::error_code fault;
   std::string name = (fs::temp_directory_path(fault) / "atoll-sysfs-XXXXXX").string();
   if (fault || mkdtemp(name.data()) == nullptr) {
-    throw Fault("no temporary folder can be made (is TMPDIR writable?)");
+    throw Fault("cannot create a temporary folder; check that TMPDIR is writable");
   }
   folder = name;
 }
@@ -192,7 +192,7 @@ void CapturedFolder::Staging::create() {
 void CapturedFolder::Staging::link(const char* name, const fs::path& target) const {
   std::error_code fault;
   fs::create_directory_symlink(target, folder / name, fault);
-  if (fault) throw Fault((folder / name).string() + ": cannot be made: " + fault.message());
+  if (fault) throw Fault((folder / name).string() + ": cannot be created: " + fault.message());
 }
 
 CapturedFolder::Staging::~Staging() {

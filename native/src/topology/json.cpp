@@ -19,7 +19,7 @@ const char* name_of(Kind kind) {
   return "sysfs";
 }
 
-// One JSON object per item, `index` first: hwloc's order is the logical index.
+// One JSON object per item, `index` first. hwloc's order gives the logical index.
 template <typename Items, typename Describe>
 Json list(const Items& items, Describe describe) {
   Json all = Json::array();

@@ -1,5 +1,5 @@
-// The machine as plain values, between hwloc (read.cpp) and JSON (json.cpp).
-// Field for field src/atoll/schema/machine.py; see there for the meanings.
+// The machine as plain values, between hwloc (read.cpp) and JSON (json.cpp). Has the same fields as
+// src/atoll/schema/machine.py, which explains them.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +95,7 @@ struct Notice {
   std::string message;
 };
 
-// Where a machine comes from; also what `discover` was asked for.
+// Where a machine comes from: the `kind` passed to `discover`.
 enum class Kind { live, xml, synthetic, sysfs };
 
 struct Machine {
@@ -105,10 +105,10 @@ struct Machine {
   std::string where;
   std::string hwloc_version;
   std::string architecture;
-  std::string cpu_vendor;  // not in the JSON: tells AMD's L3-as-NUMA from Intel's SNC
+  std::string cpu_vendor;  // not in the JSON: separates AMD's L3-as-NUMA from Intel's SNC
   std::string cpu_model;
   std::uint64_t memory_bytes = 0;
-  std::optional<std::uint64_t> mem_total_bytes;  // not in the JSON: /proc/meminfo's word
+  std::optional<std::uint64_t> mem_total_bytes;  // not in the JSON: from /proc/meminfo
   bool has_core_objects = true;                  // not in the JSON
   std::vector<Package> packages;
   std::vector<Die> dies;

@@ -45,7 +45,7 @@ bool from_list(const std::string& text, Pus& pus) {
 
 namespace {
 
-// Of nodes that have a CPU, the one that ranks lowest serves it.
+// If several nodes include a CPU, the node with the lowest rank serves it.
 auto rank(const NumaNode& node) {
   const bool special = !node.subtype.empty() && node.subtype != "DRAM";
   return std::tuple(node.pus.size(), special, node.os_index);

@@ -1,4 +1,4 @@
-// Set questions on sorted vectors of PU numbers.
+// Set operations on sorted vectors of PU numbers.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace atl::topology {
 
-// From the first that can match on: one core of a large machine is looked for very often.
+// Starts at the first possible match, because callers often look for one core of many.
 inline bool contains(const Pus& outer, const Pus& inner) {
   if (inner.empty()) return true;
   const auto first = std::lower_bound(outer.begin(), outer.end(), inner.front());
@@ -40,15 +40,15 @@ inline bool intersects(const Pus& a, const Pus& b) {
 // The kernel's list format, "0-3,8,10-11".
 std::string to_list(const Pus& pus);
 
-// The inverse; false where `text` is no such list or names a CPU past 2^20.
+// Parses such a list. Returns false if `text` is malformed or names a CPU above 2^20.
 bool from_list(const std::string& text, Pus& pus);
 
-// The NUMA node (OS index) that serves these CPUs: the smallest whose CPUs include them, plain
-// memory before special (HBM, NVM, CXL), then the lowest number. None where they span nodes.
+// Returns the OS index of the NUMA node that serves these CPUs, nullopt if they span nodes: the
+// smallest that includes them, plain memory before special (HBM, NVM, CXL), then the lowest.
 MaybeIndex local_node(const std::vector<NumaNode>& nodes, const Pus& pus);
 
-// Leave each CPU to its local node only. hwloc gives memory without CPUs those that it is near
-// to; to the kernel, and to numactl, a CPU has one node.
+// Leaves each CPU only in its local node. hwloc gives memory without CPUs the CPUs near it; for
+// the kernel and numactl a CPU has one node.
 void part_cpus(std::vector<NumaNode>& nodes);
 
 }  // namespace atl::topology

@@ -12,7 +12,7 @@ namespace atl::topology {
 namespace {
 
 int count(hwloc_topology_t topology, hwloc_obj_type_t type) {
-  // Negative where objects of the type sit at several depths; none of ours can.
+  // Negative if a type has several depths, which no type used here has.
   return std::max(0, hwloc_get_nbobjs_by_type(topology, type));
 }
 
@@ -26,7 +26,7 @@ std::vector<hwloc_obj_t> objects(hwloc_topology_t topology, hwloc_obj_type_t typ
 
 std::vector<int> members(hwloc_const_bitmap_t bitmap) {
   std::vector<int> all;
-  // An infinite bitmap would never end; hwloc uses it for 'unknown'.
+  // hwloc uses an infinite bitmap for 'unknown'; a loop over it would never end.
   if (bitmap == nullptr || hwloc_bitmap_weight(bitmap) < 0) return all;
   for (int i = hwloc_bitmap_first(bitmap); i >= 0; i = hwloc_bitmap_next(bitmap, i)) {
     all.push_back(i);
@@ -39,7 +39,7 @@ std::string info(hwloc_obj_t object, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// -1 where the system gave none.
+// -1 if the system gave no number.
 int os_index(hwloc_obj_t object) { return static_cast<int>(object->os_index); }
 
 hwloc_obj_t ancestor(hwloc_topology_t topology, hwloc_obj_t object, hwloc_obj_type_t type) {
@@ -105,7 +105,7 @@ void read_cores(hwloc_topology_t topology, Machine& machine) {
   }
 }
 
-// The kernel's matrix has 10 from each node to itself; files can hold measured ones beside it.
+// The kernel's matrix has 10 on its diagonal; files can also contain measured matrices.
 bool is_slit(const hwloc_distances_s& matrix) {
   for (std::size_t i = 0; i < matrix.nbobjs; ++i) {
     if (matrix.values[i * matrix.nbobjs + i] != 10) return false;
@@ -158,7 +158,7 @@ void read_nics(hwloc_topology_t topology, Machine& machine) {
   }
 }
 
-// The same PU in two of these objects, which hardware cannot do.
+// Rejects a PU in two of these objects, which is impossible in hardware.
 template <typename Objects>
 void refuse_overlap(const Objects& objects, const char* what, const std::string& subject) {
   Pus seen;
@@ -176,7 +176,7 @@ void refuse_overlap(const Objects& objects, const char* what, const std::string&
   }
 }
 
-// Objects of a tree: each core whole inside a package, each package inside a node or round it.
+// Objects form a tree: each core lies inside one package, each package inside or around a node.
 template <typename Objects>
 void refuse_partial(const Pus& pus, const Objects& objects, const char* what, const char* other,
                     const std::string& subject) {
@@ -202,7 +202,7 @@ void refuse_contradictions(hwloc_topology_t topology, const Machine& machine,
   std::sort(all.begin(), all.end());
   const auto twice = std::adjacent_find(all.begin(), all.end());
   if (twice != all.end()) {
-    throw Fault(subject + ": contradicts itself: PU " + std::to_string(*twice) + " is there twice");
+    throw Fault(subject + ": contradicts itself: PU " + std::to_string(*twice) + " appears twice");
   }
   refuse_overlap(machine.cores, "core", subject);
   refuse_overlap(machine.packages, "package", subject);
@@ -226,7 +226,7 @@ void refuse_contradictions(hwloc_topology_t topology, const Machine& machine,
     refuse_partial(node.pus, machine.nodes, "NUMA node", "NUMA node", subject);
     if (!contains(all, node.pus)) {
       throw Fault(subject + ": contradicts itself: NUMA node " + std::to_string(node.os_index) +
-                  " has PUs that the machine has not");
+                  " has PUs that the machine does not have");
     }
     constexpr std::uint64_t exbibyte = std::uint64_t{1} << 60;
     if (node.memory_bytes > exbibyte) {
@@ -238,7 +238,7 @@ void refuse_contradictions(hwloc_topology_t topology, const Machine& machine,
   const auto same = std::adjacent_find(numbers.begin(), numbers.end());
   if (same != numbers.end()) {
     throw Fault(subject + ": contradicts itself: NUMA node " + std::to_string(*same) +
-                " is there twice");
+                " appears twice");
   }
 }
 

@@ -1,4 +1,4 @@
-// hwloc's objects as a Machine. Objects that contradict each other are a Fault.
+// Converts hwloc's objects to a Machine. Throws Fault if objects contradict each other.
 #pragma once
 
 #include <hwloc.h>
@@ -7,11 +7,11 @@
 
 namespace atl::topology {
 
-// Everything but summary, chiplets, warnings and what hwloc does not know (system.hpp).
-// `topology` was loaded whole.
+// Fills in everything except summary, chiplets, warnings and the values that hwloc does not know
+// (system.hpp). `topology` was loaded with disallowed objects included.
 Machine read_machine(hwloc_topology_t topology, const std::string& subject);
 
-// hwloc's counts. `topology` was loaded as hwloc's tools do.
+// Returns hwloc's counts. `topology` was loaded the way hwloc's tools load it.
 Summary count_objects(hwloc_topology_t topology);
 
 }  // namespace atl::topology

@@ -1,4 +1,4 @@
-// Sources of a topology: this system, hwloc XML, a synthetic string, a captured folder.
+// Sources of a topology: this system, hwloc XML, a synthetic string or a captured folder.
 #pragma once
 
 #include <hwloc.h>
@@ -18,20 +18,20 @@ struct Source {
   std::filesystem::path filesystem;  // kind sysfs: the folder that stands for "/"
 };
 
-// `where` as messages name it.
+// The name of the source in messages.
 std::string subject_of(const Source& source);
 
-// Refuses what is no hwloc-1 or hwloc-2 XML (for hwloc 3 it names the command that helps), and
-// leaves in `source.xml` what hwloc's own parser understands.
+// Throws Fault for anything but hwloc-1 or hwloc-2 XML (for hwloc 3 the message has the command
+// that helps). Leaves in `source.xml` only what hwloc's own parser supports.
 void accept_xml(Source& source);
 
-// Refuses a synthetic string over 65,536 PUs, for which hwloc would need minutes.
+// Throws Fault for a synthetic string with over 65,536 PUs, which would take hwloc minutes.
 void check_synthetic(const Source& source);
 
 std::string read_xml_file(const std::string& path);
 
-// A captured folder, as hwloc wants it: with sys/devices/system below. Where the folder is
-// itself a sysfs, or only its devices/system, links in a temporary folder stand in.
+// A captured folder in the form hwloc needs, with sys/devices/system below it. If the folder is
+// itself a sysfs, or only its devices/system, a temporary folder links to it.
 class CapturedFolder {
  public:
   explicit CapturedFolder(const std::string& where);
@@ -57,10 +57,10 @@ struct DestroyTopology {
 };
 using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
 
-// Sets the variables that steer hwloc. To be called once, in the child only.
+// Sets the variables that control hwloc. Call it once, in the child only.
 void prepare_environment(const Source& source);
 
-// `whole`: also what the cgroup disallows, instead of what hwloc's tools show by default.
+// `whole` includes objects that the cgroup disallows, which hwloc's tools hide by default.
 Topology load(const Source& source, bool whole);
 
 }  // namespace atl::topology

@@ -43,7 +43,7 @@ bool is_pci_address(const std::string& name) {
 
 struct CgroupMount {
   fs::path mounted_at;
-  fs::path mounted_part;  // the part of the hierarchy that the mount shows
+  fs::path mounted_part;  // the part of the hierarchy that is mounted
 };
 
 // The mount of cgroup v2 (`controller` empty) or of a v1 controller.
@@ -71,7 +71,7 @@ std::optional<CgroupMount> cgroup_mount(const fs::path& root, const std::string&
 }
 
 void tighten(std::optional<std::uint64_t>& limit, std::optional<std::uint64_t> other) {
-  // v1 writes 2^63 rounded down to pages where there is no limit.
+  // Without a limit v1 reports 2^63 rounded down to pages.
   constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
   if (other && *other < no_limit && (!limit || *other < *limit)) limit = other;
 }
@@ -95,7 +95,7 @@ void tighten_upwards(std::optional<std::uint64_t>& limit, const CgroupMount& mou
 Pus offline_cpus(const fs::path& root) {
   const fs::path cpus = root / "sys/devices/system/cpu";
   const Pus offline = read_cpus(cpus / "offline");
-  // `offline` also lists CPUs that could be plugged in but are not there.
+  // `offline` also lists CPUs that could be plugged in but are not present.
   return intersection(offline, read_cpus(cpus / "present"));
 }
 

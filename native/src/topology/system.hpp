@@ -1,5 +1,5 @@
-// What hwloc does not tell of a live or captured system: files of /sys and /proc below `root`
-// ("" is this system), and the affinity mask. A file that is not there is no fault.
+// Reads what hwloc does not report about a live or captured system: files of /sys and /proc below
+// `root` ("" is this system), and the affinity mask. A missing file is not a fault.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@ namespace atl::topology {
 // CPUs that are present and offline.
 Pus offline_cpus(const std::filesystem::path& root);
 
-// MemTotal of /proc/meminfo.
+// MemTotal from /proc/meminfo.
 std::optional<std::uint64_t> mem_total_bytes(const std::filesystem::path& root);
 
-// Hardware network interfaces; `node` as the kernel's numa_node says, none where it says -1.
+// Hardware network interfaces; `node` is the kernel's numa_node, or nullopt for its -1.
 std::vector<Nic> network_interfaces(const std::filesystem::path& root);
 
-// The tightest memory limit from this process's cgroup to the root; v2's memory.max and v1's
-// memory.limit_in_bytes.
+// Returns the smallest memory limit from this process's cgroup up to the root: memory.max in v2,
+// memory.limit_in_bytes in v1.
 std::optional<std::uint64_t> memory_max_bytes(const std::filesystem::path& root);
 
 // The calling thread's affinity mask.

@@ -22,7 +22,7 @@ Kind kind_of(std::string_view kind) {
   if (kind == "synthetic") return Kind::synthetic;
   if (kind == "sysfs") return Kind::sysfs;
   throw Fault("unknown kind of topology '" + std::string(kind) +
-              "' (live, xml, synthetic or sysfs)");
+              "'; use live, xml, synthetic or sysfs");
 }
 
 bool all_allowed(hwloc_topology_t topology) {
@@ -37,7 +37,7 @@ void add_system_facts(Machine& machine, const Source& source) {
   const std::filesystem::path root = source.kind == Kind::live ? "/" : source.filesystem;
   machine.mem_total_bytes = mem_total_bytes(root);
   machine.nics = network_interfaces(root);
-  // A virtual machine with one node says -1 for its devices; there is only one answer.
+  // A virtual machine with one node reports -1 for its devices, which can only mean that node.
   if (machine.nodes.size() == 1) {
     for (Nic& nic : machine.nics) nic.node = machine.nodes.front().os_index;
   }
@@ -58,7 +58,7 @@ int usable_chiplets(const Machine& machine) {
 std::string machine_json(const Source& source, const Progress& progress) {
   prepare_environment(source);
   const Topology whole = load(source, true);
-  // hwloc's tools drop what is not allowed, and with it what becomes empty: its rules, its work.
+  // hwloc's tools drop disallowed objects and those that become empty. Let hwloc apply its rules.
   const Topology shown = all_allowed(whole.get()) ? nullptr : load(source, false);
   progress.input_accepted();
 
@@ -74,7 +74,7 @@ std::string machine_json(const Source& source, const Progress& progress) {
   if (complaint.find("has encountered") != std::string::npos) {
     machine.warnings.push_back({"hwloc-complaint", "hwloc reports: " + complaint});
   }
-  // After the summary, which is hwloc's: its tools heed the cgroup, not the mask.
+  // After the summary, because hwloc's tools apply the cgroup but not the mask.
   if (source.kind == Kind::live) {
     machine.allowed.pus = intersection(machine.allowed.pus, affinity());
     machine.allowed.memory_max_bytes = memory_max_bytes("/");

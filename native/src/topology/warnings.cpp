@@ -35,18 +35,18 @@ void l3_per_cpu(const Machine& machine, std::vector<Notice>& notices) {
   }
   if (one_pu) {
     notices.push_back({"l3-per-cpu",
-                       "every CPU shows an L3 cache of its own, as virtual machines do that do not "
-                       "pass on how caches are shared; these L3s are not taken as chiplets "
+                       "every CPU reports its own L3 cache, as in virtual machines that do not "
+                       "describe how caches are shared; these L3s do not count as chiplets "
                        "(name them with --chiplets if you know them)"});
   } else if (one_core) {
     notices.push_back({"l3-per-core",
-                       "every core shows an L3 cache of its own; a chiplet has at least two cores, "
-                       "so these L3s are not taken as chiplets"});
+                       "every core reports its own L3 cache; a chiplet has at least two cores, "
+                       "so these L3s do not count as chiplets"});
   }
 }
 
-// The largest L3 for one package on the market is 16 MiB a core where all cores share it
-// (3D-stacked desktop parts); more says that other users have the rest of the cores.
+// On the market, the largest L3 that all cores of a package share has 16 MiB a core (3D-stacked
+// desktop parts). A larger value means that other users have the rest of the cores.
 void l3_huge_few_cpus(const Machine& machine, std::vector<Notice>& notices) {
   constexpr std::uint64_t most_per_core = 16 * mebibyte;
   std::size_t packages = std::max<std::size_t>(1, machine.packages.size());
@@ -54,18 +54,18 @@ void l3_huge_few_cpus(const Machine& machine, std::vector<Notice>& notices) {
   for (const L3Domain& l3 : machine.l3) {
     const std::size_t cores = std::max<std::size_t>(1, cores_in(machine, l3.pus));
     if (l3.size_bytes / cores <= most_per_core) continue;
-    notices.push_back({"l3-huge-few-cpus",
-                       "one L3 cache of " + std::to_string(l3.size_bytes / mebibyte) +
-                           " MiB over " + std::to_string(cores) +
-                           (cores == 1 ? " core" : " cores") +
-                           ": this is probably a slice of a larger processor whose cache is shared "
-                           "with others, and chiplets may be hidden"});
+    notices.push_back(
+        {"l3-huge-few-cpus", "one L3 cache of " + std::to_string(l3.size_bytes / mebibyte) +
+                                 " MiB over " + std::to_string(cores) +
+                                 (cores == 1 ? " core" : " cores") +
+                                 ": this is probably a slice of a larger processor that shares its "
+                                 "cache with others, and may hide chiplets"});
     return;
   }
 }
 
 // BIOSes of AMD servers can declare each L3 a NUMA node (ACPI SRAT L3 Cache as NUMA Domain).
-// Intel's SNC also has a node per L3, but those do own memory channels.
+// Intel's SNC also has a node per L3, but each of those nodes has its own memory channels.
 void l3_as_numa(const Machine& machine, std::vector<Notice>& notices) {
   const bool intel = machine.cpu_vendor == "GenuineIntel";
   const bool amd = machine.cpu_vendor == "AuthenticAMD" || machine.cpu_vendor == "HygonGenuine";
@@ -91,9 +91,10 @@ void l3_as_numa(const Machine& machine, std::vector<Notice>& notices) {
   // Zen has at most 4 memory quadrants a package (NPS4).
   if (per_package <= 4 && !near) return;
   notices.push_back(
-      {"l3-as-numa", "each of the " + std::to_string(nodes) +
-                         " NUMA nodes is one L3 cache: the BIOS option 'L3 as NUMA' is on, and the "
-                         "nodes are no memory controllers; binding memory to them gains nothing"});
+      {"l3-as-numa",
+       "each of the " + std::to_string(nodes) +
+           " NUMA nodes is one L3 cache: the BIOS option 'L3 as NUMA' is on, and the "
+           "nodes are not memory controllers; binding memory to them has no benefit"});
 }
 
 void core_outside_chiplets(const Machine& machine, std::vector<Notice>& notices) {
@@ -113,12 +114,12 @@ void core_outside_chiplets(const Machine& machine, std::vector<Notice>& notices)
                                     std::to_string(machine.cores.size()) + " cores (logical " +
                                     to_list(outside) +
                                     ") are in no chiplet: alone in their L3, or in a package "
-                                    "that shows no islands"});
+                                    "without islands"});
 }
 
 void memory(const Machine& machine, std::vector<Notice>& notices) {
   if (machine.memory_bytes == 0) {
-    notices.push_back({"no-memory-info", "no NUMA node tells how much memory it has"});
+    notices.push_back({"no-memory-info", "no NUMA node reports its memory size"});
     return;
   }
   if (!machine.mem_total_bytes) return;
@@ -129,7 +130,7 @@ void memory(const Machine& machine, std::vector<Notice>& notices) {
   notices.push_back({"memory-mismatch", "the NUMA nodes hold " + gibibytes(machine.memory_bytes) +
                                             " but /proc/meminfo says " +
                                             gibibytes(*machine.mem_total_bytes) +
-                                            "; memory sizes per node are not to be trusted"});
+                                            "; do not rely on the memory sizes per node"});
 }
 
 }  // namespace
@@ -142,9 +143,9 @@ std::vector<Notice> find_implausible(const Machine& machine) {
   core_outside_chiplets(machine, notices);
   memory(machine, notices);
   if (!machine.has_core_objects) {
-    notices.push_back({"cores-assumed", "the input shows no cores; each of its " +
+    notices.push_back({"cores-assumed", "the input has no cores; each of its " +
                                             std::to_string(machine.cores.size()) +
-                                            " PUs is taken as a core"});
+                                            " PUs counts as a core"});
   }
   return notices;
 }

@@ -1,12 +1,12 @@
-// What is implausible about a machine. Nothing here refuses it. Pure.
+// Warns about implausible values of a machine, without rejecting it. Pure.
 #pragma once
 
 #include "model.hpp"
 
 namespace atl::topology {
 
-// Needs everything else of the machine, chiplets included. The codes stand in
-// atoll/topology.hpp.
+// Needs all other fields of the machine, including the chiplets. atoll/topology.hpp lists the
+// codes.
 std::vector<Notice> find_implausible(const Machine& machine);
 
 }  // namespace atl::topology

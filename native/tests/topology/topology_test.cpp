@@ -218,12 +218,12 @@ TEST(Topology, RefusesInOneLine) {
             std::string::npos);
   EXPECT_NE(refusal("xml", refused + "truncated.xml").find("truncated"), std::string::npos);
   EXPECT_NE(refusal("xml", refused + "empty.xml").find("is empty"), std::string::npos);
-  EXPECT_NE(refusal("xml", refused + "text.xml").find("no hwloc XML"), std::string::npos);
+  EXPECT_NE(refusal("xml", refused + "text.xml").find("not hwloc XML"), std::string::npos);
   EXPECT_NE(refusal("xml", refused + "package-overlap.xml").find("PU 15 is in two packages"),
             std::string::npos);
   EXPECT_NE(refusal("xml", refused + "no-pu.xml").find("has no PU"), std::string::npos);
   EXPECT_NE(refusal("xml", "/nonexistent.xml").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal("synthetic", "gibberish").find("no hwloc synthetic"), std::string::npos);
+  EXPECT_NE(refusal("synthetic", "gibberish").find("not an hwloc synthetic"), std::string::npos);
   EXPECT_NE(refusal("sysfs", ATOLL_GOLDEN "/machines").find("hwloc-gather-topology"),
             std::string::npos);
   EXPECT_NE(refusal("nonsense", "").find("unknown kind"), std::string::npos);

@@ -40,8 +40,8 @@ def refusal(source: str | None = None, synthetic: str | None = None) -> str:
         ("hwloc3.xml", "lstopo --export-xml-flags v2 OUT.xml"),
         ("truncated.xml", "truncated or damaged hwloc XML"),
         ("empty.xml", "is empty"),
-        ("text.xml", "is no hwloc XML"),
-        ("html.xml", "is no hwloc XML"),
+        ("text.xml", "not hwloc XML"),
+        ("html.xml", "not hwloc XML"),
         ("diff.xml", "difference of two topologies"),
         ("pu-twice.xml", "contradicts itself"),
         ("package-overlap.xml", "PU 15 is in two packages"),
@@ -205,7 +205,7 @@ def test_a_fault_of_the_library_is_no_fault_of_the_topology(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> str:
-        raise _native.OwnFault("m.xml: a fault of Atoll's: reading gave up (signal 11)")
+        raise _native.OwnFault("m.xml: internal error (a bug in Atoll): reading gave up (signal 11)")
 
     monkeypatch.setattr(_native, "discover", fail)
     with fails(AtollError, path="m.xml", signal="signal 11") as caught:
