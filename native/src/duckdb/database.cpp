@@ -50,8 +50,7 @@ void DatabaseHandle::finish() {
 void DatabaseHandle::expect(const std::string& extension) {
   // DuckDB loads the same file and thus this same library. DuckDB never unloads it.
   void* library = dlopen(extension.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw RuntimeFault(std::string("cannot load the extension: ") + dlerror());
+  if (library == nullptr) throw RuntimeFault(std::string("the extension: ") + dlerror());
   expect_ = reinterpret_cast<Expect>(dlsym(library, kExpect));
   if (expect_ == nullptr) throw RuntimeFault(extension + " is not Atoll's extension");
   expect_(&DatabaseHandle::receive, this);

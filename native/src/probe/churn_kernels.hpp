@@ -8,8 +8,7 @@
 // crosses threads: the item goes to the next thread, which frees it, as in a query's exchange.
 //
 // Every word of an item has a stamp made from its address and size, which is compared before the
-// free. That detects an allocator that hands out the same memory twice. The table is not from
-// malloc.
+// free. It detects an allocator that hands out memory twice. The table is not from malloc.
 #pragma once
 
 #include <atomic>

@@ -44,7 +44,7 @@ class Writers {
     if (!std::all_of(verdicts_.begin(), verdicts_.end(),
                      [](const Verdict& verdict) { return verdict.right; })) {
       throw Fault(Code::kKernel,
-                  "vector: a byte differs from the last write; the figure is invalid");
+                  "vector: a byte is not the last one written; the figure is invalid");
     }
     return {{"gbs", samples_.values()}, {"verified", true}, {"batch", batch_}};
   }

@@ -91,10 +91,9 @@ void l3_as_numa(const Machine& machine, std::vector<Notice>& notices) {
   // Zen has at most 4 memory quadrants a package (NPS4).
   if (per_package <= 4 && !near) return;
   notices.push_back(
-      {"l3-as-numa",
-       "each of the " + std::to_string(nodes) +
-           " NUMA nodes is one L3 cache: the BIOS option 'L3 as NUMA' is on, and the "
-           "nodes are not memory controllers; binding memory to them has no benefit"});
+      {"l3-as-numa", "each of the " + std::to_string(nodes) +
+                         " NUMA nodes is one L3 cache: the BIOS option 'L3 as NUMA' is on, and the "
+                         "nodes are not memory controllers; binding memory to them is useless"});
 }
 
 void core_outside_chiplets(const Machine& machine, std::vector<Notice>& notices) {
