@@ -137,7 +137,7 @@ Changes plan(const Options& options) {
 
 void apply(const Options& options, const Changes& changes) {
   if (changes.cpus) {
-    // For a node take the CPUs that are available, as numactl does; other CPUs were named.
+    // A node means its available CPUs, as in numactl; all other CPUs were named one by one.
     const bool by_node = options.places.empty() && options.cpu_flags.back().by_node;
     bind_cpus(*changes.cpus, /*all_of_them=*/!by_node);
   }
