@@ -205,7 +205,8 @@ def test_a_fault_of_the_library_is_no_fault_of_the_topology(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> str:
-        raise _native.OwnFault("m.xml: internal error (a bug in Atoll): reading gave up (signal 11)")
+        reason = "internal error (a bug in Atoll): reading gave up (signal 11)"
+        raise _native.OwnFault(f"m.xml: {reason}")
 
     monkeypatch.setattr(_native, "discover", fail)
     with fails(AtollError, path="m.xml", signal="signal 11") as caught:
