@@ -121,16 +121,7 @@ def measure_machine(
         seconds=host.monotonic() - started_s,
         settle=SETTLE,
         clock=run.hello.clock,
-        core_latency_cas_ns=figures.cas,
-        core_latency_store_ns=figures.store,
-        core_bandwidth_gbs=figures.bandwidth,
-        nodes=figures.nodes,
-        loaded=figures.loaded,
-        caches=figures.caches,
-        stream=figures.stream,
-        sharing=figures.sharing,
-        churn=figures.churn,
-        inference=figures.inference,
+        **vars(figures),
         watch=tuple(run.watches),
         left_out=tuple(run.left_out),
         notices=tuple(run.notices),
@@ -196,11 +187,13 @@ def chosen_cpus(machine: Machine, host: Host, cpus: Iterable[int] | str | None) 
     return tuple(sorted(wanted))
 
 
-@dataclass(slots=True)
+@dataclass
 class _Figures:
-    cas: PairMatrix | None = None
-    store: PairMatrix | None = None
-    bandwidth: PairMatrix | None = None
+    """The fields of a profile that are measured."""
+
+    core_latency_cas_ns: PairMatrix | None = None
+    core_latency_store_ns: PairMatrix | None = None
+    core_bandwidth_gbs: PairMatrix | None = None
     nodes: NodeMatrix | None = None
     loaded: tuple[LoadedCurve, ...] = ()
     caches: tuple[CacheCurve, ...] = ()
@@ -230,9 +223,9 @@ def _measure_all(run: Run) -> _Figures:
 def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:
     match kind:
         case Kind.LATENCY:
-            found.cas, found.store = measure_latency(run)
+            found.core_latency_cas_ns, found.core_latency_store_ns = measure_latency(run)
         case Kind.BANDWIDTH:
-            found.bandwidth = measure_bandwidth(run)
+            found.core_bandwidth_gbs = measure_bandwidth(run)
         case Kind.NODES:
             found.nodes, found.loaded = measure_nodes(run)
         case Kind.CACHE:
@@ -247,8 +240,8 @@ def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:
 
 def _concluded(run: Run, found: _Figures) -> Inference | None:
     """The chiplets inferred from the figures alone, whatever the system reports."""
-    latency = found.cas or found.store
-    bandwidth = found.bandwidth
+    latency = found.core_latency_cas_ns or found.core_latency_store_ns
+    bandwidth = found.core_bandwidth_gbs
     either = latency or bandwidth
     if run.emulated or either is None:
         return None
