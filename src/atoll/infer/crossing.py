@@ -13,43 +13,32 @@ the median of three neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from atoll.infer.capacities import median_of_three
+from atoll.schema.profile import SharingPoint
 
 TIE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Both rates at one size, each with half its interval's width over the median."""
-
-    size_bytes: int
-    local: float
-    distributed: float
-    local_spread: float = 0.0
-    distributed_spread: float = 0.0
-
-
-def crossing_bytes(points: Sequence[Rates]) -> int | None:
+def crossing_bytes(points: Sequence[SharingPoint]) -> int | None:
     """The size from which the distributed placement stays faster; None: never, or always.
 
     Between the two surrounding sizes, the crossing is where the ratio passes 1 on a double
     logarithmic scale. Points with a rate that is not positive are skipped. `points` by rising size.
     """
-    good = [point for point in points if point.local > 0 and point.distributed > 0]
+    good = [p for p in points if p.local_gbs.value > 0 and p.distributed_gbs.value > 0]
     if len(good) < 2:
         return None
-    sizes = np.log([point.size_bytes for point in good])
+    sizes = np.log([point.vector_bytes for point in good])
     if np.any(np.diff(sizes) <= 0):
         raise ValueError("sizes must rise")
-    seen = np.log([point.distributed / point.local for point in good])
+    seen = np.log([p.distributed_gbs.value / p.local_gbs.value for p in good])
     ratio = median_of_three(seen)
     # An end has neighbours on one side only.
     ratio[0], ratio[-1] = np.median(seen[:3]), np.median(seen[-3:])
-    doubt = np.log1p([max(TIE, p.local_spread + p.distributed_spread) for p in good])
+    doubt = np.log1p([max(TIE, p.local_gbs.spread + p.distributed_gbs.spread) for p in good])
     local_wins = np.flatnonzero(ratio < -doubt)
     if not len(local_wins):
         return None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from atoll.infer.crossing import Rates, crossing_bytes
+from atoll.infer.crossing import crossing_bytes
 from atoll.probing.places import (
     CpuGroup,
     all_cache_bytes,
@@ -141,21 +141,11 @@ def _point(
 def _sharing(
     spread: Spread, operation: Literal["write", "read"], points: Sequence[SharingPoint]
 ) -> Sharing:
-    rates = [
-        Rates(
-            point.vector_bytes,
-            point.local_gbs.value,
-            point.distributed_gbs.value,
-            point.local_gbs.spread,
-            point.distributed_gbs.spread,
-        )
-        for point in points
-    ]
     return Sharing(
         operation=operation,
         threads=len(spread.local),
         local_pus=spread.local,
         distributed_pus=spread.distributed,
         points=tuple(points),
-        crossing_bytes=crossing_bytes(rates),
+        crossing_bytes=crossing_bytes(points),
     )

@@ -7,15 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.infer.crossing import Rates, crossing_bytes
+from atoll.infer.crossing import crossing_bytes
+from atoll.schema.profile import SharingPoint
 from tests.parts.faults import fails
+from tests.parts.profiles import figure
 
 MIB = 1 << 20
 SIZES = [int(size) for size in np.geomspace(38, 4096 * MIB, 40)]
 
 
-def points(*ratios: float) -> list[Rates]:
-    return [Rates(size, 10.0, 10.0 * ratio) for size, ratio in zip(SIZES, ratios, strict=False)]
+def rates(size: int, local: float, distributed: float, spread: float = 0.0) -> SharingPoint:
+    return SharingPoint(
+        vector_bytes=size,
+        local_gbs=figure(local, spread),
+        distributed_gbs=figure(distributed, spread),
+    )
+
+
+def points(*ratios: float) -> list[SharingPoint]:
+    return [rates(size, 10.0, 10.0 * ratio) for size, ratio in zip(SIZES, ratios, strict=False)]
 
 
 def test_the_papers_shape() -> None:
@@ -55,8 +65,7 @@ def test_nor_does_one_at_an_end() -> None:
 
 def test_a_difference_within_the_intervals_does_not_count() -> None:
     wide = [
-        Rates(size, 10.0, 7.0 if index < 10 else 14.0, 0.3, 0.3)
-        for index, size in enumerate(SIZES[:20])
+        rates(size, 10.0, 7.0 if index < 10 else 14.0, 0.3) for index, size in enumerate(SIZES[:20])
     ]
     assert crossing_bytes(wide) is None
 
