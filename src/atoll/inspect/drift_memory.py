@@ -142,35 +142,24 @@ def _outside(
         )
         for mapping, nodes, found in away:
             size = sum(found.values())
-            if size and (strict or size > out / 100):
-                findings.append(
-                    _mapping_outside(mapping, nodes, found, policy, threads, context, whole=whole)
+            if not size or not (strict or size > out / 100):
+                continue
+            cause, remedy = _why_outside(
+                mapping, nodes, found, policy, threads, context, whole=whole
+            )
+            places = {"away": format_cpulist(found), "nodes": format_cpulist(nodes)}
+            findings.append(
+                context.finding(
+                    "memory-outside",
+                    Severity.DRIFT,
+                    mapping=mapping_name(mapping),
+                    expected=f"nodes {places['nodes']}",
+                    found=_by_node(found),
+                    cause=cause,
+                    remedy=remedy.format(pid=context.pid, **places),
                 )
+            )
     return findings
-
-
-def _mapping_outside(
-    mapping: MappingLook,
-    nodes: frozenset[int],
-    away: Mapping[int, int],
-    policy: str,
-    threads: Sequence[ThreadLook],
-    context: RuleContext,
-    *,
-    whole: bool,
-) -> Finding:
-    cause, remedy = _why_outside(mapping, nodes, away, policy, threads, context, whole=whole)
-    return context.finding(
-        "memory-outside",
-        Severity.DRIFT,
-        mapping=mapping_name(mapping),
-        expected=f"nodes {format_cpulist(nodes)}",
-        found=_by_node(away),
-        cause=cause,
-        remedy=remedy.format(
-            pid=context.pid, away=format_cpulist(away), nodes=format_cpulist(nodes)
-        ),
-    )
 
 
 def _why_outside(
