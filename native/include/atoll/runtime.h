@@ -1,13 +1,13 @@
 /* Places, victim order and controller of Atoll's runtime for thread pools of other languages.
  *
- * Plain C99 over pure functions: nothing here starts a thread or moves one. The C++ headers tell
- * what each means: runtime/places.hpp, mapping.hpp, victims.hpp, controller.hpp.
+ * Plain C99 over pure functions: no function here starts a thread or moves one. The C++ headers
+ * explain the terms: runtime/places.hpp, mapping.hpp, victims.hpp, controller.hpp.
  *
- * Every function that can fail returns 0, or EINVAL (what was asked for cannot be had), ERANGE (a
- * buffer is too small) or ENOMEM; atoll_rt_message() then says in one line what is wrong. Outputs
- * are written only where 0 is returned, except for the count that comes with ERANGE. No exception
- * leaves the library. Objects may be used by several threads if all only read; an approach belongs
- * to one thread at a time. Pointers must not be NULL unless that is said. */
+ * Every function that can fail returns 0 on success, or EINVAL (the request is invalid), ERANGE (a
+ * buffer is too small) or ENOMEM; atoll_rt_message() then describes the error in one line. Outputs
+ * are written only on success, except for the count that comes with ERANGE. No exception leaves
+ * the library. Several threads may read one object at the same time; only one thread at a time may
+ * use an approach. Pointers must not be NULL unless a comment allows it. */
 #ifndef ATOLL_RUNTIME_H
 #define ATOLL_RUNTIME_H
 
@@ -20,26 +20,26 @@ extern "C" {
 
 #define ATOLL_RT_API __attribute__((visibility("default")))
 
-/* What the last call of this thread that failed has to say; empty before. Valid until the next. */
+/* The error of this thread's last failed call; empty before the first. Valid until the next one. */
 ATOLL_RT_API const char* atoll_rt_message(void);
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
 typedef struct atoll_rt_places atoll_rt_places;
 
-/* `json`: a file of `atoll topo --json`, `bytes` long. */
+/* `json`: the output of `atoll topo --json`, `bytes` long. */
 ATOLL_RT_API int atoll_rt_places_from_machine(const char* json, size_t bytes,
                                               atoll_rt_places** places);
-/* This machine, cut down to what the calling thread may run on. */
+/* This machine, restricted to the CPUs that the calling thread may run on. */
 ATOLL_RT_API int atoll_rt_places_here(atoll_rt_places** places);
-/* "package:2 node:2 chiplet:4 core:8 pu:2". PUs take `cpus` in turn; with none (NULL, 0) they are
- * counted up. */
+/* "package:2 node:2 chiplet:4 core:8 pu:2". PUs take `cpus` in turn; without any (NULL, 0) PUs
+ * are numbered from 0. */
 ATOLL_RT_API int atoll_rt_places_synthetic(const char* text, const int* cpus, size_t cpu_count,
                                            atoll_rt_places** places);
-/* New places with the levels between chiplets of a profile, a file of `atoll measure`. */
+/* New places with the levels between chiplets from a profile, as `atoll measure` writes it. */
 ATOLL_RT_API int atoll_rt_places_with_profile(const atoll_rt_places* from, const char* json,
                                               size_t bytes, atoll_rt_places** places);
-/* New places: those of `from` that have some of these CPUs. */
+/* New places: those of `from` that contain at least one of these CPUs. */
 ATOLL_RT_API int atoll_rt_places_restrict_to_cpus(const atoll_rt_places* from, const int* cpus,
                                                   size_t cpu_count, atoll_rt_places** places);
 /* NULL is allowed. */
@@ -58,14 +58,14 @@ typedef struct {
   int chiplet;      /* 0 .. chiplets-1 */
   int node;         /* OS index of the NUMA node */
   int package;      /* 0 .. packages-1 */
-  size_t cpu_count; /* how many CPUs atoll_rt_core_cpus gives */
+  size_t cpu_count; /* number of CPUs that atoll_rt_core_cpus returns */
 } atoll_rt_core;
 
 ATOLL_RT_API int atoll_rt_core_at(const atoll_rt_places* places, int core, atoll_rt_core* found);
-/* OS indices, sorted. ERANGE: `capacity` is less than *count, which is set. */
+/* OS indices, sorted. Returns ERANGE and sets *count if `capacity` is too small for them. */
 ATOLL_RT_API int atoll_rt_core_cpus(const atoll_rt_places* places, int core, int* cpus,
                                     size_t capacity, size_t* count);
-/* 0 for a chiplet itself; else the larger, the farther. */
+/* 0 from a chiplet to itself; a larger level means a greater distance. */
 ATOLL_RT_API int atoll_rt_chiplet_level(const atoll_rt_places* places, int from, int to,
                                         int* level);
 
@@ -74,7 +74,7 @@ ATOLL_RT_API int atoll_rt_chiplet_level(const atoll_rt_places* places, int from,
 /* cores[rank], `threads` of them, on min(spread, threads) chiplets. */
 ATOLL_RT_API int atoll_rt_spread_cores(const atoll_rt_places* places, int threads, int spread,
                                        int* cores);
-/* The smallest spread whose chiplets hold the threads. */
+/* The smallest spread whose chiplets have room for the threads. */
 ATOLL_RT_API int atoll_rt_min_spread(const atoll_rt_places* places, int threads, int* spread);
 
 enum {
@@ -90,8 +90,8 @@ typedef struct {
   int end;
 } atoll_rt_ring;
 
-/* From whom worker `thief` takes work, nearest ring first; core_of_worker[w] is the core of worker
- * w. `victims` and `rings` have room for workers - 1 each, and may be NULL where that is none. */
+/* The workers that `thief` steals from, nearest ring first; core_of_worker[w] is the core of worker
+ * w. `victims` and `rings` have room for workers - 1 each, and may be NULL where that is 0. */
 ATOLL_RT_API int atoll_rt_victims(const atoll_rt_places* places, const int* core_of_worker,
                                   size_t workers, int thief, int* victims, atoll_rt_ring* rings,
                                   size_t* ring_count);
@@ -100,18 +100,18 @@ ATOLL_RT_API int atoll_rt_victims(const atoll_rt_places* places, const int* core
 
 typedef struct atoll_rt_approach atoll_rt_approach;
 
-/* By name: "adaptive" and others, see docs/runtime-controller.md. One object per task group, each
- * with a `seed` of its own: with the same one, trials of groups that run side by side keep step and
- * disturb each other. */
+/* By name: "adaptive" and others, see docs/runtime-controller.md. Give each task group its own
+ * object and its own `seed`: with the same seed, the trials of groups that run at the same time
+ * keep step and disturb each other. */
 ATOLL_RT_API int atoll_rt_approach_create(const char* name, uint64_t seed,
                                           atoll_rt_approach** approach);
 /* NULL is allowed. */
 ATOLL_RT_API void atoll_rt_approach_free(atoll_rt_approach* approach);
 
-#define ATOLL_RT_UNKNOWN UINT64_MAX /* a count that this machine or pool cannot tell */
+#define ATOLL_RT_UNKNOWN UINT64_MAX /* a count that this machine or pool does not provide */
 
 typedef struct {
-  uint64_t type; /* any id that stays the same */
+  uint64_t type; /* any id that does not change */
   double units;  /* how much was done, in a unit that is the same for all of the type */
   double busy_s; /* CPU time that it took, all workers together */
 } atoll_rt_type_work;
@@ -127,21 +127,21 @@ typedef struct {
   uint64_t fills_remote_chiplet;
   uint64_t fills_remote_node;
   uint64_t fills_memory;
-  double latency_local_chiplet_ns; /* what such a fill takes */
+  double latency_local_chiplet_ns; /* how long such a fill takes */
   double latency_remote_chiplet_ns;
   double latency_remote_node_ns;
   double latency_memory_ns;
   uint64_t working_set_bytes;     /* or ATOLL_RT_UNKNOWN */
   uint64_t chiplet_l3_bytes;      /* 0: not known */
-  const atoll_rt_type_work* work; /* each type once */
+  const atoll_rt_type_work* work; /* one entry per type */
   size_t work_count;
 } atoll_rt_sample;
 
-/* Nothing known, a spread of 1, the latencies of controller.hpp. */
+/* Sets all counts to unknown, the spread to 1, and the latencies to those of controller.hpp. */
 ATOLL_RT_API void atoll_rt_sample_init(atoll_rt_sample* sample);
 
-/* Call it once an interval: the spread wanted from now on, and, where `reason` is not NULL, why: at
- * most `reason_capacity` bytes, cut off if need be, with a 0 at the end. */
+/* Call it once an interval. Sets the spread to use from now on and, unless `reason` is NULL, writes
+ * the reason: at most `reason_capacity` bytes, truncated if necessary, with a 0 at the end. */
 ATOLL_RT_API int atoll_rt_approach_step(atoll_rt_approach* approach, const atoll_rt_sample* sample,
                                         int* spread, char* reason, size_t reason_capacity);
 

@@ -1,30 +1,36 @@
-// Atoll's task runtime, all of it; docs/runtime.md is the guide, native/examples has a program for
-// each call. Each header below can be included alone and begins with what it promises.
+// Atoll's task runtime, all of it, in the order in which to read it. docs/runtime.md is the guide;
+// native/examples has a program for each call. Each header can be included alone.
 #pragma once
 
-#include "atoll/runtime/all_do.hpp"
-#include "atoll/runtime/barrier.hpp"
-#include "atoll/runtime/blocking.hpp"
-#include "atoll/runtime/condition_variable.hpp"
-#include "atoll/runtime/controller.hpp"
-#include "atoll/runtime/coroutine.hpp"
-#include "atoll/runtime/event.hpp"
-#include "atoll/runtime/fork.hpp"
-#include "atoll/runtime/group.hpp"
-#include "atoll/runtime/latch.hpp"
-#include "atoll/runtime/mapping.hpp"
-#include "atoll/runtime/memory.hpp"
-#include "atoll/runtime/mutex.hpp"
+// The runtime and its options.
 #include "atoll/runtime/options.hpp"
-#include "atoll/runtime/parallel.hpp"
-#include "atoll/runtime/place.hpp"
-#include "atoll/runtime/places.hpp"
-#include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/runtime.hpp"
-#include "atoll/runtime/scope.hpp"
-#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/stack_options.hpp"
+// Tasks: fork, scope, spawn, coroutines, and what a task can do about itself.
+#include "atoll/runtime/coroutine.hpp"
+#include "atoll/runtime/fork.hpp"
+#include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
+// Loops.
+#include "atoll/runtime/all_do.hpp"
+#include "atoll/runtime/parallel.hpp"
+// Waiting.
+#include "atoll/runtime/barrier.hpp"
+#include "atoll/runtime/blocking.hpp"
+#include "atoll/runtime/condition_variable.hpp"
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/latch.hpp"
+#include "atoll/runtime/mutex.hpp"
+#include "atoll/runtime/sleep.hpp"
+// Places and groups.
+#include "atoll/runtime/controller.hpp"
+#include "atoll/runtime/group.hpp"
+#include "atoll/runtime/mapping.hpp"
+#include "atoll/runtime/place.hpp"
+#include "atoll/runtime/places.hpp"
 #include "atoll/runtime/victims.hpp"
+// Memory by node, and the profile. The C interface is atoll/runtime.h.
+#include "atoll/runtime/memory.hpp"
+#include "atoll/runtime/profile.hpp"

@@ -1,15 +1,15 @@
-// The same on every worker, once.
+// Calls a function once on every worker.
 //
-//   atl::all_do([&](int worker) { tables[worker] = Table(rows); });  // memory on each one's node
+//   atl::all_do([&](int worker) { tables[worker] = Table(rows); });  // memory on its node
 //
 // Promises
-//  - f(rank) is called on each worker of the caller's runtime, the caller's own included, and stays
-//    there even if it waits. Returns when all calls are done.
-//  - Workers come to it between tasks: one that runs a long task makes everybody wait. So do not
-//    call it while holding what those tasks wait for.
-//  - The calls run at the same time and are part of the caller's task. What the first that failed
-//    threw comes out; the others run to their end.
-//  - From a thread that is no worker: runtime.run([&] { atl::all_do(f); }).
+//  - f(rank) is called on each worker of the caller's runtime, including the caller's own, and
+//    stays there even if it waits. all_do returns when all calls are done.
+//  - Workers make the call between tasks, so a worker with a long task makes everybody wait. Do not
+//    call all_do while holding something that such a task waits for.
+//  - The calls run at the same time and are part of the caller's task. all_do throws the first
+//    exception of a call; the other calls run to their end.
+//  - On a thread that is not a worker, use runtime.run([&] { atl::all_do(f); }).
 #pragma once
 
 #include <concepts>

@@ -1,8 +1,8 @@
 // Arrays of a fixed size on chosen nodes: local, interleaved, or partitioned by worker.
 //
-// The idea is Shoal's (Kaestle et al., USENIX ATC 2015): the program says how an array is used, the
-// library where its pages go. Elements are zero bytes at first, without anybody having touched
-// them, hence the types that may be elements.
+// The idea is Shoal's (Kaestle et al., USENIX ATC 2015): the program says how it uses an array, the
+// library decides where its pages go. Elements are zero bytes at first although nobody has touched
+// them, which restricts their types.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@
 
 namespace atl {
 
-// Begins as zero bytes and ends without a call. Pages hold it aligned.
+// Can begin as zero bytes, needs no destructor call, and is no more aligned than a page.
 template <typename T>
 concept Placeable = std::is_object_v<T> && std::is_trivially_default_constructible_v<T> &&
                     std::is_trivially_copyable_v<T> && alignof(T) <= 4096;
 
-// Moves, does not copy; `data()` stays the same over moves of the Array and of its pages. One that
-// was moved from may only be assigned to or destroyed. As with std::vector, reads may run at the
-// same time; a write needs that nobody else uses the element.
+// Can be moved, not copied; `data()` stays the same when the Array or its pages move. A moved-from
+// Array may only be assigned to or destroyed. As with std::vector, reads may run at the same time;
+// while a thread writes an element, no other may use it.
 template <Placeable T>
 class Array {
  public:
   using value_type = T;
 
-  // All of it on one node.
+  // All pages on one node.
   static Array local(std::size_t size, int node, Pages pages = Pages::normal) {
     return {size, detail::PlacedMemory::local(size, sizeof(T), node, pages)};
   }
@@ -38,7 +38,7 @@ class Array {
     return {size, detail::PlacedMemory::local(size, sizeof(T), std::nullopt, pages)};
   }
 
-  // Page by page in turn over `map.nodes`.
+  // The pages take turns over `map.nodes`.
   static Array interleaved(std::size_t size, const NodeMap& map, Pages pages = Pages::normal) {
     return {size, detail::PlacedMemory::interleaved(size, sizeof(T), map, pages)};
   }
@@ -59,12 +59,12 @@ class Array {
   T& operator[](std::size_t index) { return data()[index]; }
   const T& operator[](std::size_t index) const { return data()[index]; }
 
-  // How many parts: the ranks of a partitioned array, else 1.
+  // Number of parts: one per rank of a partitioned array, else 1.
   [[nodiscard]] int parts() const { return memory_.parts(); }
 
-  // The elements that begin in the block of `rank`: every element is in one part, in order, and a
-  // part is within a page and an element of an even share. Only the end of its last element may lie
-  // on the next rank's page. RuntimeFault: no such rank.
+  // The elements that begin in the block of `rank`. Each element is in one part, in order; a part
+  // differs from an even share by at most a page and an element. Only the end of its last element
+  // may be on the next rank's page. Throws RuntimeFault if there is no such rank.
   [[nodiscard]] std::span<T> part(int rank) {
     const auto [first, last] = elements_of(rank);
     return {data() + first, last - first};
@@ -77,9 +77,9 @@ class Array {
   // Asks the kernel about every page.
   [[nodiscard]] PagesFound pages_found() const { return memory_.pages_found(); }
 
-  // Moves the parts of a partitioned array to where their ranks sit now, and only pages that are
-  // elsewhere; others' use of the elements goes on. Of other kinds nothing moves. RuntimeFault: as
-  // many nodes as parts are needed.
+  // Moves those pages of a partitioned array that are not where their ranks sit now, while others
+  // may use the elements. Does nothing for other kinds. Throws RuntimeFault unless there are as
+  // many nodes as parts.
   Rehomed rehome(std::span<const int> node_of_rank, const RehomeControl& control = {}) {
     return memory_.rehome(node_of_rank, control);
   }

@@ -1,6 +1,6 @@
-// What a producer does after it published work, inline: a fence that is nearly free, then a look
-// whether somebody sleeps. The dear other halves are in native/src/runtime (asymmetric_fence.hpp,
-// parking.hpp), where it is explained why they belong together.
+// What a producer does after it published work, inline: an almost free fence, then a check whether
+// a worker sleeps. The expensive other halves are in native/src/runtime/scheduler
+// (asymmetric_fence.hpp, parking.hpp), which explain why they belong together.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ extern ATOLL_EXPORT bool membarrier_works;
 inline void full_fence() {
 #if defined(__SANITIZE_THREAD__)
   // ThreadSanitizer has no fences, and g++ refuses to compile one. A locked instruction on a
-  // variable that nobody else sees is a fence in fact, and hides no race from it.
+  // variable that nobody else sees acts as a fence and hides no race from it.
   std::atomic<int> own{0};
   own.fetch_add(1, std::memory_order_seq_cst);
 #else
@@ -27,10 +27,10 @@ inline void full_fence() {
 
 // If one thread stores A, calls light_fence() and loads B, and another stores B, calls
 // heavy_fence() and loads A, then at least one of the two loads sees the other's store. Two light
-// ones do not do that.
+// fences do not guarantee that.
 inline void light_fence() {
   if (membarrier_works) [[likely]] {
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's only
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // for the compiler only
   } else {
     full_fence();
   }
@@ -40,7 +40,7 @@ inline void light_fence() {
 inline constexpr std::uint64_t kSearcher = 1;
 inline constexpr std::uint64_t kSleeper = std::uint64_t{1} << 32;
 
-// Somebody sleeps and nobody searches.
+// Whether a worker sleeps and none searches.
 inline bool wants_wake(std::uint64_t word) {
   return word >= kSleeper && static_cast<std::uint32_t>(word) == 0;
 }

@@ -1,19 +1,19 @@
-// A barrier: parties wait until all of them have arrived; then it is ready for the next time.
+// A barrier: each party waits until all have arrived; then the barrier can be used again.
 //
 //   atl::Barrier barrier(4, [&] { std::swap(now, next); });
 //   ... in each party, over and over: step(part); barrier.arrive_and_wait();
 //
-// A central counter and a phase on lines of their own (Mellor-Crummey and Scott, "Algorithms for
+// A central counter and a phase on separate cache lines (Mellor-Crummey and Scott, "Algorithms for
 // scalable synchronization", 1991). With many parties, arrivals are counted per chiplet first, so
-// that one line is not torn between all cores. Who arrives spins for at most 2 us, but only if all
-// that are missing may be running right now on other workers; then it is suspended.
+// that not all cores compete for one line. A party that arrives spins for at most 2 us if all
+// missing parties may be running on other workers; then it is suspended.
 //
 // Promises
-//  - What was written before anyone's arrival is seen by everyone after it.
-//  - The completion runs once per phase, in the party that arrives last, before anyone goes on. An
-//    exception of it ends the program, as in std::barrier.
-//  - Parties are tasks or threads that are no workers, not the same ones each time.
-//  - May be destroyed as soon as every wait of the last phase has returned.
+//  - What a party wrote before it arrived is visible to all parties after the wait.
+//  - The completion runs once per phase, in the party that arrives last, before any party
+//    continues. If it throws, the program ends, as with std::barrier.
+//  - A party is a task, or a thread that is not a worker; parties may differ from phase to phase.
+//  - The barrier may be destroyed as soon as every wait of the last phase has returned.
 #pragma once
 
 #include <atomic>
@@ -28,20 +28,20 @@ namespace atl {
 
 class Barrier {
  public:
-  // RuntimeFault: fewer than 1.
+  // Throws RuntimeFault if there are fewer than 1 parties.
   ATOLL_EXPORT explicit Barrier(std::ptrdiff_t parties, std::function<void()> completion = {});
   ATOLL_EXPORT ~Barrier();
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
 
   void arrive_and_wait() {
-    // Relaxed: before its own arrival the phase cannot end, and it knows of the last one's end.
+    // Relaxed: the phase cannot end before this arrival, and the party knows that the last one did.
     const std::uint32_t phase = phase_.load(std::memory_order_relaxed) & ~kWaited;
     if (leaves_ != nullptr) return arrive_in_tree(phase);
-    // Acquire and release: the last one hands on what all wrote.
+    // Acquire and release: the last party passes on what all wrote.
     const std::uint32_t missing = left_.fetch_sub(1, std::memory_order_acq_rel) - 1;
     if (missing == 0) {
-      // Relaxed: seen with the next phase.
+      // Relaxed: visible with the next phase.
       left_.store(parties_, std::memory_order_relaxed);
       end_phase(phase);
     } else {
@@ -58,7 +58,7 @@ class Barrier {
 
   void end_phase(std::uint32_t phase) {
     if (completion_) complete();
-    // From here on *this may be gone, but for who is suspended.
+    // From here on *this may be gone, unless a party is suspended.
     const auto* const address = &phase_;
     if ((phase_.exchange(phase + kOnce, std::memory_order_acq_rel) & kWaited) != 0) wake(address);
   }
@@ -72,7 +72,7 @@ class Barrier {
   alignas(kApart) std::atomic<std::uint32_t> phase_{0};
   alignas(kApart) const std::uint32_t parties_;
   std::uint32_t leaf_count_ = 0;
-  std::unique_ptr<Leaf[]> leaves_;  // null with few parties
+  std::unique_ptr<Leaf[]> leaves_;  // null if there are few parties
   const std::function<void()> completion_;
 };
 

@@ -1,20 +1,19 @@
-// Blocking sections: code that sits in the kernel (files, sockets, locks of other libraries) runs
-// on a thread of its own; the task is suspended, its worker runs others meanwhile.
+// Blocking sections: code that blocks in the kernel (files, sockets, locks of other libraries) runs
+// on a thread of its own; the task is suspended, and its worker runs other tasks meanwhile.
 //
 //   const ssize_t got = atl::blocking([&] { return pread(file, buffer, bytes, offset); });
 //
 // Promises
-//  - The value comes back, or what the function threw.
-//  - Up to 256 threads for the whole process, started when there are more sections than threads;
-//    then sections wait in line, first in, first out. A thread leaves after 5 idle seconds.
-//  - On a machine with several NUMA nodes the thread runs on the caller's node, so that what it
-//    reads lands in the memory the caller works on; within the node the kernel may put it on any
-//    CPU that has nothing to do.
-//  - On a thread that is no worker the function is simply called.
+//  - Returns the function's value or throws its exception.
+//  - The process has up to 256 such threads and starts one if there are more sections than threads;
+//    beyond, sections queue, first in, first out. A thread ends after 5 idle seconds.
+//  - On a machine with several NUMA nodes the thread runs on the caller's node, so that the data it
+//    reads is in memory near the caller; within the node the kernel may use any idle CPU.
+//  - On a thread that is not a worker the function is simply called.
 //
-// The function runs outside of the task: other thread-locals, another errno (return it along), no
-// fork, spawn or task-locals, a stop token that never says so; take what it needs of the task by
-// reference. Two threads have to be woken.
+// The function runs outside of the task: other thread-locals, another errno (return it, too), no
+// fork, spawn or task-locals, and a stop token that never reports a stop. Pass what it needs from
+// the task by reference. A section costs waking two threads.
 #pragma once
 
 #include <concepts>
@@ -27,7 +26,7 @@
 namespace atl {
 
 namespace detail {
-// Calls it on a thread of the pool and waits. `call` lets no exception out. RuntimeFault: not one
+// Calls it on a thread of the pool and waits. `call` must not throw. Throws RuntimeFault if no
 // thread can be started.
 ATOLL_EXPORT void run_blocking(void (*call)(void* closure), void* closure);
 }  // namespace detail

@@ -1,13 +1,13 @@
-// A condition variable for tasks, with a Mutex: std::condition_variable_any's calls.
+// A condition variable for tasks and Mutex, with the calls of std::condition_variable_any.
 //
 //   std::unique_lock lock(mutex);
 //   filled.wait(lock, [&] { return !queue.empty(); });
 //
 // Promises
-//  - A wait may end for no reason; the calls that take a predicate look again.
-//  - Works from tasks and from threads that are no workers; may be destroyed once every wait has
-//    returned, also while the `notify_all` that ended it has not.
-//  - A notify that nobody waits for is one atomic operation. 4 bytes.
+//  - A wait may end spuriously; the calls that take a predicate check it again.
+//  - Tasks and threads that are not workers may use it. It may be destroyed once every wait has
+//    returned, even if the `notify_all` that ended it has not.
+//  - A notify without waiters is one atomic operation. 4 bytes.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ class ConditionVariable {
     while (!done()) wait(lock);
   }
 
-  // What `done` says in the end: false if stopped or late before.
+  // Returns the last value of `done`: false if the wait was stopped or timed out first.
   template <std::predicate Done>
   bool wait(Lock& lock, const std::stop_token& stop, Done done) {
     return wait_done(lock, detail::kNever, &stop, done);
@@ -65,7 +65,7 @@ class ConditionVariable {
   }
 
  private:
-  // The rest counts notifications: who waits looks whether there was one since it gave up the lock.
+  // The other bits count notifications: a waiter checks for one since it released the lock.
   static constexpr std::uint32_t kWaited = 1;  // somebody may wait
   static constexpr std::uint32_t kOnce = 2;
 
@@ -77,7 +77,7 @@ class ConditionVariable {
     return true;
   }
 
-  // False: stopped or late. The lock is held again in either case, and if it throws.
+  // False: stopped or timed out. The lock is held again in any case, also if this throws.
   ATOLL_EXPORT bool wait_slow(Lock& lock, detail::Deadline deadline, const std::stop_token* stop);
   ATOLL_EXPORT void wake_one();
   ATOLL_EXPORT void wake_all();

@@ -1,16 +1,16 @@
-// The controller: over how many chiplets a group of tasks is spread, decided anew once an interval
-// from what was counted in it.
+// The controller decides how many chiplets a group of tasks uses, once an interval, from the counts
+// of that interval.
 //
 // The idea is that of ARCAS (Fogli et al., "ARCAS: Adaptive Runtime System for Chiplet-Aware
-// Scheduling", section 4): approaches are plug-ins over counters. Each task group has an approach
-// object of its own. docs/runtime-controller.md says what each approach does and why `adaptive`,
-// not the printed algorithm 1, is the default.
+// Scheduling", section 4): approaches are plug-ins over counters. Each task group has its own
+// approach object. docs/runtime-controller.md explains each approach and why `adaptive`, not the
+// printed algorithm 1, is the default.
 //
 // What it promises
-//  - Pure: no clock, no thread, no I/O and no randomness but seeded one. The same samples give the
-//    same decisions; time is what the samples say.
-//  - Whatever an approach answers, `step` stays within the bounds of the sample.
-//  - A step costs O(task types); at the end of a trial block 50,000 additions more.
+//  - Pure: no clock, no thread, no I/O, and only seeded randomness. The same samples give the same
+//    decisions; time comes from the samples.
+//  - Whatever an approach decides, `step` stays within the bounds of the sample.
+//  - A step costs O(task types), plus 50,000 additions at the end of a trial block.
 //  - Not thread-safe: one caller per object.
 #pragma once
 
@@ -25,17 +25,16 @@
 
 namespace atl {
 
-// Cache lines filled into the cores' own caches (L1 or L2) in an interval, by where they came from.
-// Empty: this CPU cannot tell.
+// Cache lines filled into the cores' own caches (L1 or L2) in an interval, by source. Empty: this
+// CPU does not count it.
 struct Fills {
-  std::optional<std::uint64_t> local_chiplet =
-      {};  // this chiplet's L3, or a neighbour's L2 under it
+  std::optional<std::uint64_t> local_chiplet = {};   // this chiplet's L3 or another L2 under it
   std::optional<std::uint64_t> remote_chiplet = {};  // a cache of another chiplet of the same node
   std::optional<std::uint64_t> remote_node = {};     // a cache of another node
   std::optional<std::uint64_t> memory = {};          // any memory
 };
 
-// What a fill takes. The defaults are medians of a dual EPYC 7R13; a profile has the machine's own.
+// Time of a fill. The defaults are medians of a dual EPYC 7R13; a profile has the machine's own.
 struct FillLatency {
   double local_chiplet_ns = 23;
   double remote_chiplet_ns = 108;
@@ -45,7 +44,7 @@ struct FillLatency {
 
 // Tasks of one type (say, one function) that ended in the interval.
 struct TypeWork {
-  std::uintptr_t type = 0;  // any id that stays the same
+  std::uintptr_t type = 0;  // any id that does not change
   double units = 0;         // how much was done, in a unit that is the same for all of the type
   double busy_s = 0;        // CPU time that it took, all workers together
 };
@@ -54,22 +53,22 @@ struct TypeWork {
 struct Sample {
   double elapsed_s = 0;  // since the group's last sample
   int spread = 1;        // chiplets in use throughout the interval
-  int min_spread = 1;    // the fewest chiplets that hold the group's threads
+  int min_spread = 1;    // the fewest chiplets with room for the group's threads
   int max_spread = 1;    // the most that it may use
   int threads = 1;
   Fills fills = {};
   FillLatency latency = {};
   std::optional<std::uint64_t> working_set_bytes = {};
   std::uint64_t chiplet_l3_bytes = 0;  // 0: not known
-  std::vector<TypeWork> work = {};     // each type once
+  std::vector<TypeWork> work = {};     // one entry per type
 };
 
 struct Decision {
   int spread = 1;           // chiplets wanted from now on
-  std::string reason = {};  // for people: a trace, a log; its wording may change
+  std::string reason = {};  // for traces and logs; its wording may change
 };
 
-// A way to decide. Users may write their own: derive, override `name` and `decide`.
+// A way to decide. To write your own, derive and override `name` and `decide`.
 class ATOLL_EXPORT Approach {
  public:
   Approach() = default;
@@ -79,12 +78,12 @@ class ATOLL_EXPORT Approach {
 
   virtual std::string name() const = 0;
 
-  // Once an interval. An interval of no length is passed over; a spread out of bounds is brought
-  // back into them without asking `decide`.
+  // Call it once an interval. It ignores an interval without length and corrects a spread that is
+  // out of bounds without calling `decide`.
   Decision step(const Sample& sample);
 
  protected:
-  // Sees only samples with elapsed_s > 0 and 1 <= min_spread <= spread <= max_spread. An answer out
+  // Gets only samples with elapsed_s > 0 and 1 <= min_spread <= spread <= max_spread. A spread out
   // of these bounds is moved to the nearer one.
   virtual Decision decide(const Sample& sample) = 0;
 };
@@ -92,9 +91,9 @@ class ATOLL_EXPORT Approach {
 inline constexpr std::string_view kDefaultApproach = "adaptive";
 
 // `adaptive`, `arcas-2025`, `cache-size-centric`, `location-centric`, `static-distributed`,
-// `static-local`, `static:K` (K chiplets), `switchback`. Throws RuntimeFault for another name.
-// `seed`: of the coin by which `switchback`, and with it `adaptive`, orders its trials. Groups that
-// run side by side need different ones, or their trials would keep step and disturb each other.
+// `static-local`, `static:K` (K chiplets), `switchback`. Throws RuntimeFault for any other name.
+// `seed` is for the coin by which `switchback`, and so `adaptive`, orders its trials. Groups that
+// run at the same time need different seeds, or their trials keep step and disturb each other.
 ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name,
                                                         std::uint64_t seed = 1);
 

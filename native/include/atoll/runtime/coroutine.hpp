@@ -1,4 +1,4 @@
-// C++20 coroutines on the runtime. Atoll brings no coroutine type: use your own.
+// C++20 coroutines on the runtime. Atoll has no coroutine type: use your own.
 //
 //   Job query(atl::Runtime& runtime) {            // Job: any coroutine type
 //     co_await atl::schedule(runtime);            // from here on a task of the runtime
@@ -6,13 +6,13 @@
 //     ...
 //   }
 //
-// `co_await std::move(task)` (task.hpp) waits for a task without a stack: the coroutine is resumed
-// by the worker that ended the task, and gets its value or exception. After that it is no task: it
-// may compute, spawn, and co_await; to fork, wait, sleep or use task-locals, `schedule` it anew,
-// since the Runtime's destructor waits for tasks only.
+// `co_await std::move(task)` (task.hpp) waits for a task without a stack: the worker that ended the
+// task resumes the coroutine, which gets its value or exception. After that the coroutine is not a
+// task: it may compute, spawn, and co_await. To fork, wait, sleep or use task-locals, `schedule` it
+// again, since the Runtime's destructor waits for tasks only.
 //
-// `co_await schedule(runtime)` goes on as a task of that runtime, with its own stop token and
-// task-locals, until the coroutine next suspends or ends. From any thread. Costs a spawn.
+// After `co_await schedule(runtime)`, from any thread, it is a task of that runtime, with its own
+// stop token and task-locals, until it next suspends or ends. Costs as much as a spawn.
 #pragma once
 
 #include <coroutine>

@@ -4,22 +4,22 @@
 // The algorithm is Chase and Lev's (SPAA 2005) with the orders of Le, Pop, Cohen and Zappa
 // Nardelli, "Correct and Efficient Work-Stealing for Weak Memory Models", PPoPP 2013, and three
 // departures:
-//  - The two fences are seq_cst accesses instead. That is right by the C++ model too (see `pop`),
-//    costs the same one locked instruction on x86, and ThreadSanitizer understands it, which it
-//    does not do for fences.
-//  - The owner looks at top before it lowers bottom. Finding one word, it takes it as a thief
+//  - The two fences are seq_cst accesses instead. That is also correct in the C++ model (see
+//    `pop`), costs the same one locked instruction on x86, and ThreadSanitizer understands it but
+//    not fences.
+//  - The owner reads top before it lowers bottom. If it finds one word, it takes it as a thief
 //    would, so the last word costs one locked instruction, not two, and an empty deque none.
-//  - A thief asks `allowed(word)` before it takes, so that it can leave a word it may not run.
+//  - A thief calls `allowed(word)` before it takes a word, so that it can leave one it may not run.
 //
 // What it promises
 //  - Each word pushed is taken exactly once, by `pop` or by `steal`. Words are nonzero.
-//  - push and pop are the owner's alone; everything else is any thread's. Nothing blocks.
-//  - push throws std::bad_alloc if it cannot grow, and has changed nothing then. Capacity doubles
-//    and never shrinks. A grown buffer may still be read by a thief, so it is retired and freed
-//    with the deque; all the retired ones together are smaller than the live one.
+//  - Only the owner may push and pop; any thread may do the rest. Nothing blocks.
+//  - push throws std::bad_alloc if it cannot grow, and then changes nothing. Capacity doubles and
+//    never shrinks. A thief may still read a replaced buffer, so it is freed only with the deque;
+//    all replaced buffers together are smaller than the current one.
 //
-// native/models/deque.pml is this file with store buffers; labels such as [pop-fence] are the
-// same in both.
+// native/models/deque.pml models this file with store buffers; both use the same labels, such as
+// [pop-fence].
 #pragma once
 
 #include <atomic>
@@ -38,18 +38,18 @@ class Deque {
   enum class Steal {
     got,      // `word` is the thief's
     empty,    // there was nothing
-    lost,     // another took it first: try again
-    refused,  // `allowed` said no to the word on top, which is still there
+    lost,     // another thread took it first: try again
+    refused,  // `allowed` refused the word on top, which is still there
   };
   struct Stolen {
     Steal outcome;
     Word word;  // 0 unless got
   };
 
-  // 8 KiB: two pages; no tree of forks grows it, a loop of spawns does.
+  // 8 KiB: two pages. A tree of forks does not fill it, a loop of spawns does.
   static constexpr std::int64_t kFirstCapacity = 1024;
 
-  // `capacity`: of the first buffer, a power of two.
+  // `capacity` of the first buffer: a power of two.
   explicit Deque(std::int64_t capacity = kFirstCapacity) {
     adopt(make_buffer(capacity, nullptr), 0);
   }
@@ -73,15 +73,15 @@ class Deque {
     bottom_.store(bottom + 1, std::memory_order_release);  // [push-publish]
   }
 
-  // Owner. The word pushed last, or 0 if there is none.
+  // Owner. Takes the word pushed last; 0 if there is none.
   Word pop() {
     const std::int64_t last = bottom_.load(std::memory_order_relaxed) - 1;
-    // Top only grows, so an old value errs on the side of more words: if it says at most one,
-    // there is at most one. Relaxed: whoever takes the last word is decided by the CAS.
+    // Top only grows, so an old value errs on the side of more words: if it shows at most one,
+    // there is at most one. Relaxed: the CAS decides who takes the last word.
     const std::int64_t top = top_.load(std::memory_order_relaxed);  // [pop-look]
     if (top >= last) return top > last ? 0 : take_last(top);
 
-    // The owner claims `last` by lowering bottom, then looks whether thieves have come so far. A
+    // The owner claims `last` by lowering bottom, then checks how far thieves have come. A
     // thief reads top, then bottom. If the owner read a top below `last` and yet a thief took
     // `last`, then that thief read top == last and an old bottom, and each of these is seq_cst:
     //   owner lowers bottom < owner reads top         program order
@@ -89,7 +89,7 @@ class Deque {
     //   top becomes last < thief reads top            the thief read that value
     //   thief reads top < thief reads bottom          program order
     //   thief reads bottom < owner lowers bottom      it read an older value
-    // which is a cycle in the total order of seq_cst operations, so it cannot be.
+    // which is a cycle in the total order of seq_cst operations, so it is impossible.
     bottom_.store(last, std::memory_order_seq_cst);                 // [pop-lower, pop-fence]
     const std::int64_t now = top_.load(std::memory_order_seq_cst);  // [pop-top]
     if (now < last) [[likely]]
@@ -102,16 +102,15 @@ class Deque {
     return word;
   }
 
-  // Owner. What pop would give now, unless a thief is faster: then that gives 0. 0 if there is
-  // none.
+  // Owner. What pop would return now, though a thief may take it first. 0 if there is none.
   Word newest() const {
     if (looks_empty()) return 0;
     return slots_[(bottom_.load(std::memory_order_relaxed) - 1) & mask_].load(
         std::memory_order_relaxed);
   }
 
-  // Any thread. `allowed(word)` may look at the word's own bits only: until it is taken, another
-  // may take it and free what it points to.
+  // Any thread. `allowed(word)` may use only the bits of the word: until it is taken, another
+  // thread may take it and free what it points to.
   template <class Allowed>
   Stolen steal(Allowed&& allowed) {
     // Top before bottom, both seq_cst: see `pop`. Bottom's load also acquires what push released.
@@ -140,8 +139,8 @@ class Deque {
     return steal([](Word) { return true; });
   }
 
-  // Any thread. Whether a thief who may take what `allowed` says would find something. Before it
-  // goes to sleep on the answer, it needs a fence (parking.hpp).
+  // Any thread. Whether a thief that may take words allowed by `allowed` would find one. A caller
+  // that then goes to sleep needs a fence first (parking.hpp).
   template <class Allowed>
   bool offers(Allowed&& allowed) const {
     // As steal does it, without taking.
@@ -149,13 +148,13 @@ class Deque {
     if (top >= bottom_.load(std::memory_order_seq_cst)) return false;
     const Buffer* buffer = buffer_.load(std::memory_order_acquire);
     const Word word = buffer->slots()[top & buffer->mask].load(std::memory_order_relaxed);
-    // A word that is gone says nothing about the next one, so that is a yes.
+    // A word that is gone says nothing about the next one, so the answer is yes.
     return allowed(word) || top_.load(std::memory_order_relaxed) != top;
   }
 
   bool looks_empty() const { return size_hint() <= 0; }
 
-  // Any thread. About how many words there are; below 0 while the owner pops.
+  // Any thread. The approximate number of words; below 0 while the owner pops.
   std::int64_t size_hint() const {
     const std::int64_t top = top_.load(std::memory_order_relaxed);
     return bottom_.load(std::memory_order_relaxed) - top;
@@ -189,7 +188,7 @@ class Deque {
     buffer_.store(buffer, std::memory_order_release);
   }
 
-  // The word at `top`, which is the last one, unless a thief is faster: by the thieves' CAS.
+  // Takes the word at `top`, the last one, by the thieves' CAS, unless a thief is faster.
   Word take_last(std::int64_t top) {
     const Word word = slots_[top & mask_].load(std::memory_order_relaxed);
     // seq_cst: it is one of those that move top (see `pop`).
@@ -199,11 +198,11 @@ class Deque {
                : 0;
   }
 
-  // The deque looked full by the owner's old view of top: look again, and grow if it is. Then
-  // there is room and push is called again; as a tail call, so that push needs no frame.
+  // The deque looks full by the owner's old view of top: reads top again, and grows if necessary.
+  // Then calls push again, as a tail call, so that push needs no frame.
   [[gnu::noinline, gnu::cold]] void push_where_full(Word word) {
     const std::int64_t bottom = bottom_.load(std::memory_order_relaxed);
-    // Acquire: a thief that has moved top is through with the slot that is now reused.
+    // Acquire: a thief that has moved top no longer reads the slot that is reused now.
     const std::int64_t top = top_.load(std::memory_order_acquire);
     if (bottom - top <= mask_) {
       full_at_ = top + mask_ + 1;

@@ -6,11 +6,11 @@
 //   ready.set();
 //
 // Promises
-//  - `set` lets go everyone who waits at that time, even if `reset` follows at once, and everyone
-//    who comes later, until `reset`. What was written before `set` is seen by those.
-//  - Tasks that wait are suspended, threads that are no workers sleep. All calls work from both.
-//  - An event may be destroyed as soon as every wait has returned, also while `set` has not.
-//  - A wait with a stop token or a time returns whether the event was set.
+//  - `set` releases all current waiters, even if `reset` follows at once, and all later ones until
+//    `reset`. What a thread wrote before `set` is visible to them.
+//  - Tasks that wait are suspended; threads that are not workers sleep. Both may make all calls.
+//  - An event may be destroyed as soon as every wait has returned, even if `set` has not.
+//  - A wait with a stop token or a time limit returns whether the event was set.
 //  - `set`, `is_set`, and `wait` on a set event: one atomic operation. 4 bytes.
 #pragma once
 
@@ -32,8 +32,8 @@ class Event {
 
   void set() {
     std::uint32_t before = state_.load(std::memory_order_relaxed);
-    // Release, and a write even where it is set already: the last of several that set it publishes,
-    // too. Acquire: `set` after another's is after what that one wrote.
+    // Release, and a write even if it is already set: each `set` publishes what its caller wrote.
+    // Acquire: it also passes on what earlier ones published.
     while (!state_.compare_exchange_weak(before, ((before & ~kBits) + kOnce) | kSet,
                                          std::memory_order_acq_rel, std::memory_order_relaxed)) {
     }
@@ -62,7 +62,7 @@ class Event {
   }
 
  private:
-  // The rest counts how often it was set, so that who waits sees that even after a reset.
+  // The other bits count the sets, so that a waiter sees one even after a reset.
   static constexpr std::uint32_t kSet = 1;
   static constexpr std::uint32_t kWaited = 2;  // somebody may wait
   static constexpr std::uint32_t kBits = kSet | kWaited;

@@ -1,4 +1,4 @@
-// What of the runtime a program may link to.
+// Marks the parts of the runtime that a program may link to.
 #pragma once
 
 #define ATOLL_EXPORT __attribute__((visibility("default")))

@@ -5,16 +5,15 @@
 //   return left.join() + right;
 //
 // `fork` puts the callable into an object on the caller's frame and its address into the worker's
-// deque: no allocation, no reference count. If nobody stole it, `join` takes it back and calls
-// it like any function; the compiler sees through the call. If it was stolen and is not yet done,
-// the task suspends, and its worker does other work. (Child stealing, as in Cilk-5's and TBB's
+// deque: no allocation, no reference count. If nobody stole it, `join` takes it back and calls it
+// like any function; the compiler can inline the call. If it was stolen and is not done yet, the
+// task suspends, and its worker does other work. (Child stealing, as in Cilk-5's and TBB's
 // descendants; the frame as task memory after Wool: Faxen, "Wool: a work stealing library", 2008.)
-//
 // Promises
-//  - Join in the reverse order of the forks; another order works, slower.
-//  - An exception of the child comes out of `join`. If the Fork is left without join (an exception
-//    in between), the child is dropped if it has not begun, else waited for, its exception lost.
-//  - The child is part of its parent's task: same stop token, same task-locals.
+//  - Join in the reverse order of the forks; any other order works, but more slowly.
+//  - `join` throws the child's exception. If a Fork is destroyed without join, a child that has not
+//    begun is dropped; one that has is awaited, and its exception is lost.
+//  - The child is part of its parent's task and shares its stop token and task-locals.
 //  - The Fork must stay on the stack of its task; it cannot be moved.
 #pragma once
 
@@ -44,7 +43,7 @@ class [[nodiscard]] Fork : detail::Job {
     if (!joined_) abandon();
   }
 
-  // The child's value; throws what it threw. Once.
+  // Returns the child's value or throws what it threw. Call it once.
   Value join() {
     detail::WorkerHead* worker = detail::this_worker();
     const detail::Word mine = detail::word_of(job(), detail::WordKind::job, worker->tag);

@@ -1,15 +1,15 @@
-// A group of tasks: a part of a runtime's workers with a spread of its own.
+// A group of tasks: some of a runtime's workers, with a spread of their own.
 //
 //   atl::Group query(runtime, {.threads = 8});
 //   query.run([&] { join(left, right); });
 //
-// At most `threads` workers run its tasks. Which ones follows from its spread: over how many
-// chiplets they lie (mapping.hpp). Its approach decides the spread anew once an interval
-// (controller.hpp). What its tasks fork and spawn is of the group, too, unless they name a place.
+// At most `threads` workers run its tasks. The spread is the number of chiplets that these workers
+// use (mapping.hpp). The group's approach decides it again in each interval (controller.hpp). What
+// its tasks fork and spawn also belongs to the group, unless it names a place.
 //
 // Promises
-//  - A task of the group runs on one of its workers. When the spread changes, fresh tasks go to the
-//    new ones at once; what runs goes on where it is until it suspends or yields.
+//  - A task of the group runs on one of its workers. When the spread changes, new tasks go to the
+//    new workers at once; a running task stays where it is until it suspends or yields.
 //  - The destructor waits for the group's tasks.
 #pragma once
 
@@ -24,15 +24,16 @@
 namespace atl {
 
 struct GroupOptions {
-  int threads = 0;  // at most; 0: as many as the runtime has workers
+  int threads = 0;  // at most; 0: all workers of the runtime
   std::string approach = std::string(kDefaultApproach);
-  std::shared_ptr<Approach> own_approach = {};          // the user's, instead of a named one
+  std::shared_ptr<Approach> own_approach = {};          // your own, instead of a named one
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
 };
 
 class ATOLL_EXPORT Group {
  public:
-  // RuntimeFault: more threads than workers, no such approach. The runtime must outlive it.
+  // Throws RuntimeFault if it has more threads than workers, or the approach is unknown. The
+  // runtime must outlive the group.
   explicit Group(Runtime& runtime, const GroupOptions& options = {});
   ~Group();
   Group(const Group&) = delete;
@@ -47,14 +48,14 @@ class ATOLL_EXPORT Group {
     return spawn(std::forward<F>(function)).join();
   }
 
-  // To give to spawn and call.
+  // The place of the group, for spawn and call.
   Place place() const;
   // The ranks of the workers that may run its tasks now.
   std::vector<int> workers() const;
   int spread() const;
-  // From now on it is this, and the approach is no longer asked. RuntimeFault: out of bounds.
+  // Fixes the spread and stops using the approach. Throws RuntimeFault if it is out of bounds.
   void set_spread(int spread);
-  // Why the spread is what it is, for people.
+  // The reason for the spread, in words.
   std::string reason() const;
 
  private:

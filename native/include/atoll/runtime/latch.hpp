@@ -1,14 +1,14 @@
-// A latch: waits until a count has come down to 0. Once.
+// A latch: waits until a count reaches 0; usable once.
 //
 //   atl::Latch loaded(parts);
 //   ... in each part's task: loaded.count_down();
 //   loaded.wait();
 //
 // Promises
-//  - What was written before a `count_down` is seen by who has waited.
-//  - Works from tasks and from threads that are no workers; may be destroyed as soon as every wait
-//    has returned, also while `count_down` has not.
-//  - count_down is one atomic operation, two for the last.
+//  - What a thread wrote before `count_down` is visible after the wait.
+//  - Tasks and threads that are not workers may use it. It may be destroyed as soon as every wait
+//    has returned, even if `count_down` has not.
+//  - count_down is one atomic operation; the last one takes two.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace atl {
 
 class Latch {
  public:
-  // RuntimeFault: below 0.
+  // Throws RuntimeFault if the count is below 0.
   explicit Latch(std::ptrdiff_t count) : left_(count) {
     if (count < 0) fault_below_zero();
     if (count == 0) done_.set();
@@ -30,9 +30,9 @@ class Latch {
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
 
-  // RuntimeFault: more often than the count says.
+  // Throws RuntimeFault if the count would fall below 0.
   void count_down(std::ptrdiff_t by = 1) {
-    // Acquire and release: the last one hands on what all wrote.
+    // Acquire and release: the last call passes on what all wrote.
     const std::ptrdiff_t before = left_.fetch_sub(by, std::memory_order_acq_rel);
     if (before == by && by != 0) {
       done_.set();
@@ -43,7 +43,7 @@ class Latch {
 
   bool try_wait() const { return done_.is_set(); }
   void wait() { done_.wait(); }
-  // Whether the count has come to 0.
+  // Returns whether the count has reached 0.
   bool wait(const std::stop_token& stop) { return done_.wait(stop); }
 
   void arrive_and_wait() {

@@ -1,22 +1,22 @@
-// Which rank sits on which core, by a spread rate: how many chiplets a group of threads uses.
+// Places ranks on cores by a spread: the number of chiplets that a group of threads uses.
 //
-// The idea is algorithm 2 of ARCAS (Fogli et al., arXiv 2503.11460, 2025, section 4.2), made to
-// hold for chiplets of any sizes; docs/runtime-mapping.md tells what is wrong with it as printed.
+// The idea is algorithm 2 of ARCAS (Fogli et al., arXiv 2503.11460, 2025, section 4.2), extended to
+// chiplets of any size; docs/runtime-mapping.md explains what is wrong with the printed version.
 //
 // What it promises, for `threads` ranks and a `spread`:
-//  - exactly min(spread, threads) chiplets are used; a RuntimeFault if they cannot hold the threads
+//  - exactly min(spread, threads) chiplets are used; throws RuntimeFault if they have too few cores
 //  - no two ranks on one core; the ranks of a chiplet are consecutive
 //  - no chiplet that is not full has two ranks fewer than another
 //  - walking the ranks, all chiplets of a node are used before the first of the next node
-//  - the same places and numbers give the same mapping; pure
+//  - the result depends only on the places and the numbers
 //
 // Chiplets are taken in one order: the largest node first (by cores; packages and nodes stay
-// together), in it the largest chiplet first, otherwise as numbered. So a spread of k + 1 uses the
-// chiplets of k and one more, and fewer threads move. Only where the first k cannot hold the
-// threads are the k with the most cores taken that the order of nodes allows.
+// together), in it the largest chiplet first, otherwise as numbered. So a spread of k + 1 adds one
+// chiplet to those of k, and fewer threads move. Only if the first k have too few cores are the k
+// with the most cores taken that the order of nodes allows.
 //
-// More threads than cores are the caller's: it maps as many as there are cores, and lets the others
-// double up as it sees fit.
+// The caller handles more threads than cores: it maps as many as there are cores, then places the
+// others as it chooses.
 #pragma once
 
 #include <vector>
@@ -26,14 +26,14 @@
 
 namespace atl {
 
-// rank -> index of a core. RuntimeFault: fewer than one thread, more threads than cores, a spread
-// outside 1..chiplets(), or min(spread, threads) chiplets that cannot hold the threads.
-// O(cores + chiplets^2).
+// Returns the index of a core for each rank. Throws RuntimeFault if there are fewer than one thread
+// or more threads than cores, if the spread is outside 1..chiplets(), or if min(spread, threads)
+// chiplets have too few cores. O(cores + chiplets^2).
 ATOLL_EXPORT std::vector<int> spread_cores(const Places& places, int threads, int spread);
 
-// The smallest spread that holds the threads ('static local'; 'static distributed' is
-// places.chiplets()). Every spread from it to chiplets() holds them. RuntimeFault: fewer than one
-// thread, or more than there are cores.
+// The smallest spread with room for the threads ('static local'; 'static distributed' is
+// places.chiplets()). Each spread from it to chiplets() has room. Throws RuntimeFault if there are
+// fewer than one thread or more threads than cores.
 ATOLL_EXPORT int min_spread(const Places& places, int threads);
 
 }  // namespace atl

@@ -1,4 +1,4 @@
-// Memory by node: which of its kinds to take is in docs/runtime-memory.md.
+// Memory by node; docs/runtime-memory.md explains which kind to use.
 #pragma once
 
 #include "atoll/runtime/array.hpp"

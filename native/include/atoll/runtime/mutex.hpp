@@ -1,23 +1,20 @@
-// A mutex for tasks: who has to wait is suspended, and its worker runs something else.
+// A mutex for tasks: a task that has to wait is suspended, and its worker runs something else.
 //
 //   atl::Mutex mutex;
 //   const std::lock_guard lock(mutex);
 //
-// A task may suspend while it holds the mutex, and unlock it on another worker: unlike std::mutex,
-// which a task must not hold across anything that may suspend.
+// A task may suspend while it holds the mutex, and unlock it on another worker. A std::mutex must
+// not be held across anything that may suspend.
 //
-// Who gets it: whoever comes first after an unlock, so that a short section does not wait for a
-// suspended task to be scheduled while the mutex lies idle (hand-off makes convoys of that: Blasgen
-// et al., "The convoy phenomenon", 1979). But a waiter that was woken in vain three times is handed
-// the mutex with the next unlock, so that nobody starves. At most one waiter is on its way at a
-// time.
+// The first to come after an unlock gets the mutex, so that a short section does not wait for a
+// suspended task to be scheduled while the mutex is idle (hand-off turns that into convoys: Blasgen
+// et al., "The convoy phenomenon", 1979). But the next unlock hands the mutex to a waiter that was
+// woken three times in vain, so that no waiter starves. At most one waiter is awake at a time.
 //
 // Promises
 //  - lock, unlock without contention: one atomic operation each. 4 bytes.
-//  - Works from tasks and threads that are no workers. Not recursive: the second lock waits
-//  forever.
-//  - Who has locked and unlocked it last may destroy it, also while an earlier unlock still
-//  returns.
+//  - Tasks and threads that are not workers may use it. Not recursive: a second lock waits forever.
+//  - The last user may destroy it after its unlock, even if an earlier unlock has not returned.
 #pragma once
 
 #include <atomic>
@@ -63,7 +60,7 @@ class Mutex {
  private:
   static constexpr std::uint32_t kLocked = 1;
   static constexpr std::uint32_t kWaited = 2;  // somebody may wait
-  static constexpr std::uint32_t kWoken = 4;   // a woken waiter has not looked yet
+  static constexpr std::uint32_t kWoken = 4;   // a woken waiter has not tried yet
 
   ATOLL_EXPORT void lock_slow();
   ATOLL_EXPORT void unlock_slow();

@@ -17,8 +17,8 @@
 
 namespace atl {
 
-// The fills of a worker's core so far, for users who count them better than the runtime can; from
-// the governor's thread.
+// Returns the fills of a worker's core so far, for users who can count them better than the
+// runtime. The governor's thread calls it.
 using FillReader = std::function<Fills(int worker)>;
 
 // Where a worker sits.
@@ -27,41 +27,41 @@ struct Seat {
   std::vector<int> cpus;  // what its thread is bound to, where workers are bound
 };
 
-// Workers for somebody else's tasks: an engine's, that has a queue of its own. They are seated,
-// moved and profiled like others; such a runtime runs no tasks itself (`run` and `spawn` throw).
+// Workers for the tasks of another engine that has its own queue. They are placed, moved and
+// profiled like others; such a runtime runs no tasks itself (`run` and `spawn` throw).
 struct LentWorkers {
-  // What each worker does instead of looking for tasks: once, by its own thread, on that thread's
-  // own stack. Throws nothing. Who destroys the runtime sees to it that it returns.
+  // What each worker does instead of looking for tasks. Each worker's thread calls it once, on its
+  // own stack. Must not throw. Before the runtime is destroyed, its owner must make it return.
   std::function<void(int worker)> work;
-  // Whether any of it does something now: while so the governor looks once an interval, else less
-  // and less often (see Runtime::look). By the governor's thread.
+  // Whether any of them is busy: if so, the governor looks once an interval, otherwise less and
+  // less often (see Runtime::look). The governor's thread calls it.
   std::function<bool()> busy;
-  // Workers sit anew; by rank. By whoever moved them; must not call the runtime. Also once before
-  // the constructor returns.
+  // Called with the new seats, by rank, after workers moved, by the thread that moved them, and
+  // once before the constructor returns. Must not call the runtime.
   std::function<void(std::span<const Seat> seats)> placed;
-  // Bound to the chiplets of their cores, not to the cores themselves: they keep their L3, and the
-  // kernel lets them evade whatever else runs on a core.
+  // Binds workers to the chiplets of their cores, not to the cores: they keep their L3, and the
+  // kernel can move them away from whatever else runs on a core.
   bool share_chiplets = false;
 };
 
 struct RuntimeOptions {
   int workers = 0;                    // 0: one per core; at most 32768
-  std::optional<Places> places = {};  // none: places_here()
+  std::optional<Places> places = {};  // default: places_here()
   bool pin = true;                    // bind workers to their cores, their memory to its node
-  // Over how many chiplets the workers are spread: a name (controller.hpp). Matters where there
-  // are fewer workers than cores; then it is the workers that move.
+  // How many chiplets the workers use, by the name of an approach (controller.hpp). Matters if
+  // there are fewer workers than cores; then the workers move.
   std::string approach = std::string(kDefaultApproach);
-  std::shared_ptr<Approach> own_approach = {};          // the user's, instead of a named one
+  std::shared_ptr<Approach> own_approach = {};          // your own, instead of a named one
   std::chrono::milliseconds interval{100};              // between two decisions; at least 1
   FillReader fills = {};                                // instead of the CPU's counters
-  FillLatency latency = {};                             // what fills cost here, where it is known
+  FillLatency latency = {};                             // what fills cost here, if known
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
   std::optional<LentWorkers> lent = {};
   StackOptions stacks = {};
-  // What is profiled (profile.hpp). Fills: by the CPU's counters, where perf_event_open allows it.
-  // L3: by resctrl, with a monitoring group of its own while the runtime lives, where that may be
-  // made. A trace keeps the last so many events of each worker, 16 bytes each; at
-  // most 2^30.
+  // What to profile (profile.hpp). Fills come from the CPU's counters, if perf_event_open allows
+  // it. L3 use comes from resctrl, through a monitoring group that lasts as long as the runtime, if
+  // it can be created. A trace keeps the last `trace_events` events of each worker, 16 bytes each;
+  // at most 2^30.
   bool count_fills = true;
   bool count_l3 = false;
   std::size_t trace_events = 0;

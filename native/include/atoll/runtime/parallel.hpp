@@ -6,21 +6,19 @@
 //   const double sum = atl::parallel_reduce(0, n, 0.0, [&](int i) { return a[i]; }, std::plus<>());
 //
 // The range is first cut into one part per worker, and a worker that comes to help takes the part
-// of its own rank if that is still free: so that the same items tend to run on the same worker
-// each time, where their memory and cache are. A part is worked off piece by piece; only when the
-// worker's deque is empty, that is, thieves may be hungry, is half of what is left offered to them
-// (Tzannes et al., "Lazy binary-splitting", PPoPP 2010). So on a busy machine there are hardly any
-// forks.
-//
+// of its own rank if that is still free. So the same items tend to run on the same worker each
+// time, close to their memory and cache. A worker processes its part piece by piece; only when its
+// deque is empty, so that thieves may find no work, does it offer half of the rest to them (Tzannes
+// et al., "Lazy binary-splitting", PPoPP 2010). So on a busy machine there are hardly any forks.
 // Promises
-//  - Every item once, in order within a piece; pieces run in any order and at once.
-//  - The grain is the least number of items of a piece (but for the last ones); without it, an even
-//    share of the range for each worker is 32 pieces. A loop on one worker is one piece.
-//  - What a body throws comes out, the first of several; pieces that have not begun are then left
-//    out, as far as workers know of it.
+//  - Each item is processed once, in order within a piece; pieces run in any order and in parallel.
+//  - The grain is the minimum number of items of a piece (except the last ones). By default each
+//    worker's even share of the range is 32 pieces. A loop on one worker is one piece.
+//  - The loop throws the first exception of a body; workers then skip pieces that have not begun,
+//    as soon as they see it.
 //  - Bodies are part of the caller's task and may fork, loop, wait. Bodies that are trivially
 //    copyable are copied per piece, so that the compiler can keep what they capture in registers.
-//  - Called by tasks; RuntimeFault elsewhere. Empty and reversed ranges of integers: no call.
+//  - Throws RuntimeFault outside of a task. Empty and reversed ranges of integers: no call.
 #pragma once
 
 #include <atomic>
@@ -43,7 +41,7 @@ template <class Index>
 concept LoopIndex =
     (std::integral<Index> && !std::same_as<Index, bool>) || std::random_access_iterator<Index>;
 
-// Of (0, vector.size()) it is that of the size.
+// For (0, vector.size()) the type of the size.
 template <class Begin, class End>
 using IndexOf = std::common_type_t<Begin, End>;
 
@@ -66,7 +64,7 @@ Index advanced(Index begin, std::uint64_t by) {
   }
 }
 
-// What a body gets that takes one item.
+// The argument of a body that takes one item.
 template <class Index>
 decltype(auto) item(Index index) {
   if constexpr (std::integral<Index>) {
@@ -78,7 +76,7 @@ decltype(auto) item(Index index) {
 template <class Index>
 using Item = decltype(item(std::declval<Index>()));
 
-// Of the caller's runtime.
+// In the caller's runtime.
 ATOLL_EXPORT std::uint32_t workers_of(WorkerHead* worker);
 ATOLL_EXPORT std::uint32_t rank_of(WorkerHead* worker);
 
@@ -89,7 +87,7 @@ inline std::uint64_t default_grain(std::uint64_t items, std::uint32_t workers) {
   return items <= pieces ? 1 : items / pieces;
 }
 
-// One loop, shared by all who help. `Piece` is called with (first, last), numbers from 0.
+// One loop, shared by all workers that help. `Piece` is called with (first, last), numbers from 0.
 template <class Piece>
 class Loop {
  public:
@@ -107,10 +105,10 @@ class Loop {
  private:
   static constexpr std::uint32_t kMostParts = 64;  // bits of a word; beyond, workers share parts
 
-  // Takes parts until none is left. `more` others may still help; each brings half of the rest, so
-  // that they are woken by each other.
+  // Takes parts until none is left. `more` other workers may still help; each brings half of the
+  // rest, so that helpers wake each other.
   void help(std::uint32_t more) {
-    // Relaxed: who sees it claimed has nothing to read.
+    // Relaxed: a worker that sees it claimed reads nothing else.
     if (unclaimed_.load(std::memory_order_relaxed) == 0) return;
     if (more == 0) return take_parts();
     const std::uint32_t theirs = (more - 1) / 2;
@@ -186,14 +184,14 @@ void run_loop(const char* call, std::uint64_t items, std::uint64_t grain, Piece&
   Loop<std::remove_reference_t<Piece>>(items, grain, workers, piece).run();
 }
 
-// Its own object per piece where that is free of meaning.
+// A copy per piece where a copy makes no difference to the body.
 template <class F>
 using PerPiece = std::conditional_t<std::is_trivially_copyable_v<F> && sizeof(F) <= 64, F, F&>;
 
 }  // namespace detail
 
-// body(i) for each integer or body(*i) for each iterator of [begin, end); or, if the body takes
-// two, body(first, last) for pieces of it. `grain` 0: by default.
+// Calls body(i) for each integer or body(*i) for each iterator of [begin, end); or, if the body
+// takes two arguments, body(first, last) for each piece. `grain` 0: the default.
 template <class Begin, class End, class Body, detail::LoopIndex Index = detail::IndexOf<Begin, End>>
   requires std::invocable<Body&, detail::Item<Index>> || std::invocable<Body&, Index, Index>
 void parallel_for(Begin begin, End end, Body&& body, std::uint64_t grain = 0) {
@@ -262,9 +260,9 @@ struct Reduction {
 // `combine` has to be associative but need not commute; its left argument is always of items before
 // the right one's. Or map(first, last) gives the value of a whole piece.
 //
-// Where the brackets are depends on the range, the grain and, without one, the number of workers;
-// not on who ran what. So sums of floating point are the same, bit for bit, in each run, and with a
-// grain on each machine. `combine` and `map` may be called by several workers at once.
+// Where the brackets are depends on the range, the grain and, without a grain, the number of
+// workers, but not on scheduling. So floating-point sums are bit for bit the same in each run and,
+// with a grain, on each machine. Several workers may call `combine` and `map` at once.
 template <class Begin, class End, std::copyable Value, class Map, class Combine,
           detail::LoopIndex Index = detail::IndexOf<Begin, End>>
   requires std::invocable<Map&, detail::Item<Index>> || std::invocable<Map&, Index, Index>

@@ -1,4 +1,4 @@
-// Where a task may run. Without one: anywhere.
+// Where a task may run. By default: anywhere.
 #pragma once
 
 namespace atl {
@@ -14,7 +14,7 @@ struct Place {
 
 // The worker of this rank, wherever it sits.
 inline Place on_worker(int rank) { return {Place::Kind::worker, rank}; }
-// The worker that sits on this core when the task is spawned; should it move, the task goes along.
+// The worker that sits on this core when the task is spawned; if it moves, the task moves with it.
 inline Place on_core(int index) { return {Place::Kind::core, index}; }
 // Any worker that sits on this chiplet; if the controller leaves it without one, any worker.
 inline Place on_chiplet(int index) { return {Place::Kind::chiplet, index}; }

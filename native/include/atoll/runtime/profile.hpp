@@ -1,9 +1,9 @@
-// What a runtime did, per worker and code section: tasks, steals by distance, where cache lines
-// came from, faults and delays. Values only; docs/runtime-profiler.md says what each one means.
+// What a runtime did, per worker and code section: tasks, steals by distance, sources of cache
+// lines, faults and delays. Values only; docs/runtime-profiler.md explains each one.
 //
-// What cannot be known here is empty, never 0, and `remarks` has
-// a line that says why and what would mend it. Counts run from the start of the runtime; take the
-// difference of two profiles to look at a part of a run.
+// A value that is unknown here is empty, never 0, and `remarks` has a line that says why and how to
+// get it. Counts run from the start of the runtime; take the difference of two profiles for a part
+// of a run.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@
 
 namespace atl {
 
-// Where a cache line came from that a core took into its own caches.
+// Where a cache line that a core took into its own caches came from.
 enum class FillSource : std::uint8_t {
   local_chiplet,   // the chiplet's L3, or another core's cache below it
   remote_chiplet,  // a cache of another chiplet of the same node
-  node_cache,      // one of these two: a CPU that tells no more has this in their place
+  node_cache,      // the chiplet or another of the node, on a CPU that cannot tell which
   remote_node,     // a cache of another node
   memory_local,
   memory_remote,
@@ -33,8 +33,8 @@ ATOLL_EXPORT std::string_view fill_source_name(FillSource source);
 
 struct FillCounts {
   std::array<std::optional<std::uint64_t>, kFillSources> by_source;
-  // How much of the time the counters were on. Below 1 the kernel shared them out, and the counts
-  // are scaled up: estimates. 0: never on, and no counts.
+  // Share of the time that the counters were on. Below 1 the kernel shared them, and the counts are
+  // scaled up: estimates. 0: never on, no counts.
   double running_share = 0;
 
   std::optional<std::uint64_t>& of(FillSource source) {
@@ -46,7 +46,7 @@ struct FillCounts {
   bool operator==(const FillCounts&) const = default;
 };
 
-// What the kernel says of a worker's thread.
+// What the kernel reports about a worker's thread.
 struct ThreadUsage {
   std::optional<double> cpu_s;        // time on a CPU
   std::optional<double> run_delay_s;  // time ready to run while something else ran
@@ -57,12 +57,12 @@ struct ThreadUsage {
   std::optional<std::uint64_t> cpu_migrations;
 };
 
-// A code section on one worker, or on all. What happened while sections were nested is in the
-// innermost alone, so sections can be added up.
+// A code section on one worker, or on all. While sections are nested, only the innermost counts, so
+// sections can be added up.
 struct SectionProfile {
   std::string name;
   std::uint64_t entered = 0;
-  // By the clock, without suspensions and inner sections; with what the kernel took for others.
+  // Wall-clock time, including time lost to other threads, without suspensions and inner sections.
   double seconds = 0;
   Counts counts;
   double fills_s = 0;  // the part of `seconds` in which fills were counted: a sample
@@ -71,7 +71,7 @@ struct SectionProfile {
 
 struct WorkerProfile {
   int worker = 0;
-  int tid = 0;  // the kernel's number of its thread; 0: it never ran
+  int tid = 0;  // the kernel's id of its thread; 0: it never ran
   Counts counts;
   FillCounts fills;
   ThreadUsage usage;
@@ -79,7 +79,7 @@ struct WorkerProfile {
   std::uint64_t lost_trace_events = 0;   // the oldest, overwritten
 };
 
-// What resctrl says of one L3, for the process's own monitoring group.
+// What resctrl reports about one L3, for the process's own monitoring group.
 struct L3Profile {
   int l3 = 0;                                    // resctrl's number of the domain
   std::optional<std::uint64_t> occupancy_bytes;  // now
@@ -90,11 +90,10 @@ struct L3Profile {
 struct Profile {
   double seconds = 0;    // since the runtime started
   std::string cpu;       // whose event encodings were used; empty: none
-  std::string fills_of;  // what a fill is on this CPU: 'lines filled into L1D'
+  std::string fills_of;  // what counts as a fill on this CPU: 'lines filled into L1D'
   std::vector<WorkerProfile> workers;
   std::vector<L3Profile> l3;
-  std::vector<std::string>
-      remarks;  // what is not there, or less than it seems, and why: one line each
+  std::vector<std::string> remarks;  // what is missing or incomplete, and why: one line each
 };
 
 // The sections of all workers, added up; by name.
@@ -103,11 +102,11 @@ ATOLL_EXPORT std::vector<SectionProfile> section_totals(const Profile& profile);
 // The JSON of `atoll/runtime-profile` 1 (src/atoll/schema/runtime_profile.py).
 ATOLL_EXPORT std::string profile_json(const Profile& profile);
 
-// Writes it whole or not at all: a temporary file beside `path`, fsync, rename. RuntimeFault: it
-// cannot be written.
+// Writes the whole file or nothing: a temporary file in the same folder, fsync, rename. Throws
+// RuntimeFault if that fails.
 ATOLL_EXPORT void write_profile_json(const Profile& profile, const std::string& path);
 
-// The name of a section: text of the program, so that its address can stand for it.
+// The name of a section: a string literal, so that its address can identify it.
 class SectionName {
  public:
   // Not explicit: `Section section("probe phase")`.
@@ -118,15 +117,15 @@ class SectionName {
   const char* text_;
 };
 
-// Books what the calling task's stack does, until the end of the block, to a named section:
+// Counts what the calling task's stack does until the end of the block under a named section:
 //
 //   atl::Section section("probe phase");
 //
-// Suspended, it counts nothing; resumed on another worker it goes on there. Forks that the task
-// runs itself are in it, those that others steal are not: open the section in the body of a
-// parallel_for, not around it. Sections of one name are one section, up to 255 names in a process;
-// more are booked to '(others)'. Must end on the stack where it began, in the reverse order, as
-// objects in blocks do. Outside of a task it does nothing.
+// While suspended it counts nothing; resumed on another worker it continues there. It includes
+// forks that the task runs itself, not those that others steal: open the section in the body of a
+// parallel_for, not around it. Sections with the same name are one section, up to 255 names in a
+// process; further names count as '(others)'. Sections must end on the stack where they began, in
+// reverse order, as objects in blocks do. Outside of a task a section does nothing.
 class ATOLL_EXPORT Section {
  public:
   explicit Section(SectionName name);

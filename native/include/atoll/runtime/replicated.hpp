@@ -1,5 +1,5 @@
-// An array with a copy on every node, so that all workers read near memory: for what is read often
-// and written seldom (dimension tables, routing tables, a graph's offsets).
+// An array with a copy on every node, so that all workers read near memory: for data that is read
+// often and rarely written (dimension tables, routing tables, a graph's offsets).
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace atl {
 
-// As with any container: `local` from many threads at once, `update` while nobody reads.
+// Many threads may call `local` at once; `update` only while none reads.
 template <Placeable T>
 class Replicated {
  public:
-  // A copy of `size` elements on each of `map.nodes`, all zero bytes. RuntimeFault: no node, and
-  // whatever Array throws.
+  // Makes a copy of `size` zeroed elements on each of `map.nodes`. Throws RuntimeFault if there are
+  // no nodes, and whatever Array throws.
   Replicated(std::size_t size, const NodeMap& map, Pages pages = Pages::normal) {
     if (map.nodes.empty()) throw RuntimeFault("a replicated array needs a node; NodeMap has none");
     for (const int node : map.nodes) {
@@ -33,8 +33,8 @@ class Replicated {
   [[nodiscard]] std::size_t size() const { return copies_.front().size(); }
   [[nodiscard]] std::size_t copies() const { return copies_.size(); }
 
-  // The copy on the node that the caller runs on; the first one where its node has none. It stays
-  // valid, only not near, when the task moves on: ask again after a suspension.
+  // The copy on the caller's node, or the first copy if that node has none. After the task moves,
+  // the span stays valid but may be far: call `local` again after a suspension.
   [[nodiscard]] std::span<const T> local() const { return on(detail::node_here()); }
 
   // The copy of that node.
@@ -44,8 +44,8 @@ class Replicated {
     return {copy.data(), copy.size()};
   }
 
-  // Calls write(std::span<T>) for every copy, one after the other; it must write the same each
-  // time. Where it throws, the copies differ until an update has gone through.
+  // Calls write(std::span<T>) for each copy in turn; it must write the same each time. If it
+  // throws, the copies differ until an update succeeds.
   template <typename Write>
   void update(Write&& write) {
     for (Array<T>& copy : copies_) write(std::span<T>(copy.data(), copy.size()));

@@ -1,4 +1,4 @@
-// A runtime: workers that sit on the cores of a machine, and the way in for other threads.
+// A runtime: workers that sit on the cores of a machine, and the calls that give them tasks.
 //
 //   atl::Runtime runtime;                             // one worker per core
 //   const long n = runtime.run([] { return fib(40); });
@@ -9,11 +9,11 @@
 //
 // Promises
 //  - The constructor returns when every worker sits on its core. Idle workers sleep.
-//  - `run` and `spawn` may be called by any thread, by several at a time; `run` from inside a task
-//    is a call. A thread that waits in `run` sleeps.
+//  - Any number of threads may call `run` and `spawn` at the same time; inside a task, `run` is a
+//    call. A thread that waits in `run` sleeps.
 //  - The destructor waits for every spawned task, detached ones too, and ends the workers.
-//  - Several runtimes may live side by side.
-//  - After fork(), the child may destroy the runtime, nothing else.
+//  - A process may have several runtimes at the same time.
+//  - After fork(), the child may only destroy the runtime.
 #pragma once
 
 #include <concepts>
@@ -35,13 +35,13 @@ class Team;
 
 class ATOLL_EXPORT Runtime {
  public:
-  // RuntimeFault: options that cannot be had.
+  // Throws RuntimeFault if an option is invalid or not possible on this machine.
   explicit Runtime(const RuntimeOptions& options = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Calls the function as a task and waits for it; its value, or what it threw.
+  // Calls the function as a task and waits; returns its value or throws its exception.
   template <std::invocable F>
   decltype(auto) run(F&& function) {
     return spawn(std::forward<F>(function)).join();
@@ -63,31 +63,31 @@ class ATOLL_EXPORT Runtime {
   const Places& places() const;
   // Where each worker sits now, by rank: an index of places().cores.
   std::vector<int> cores() const;
-  // Which node each worker sits on now, for arrays (memory.hpp). Those that are partitioned by
+  // Which node each worker sits on now, for arrays (memory.hpp). Arrays that are partitioned by
   // worker follow the workers when these move.
   NodeMap node_map() const;
   // What each worker has counted so far, by rank.
   std::vector<Counts> counts() const;
 
-  // Over how many chiplets the workers are spread, and why; group.hpp for parts of them.
+  // Number of chiplets that the workers use, and the reason. For some of the workers: group.hpp.
   int spread() const;
   std::string reason() const;
-  // From now on it is this, and the approach is no longer asked. RuntimeFault: out of bounds.
+  // Fixes the spread and stops using the approach. Throws RuntimeFault if it is out of bounds.
   void set_spread(int spread);
 
-  // Asks the approach before it returns and not at the end of the interval, and moves the workers.
+  // Asks the approach now, not at the end of the interval, and moves the workers.
   void look();
-  // Whether workers are bound to their cores from now on, or may run wherever the process may.
+  // Binds workers to their cores from now on, or lets them run wherever the process may.
   void set_pin(bool pin);
 
-  // What it did so far, per worker and code section (profile.hpp: also as a file). Some 50 us a
-  // worker for the caller; the workers go on.
+  // What the runtime did so far, per worker and code section (profile.hpp can write it to a file).
+  // Takes the caller about 50 us a worker; the workers go on.
   Profile profile() const;
-  // The trace so far, for ui.perfetto.dev; of a runtime with trace_events. RuntimeFault: without,
-  // or the file cannot be written.
+  // Writes the trace so far, for ui.perfetto.dev. Throws RuntimeFault if the runtime has no
+  // trace_events or the file cannot be written.
   void write_trace(const std::string& path) const;
 
-  runtime::Team& team() { return *team_; }  // the inside, for group.hpp and the like
+  runtime::Team& team() { return *team_; }  // internal, for group.hpp and similar
 
  private:
   detail::Word tag_of(Place place) const;

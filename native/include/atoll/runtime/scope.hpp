@@ -5,13 +5,13 @@
 //   scope.join();
 //
 // Promises
-//  - `join` returns when all children are done, and throws the exception of the first that threw;
-//    the others still run to their end. It may be called again after more forks.
-//  - A child runs on the joiner's stack, or, stolen, on its thief's. Memory: one block per child,
+//  - `join` returns when all children are done, and throws the first exception of a child; the
+//    others still run to their end. It may be called again after more forks.
+//  - A child runs on the joiner's stack or, if stolen, on its thief's. It takes one block of memory
 //    from the worker's cache.
-//  - The destructor waits for the children; an exception that nobody asked for is lost there.
-//  - `fork` and `join` belong to the task that made the scope. Children may open scopes of their
-//    own. `request_stop` may be called by anyone: the children's stop token says it.
+//  - The destructor waits for the children; an exception that no `join` threw is lost.
+//  - Only the task that made the scope may call `fork` and `join`. Children may open scopes of
+//    their own. Anyone may call `request_stop`: the children's stop token then reports it.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class Scope {
       detail::this_worker()->job_memory.give(memory, sizeof(Child));
       throw;
     }
-    // Not the worker of before: a copy of the function may have suspended.
+    // Maybe another worker than before: a copy of the function may have suspended.
     detail::WorkerHead* worker = detail::this_worker();
     try {
       worker->deque.push(detail::word_of(static_cast<ChildBase*>(child),
@@ -65,7 +65,7 @@ class Scope {
 
   void join() {
     if (forked_ != done_here_) await();
-    // Relaxed: all children are done, and `balance_` has told so.
+    // Relaxed: all children are done, as `balance_` has shown.
     if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
       rethrow();
   }
@@ -96,7 +96,7 @@ class Scope {
       }
       const bool nested = by_joiner;
       this->~ChildOf();
-      // Not the worker on which it began: the function may have suspended.
+      // Maybe not the worker on which it began: the function may have suspended.
       detail::this_worker()->job_memory.give(this, sizeof(ChildOf));
       if (nested) {
         ++owner->done_here_;

@@ -1,8 +1,8 @@
-// Sleeping: the task is suspended, its worker runs others meanwhile.
+// Sleeping: the task is suspended, and its worker runs other tasks meanwhile.
 //
-// Never too early; late by what the kernel's timer and the queue of ready tasks cost. One timer
-// thread for the whole process, started by the first sleep. A thread that is no worker sleeps
-// itself.
+// A sleep never ends early; it ends late by the delay of the kernel's timer and of the ready queue.
+// One timer thread serves the whole process; the first sleep starts it. A thread that is not a
+// worker sleeps itself.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ void sleep_until(const std::chrono::time_point<Clock, Duration>& time) {
   detail::sleep_to(detail::deadline_at(time), nullptr);
 }
 
-// True: slept to the end; false: asked to stop before.
+// Returns true after a full sleep, false if asked to stop before.
 template <class Rep, class Period>
 bool sleep_for(const std::chrono::duration<Rep, Period>& duration, const std::stop_token& stop) {
   return detail::sleep_to(detail::deadline_after(duration), &stop);

@@ -1,16 +1,16 @@
-// Tasks with a handle: spawn, wait, stop, leave alone.
+// Tasks with a handle: spawn, join, stop, detach.
 //
 //   atl::Task<int> answer = atl::spawn([] { return 42; });
 //   atl::Task<> near = atl::spawn(atl::on_chiplet(2), [&] { build(table); });
 //   use(answer.join());
 //
 // Promises
-//  - A task may suspend anywhere and go on on another worker; it has its own stop token and
+//  - A task may suspend anywhere and continue on another worker. It has its own stop token and
 //    task-locals (this_task.hpp).
-//  - `join` gives the value or throws what the task threw. It may be called from any thread and,
-//    unlike a fork's, from any task. From a worker it runs the task itself if nobody has begun it
-//    and it lies on top of the worker's deque.
-//  - A handle that goes away asks the task to stop and waits for it, as std::jthread does;
+//  - `join` returns the value or throws what the task threw. Any thread may call it and, unlike a
+//    fork's, any task. On a worker it runs the task itself if the task has not begun and is on top
+//    of the worker's deque.
+//  - The destructor of a handle asks the task to stop and waits for it, as std::jthread does;
 //    `detach` lets it run on alone. The runtime's destructor waits for all of them.
 //  - A spawn costs one block of memory from the worker's cache, no reference count, no lock.
 #pragma once
@@ -34,7 +34,7 @@ class Runtime;
 
 namespace detail {
 
-// What the handle knows of a task.
+// The part of a task that its handle needs.
 template <class Value>
 struct TaskState : Job {
   TaskContext own;
@@ -60,8 +60,8 @@ struct TaskOf : TaskState<Value> {
   void run() {
     this->result.fill(function);
     if (this->completion.complete()) this->drop(this);
-    // The last of all, for what goes with a detached task may still wait, on a stack of a runtime
-    // that waits for no more than this. `this` may be gone.
+    // The last of all, because destructors of a detached task may still wait, on a stack of a
+    // runtime that waits for this count only. `this` may be gone.
     task_ended();
   }
 
@@ -101,12 +101,12 @@ class [[nodiscard]] Task {
 
   bool joinable() const { return state_ != nullptr; }
   bool done() const { return state_ != nullptr && state_->completion.done(); }
-  // Asks; it is the task that looks at its stop token.
+  // Asks the task to stop; the task has to check its stop token.
   void request_stop() {
     if (state_ != nullptr) state_->own.stop_source().request_stop();
   }
 
-  // Once. Throws RuntimeFault if there is nothing to join.
+  // Call it once. Throws RuntimeFault if there is nothing to join.
   Value join() {
     Owner owner{take_state("join")};
     detail::await_task(owner.state, owner.state->completion);
@@ -141,7 +141,7 @@ class [[nodiscard]] Task {
   }
   void operator co_await() & = delete;  // it takes the value: co_await std::move(task)
 
-  // Takes over a task that was made and not yet made ready; for Runtime and spawn.
+  // Takes over a task that is made but not ready yet; for Runtime and spawn.
   explicit Task(detail::TaskState<Value>* state) : state_(state) {}
 
  private:
@@ -171,7 +171,7 @@ class [[nodiscard]] Task {
 
 namespace detail {
 
-// The handle of a task that `start` makes ready; if that cannot be (no memory), there is no task.
+// Returns the handle of a task that `start` makes ready. If that throws, it drops the task.
 template <class Value, class Start>
 Task<Value> started(TaskState<Value>* made, Start&& start) {
   try {
@@ -185,12 +185,13 @@ Task<Value> started(TaskState<Value>* made, Start&& start) {
 
 }  // namespace detail
 
-// A new task of the runtime that the caller is in. Its place: the caller's group, or `place`.
+// Starts a task in the caller's runtime, in the caller's group or at `place`. Throws RuntimeFault
+// outside of a task, or if the runtime has no such place.
 template <std::invocable F>
 [[nodiscard]] auto spawn(F&& function) {
   detail::worker_or_fault("spawn");
   return detail::started(detail::make_task(std::forward<F>(function)), [](detail::Job* job) {
-    // Not the worker of before: a copy of the function may have suspended.
+    // Maybe another worker than before: a copy of the function may have suspended.
     detail::WorkerHead* worker = detail::this_worker();
     const detail::Word tag = worker->tag;
     detail::count_and_publish(
@@ -201,14 +202,14 @@ template <std::invocable F>
 
 template <std::invocable F>
 [[nodiscard]] auto spawn(Place place, F&& function) {
-  // Throws before anything is made.
+  // First, so that it throws before anything is made.
   const detail::Word tag = detail::tag_for(detail::worker_or_fault("spawn"), place);
   return detail::started(detail::make_task(std::forward<F>(function)), [tag](detail::Job* job) {
     detail::start_placed(detail::this_worker(), job, tag);
   });
 }
 
-// Calls the function there and waits: the paper's `call` (arcas-runtime 4.6).
+// Calls the function at the place and waits: the `call` of ARCAS (section 4.6).
 template <std::invocable F>
 decltype(auto) call(Place place, F&& function) {
   return spawn(place, std::forward<F>(function)).join();

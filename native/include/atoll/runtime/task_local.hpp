@@ -1,20 +1,20 @@
-// Task-local storage: one value per task, whichever worker it is on.
+// Task-local storage: one value per task, on whichever worker it runs.
 //
 //   inline atl::TaskLocal<Arena> arena([] { return Arena(1 << 20); });
 //   ... in a task: arena.get().allocate(64);
 //
 // Promises
-//  - `get` makes the value at the first use in a task: by the function that was given, else by
-//    default. Several tasks may call that function at once. If it throws, there is no value, and
-//    the next `get` tries again.
-//  - Forks, the children of a scope, loops and all_do share their parent's; they may be on several
-//    workers at once, so what they change needs a lock.
-//  - A task of `spawn` or `run` begins without. Its values are destroyed, the last made first, when
-//    it is done and its handle is joined or gone, on whatever thread that is.
-//  - A thread that is no worker counts as one task: it has its own values until it ends.
-//  - A coroutine that goes on after `co_await` of a task is none: RuntimeFault (coroutine.hpp).
-//  - The TaskLocal outlives its values; best it is static. Lookup: linear in how many of them a
-//    task uses.
+//  - `get` makes the value at its first use in a task, by the function given to the constructor or
+//    else by default construction. Several tasks may call that function at once. If it throws,
+//    there is no value, and the next `get` tries again.
+//  - Forks, children of a scope, loops and all_do share their parent's values; they may run on
+//    several workers at once, so changes to a value need a lock.
+//  - A task of `spawn` or `run` begins without values. They are destroyed, the newest first, when
+//    it is done and its handle is joined or destroyed, on whichever thread does that.
+//  - A thread that is not a worker counts as one task: it keeps its values until it ends.
+//  - Throws RuntimeFault in a coroutine that continues after `co_await` of a task (coroutine.hpp).
+//  - The TaskLocal must outlive its values; preferably it is static. Lookup time is linear in the
+//    number of TaskLocals that a task uses.
 #pragma once
 
 #include <concepts>
@@ -29,9 +29,9 @@
 namespace atl {
 
 namespace detail {
-// Of the task that the caller is in, or of the thread. RuntimeFault in a coroutine.
+// The context of the caller's task, or of the thread. Throws RuntimeFault in a coroutine.
 ATOLL_EXPORT TaskContext& context_for_locals();
-// Differs from all before: an address could be used anew while values are alive.
+// Never repeats; the address of a TaskLocal could be used again while values of it are alive.
 ATOLL_EXPORT const void* new_local_key();
 }  // namespace detail
 

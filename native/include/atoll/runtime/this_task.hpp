@@ -1,4 +1,4 @@
-// What a task can ask and do about itself.
+// What a task can find out and do about itself.
 #pragma once
 
 #include <stop_token>
@@ -7,20 +7,20 @@
 
 namespace atl {
 
-// Lets other tasks of this worker run, then goes on: those that yielded before it, and now and
-// then fresh ones and what waits in the shared queues. Returns at once if there are none. Outside
-// of a task: std::this_thread::yield().
+// Lets other tasks of this worker run, then continues: tasks that yielded before it and, now and
+// then, new ones and those in the shared queues. Returns at once if there are none. Outside of a
+// task: std::this_thread::yield().
 ATOLL_EXPORT void yield();
 
 namespace this_task {
 
 // Whether the caller runs in a task of some runtime.
 ATOLL_EXPORT bool inside();
-// The rank of the worker on which it runs now, and the core that this one sits on (an index of
-// Places::cores). Either may change whenever the task suspends or yields. RuntimeFault outside.
+// The rank of the task's worker, and the core of that worker (an index of Places::cores). Both may
+// change when the task suspends or yields. Throw RuntimeFault outside of a task.
 ATOLL_EXPORT int worker();
 ATOLL_EXPORT int core();
-// Says whether somebody asked the task to stop. Outside of a task: a token that never does.
+// Reports whether the task was asked to stop. Outside of a task: a token that never does.
 ATOLL_EXPORT std::stop_token stop_token();
 
 }  // namespace this_task

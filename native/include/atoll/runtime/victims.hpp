@@ -1,11 +1,11 @@
-// From whom a worker steals, nearest first: rings of workers by distance.
+// Which workers a worker steals from, nearest first: rings of workers by distance.
 //
 // A ring is all workers that are equally far from the thief: on its own chiplet (its own core
-// included), then the other chiplets of its node by level, then other nodes by level. The node
-// comes before the level, so that a noisy profile sends nobody to another node's memory first.
-// Choice within a ring is the scheduler's. The idea of stealing near first is old (Olivier et al.,
-// "Scheduling Task Parallelism on Multi-Socket Multicore Systems", ROSS 2011); levels between
-// chiplets come from a profile where there is one. Pure.
+// included), then the other chiplets of its node by level, then other nodes by level. Nodes come
+// before levels, so that a noisy profile sends no thief to another node's memory first. The
+// scheduler chooses within a ring. Stealing near first is an old idea (Olivier et al., "Scheduling
+// Task Parallelism on Multi-Socket Multicore Systems", ROSS 2011); levels between chiplets come
+// from a profile if there is one. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace atl {
 
-// As what a steal counts, seen from the thief. Without a profile a node's other chiplets are all
+// How a steal is counted, seen from the thief. Without a profile, a node's other chiplets are all
 // equally far, and none is `near`.
 enum class Distance : std::uint8_t {
   chiplet,    // the thief's own chiplet
@@ -28,7 +28,7 @@ enum class Distance : std::uint8_t {
 };
 inline constexpr std::size_t kDistances = 4;
 
-// Between two chiplets. RuntimeFault: one is not there. O(chiplets).
+// Between two chiplets. Throws RuntimeFault if one does not exist. O(chiplets).
 ATOLL_EXPORT Distance steal_distance(const Places& places, int thief, int victim);
 
 struct VictimRing {
@@ -49,8 +49,8 @@ struct VictimOrder {
   }
 };
 
-// `core_of_worker[w]`: the core that worker w sits on; several may sit on one. `thief` is a worker.
-// RuntimeFault: a core or a worker that is not there. O(workers log workers).
+// `core_of_worker[w]`: the core of worker w; several workers may share one. `thief` is a worker.
+// Throws RuntimeFault if a core or worker does not exist. O(workers log workers).
 ATOLL_EXPORT VictimOrder victims(const Places& places, std::span<const int> core_of_worker,
                                  int thief);
 

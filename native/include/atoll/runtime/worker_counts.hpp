@@ -1,9 +1,9 @@
-// What a worker counts about itself. Each counter has one writer, the worker; anyone may read.
+// The counters of a worker. Only the worker writes them; any thread may read.
 //
 // A counter is an atomic that its owner loads, adds to and stores, all relaxed: no lock prefix,
-// about the cost of a plain increment, and still no data race with whoever reads a snapshot.
-// Counters of one worker are read one after another, so a snapshot taken while it runs may hold
-// a steal whose task is not yet in `tasks`; each by itself never runs backwards.
+// about the cost of a plain increment, and no data race with readers. The counters of a worker are
+// read one after another, so a snapshot taken while it runs may contain a steal whose task is not
+// yet in `tasks`; no counter ever decreases.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ namespace detail {
 class OwnCount {
  public:
   void add(std::uint64_t more = 1) noexcept {
-    // Relaxed: the number alone is of interest, it publishes nothing.
+    // Relaxed: the number publishes nothing.
     value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t read() const noexcept {
     return value_.load(std::memory_order_relaxed);
   }
 
-  // For a count that does publish something: who reads it so sees what its owner did before.
+  // For a count that publishes: a reader that acquires it sees what its owner did before.
   void add_released() noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
@@ -41,19 +41,19 @@ class OwnCount {
 
 }  // namespace detail
 
-// One list of counters for the worker's own (`WorkerCounts`) and for what is read of them
-// (`Counts`), so that neither can have one that the other lacks.
+// One list of counters for the worker's own (`WorkerCounts`) and for a snapshot (`Counts`), so that
+// both have the same.
 template <class Cell>
 struct CountsOf {
   Cell tasks{};         // jobs that a worker began: from its deque, stolen, injected
   Cell inline_forks{};  // forks that their own join ran; not in `tasks`
   std::array<Cell, kDistances> steals{};  // by Distance; of tasks, fresh and suspended
-  Cell failed_rounds{};                   // times that every victim was asked and none had work
+  Cell failed_rounds{};                   // times that every victim was tried and none had work
   Cell parks{};                           // times that the worker went to sleep
   Cell wakes{};                           // workers that this one woke
   Cell migrations{};                      // tasks resumed here that had last run on another worker
   Cell switches{};                        // changes of stack, in either direction
-  Cell moves{};                           // times that the worker itself was put on another core
+  Cell moves{};                           // times that the worker was moved to another core
   Cell yields{};
 };
 
@@ -78,7 +78,7 @@ constexpr void for_each_count(F&& f, Sets&&... sets) {
   f("yields", sets.yields...);
 }
 
-// What they say now.
+// Their values now.
 [[nodiscard]] inline Counts read_counts(const WorkerCounts& counts) noexcept {
   Counts read;
   for_each_count(

@@ -1,4 +1,4 @@
-// When a wait ends at the latest, on the clock that nobody sets.
+// When a wait ends at the latest, on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@ namespace atl::detail {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 
-// A duration from now. Not earlier than asked for; beyond a century it is never, since the sum
-// might not fit.
+// A duration from now, never shorter than requested. More than a century is never, since the sum
+// might overflow.
 template <class Rep, class Period>
 Deadline deadline_after(const std::chrono::duration<Rep, Period>& duration) {
   using std::chrono::steady_clock;

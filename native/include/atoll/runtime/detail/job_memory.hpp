@@ -1,9 +1,9 @@
-// Memory for small objects that one worker makes and another drops: the jobs of spawn and scope.
+// Memory for small objects that one worker makes and another frees: the jobs of spawn and scope.
 //
-// A worker keeps a few freed blocks of each size and hands them out again, last in, first out:
-// two loads and two stores instead of a call of malloc. Blocks go to the cache of the worker that
-// frees them; a cache that is full gives to malloc, so nothing piles up where tasks end. Under
-// AddressSanitizer every block is malloc's own, so that uses after free are seen.
+// A worker keeps a few freed blocks of each size and reuses them, last in, first out: two loads and
+// two stores instead of a call to malloc. Blocks go to the cache of the worker that frees them; a
+// full cache returns blocks to malloc, so that none pile up where tasks end. Under AddressSanitizer
+// every block comes from malloc, so that it detects uses after free.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ namespace atl::detail {
 
 class JobMemory {
  public:
-  static constexpr std::size_t kStep = 64;      // sizes are multiples of it: a cache line
-  static constexpr std::size_t kLargest = 512;  // beyond, malloc
-  static constexpr int kKept = 256;             // blocks of each size: at most 576 KiB in all
+  static constexpr std::size_t kStep = 64;      // sizes are multiples of a cache line
+  static constexpr std::size_t kLargest = 512;  // larger blocks come from malloc
+  static constexpr int kKept = 256;             // blocks of each size, at most 576 KiB in all
 
   JobMemory() = default;
   JobMemory(const JobMemory&) = delete;
@@ -51,7 +51,7 @@ class JobMemory {
     free(memory, bytes);
   }
 
-  // For threads that are no worker.
+  // For threads that are not workers.
   ATOLL_EXPORT static void* allocate(std::size_t bytes);
   ATOLL_EXPORT static void free(void* memory, std::size_t bytes) noexcept;
 

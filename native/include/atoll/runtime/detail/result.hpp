@@ -1,4 +1,4 @@
-// What a task left: a value, nothing yet, or the exception that it threw.
+// The result of a task: a value, an exception, or nothing yet.
 #pragma once
 
 #include <exception>
@@ -9,8 +9,8 @@
 
 namespace atl::detail {
 
-// `fill` runs the function and keeps what came; `take` gives it out, once, or throws it.
-// References are kept as pointers. The storage costs nothing until it is filled.
+// `fill` runs the function and keeps its result; `take` returns or throws it, once. References are
+// kept as pointers. The storage costs nothing until it is filled.
 template <class Value>
 class Result {
   static constexpr bool kReference = std::is_reference_v<Value>;

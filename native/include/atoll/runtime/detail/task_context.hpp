@@ -1,6 +1,5 @@
-// What a task carries along: its stop token and its task-locals. Forks share their parent's; a
-// spawned task and a `run` have their own; a scope has a stop token of its own, and its parent's
-// task-locals.
+// The context of a task: its stop token and its task-locals. Forks share their parent's; a spawned
+// task and a `run` have their own; a scope has its own stop token and its parent's task-locals.
 #pragma once
 
 #include <atomic>
@@ -11,9 +10,9 @@
 
 namespace atl::detail {
 
-// Everything in it is made at the first use, so that a task that asks for none pays two stores.
-// `upstream`: a request to stop there is one here, too, and its task-locals are those here; it must
-// outlive this, or be null.
+// Its members are made at their first use, so that a task that uses none pays two stores. A stop
+// request to `upstream` also stops this, and its task-locals are shared; it must outlive this, or
+// be null.
 class TaskContext {
  public:
   explicit TaskContext(TaskContext* upstream = nullptr) : upstream_(upstream) {}
@@ -26,13 +25,13 @@ class TaskContext {
     }
   }
 
-  // Any thread. Allocates at the first call.
+  // Any thread. The first call allocates.
   ATOLL_EXPORT std::stop_source stop_source();
   std::stop_token stop_token() { return stop_source().get_token(); }
 
-  // The slot of the task-local that is known by `key`: what `make(maker)` gave at the first call
-  // in this task. Values die with the task, the last made first. Any thread; `make` runs without a
-  // lock held, and what it made in vain is dropped.
+  // The value of the task-local `key`: what `make(maker)` returned at the first call in this task.
+  // Values die with the task, the newest first. Any thread; `make` runs without a lock, and a value
+  // that another thread made first is kept instead.
   ATOLL_EXPORT void* local(const void* key, void* (*make)(void* maker), void* maker,
                            void (*drop)(void*));
 

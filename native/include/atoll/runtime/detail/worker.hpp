@@ -1,9 +1,9 @@
-// What the inline paths of fork, scope and spawn touch of a worker: the part of it that every
-// translation unit of a user knows. The rest of a worker stays in native/src/runtime/worker.hpp.
+// The part of a worker that the inline paths of fork, scope and spawn use, visible to every user's
+// translation unit. The rest is in native/src/runtime/scheduler/worker.hpp.
 //
-// A deque holds words: bits 63..48 the domain that may run the task, bits 47..3 a pointer, and
-// the kind in the low bits. User pointers have at most 47 bits on x86-64 and 48 on aarch64 unless
-// a program asks mmap for more by a hint; the runtime's own memory never does.
+// A deque contains words: bits 63..48 are the domain that may run the task, bits 47..3 a pointer,
+// the low bits the kind. User pointers have at most 47 bits on x86-64 and 48 on aarch64 unless a
+// program passes mmap a hint for more; the runtime never does.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@ struct Job;
 
 using Word = std::uint64_t;
 
-// The kinds of a word. A scope's child says so in its word, so that the scope's join can tell
-// what it popped without following a pointer that may be of any kind.
+// The kinds of a word. A scope's child has its own kind, so that the scope's join recognises it
+// without following a pointer that may be of any kind.
 enum class WordKind : Word { job = 0, fiber = 1, scope_child = 2 };
 inline constexpr Word kKindMask = 7;
 inline constexpr int kDomainShift = 48;
 inline constexpr Word kPointerMask = ((Word{1} << kDomainShift) - 1) & ~kKindMask;
 
-// Something to be called once on whatever stack its worker is on. `execute` must not let an
-// exception out. `context` is what the task sees as its own (stop token, task-locals).
+// A function to call once on whatever stack its worker is on. `execute` must not throw. `context`
+// is the context of the task (stop token, task-locals).
 struct alignas(8) Job {
   void (*execute)(Job*);
   TaskContext* context;
@@ -39,7 +39,7 @@ struct alignas(8) Job {
 
 struct WorkerHead {
   Deque deque;
-  Word tag = 0;                                      // domain << 48 of the task that runs here now
+  Word tag = 0;                                      // domain << 48 of the current task
   TaskContext* context = nullptr;                    // of that task
   const std::atomic<std::uint64_t>* idle = nullptr;  // {sleepers, searchers}: Parking's word
   WorkerCounts counts;
@@ -48,10 +48,9 @@ struct WorkerHead {
   JobMemory job_memory;
 };
 
-// The worker that this thread is, or null. Never keep it across a call that may suspend: the
-// task may go on on another thread. Compilers cache the thread pointer (and would cache an
-// ordinary thread_local's address) across such calls, also under LTO; volatile assembler they
-// may not merge.
+// The worker of this thread, or null. Never keep it across a call that may suspend: the task may
+// continue on another thread. Compilers cache the thread pointer (and the address of an ordinary
+// thread_local) across such calls, also under LTO; they may not merge volatile assembler.
 extern "C" ATOLL_EXPORT constinit thread_local WorkerHead* atl_rt_worker
     __attribute__((tls_model("initial-exec")));
 
@@ -68,15 +67,15 @@ inline WorkerHead* this_worker() {
 ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
 #endif
 
-// A word with this tag was published in this worker's deque: wakes a sleeper if there is one and
-// nobody searches already. The fast half of Parking::notify, in line. The tag need not be that of
-// the running task, which may have spawned for another place.
+// A word with this tag was published in this worker's deque: wakes a sleeper if there is one and no
+// worker searches already. The fast half of Parking::notify, inline. The tag may differ from that
+// of the running task, which may have spawned for another place.
 ATOLL_EXPORT void wake_for_published(WorkerHead* worker, Word tag);
 
 inline void published(WorkerHead* worker, Word tag) {
   light_fence();                                                             // [producer-fence]
   const std::uint64_t idle = worker->idle->load(std::memory_order_relaxed);  // [producer-look]
-  // Whoever searches may not be one who may run a task of a group: then look closer.
+  // The searching worker may not be allowed to run a group's task: then check further.
   if (wants_wake(idle) || (idle >= kSleeper && tag != 0)) [[unlikely]]
     wake_for_published(worker, tag);
 }
@@ -89,8 +88,8 @@ inline WordKind kind_of(Word word) { return static_cast<WordKind>(word & kKindMa
 
 inline Word tag_of(Word word) { return word >> kDomainShift << kDomainShift; }
 
-// Gives back a word that a join popped but may not run. Nobody could see it meanwhile, so it is
-// published anew.
+// Returns a word that a join popped but may not run. Nobody could see it meanwhile, so it is
+// published again.
 inline void put_back(WorkerHead* worker, Word word) {
   worker->deque.push(word);
   published(worker, tag_of(word));
@@ -100,7 +99,7 @@ inline Word word_of(const void* pointer, WordKind kind, Word tag) {
   return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<Word>(kind) | tag;
 }
 
-// What is called outside of any task but needs one.
+// Throws RuntimeFault: `call` was called outside of a task but needs one.
 [[noreturn]] ATOLL_EXPORT void fault_outside_task(const char* call);
 
 inline WorkerHead* worker_or_fault(const char* call) {
@@ -112,17 +111,17 @@ inline WorkerHead* worker_or_fault(const char* call) {
 
 [[noreturn]] ATOLL_EXPORT void fault_no_task(const char* call);
 
-// From the worker's cache, or malloc's on other threads.
+// From the worker's cache or, on other threads, from malloc.
 ATOLL_EXPORT void* take_job_memory(std::size_t bytes);
 ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
 
-// The domain of a place, shifted; throws RuntimeFault for a place that the runtime has not.
+// The domain of a place, shifted. Throws RuntimeFault if the runtime has no such place.
 ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
-// Counts a new task with a handle in its domain; of tag 0 nobody waits for.
+// Counts a new task with a handle in its domain; not for tag 0, which nobody waits for.
 ATOLL_EXPORT void count_begun(WorkerHead* worker, Word tag);
-// One that is over, or never came to be.
+// Counts a task that ended or could not be started.
 ATOLL_EXPORT void count_ended(WorkerHead* worker, Word tag);
-// Counts a new task with a handle and lets `publish` make it ready; if that throws, there is none.
+// Counts a new task with a handle and makes it ready by `publish`, or neither if that throws.
 template <class Publish>
 void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
   worker->spawned.add();
@@ -136,7 +135,7 @@ void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
 }
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
-// Waits; runs the task itself if it lies on top of this worker's deque. As Completion::wait_slow.
+// Waits, like Completion::wait_slow; runs the task itself if it is on top of this worker's deque.
 class Completion;
 ATOLL_EXPORT void await_task(Job* job, Completion& completion) noexcept;
 ATOLL_EXPORT void task_ended();
