@@ -124,7 +124,7 @@ def test_a_script_takes_back_what_is_refused_and_runs_only_as_printed(
     found: dict[str, Any],
 ) -> None:
     told = found["scripts"]
-    assert told["refused"][0] == 4 and "turned back" in told["refused"][1]
+    assert told["refused"][0] == 4 and "undone" in told["refused"][1]
     assert told["after_refusal"]
     assert told["changed"][0] == 1 and "/proc/sys/vm/swappiness: changed" in told["changed"][1]
     assert told["after_all"]
