@@ -24,7 +24,7 @@ struct Layout {
 
 class Block {
  public:
-  // Throws RuntimeFault: what Reservation throws, no nodes, nodes that cannot be had.
+  // Throws RuntimeFault if Reservation does, if there are no nodes, or if a node is not available.
   Block(PagePolicy& policy, std::size_t bytes, Layout layout, Pages pages);
 
   [[nodiscard]] std::byte* data() const { return reservation_.data(); }
@@ -33,12 +33,12 @@ class Block {
   [[nodiscard]] bool partitioned() const { return kind_ == Layout::Kind::kPartitioned; }
   [[nodiscard]] int runtime() const { return runtime_; }
   [[nodiscard]] int parts() const { return parts_; }
-  // RuntimeFault: no such rank.
+  // Throws RuntimeFault if there is no such rank.
   [[nodiscard]] detail::ByteRange part(int rank) const;
   [[nodiscard]] PagesFound found() const;
 
   // Thread-safe; moves of one block wait for each other, so the last call's nodes hold in the end.
-  // RuntimeFault: another number of ranks.
+  // Throws RuntimeFault if the number of ranks differs.
   Rehomed rehome(std::span<const int> node_of_rank, const RehomeControl& control);
 
   // The array is gone: whoever moves its pages now shall stop at the next slice.

@@ -15,7 +15,7 @@ namespace atl::runtime {
 
 class Reservation {
  public:
-  // Throws RuntimeFault: too large, no memory, no huge pages of this kind.
+  // Throws RuntimeFault if it is too large, or there is no memory or no huge page of this kind.
   Reservation(PagePolicy& policy, std::size_t bytes, Pages pages);
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;

@@ -22,7 +22,7 @@ struct RawCore {
 };
 
 // Levels are those of the structure. Chiplets stand in the order of their first cores, cores as
-// they came. RuntimeFault: no core, or more than the limits.
+// they came. Throws RuntimeFault if there is no core or a limit is exceeded.
 Places build_places(const std::vector<RawCore>& cores);
 
 // How far chiplets are without a profile, by places.hpp's rule.

@@ -48,7 +48,7 @@ class Profiler {
   // more: a system call or two per worker. The latest 65,536 notes are kept.
   void sample();
   [[nodiscard]] Profile snapshot() const;
-  // RuntimeFault: no trace was asked for; the file cannot be written.
+  // Throws RuntimeFault if no trace was requested or the file cannot be written.
   void write_trace(const std::string& path) const;
 
   // Fills of a worker so far, for the controller: take the difference of two. A system call or two.

@@ -54,7 +54,7 @@ class Governor {
   // Steers it until `remove`. Its address is its name.
   void add(std::shared_ptr<Steered> steered);
   void remove(const Steered* steered);
-  // For a spread that a user sets. RuntimeFault: out of bounds.
+  // For a spread that a user sets. Throws RuntimeFault if it is out of bounds.
   void set_spread(Steered& steered, int spread);
   // Asks all approaches before it returns, and looks at short intervals again.
   void look();

@@ -29,7 +29,8 @@ class Worker;
 
 class Team {
  public:
-  // Starts the workers and returns when all of them sit. RuntimeFault: options that cannot be had.
+  // Starts the workers and returns when each is on its core. Throws RuntimeFault if the machine
+  // cannot provide what the options ask for.
   explicit Team(const RuntimeOptions& options);
   // Waits until no task with a handle is left, then ends the workers. In a child of fork(), where
   // the workers are not, it gives up the memory and returns.
@@ -47,7 +48,8 @@ class Team {
   // the last one: those that resume a task of another team's or of none.
   void inject_as_visitor(Word word);
 
-  // The domain of a place, shifted. RuntimeFault.
+  // The number of a place's domain, shifted as in a task's word. Throws RuntimeFault if the place
+  // does not exist.
   Word tag_of(Place place) const;
   Place place_of_group(std::size_t domain) const;
 

@@ -9,11 +9,12 @@
 namespace atl::runtime {
 
 // For SIGSEGV and SIGBUS of the whole process, once; later calls do nothing. Stays for good: who
-// installed a handler after it may call it still. RuntimeFault: sigaction fails.
+// installed a handler after it may call it still. Throws RuntimeFault if sigaction fails.
 void install_overflow_handler();
 
 // An alternate signal stack for the calling thread, from here to the end of the scope; what the
-// thread had before is put back. Made and destroyed on the same thread. RuntimeFault: no memory.
+// thread had before is put back. Made and destroyed on the same thread. Throws RuntimeFault if
+// there is no memory.
 class AlternateStack {
  public:
   AlternateStack();

@@ -25,7 +25,7 @@ struct StackCounts {
 class StackPool {
  public:
   // `nodes`: OS indices. With more than one, each node's stacks prefer its memory.
-  // RuntimeFault: sizes that cannot be; a shadow stack that is on (x86 CET).
+  // Throws RuntimeFault if the sizes are impossible or a shadow stack is on (x86 CET).
   explicit StackPool(StackOptions options, std::span<const int> nodes = {},
                      GuardSupport support = guard_support());
   // All stacks must be at rest; the frames that are suspended on them are not unwound.
@@ -35,7 +35,8 @@ class StackPool {
 
   // A fiber of the node (of the first node, if this one is unknown): one that was given back, as
   // it was then, parked where it stood; otherwise a fresh one that starts `entry`. Where no more
-  // can be had, another node's. Any thread; amortised constant. RuntimeFault: no stack to be had.
+  // can be had, another node's. Any thread; amortised constant. Throws RuntimeFault if there is
+  // none.
   Fiber* take(int node, FiberEntry entry);
   // Back to its node, as it is. Not the running one. Any thread; constant.
   void give(Fiber* fiber) noexcept;

@@ -24,14 +24,14 @@ struct ChunkRecord;
 class StackChunk {
  public:
   // `stride`: from stack to stack. `node`: the OS index whose memory is preferred; -1 for any.
-  // RuntimeFault: no address space.
+  // Throws RuntimeFault if there is no address space.
   StackChunk(StackKind kind, std::size_t stride, int node, Guards& guards);
   StackChunk(const StackChunk&) = delete;
   StackChunk& operator=(const StackChunk&) = delete;
   ~StackChunk();
 
   [[nodiscard]] bool full() const { return made_ == count_; }
-  // The next stack, its control block made; not full. RuntimeFault: as Guards::install.
+  // The next stack, its control block made; not full. Throws as Guards::install.
   Fiber* make();
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 

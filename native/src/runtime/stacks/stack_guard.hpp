@@ -23,7 +23,7 @@ GuardSupport guard_support();
 class Guards {
  public:
   explicit Guards(GuardSupport support) : support_(support) {}
-  // RuntimeFault: the limit on mappings; names the slab mode.
+  // Throws RuntimeFault at the kernel's limit on mappings; the message names the slab mode.
   void install(std::byte* low, std::size_t bytes);
   // `guards` of them have been unmapped.
   void release(std::size_t guards) noexcept;

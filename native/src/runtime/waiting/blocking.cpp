@@ -35,7 +35,7 @@ class Pool {
  public:
   static Pool& instance();
 
-  // Sees to it that somebody will run one more section. RuntimeFault.
+  // Makes sure that a thread will run one more section. Throws RuntimeFault if none can be started.
   void expect_one();
   void expect_one_less();
   void submit(Section& section);

@@ -34,7 +34,7 @@ class Timer {
 
   static Timer& instance();
 
-  // RuntimeFault: the thread cannot be started.
+  // Throws RuntimeFault if the thread cannot be started.
   void add(Entry& entry, detail::Deadline deadline);
   // When it returns, the entry has rung or never will.
   void remove(Entry& entry);
