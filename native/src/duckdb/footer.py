@@ -1,8 +1,8 @@
 """Make a DuckDB extension out of a shared library: `footer.py LIBRARY EXTENSION PLATFORM VERSION`.
 
-DuckDB reads the last 512 bytes of the file: eight fields of 32 bytes, the last one first, then
-256 bytes of signature (here none). Before them stands the header of a WebAssembly section of the
-name `duckdb_signature`.
+DuckDB reads the last 512 bytes of the file: eight fields of 32 bytes in reverse order, then 256
+bytes for a signature (zeros here). The header of a WebAssembly section named `duckdb_signature`
+precedes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 FIELD_BYTES = 32
 SIGNATURE_BYTES = 256
-API_VERSION = "v1.2.0"  # of DuckDB's C API for extensions: every later DuckDB takes it
+API_VERSION = "v1.2.0"  # of DuckDB's C API for extensions; every later DuckDB accepts it
 
 
 def footer(platform: str, version: str) -> bytes:
