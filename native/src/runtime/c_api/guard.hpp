@@ -1,4 +1,4 @@
-// What stands between the C interface and exceptions: they become a code and a message.
+// Turns exceptions into codes and messages for the C interface.
 #pragma once
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 
 namespace atl::runtime {
 
-// Keeps the text for atoll_rt_message; cut off at 511 bytes, so that it needs no memory.
+// Keeps the text for atoll_rt_message, truncated to 511 bytes, so that it needs no memory.
 void set_message(const char* text) noexcept;
 
 template <typename Body>
@@ -21,7 +21,7 @@ int guarded(Body body) noexcept {
     set_message(fault.what());
     return EINVAL;
   } catch (const std::bad_alloc&) {
-    set_message("no memory is left");
+    set_message("out of memory");
     return ENOMEM;
   } catch (const std::exception& fault) {  // length_error: an absurd size
     set_message(fault.what());

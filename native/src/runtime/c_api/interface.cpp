@@ -116,7 +116,7 @@ int atoll_rt_core_cpus(const atoll_rt_places* places, int core, int* cpus, size_
     *count = one.cpus.size();
     if (capacity < one.cpus.size()) {
       const std::string why = "core " + std::to_string(core) + " has " +
-                              std::to_string(one.cpus.size()) + " CPUs, the buffer is for " +
+                              std::to_string(one.cpus.size()) + " CPUs, but the buffer is for " +
                               std::to_string(capacity);
       set_message(why.c_str());
       return ERANGE;

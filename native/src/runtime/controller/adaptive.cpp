@@ -10,23 +10,23 @@ namespace {
 
 // Intervals that make a judgement; with the one that settles, a move takes five.
 constexpr int kWindow = 4;
-// An interval in which the group was busy for less than 1 % of one core says nothing.
+// An interval in which the group was busy for less than 1 % of one core is ignored.
 constexpr double kLeastBusy = 0.01;
 // Shares of busy time below which nothing can be gained that is worth a migration.
 constexpr double kLeastPush = 0.02;
-// One push must exceed the other by so much: between the two lies the hysteresis.
+// One push must exceed the other by this much; within it nothing moves (hysteresis).
 constexpr double kHysteresis = 1.25;
-// Costs that differ by less count as equal: of the cost, and of the busy time.
+// Costs that differ by less count as equal: shares of the cost, and of the busy time.
 constexpr double kRelativeMargin = 0.05;
 constexpr double kAbsoluteMargin = 0.01;
-// A cost that left what was measured at this same spread by so much, and by so many times what it
-// differs from window to window: the job is in another phase.
+// A cost that differs from the one measured at this same spread by this share, and by this multiple
+// of its usual change from window to window: the job is in another phase.
 constexpr double kPhase = 0.3;
 constexpr double kPhaseRanges = 4;
 // Of the mean of those differences: it remembers some eight windows.
 constexpr double kRangeWeight = 0.125;
 // Intervals for which a spread that did not pay is left alone; doubled at each further failure. A
-// failure takes ten intervals, so at the longest hold 0.25 % of the time goes into looking again.
+// failure takes ten intervals, so at the longest hold new tries take 0.25 % of the time.
 constexpr std::uint64_t kFirstHold = 64;
 constexpr std::uint64_t kLongestHold = 4096;
 
@@ -77,7 +77,7 @@ Decision Adaptive::decide(const Sample& sample) {
   return judge(sample, stall);
 }
 
-// The first sample, or somebody else moved the group: measures anew, and keeps what it knows.
+// On the first sample, or after somebody else moved the group: measures again, keeps what it knows.
 void Adaptive::begin(int spread) {
   asked_ = spread;
   came_from_ = 0;

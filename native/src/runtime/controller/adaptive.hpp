@@ -1,16 +1,16 @@
-// The default: fills from memory push to spread, fills from other chiplets push to compact, and a
-// move that did not pay is taken back and remembered.
+// The default approach: fills from memory push to spread, fills from other chiplets to compact; it
+// takes back and remembers a move that did not pay.
 //
-// What is compared is the share of the group's busy time that its fills cost: their number times
-// what such a fill takes above one from the own L3, over the busy core time. That is an upper
-// estimate (cores overlap misses), but free of the machine's size, of the interval's length and of
-// how busy the group is; and as the busy time of a piece of work is computation plus stalls, the
-// share falls exactly when stalls per piece of work fall. So it is also the judge of a move.
+// It compares the share of the group's busy time that its fills cost: their number times the extra
+// time of such a fill over one from the own L3, divided by the busy core time. That is an upper
+// estimate (cores overlap misses), but independent of the machine's size, the interval's length and
+// the load. The busy time of a piece of work is computation plus stalls, so the share falls exactly
+// when stalls per piece of work fall. So it can also judge a move.
 //
-// Samples that do not carry the fills go to `switchback`.
+// Samples without fills go to `switchback`.
 //
-// Promise: where the job does not change, the moves of n intervals are O(log n) until the holds
-// have reached their longest, then two or less in kLongestHold intervals.
+// Promise: if the job does not change, the moves of n intervals are O(log n) until the holds have
+// reached their longest, then at most two in kLongestHold intervals.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace atl::runtime {
 
-// Shares of the busy time: what fills cost above those from the own chiplet.
+// Shares of the busy time: the extra cost of fills over those from the own chiplet.
 struct Stall {
   double memory = 0;
   double other_chiplets = 0;

@@ -1,4 +1,4 @@
-// What holds for every approach, and the approaches by name.
+// The bounds of every approach, and the approaches by name.
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
 // Algorithm 1 of ARCAS ("Chiplet Scheduling Policy"), exactly as printed.
 //
-// The counter is that of fills from other chiplets ("tracks the number of remote memory accesses
-// between chiplets", section 4.2). Many of them make it spread, which makes more of them: as
-// printed it feeds itself. It stands here to be compared with; docs/runtime-controller.md.
+// The counter counts fills from other chiplets ("tracks the number of remote memory accesses
+// between chiplets", section 4.2). Many of them make it spread, which causes more of them: as
+// printed, it feeds itself. It is here for comparison; see docs/runtime-controller.md.
 #pragma once
 
 #include <string>

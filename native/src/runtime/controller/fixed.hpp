@@ -1,7 +1,7 @@
 // Approaches that follow a rule without measuring whether it pays.
 //
-// Location-centric and cache-size-centric are the two that ARCAS names (section 4.1). The static
-// ones are what a comparison needs: they decide once.
+// ARCAS names location-centric and cache-size-centric (section 4.1). The static approaches are for
+// comparisons: they decide once.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace atl::runtime {
 
-// The fewest chiplets that hold the threads, at every interval: it spreads only when they no longer
-// fit, and comes back when they fit again.
+// The fewest chiplets with room for the threads, at every interval: it spreads only when they no
+// longer fit, and returns when they fit again.
 class LocationCentric final : public Approach {
  public:
   std::string name() const override { return "location-centric"; }
@@ -21,8 +21,8 @@ class LocationCentric final : public Approach {
   Decision decide(const Sample& sample) override;
 };
 
-// The fewest chiplets whose L3 caches together hold the working set; stays where the working set or
-// the size of an L3 is not known.
+// The fewest chiplets whose L3 caches together hold the working set; does not move if the working
+// set or the size of an L3 is unknown.
 class CacheSizeCentric final : public Approach {
  public:
   std::string name() const override { return "cache-size-centric"; }
@@ -55,7 +55,7 @@ class StaticDistributed final : public Approach {
   std::optional<int> spread_;
 };
 
-// So many chiplets.
+// A given number of chiplets.
 class StaticSpread final : public Approach {
  public:
   explicit StaticSpread(int spread) : spread_(spread) {}

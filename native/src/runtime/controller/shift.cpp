@@ -8,7 +8,7 @@ namespace atl::runtime {
 
 namespace {
 
-// The reference's mean is then known to a quarter of a standard deviation.
+// This gives the reference's mean to a quarter of a standard deviation.
 constexpr int kReference = 16;
 // In standard deviations. The slack swallows twice what the reference may be off by; with it steady
 // normal noise alarms once in more than ten thousand intervals on average, a jump by two deviations
@@ -17,7 +17,7 @@ constexpr double kSlack = 1;
 constexpr double kAlarm = 12;
 // Intervals in a row of other task types than the reference's.
 constexpr int kStrange = 8;
-// Below 2 % there is nothing for a spread to gain that would be worth a trial.
+// Below 2 % no spread can gain enough for a trial.
 constexpr double kLeastDeviation = 0.02;
 // The mean distance of two normal values is 1.128 standard deviations.
 constexpr double kRangePerDeviation = 1.128;

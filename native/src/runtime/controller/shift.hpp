@@ -9,8 +9,8 @@ namespace atl::runtime {
 
 class Shift {
  public:
-  // Takes an interval in; true once the throughput has left where it was when watching began.
-  // Stays true until `restart`. Intervals without work are passed over.
+  // Adds an interval; true once the throughput has left its reference, and from then on until
+  // `restart`. Ignores intervals without work.
   bool watch(const std::vector<TypeWork>& work);
   void restart() { *this = Shift(); }
 

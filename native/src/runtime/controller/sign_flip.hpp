@@ -7,7 +7,7 @@
 
 namespace atl::runtime {
 
-// 2^12 sums are some ten microseconds; more differences than this are not given.
+// 2^12 sums take about ten microseconds; callers pass at most this many differences.
 inline constexpr std::size_t kMostDifferences = 12;
 
 // The share of all 2^n ways to choose the signs of `differences` whose sum is at least the one

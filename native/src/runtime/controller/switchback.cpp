@@ -11,14 +11,14 @@ namespace atl::runtime {
 
 namespace {
 
-// Intervals. The first is as long as the reference of Shift. At the longest, a group that does not
-// care is on trial for less than a tenth of the time (two trials of the longest arms take some 600
-// intervals on average), and one whose neighbours harm it for 1 %.
+// In intervals. The first is as long as the reference of Shift. At the longest, a group that gains
+// from no spread is on trial for less than a tenth of the time (two trials of the longest arms take
+// about 600 intervals on average), and one that any move harms for 1 %.
 constexpr int kFirstRest = 16;
 constexpr int kLongestRest = 8192;
-// Intervals of an arm: the shortest see a gain that stands out of the noise at once; each rest
-// doubles them, as what could not be told needs more, not the same again. At the longest, white
-// noise of 5 % an interval is 1.3 % in a block.
+// Intervals of an arm: the shortest detect a gain well above the noise at once; each rest doubles
+// them, since an undecided trial needs more, not the same again. At the longest, white noise of 5 %
+// an interval is 1.3 % in a block.
 constexpr int kShortestArm = 1;
 constexpr int kLongestArm = 16;
 
@@ -27,9 +27,9 @@ static_assert(kLooks[2] <= kMostDifferences);
 constexpr double kLookErrorRate = kTrialErrorRate / 3;
 // Six blocks are the fewest that can reach it (2^-6), and that is the first look.
 static_assert(kLookErrorRate == 1.0 / 64);
-// A trial that is behind after two blocks is given up: half of the trials of a group that does not
-// care end there, and one for a gain as large as a block's noise in 8 % of the cases (it comes
-// again after the rest).
+// A trial that is behind after two blocks is given up: that ends half of the trials of a group that
+// gains nothing, and 8 % of those for a gain as large as a block's noise (they come again after the
+// rest).
 constexpr std::size_t kFirstGiveUp = 2;
 // A neighbour that is 10 % slower is left at the end of the arm. Like every way to stop early, it
 // can only keep the group at home.

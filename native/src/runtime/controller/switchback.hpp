@@ -1,17 +1,17 @@
 // Steers without counters: tries one chiplet more or less, and moves only if the work done per busy
-// second tells that it pays.
+// second shows that it pays.
 //
-// A trial compares the spread in force (home) with its neighbour in blocks of four measured
+// A trial compares the current spread (home) with its neighbour in blocks of four measured
 // intervals, ABBA or BAAB: a switchback experiment (Brandt 1938; Bojinov, Simchi-Levi and Zhao,
 // "Design and Analysis of Switchback Experiments", 2023). A linear drift cancels within a block. An
-// unmeasured interval stands before each arm, while caches follow. A seeded coin chooses which arm
-// is the outer one, and both orders take the same time: so if the spread makes no difference, the
-// sign of each block's result is a coin toss whatever the noise looks like (drift, period,
-// autocorrelation, heavy tails), and the sign-flip test is exact.
+// unmeasured interval precedes each arm, while caches adapt. A seeded coin chooses the outer arm,
+// and both orders take the same time: so if the spread makes no difference, the sign of each
+// block's result is a coin toss whatever the noise is like (drift, period, autocorrelation, heavy
+// tails), and the sign-flip test is exact.
 //
-// Error rate: up to three looks, after 6, 9 and 12 blocks, each at 1/64: a trial moves a group that
-// does not care with probability at most 3/64 (4.7 %). Stopping early for want of promise only
-// lowers it. The mean must also be 1 % at least, or it is not worth the migration.
+// Error rate: up to three looks, after 6, 9 and 12 blocks, each at 1/64: if the spread makes no
+// difference, a trial moves the group with probability at most 3/64 (4.7 %). Giving up a trial
+// early only lowers it. The mean gain must also be at least 1 %, or it is not worth the migration.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class Switchback final : public Approach {
 
   // For tests and traces.
   struct Counts {
-    int trials = 0;  // ended by a verdict
+    int trials = 0;  // that ended with a verdict
     int moves = 0;   // of them for the neighbour
   };
   const Counts& counts() const { return counts_; }
@@ -60,7 +60,7 @@ class Switchback final : public Approach {
 
   std::uint64_t coin_;
   Counts counts_;
-  int home_ = 0;       // the spread that is held to be the best
+  int home_ = 0;       // the spread that is best so far
   int asked_ = 0;      // the spread last asked for; 0 before the first sample
   int direction_ = 1;  // of the neighbour under trial, or of the next one
   // Whether a neighbour is worth a trial before the next rest: below, above.

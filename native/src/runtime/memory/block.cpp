@@ -17,7 +17,7 @@ namespace {
 std::string refused(int error, std::span<const int> nodes) {
   const std::string which = nodes_in_words(nodes);
   if (error == EINVAL) {
-    return "no memory can be had on " + which +
+    return "no memory is available on " + which +
            ": a node is missing, without memory, or not allowed by cpuset.mems; "
            "'grep Mems_allowed_list /proc/self/status' shows the allowed ones";
   }
@@ -36,7 +36,7 @@ Block::Block(PagePolicy& policy, std::size_t bytes, Layout layout, Pages pages)
     throw RuntimeFault(partitioned() ? "a partitioned array needs a rank; NodeMap has none"
                                      : "an interleaved array needs a node; NodeMap has none");
   }
-  // The kernel would say so, too, but not of an array without pages.
+  // The kernel would report it, too, but not for an array without pages.
   if (std::ranges::any_of(layout.nodes, [](int node) { return node < 0; })) {
     throw RuntimeFault(refused(EINVAL, layout.nodes));
   }
@@ -80,7 +80,7 @@ void Block::place(detail::ByteRange range, Placement placement, std::span<const 
   const auto [begin, end] = whole_pages(range);
   if (begin == end) return;
   const int error = policy_.place(data() + begin, end - begin, placement, nodes);
-  // Plain memory where policies are not to be had; why_unplaced() tells the user.
+  // Plain memory if policies are not available; why_unplaced() tells the user.
   if (error != 0 && error != EPERM && error != ENOSYS) throw RuntimeFault(refused(error, nodes));
 }
 
@@ -154,10 +154,10 @@ void Block::rehome_part(detail::ByteRange range, int node, const RehomeControl& 
                         Rehomed& sums) {
   if (range.begin == range.end) return;
   const std::vector<int> nodes{node};
-  // First, so that what others touch meanwhile lands right.
+  // First, so that pages that others touch meanwhile get the right node.
   const Placement placement = reservation_.of_pool() ? Placement::kBound : Placement::kPreferred;
   const int error = policy_.place(data() + range.begin, range.end - range.begin, placement, nodes);
-  if (error == ENOSYS) {  // a kernel without nodes: nothing can be elsewhere
+  if (error == ENOSYS) {  // a kernel without nodes: no page is elsewhere
     sums.already_bytes += range.end - range.begin;
     return;
   }
@@ -170,7 +170,7 @@ void Block::rehome_part(detail::ByteRange range, int node, const RehomeControl& 
   }
   const Mover mover(policy_, step_bytes());
   for (std::size_t at = range.begin; at < range.end; at += mover.slice_bytes()) {
-    if (abandoned_.load(std::memory_order_relaxed)) return;  // relaxed: it hands nothing over
+    if (abandoned_.load(std::memory_order_relaxed)) return;  // relaxed: it publishes nothing
     if (control.stop.stop_requested()) {
       sums.stopped = true;
       return;

@@ -16,7 +16,7 @@ namespace atl::runtime {
 struct Layout {
   enum class Kind { kLocal, kInterleaved, kPartitioned };
   Kind kind = Kind::kLocal;
-  // Local: one, or none for 'where it is touched first'. Interleaved: in turn over them.
+  // Local: one, or none for the node of the first touch. Interleaved: in turn over them.
   // Partitioned: the node of each rank.
   std::vector<int> nodes;
   int runtime = 0;  // NodeMap::runtime
@@ -24,7 +24,7 @@ struct Layout {
 
 class Block {
  public:
-  // Throws RuntimeFault if Reservation does, if there are no nodes, or if a node is not available.
+  // Throws RuntimeFault if Reservation does, without nodes, or if a node has no memory for us.
   Block(PagePolicy& policy, std::size_t bytes, Layout layout, Pages pages);
 
   [[nodiscard]] std::byte* data() const { return reservation_.data(); }
@@ -37,19 +37,19 @@ class Block {
   [[nodiscard]] detail::ByteRange part(int rank) const;
   [[nodiscard]] PagesFound found() const;
 
-  // Thread-safe; moves of one block wait for each other, so the last call's nodes hold in the end.
-  // Throws RuntimeFault if the number of ranks differs.
+  // Thread-safe; moves of one block wait for each other, so the last call's nodes win. Throws
+  // RuntimeFault for another number of ranks.
   Rehomed rehome(std::span<const int> node_of_rank, const RehomeControl& control);
 
-  // The array is gone: whoever moves its pages now shall stop at the next slice.
+  // The array is gone: a thread that moves its pages now must stop at the next slice.
   void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
  private:
   void place(const Layout& layout);
   void place(detail::ByteRange range, Placement placement, std::span<const int> nodes);
   void rehome_part(detail::ByteRange range, int node, const RehomeControl& control, Rehomed& sums);
-  // What one look shows: a small page, also in a transparent huge one, which may be split at
-  // any time; a page of a pool is never split.
+  // The unit of one query: a small page, also in a transparent huge one, which may be split at any
+  // time; a page of a pool is never split.
   [[nodiscard]] std::size_t step_bytes() const;
   [[nodiscard]] detail::ByteRange whole_pages(detail::ByteRange range) const;
 

@@ -12,7 +12,7 @@ namespace atl::runtime {
 namespace {
 
 // Large enough that slabs are a small part of the 65,530 mappings a process may have (each is
-// three), small enough to cost nothing where a node's resource is hardly used.
+// three), small enough to cost nothing if a node's resource is hardly used.
 constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 
 bool is_small(std::size_t bytes, std::size_t alignment) {
@@ -31,14 +31,14 @@ std::unique_ptr<Block> Chunks::placed(std::size_t bytes) const {
 
 void* Chunks::small(std::size_t bytes, std::size_t alignment) {
   const std::scoped_lock lock(mutex_);
-  // Made here and never removed, so that giving back needs no memory: it must not throw.
+  // Made here and never removed, so that freeing needs no memory: it must not throw.
   void*& freed = freed_[{bytes, alignment}];
   if (freed != nullptr) {
     void* const at = freed;
     std::memcpy(&freed, at, sizeof(void*));
     return at;
   }
-  // Room for the address that a freed piece holds.
+  // Room for the address in a freed piece.
   bytes = std::max(bytes, sizeof(void*));
   std::size_t begin = (cut_bytes_ + alignment - 1) / alignment * alignment;
   if (begin + bytes > kSlabBytes) {

@@ -1,8 +1,8 @@
-// Where the pools of a node take their chunks from: small ones cut from placed slabs, large ones
-// mappings of their own.
+// The source of chunks for the pools of a node: small ones are cut from placed slabs, large ones
+// are separate mappings.
 //
-// Small pieces are kept by size for the next of that size. Pools give chunks back when a thread
-// ends, and ask for the same few sizes again and again, so nothing is lost to fragments.
+// Freed small pieces are kept by size and reused. Pools return chunks when a thread ends, and
+// request the same few sizes again and again, so fragmentation loses nothing.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@
 
 namespace atl::runtime {
 
-// What is larger is mapped on its own and given back, so it is worth some microseconds.
+// Larger chunks are mapped separately and returned, which costs some microseconds.
 inline constexpr std::size_t kLargestPooled = std::size_t{32} << 10;
 
 class Chunks final : public std::pmr::memory_resource {
  public:
-  // Takes the first slab, so that nodes that cannot be had are refused here: RuntimeFault.
+  // Takes the first slab, so that it throws RuntimeFault here if a node has no memory for us.
   Chunks(PagePolicy& policy, Layout layout);
 
  private:
-  // std::bad_alloc: no memory. Thread-safe.
+  // Throws std::bad_alloc if memory runs out. Thread-safe.
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;
   void do_deallocate(void* at, std::size_t bytes, std::size_t alignment) override;
   [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override;

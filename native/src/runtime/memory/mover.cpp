@@ -62,7 +62,7 @@ void Mover::move(std::byte* at, std::size_t bytes, int node, Rehomed& sums) cons
     std::vector<int> status(wrong.size(), -EBUSY);
     error = policy_.move(wrong, node, status);
     if (error != 0) break;
-    // The status alone would not do: where a page could not be moved, the kernel leaves that of
+    // The status alone is not enough: if a page could not be moved, the kernel leaves that of
     // others unset, and the parts of one huge page report each other as busy.
     std::vector<int> after(wrong.size(), -EBUSY);
     error = policy_.look(wrong, after);

@@ -1,4 +1,4 @@
-// Moves one slice of pages to a node, and counts what came of it.
+// Moves one slice of pages to a node, and counts the results.
 #pragma once
 
 #include <cerrno>
@@ -10,23 +10,23 @@
 
 namespace atl::runtime {
 
-// Of a page that was looked at: nobody has touched it.
+// Whether the status of a page shows that nobody has touched it.
 inline bool is_absent(int status) { return status == -ENOENT || status == -EFAULT; }
 
 class Mover {
  public:
-  // `step_bytes`: the size of a page as it is looked at.
+  // `step_bytes`: the size of a page in queries.
   Mover(PagePolicy& policy, std::size_t step_bytes) : policy_(policy), step_bytes_(step_bytes) {}
 
-  // One system call cannot be interrupted, and holds up page faults of the process meanwhile. 2 MiB
-  // take about a millisecond; a larger page is a slice of its own.
+  // A system call cannot be interrupted and delays page faults of the process meanwhile. 2 MiB take
+  // about a millisecond; a larger page is a slice of its own.
   [[nodiscard]] std::size_t slice_bytes() const;
 
   // The node of each page; negative: an errno.
   [[nodiscard]] std::vector<int> look(std::byte* at, std::size_t bytes) const;
 
-  // The pages of the slice that are elsewhere go to `node`; adds to the four counts, and to `why`
-  // where it is empty.
+  // Moves the pages of the slice that are elsewhere to `node`; adds to the four counts, and sets
+  // `why` if it is empty.
   void move(std::byte* at, std::size_t bytes, int node, Rehomed& sums) const;
 
  private:

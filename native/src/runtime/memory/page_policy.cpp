@@ -50,7 +50,7 @@ class Kernel final : public PagePolicy {
       if (mask.size() <= index / kBits) mask.resize(index / kBits + 1);
       mask[index / kBits] |= 1UL << (index % kBits);
     }
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than the given number.
     const std::size_t bits = mask.size() * kBits + 1;
     return syscall(SYS_mbind, at, bytes, mode_of(placement), mask.data(), bits, 0) == 0 ? 0 : errno;
   }
@@ -74,7 +74,7 @@ class Kernel final : public PagePolicy {
   }
 
   int want_huge(std::byte* at, std::size_t bytes) override {
-    // madvise succeeds with the switch at never, and nothing comes of it.
+    // With the switch at never, madvise succeeds without effect.
     constexpr const char* kSwitch = "/sys/kernel/mm/transparent_hugepage/enabled";
     if (first_line(kSwitch).find("[never]") != std::string::npos) return ENOTSUP;
     return madvise(at, bytes, MADV_HUGEPAGE) == 0 ? 0 : errno;
@@ -99,7 +99,7 @@ class Kernel final : public PagePolicy {
   static int move_pages(std::span<void* const> pages, const int* targets, std::span<int> status) {
     const long left = syscall(SYS_move_pages, 0, pages.size(), pages.data(), targets, status.data(),
                               MPOL_MF_MOVE);
-    // Above 0: so many were not moved. ENOENT: none was to be moved (before Linux 4.17).
+    // Above 0: the number of pages not moved. ENOENT: none had to move (before Linux 4.17).
     return left >= 0 || errno == ENOENT ? 0 : errno;
   }
 };
@@ -125,7 +125,7 @@ std::string why_unplaced(PagePolicy& policy) {
   if (policy.one_node()) return {};
   void* const page =
       mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return "a page to try with cannot be had: " + in_words(errno);
+  if (page == MAP_FAILED) return "cannot map a page for a test of mbind: " + in_words(errno);
   const std::vector<int> here{policy.node_here()};
   const int error =
       policy.place(static_cast<std::byte*>(page), page_bytes(), Placement::kPreferred, here);

@@ -1,8 +1,8 @@
 // How an array is split among ranks: by whole pages, as evenly as pages allow. Pure.
 //
-// A page lies on one node, so a boundary between two ranks' blocks is a page's; the ideal boundary
-// rank * bytes / ranks is rounded to the nearest one. Hence every block is within a page of an even
-// share, whatever the number of ranks; with fewer pages than ranks some blocks are empty.
+// A page is on one node, so the boundary between two ranks' blocks is a page boundary: the one
+// nearest to rank * bytes / ranks. Hence every block is within a page of an even share, for any
+// number of ranks; with fewer pages than ranks some blocks are empty.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ Rehomed rehome_all(const NodeMap& map, const RehomeControl& control) {
 }
 
 const std::string& why_unplaced() {
-  // Never destroyed, like everything that arrays of static lifetime may ask for.
+  // Never destroyed, like everything that arrays of static lifetime may use.
   static const auto* const why =
       new std::string(runtime::why_unplaced(runtime::kernel_page_policy()));
   return *why;
@@ -31,7 +31,7 @@ std::shared_ptr<Block> block_of(std::size_t count, std::size_t size, Layout layo
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
     throw RuntimeFault("an array of " + std::to_string(count) + " elements of " +
-                       std::to_string(size) + " bytes is larger than can be");
+                       std::to_string(size) + " bytes each is too large");
   }
   return std::make_shared<Block>(runtime::kernel_page_policy(), bytes, std::move(layout), pages);
 }

@@ -1,5 +1,5 @@
-// The live partitioned arrays of the process, so that a runtime whose workers move can take their
-// memory along. Never destroyed: arrays of static lifetime may leave it last.
+// The live partitioned arrays of the process, so that a runtime whose workers move can move their
+// memory, too. Never destroyed: arrays of static lifetime may outlive everything else.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace atl::runtime {
 class Registry {
  public:
   void add(const std::shared_ptr<Block>& block);
-  // Those of one runtime. Weak, so that memory is given back while others are being moved.
+  // The arrays of one runtime. Weak, so that memory can be freed while other arrays move.
   [[nodiscard]] std::vector<std::weak_ptr<Block>> of(int runtime);
 
  private:

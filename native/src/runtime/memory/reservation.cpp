@@ -43,11 +43,11 @@ std::string no_pool(std::size_t bytes, std::size_t page, int error) {
 Reservation::Reservation(PagePolicy& policy, std::size_t bytes, Pages pages)
     : bytes_(bytes), unit_bytes_(unit_of(pages)) {
   if (bytes == 0) return;
-  // Room for alignment and for the two pages that nobody may touch.
+  // Room for alignment and for the two inaccessible pages.
   const std::size_t slack = unit_bytes_ + 2 * page_bytes();
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
   if (bytes > kMost - slack - unit_bytes_) {
-    throw RuntimeFault("an array of " + std::to_string(bytes) + " bytes is larger than can be");
+    throw RuntimeFault("an array of " + std::to_string(bytes) + " bytes is too large");
   }
   whole_bytes_ = (bytes + unit_bytes_ - 1) / unit_bytes_ * unit_bytes_;
   if (pages == Pages::huge2m || pages == Pages::huge1g) {
@@ -77,7 +77,7 @@ void Reservation::reserve(PagePolicy& policy, Pages pages) {
   mapping_ = static_cast<std::byte*>(mapped);
   const std::size_t first = reinterpret_cast<std::uintptr_t>(mapping_) + page_bytes();
   data_ = mapping_ + page_bytes() + (unit_bytes_ - first % unit_bytes_) % unit_bytes_;
-  // Here the kernel's overcommit rules judge the size.
+  // The kernel's overcommit rules check the size here.
   if (mprotect(data_, whole_bytes_, PROT_READ | PROT_WRITE) != 0) throw no_memory();
   if (pages != Pages::transparent) return;
   const int error = policy.want_huge(data_, whole_bytes_);

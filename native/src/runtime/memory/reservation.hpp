@@ -1,9 +1,8 @@
-// Address space for one array: aligned to its kind of pages, zero, nothing touched yet, except that
-// pages of a huge page pool are populated later by `populate`.
+// Address space for one array: aligned to its kind of pages, zeroed, untouched, except that
+// `populate` later fills pages of a huge page pool.
 //
-// Ordinary memory has pages in front of it and behind it that nobody may touch: what runs over the
-// end faults, and the kernel merges the mapping with no neighbour's, so /proc/self/smaps tells of
-// it alone.
+// Ordinary memory has inaccessible pages before and after it: an overrun faults, and the kernel
+// does not merge the mapping with a neighbour, so that /proc/self/smaps reports it separately.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +14,17 @@ namespace atl::runtime {
 
 class Reservation {
  public:
-  // Throws RuntimeFault if it is too large, or there is no memory or no huge page of this kind.
+  // Throws RuntimeFault if it is too large or memory or huge pages of this kind run out.
   Reservation(PagePolicy& policy, std::size_t bytes, Pages pages);
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
 
   [[nodiscard]] std::byte* data() const { return data_; }
-  // As asked for, and rounded up to whole pages of the kind.
+  // The requested size, and the size rounded up to whole pages of the kind.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::size_t whole_bytes() const { return whole_bytes_; }
-  // What lies on one node as a whole: the granularity of placing.
+  // The granularity of placing: each unit is on one node.
   [[nodiscard]] std::size_t unit_bytes() const { return unit_bytes_; }
   [[nodiscard]] bool of_pool() const { return of_pool_; }
 

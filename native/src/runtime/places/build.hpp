@@ -1,4 +1,4 @@
-// Puts cores, in whatever order they come, into the order and the numbering of Places.
+// Brings cores from any order into the order and numbering of Places.
 #pragma once
 
 #include <compare>
@@ -9,11 +9,11 @@
 
 namespace atl::runtime {
 
-inline constexpr int kMostCores = 8192;     // places.hpp says why
+inline constexpr int kMostCores = 8192;     // places.hpp explains why
 inline constexpr int kMostChiplets = 1024;  // likewise
 inline constexpr int kMostCpu = 1 << 20;    // far above any kernel's NR_CPUS
 
-// A core with the names that its source gives its places: any numbers, equal where they are equal.
+// A core with the numbers of its places in its source: any numbers, equal for equal places.
 struct RawCore {
   std::vector<int> cpus;
   int package = 0;
@@ -21,11 +21,11 @@ struct RawCore {
   int chiplet = 0;  // the same number in another node or package is another chiplet
 };
 
-// Levels are those of the structure. Chiplets stand in the order of their first cores, cores as
-// they came. Throws RuntimeFault if there is no core or a limit is exceeded.
+// Levels follow the structure. Chiplets are in the order of their first cores, cores in the given
+// order. Throws RuntimeFault without cores or above the limits.
 Places build_places(const std::vector<RawCore>& cores);
 
-// How far chiplets are without a profile, by places.hpp's rule.
+// The distances of chiplets without a profile, by the rule of places.hpp.
 std::vector<std::vector<int>> structural_levels(const std::vector<Core>& cores);
 
 }  // namespace atl::runtime

@@ -1,11 +1,11 @@
-// The live machine by the topology library. Apart from the others, for it alone needs hwloc.
+// The live machine, read by the topology library. A separate file because only this needs hwloc.
 #include "atoll/runtime/places.hpp"
 #include "atoll/topology.hpp"
 
 namespace atl {
 
 Places places_here() {
-  // hwloc runs in a child, which has the calling thread's mask: `allowed` in its answer is ours.
+  // hwloc runs in a child with the calling thread's mask, so its `allowed` is ours.
   std::string machine;
   try {
     machine = topology::discover("live", "");

@@ -8,7 +8,7 @@ namespace atl::runtime {
 namespace {
 
 // Our formats nest less than 10 deep. nlohmann parses without recursion, but compares, copies and
-// prints with it: nothing deeper may come in.
+// prints with it, so deeper input is refused.
 constexpr int kDeepest = 64;
 
 }  // namespace
@@ -26,7 +26,7 @@ JsonInput::JsonInput(std::string_view text, std::string format, std::string comm
     fail("it is of another format; write it with '" + command_ + "'");
   }
   if (member(root_, "version") != 1) {
-    fail("only version 1 can be read; write it anew with '" + command_ + "' of this Atoll");
+    fail("only version 1 can be read; write it again with '" + command_ + "' of this Atoll");
   }
 }
 
@@ -49,7 +49,7 @@ const Json& JsonInput::list(const Json& object, const char* name) const {
 }
 
 int JsonInput::number(const Json& value, int most, const char* name) const {
-  // Whole numbers without a sign only: a float or a huge number would be cut down in silence.
+  // Unsigned whole numbers only: a float or a huge number would be truncated silently.
   if (!value.is_number_unsigned() ||
       value.get<Json::number_unsigned_t>() > static_cast<Json::number_unsigned_t>(most)) {
     fail(std::string("'") + name + "' is not a number from 0 to " + std::to_string(most));

@@ -1,5 +1,5 @@
-// Reads Atoll's own JSON files as if a stranger had written them: every value is asked for by type
-// and range, and what does not hold is a RuntimeFault of one line.
+// Reads Atoll's own JSON files without trusting them: every value is read with its type and range,
+// and an invalid one becomes a RuntimeFault of one line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 class JsonInput {
  public:
-  // `format`: as in the file, "atoll/machine"; `command` writes such a file, for the messages.
+  // `format`: as in the file, for example "atoll/machine"; `command`, for messages, writes one.
   JsonInput(std::string_view text, std::string format, std::string command);
 
   [[nodiscard]] const Json& root() const { return root_; }

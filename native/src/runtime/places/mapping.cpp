@@ -31,8 +31,8 @@ int cores_of(const Chiplets& chiplets) {
                                [](const Chiplet* chiplet) { return size_of(*chiplet); });
 }
 
-// The nodes in the order in which they are used (mapping.hpp). A node may lie round several
-// packages (AMD's NPS0): it stands where its first package does, and keeps their chiplets together.
+// The nodes in the order in which they are used (mapping.hpp). A node may contain several packages
+// (AMD's NPS0): its place is that of its first package, and it keeps their chiplets together.
 std::vector<Node> nodes_in_order(const Places& places) {
   std::vector<Chiplet> chiplets(static_cast<std::size_t>(places.chiplets()));
   std::map<int, int> cores_in_package;
@@ -71,8 +71,8 @@ std::vector<Node> nodes_in_order(const Places& places) {
   return nodes;
 }
 
-// For every number of chiplets the choice with the most cores among those that use up all nodes
-// but one: a knapsack over the nodes, of which one may be taken in part. O(chiplets^2).
+// For every number of chiplets the choice with the most cores among those that use all nodes fully
+// except one: a knapsack over the nodes, of which one may be used in part. O(chiplets^2).
 class LargestChoice {
  public:
   explicit LargestChoice(const std::vector<Node>& nodes) {
@@ -114,7 +114,7 @@ class LargestChoice {
   }
 
  private:
-  static constexpr int kNone = -1;           // no choice has so many chiplets
+  static constexpr int kNone = -1;           // no choice has this number of chiplets
   static constexpr std::size_t kWhole = 0;   // all nodes so far were taken whole or not at all
   static constexpr std::size_t kParted = 1;  // one was taken in part
 
@@ -179,7 +179,7 @@ Chiplets choose(const std::vector<Node>& nodes, int threads, int count) {
   return choice.chiplets(static_cast<std::size_t>(count));
 }
 
-// How many threads each chiplet gets: one in turn, as long as it has a core left.
+// The number of threads of each chiplet: one in turn, while it has a core left.
 std::vector<int> shares(const Chiplets& chiplets, int threads) {
   std::vector<int> share(chiplets.size());
   for (std::size_t at = 0; threads > 0; at = (at + 1) % chiplets.size()) {

@@ -98,7 +98,7 @@ std::vector<int> indices(const Places& places, Keep keep) {
   return kept;
 }
 
-// `cores` are some of the places', with perhaps fewer CPUs. The order of Places is theirs already.
+// `cores` are some of the places' cores, perhaps with fewer CPUs, already in the order of Places.
 Places rebuilt(const Places& places, const std::vector<Core>& cores) {
   std::vector<runtime::RawCore> raw;
   std::set<int> chiplets;  // sorted as the new numbers will be

@@ -1,8 +1,7 @@
 // Levels between chiplets from an atoll/profile file (src/atoll/schema/profile.py is the format).
 //
 // `inference.levels` are groups of PUs, the nearest level first; atoll.infer makes them from the
-// matrices, so that nothing is inferred here. A level is of the pairs whose smallest common group
-// is one of its groups.
+// matrices, so that this file infers nothing. A pair has the level of its smallest common group.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -48,7 +47,7 @@ std::vector<Group> read_groups(const JsonInput& input) {
   return groups;
 }
 
-// The measured CPUs of each chiplet: a quick measurement leaves some out.
+// The measured CPUs of each chiplet: a quick measurement omits some.
 std::vector<std::vector<int>> measured_cpus(const Places& places,
                                             const std::vector<Group>& groups) {
   std::set<int> measured;
@@ -66,7 +65,7 @@ using Levels = std::vector<std::vector<int>>;
 
 Levels measured_levels(const std::vector<std::vector<int>>& cpus, std::vector<Group> groups) {
   Levels levels(cpus.size(), std::vector<int>(cpus.size(), kUnknown));
-  // The smallest groups first: a pair takes the first one that holds both.
+  // The smallest groups first: a pair takes the first group that contains both.
   for (const Group& group : groups) {
     std::vector<std::size_t> whole;  // chiplets in it
     for (std::size_t chiplet = 0; chiplet < cpus.size(); ++chiplet) {
@@ -83,7 +82,7 @@ Levels measured_levels(const std::vector<std::vector<int>>& cpus, std::vector<Gr
   return levels;
 }
 
-// A pair that was not measured is as far as the farthest measured pair of its kind, or of all.
+// An unmeasured pair is as far as the farthest measured pair of its kind, or of all.
 void fill_up(Levels& levels, const Levels& structure) {
   std::array<int, 4> farthest{};
   farthest.fill(kUnknown);
@@ -128,7 +127,7 @@ Places places_with_profile(Places places, std::string_view profile_json) {
   const JsonInput input(profile_json, "atoll/profile", "atoll measure");
   const Json& emulated = input.member(input.root(), "emulated");
   if (!emulated.is_boolean() || emulated.get<bool>()) {
-    input.fail("its CPU was emulated, so that its figures mean nothing");
+    input.fail("its CPU was emulated, so its figures mean nothing");
   }
   const std::vector<Group> groups = read_groups(input);
   const std::vector<std::vector<int>> cpus = measured_cpus(places, groups);

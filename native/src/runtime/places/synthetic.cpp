@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, kLevels> kNames{"package", "node", "chipl
 constexpr int kMostPus = 8;  // per core; POWER has the most
 
 struct Item {
-  std::vector<int> counts;  // one for all, or one for each thing above
+  std::vector<int> counts;  // one for all, or one for each parent
   std::size_t column = 0;   // 0-based, of its first count
 };
 
@@ -26,14 +26,15 @@ class Parser {
   std::array<Item, kLevels> items() {
     std::array<Item, kLevels> found;
     found.fill(Item{{1}, 0});
-    std::size_t next = 0;  // levels before it have gone by
+    std::size_t next = 0;  // the first level that may follow
     bool has_core = false;
     for (skip_blanks(); at_ < text_.size(); skip_blanks()) {
       const std::size_t start = at_;
       const std::string_view name = word();
       const auto level = static_cast<std::size_t>(std::ranges::find(kNames, name) - kNames.begin());
       if (level == kLevels) fail(start, "a level is package, node, chiplet, core or pu");
-      if (level < next) fail(start, "levels stand in the order package node chiplet core pu, once");
+      if (level < next)
+        fail(start, "levels come in the order package node chiplet core pu, each once");
       if (at_ >= text_.size() || text_[at_] != ':') fail(at_, "':' and a count must follow");
       found[level] = counts(level);
       next = level + 1;
@@ -90,7 +91,7 @@ Places synthetic_places(std::string_view text, const std::vector<int>& real_cpus
   }
   Parser parser(text);
   const std::array<Item, kLevels> items = parser.items();
-  // Level by level: for each thing of a level, the index of the thing above it.
+  // Level by level: for each object of a level, the index of its parent.
   std::array<std::vector<int>, kLevels> above;
   std::size_t parents = 1;  // the machine
   for (std::size_t level = 0; level < kLevels; ++level) {
@@ -98,7 +99,7 @@ Places synthetic_places(std::string_view text, const std::vector<int>& real_cpus
     if (counts.size() != 1 && counts.size() != parents) {
       parser.fail(items[level].column, std::to_string(counts.size()) + " counts for " +
                                            std::to_string(parents) +
-                                           " things above; give one count, or one for each");
+                                           " parents; give one count, or one for each");
     }
     for (std::size_t parent = 0; parent < parents; ++parent) {
       const int count = counts[counts.size() == 1 ? 0 : parent];
@@ -106,7 +107,7 @@ Places synthetic_places(std::string_view text, const std::vector<int>& real_cpus
                           static_cast<int>(parent));
       if (level != kPu && above[level].size() > static_cast<std::size_t>(runtime::kMostCores)) {
         parser.fail(items[level].column,
-                    "this makes more than " + std::to_string(runtime::kMostCores) + " things");
+                    "this makes more than " + std::to_string(runtime::kMostCores) + " objects");
       }
     }
     parents = above[level].size();

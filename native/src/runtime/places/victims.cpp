@@ -7,7 +7,7 @@
 namespace atl {
 namespace {
 
-// What is the same for all workers of one chiplet, as a thief on another sees it.
+// What all workers of one chiplet have in common for a thief on another chiplet.
 struct Reach {
   bool other_node = false;
   int level = 0;

@@ -1,6 +1,6 @@
-// The profiler's time. CLOCK_MONOTONIC and not the time-stamp counter: 14 ns dearer a reading on
-// the machine where it was compared (24 against 10), but right on every machine without a
-// calibration, and the same clock as in perf's and the kernel's traces.
+// The profiler's clock. CLOCK_MONOTONIC rather than the time-stamp counter: a reading takes 14 ns
+// more on the machine of the comparison (24 against 10), but it is right on every machine without a
+// calibration, and the clock of perf's and the kernel's traces.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace atl::runtime {
 
 namespace {
 
-// Empty text or 'unknown' (a stepping that a hypervisor hides) is no number.
+// Empty text or 'unknown' (a stepping that a hypervisor hides) is not a number.
 std::optional<int> small_number(std::string_view text) {
   const std::optional<std::uint64_t> value = whole_number(text);
   if (!value || *value > 0xffff) return std::nullopt;
@@ -51,7 +51,7 @@ const FillTable* intel_table(const CpuModel& cpu) {
 }  // namespace
 
 std::optional<CpuModel> cpu_model(std::string_view cpuinfo) {
-  cpuinfo = cpuinfo.substr(0, cpuinfo.find("\n\n"));  // CPUs are set apart by an empty line
+  cpuinfo = cpuinfo.substr(0, cpuinfo.find("\n\n"));  // empty lines separate CPUs
   const auto number = [&](std::string_view key) -> std::optional<int> {
     const std::optional<std::string_view> value = value_of(cpuinfo, key);
     return value ? small_number(*value) : std::nullopt;

@@ -1,4 +1,4 @@
-// Which CPU this is, by what /proc/cpuinfo says, and which events count its fills. Pure.
+// The CPU model from /proc/cpuinfo, and the events that count its fills. Pure functions.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,10 @@ struct CpuModel {
   bool operator==(const CpuModel&) const = default;
 };
 
-// Of the first CPU in the text; nothing for texts without an x86 CPU (Arm).
+// The first CPU in the text; empty for texts without an x86 CPU (Arm).
 [[nodiscard]] std::optional<CpuModel> cpu_model(std::string_view cpuinfo);
 
-// Null: no encodings are known for it.
+// Null if no encodings are known for it.
 [[nodiscard]] const FillTable* fill_table(const CpuModel& cpu);
 
 }  // namespace atl::runtime

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64 * 1024;
 
-// How many bytes the UTF-8 sequence at `at` has; 0: it is none (RFC 3629: no surrogates, nothing
-// above U+10FFFF, no longer forms).
+// The length of the UTF-8 sequence at `at`; 0 if it is invalid (RFC 3629: no surrogates, nothing
+// above U+10FFFF, no overlong forms).
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> unsigned {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;

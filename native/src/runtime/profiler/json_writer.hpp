@@ -1,9 +1,9 @@
-// JSON, written straight into a sink: traces have millions of events, and a tree of them in memory
+// Writes JSON directly to a sink: traces have millions of events, and a tree of them in memory
 // would be many times their size.
 //
-// The caller opens and closes; the writer puts the commas and escapes texts. Bytes that are not
-// UTF-8 become U+FFFD, so that what comes out is JSON whatever goes in. Numbers: integers in full,
-// doubles so that they read back the same; NaN and infinities, which JSON lacks, become null.
+// The caller opens and closes; the writer adds commas and escapes text. Bytes that are not UTF-8
+// become U+FFFD, so that the output is always JSON. Numbers: integers in full, doubles so that they
+// read back the same; NaN and infinities, which JSON lacks, become null.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class JsonWriter {
     put(value);
   }
 
-  // Everything to the sink. Call it at the end: a destructor could not tell of a full disk.
+  // Writes the rest to the sink. Call it at the end: a destructor could not report a full disk.
   void flush();
 
  private:

@@ -12,7 +12,7 @@
 namespace atl::runtime {
 
 PerfGroup::~PerfGroup() {
-  // Members before the leader: a leader that goes first makes each of them a group of its own.
+  // Members before the leader: closing the leader first makes each of them a separate group.
   for (auto it = descriptors_.rbegin(); it != descriptors_.rend(); ++it) close(*it);
 }
 
@@ -98,7 +98,7 @@ std::string why_no_counters(int error, std::string_view paranoid) {
     case EMFILE: return "n/a (too many open files: 4 or 5 for each worker); raise 'ulimit -n'";
     default:
       return std::string("n/a (perf_event_open: ") + std::strerror(error) +
-             "); see what 'perf stat' says on this machine";
+             "); see what 'perf stat' reports on this machine";
   }
 }
 

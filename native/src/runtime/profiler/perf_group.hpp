@@ -16,11 +16,11 @@ namespace atl::runtime {
 
 struct PerfEvent {
   std::uint32_t type;    // PERF_TYPE_*
-  std::uint64_t config;  // what perf_event_open(2) says for the type
+  std::uint64_t config;  // see perf_event_open(2) for the type
 };
 
-// Events that are counted together on the thread that opened them; any thread may read. Closes
-// them at the end. At most kMaxGroupEvents.
+// Events that are counted together on the thread that opened them; any thread may read. The
+// destructor closes them. At most kMaxGroupEvents.
 class PerfGroup {
  public:
   PerfGroup() = default;
@@ -33,7 +33,7 @@ class PerfGroup {
   }
   ~PerfGroup();
 
-  // On the calling thread, counting from now on. 0, or the errno of the event that failed.
+  // Starts to count on the calling thread. Returns 0, or the errno of the event that failed.
   [[nodiscard]] int open(const std::vector<PerfEvent>& events);
   [[nodiscard]] std::optional<GroupReading> read() const;
 
@@ -41,10 +41,10 @@ class PerfGroup {
   std::vector<int> descriptors_;  // the leader first
 };
 
-// What sections take their fills from; a seam for tests, as our machines have no counters.
+// The source of fills for sections; tests replace it, since our machines have no counters.
 class CounterReader {
  public:
-  // The counters of the calling worker now; nothing, if they cannot be read.
+  // The counters of the calling worker now; empty if they cannot be read.
   [[nodiscard]] virtual std::optional<FillReading> read() const = 0;
 
  protected:
@@ -57,17 +57,17 @@ class CounterReader {
 // The groups of a fill table on the calling thread.
 class FillCounters final : public CounterReader {
  public:
-  // 0, or an errno: then nothing is counted.
+  // Returns 0, or an errno: then nothing is counted.
   [[nodiscard]] int open(const FillTable& table);
-  // A system call per group. Nothing, if a group could not be read.
+  // One system call per group. Empty if a group could not be read.
   [[nodiscard]] std::optional<FillReading> read() const override;
 
  private:
   std::vector<PerfGroup> groups_;
 };
 
-// Why a group could not be opened and what would mend it, in one line. `paranoid`: the content of
-// /proc/sys/kernel/perf_event_paranoid. Pure.
+// One line with the reason why a group could not be opened and how to fix it. `paranoid`: the
+// content of /proc/sys/kernel/perf_event_paranoid. Pure.
 [[nodiscard]] std::string why_no_counters(int error, std::string_view paranoid);
 
 }  // namespace atl::runtime

@@ -1,5 +1,5 @@
 // A profile as JSON: atoll/runtime-profile 1. The records of src/atoll/schema/runtime_profile.py
-// refuse what they do not know, so a field that is added here is added there.
+// refuse unknown fields, so a field added here must be added there.
 #include <algorithm>
 #include <map>
 

@@ -65,7 +65,7 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
     }
   }
   if (!options.hardware) {
-    no_fills_ = "n/a (the runtime was told not to count)";
+    no_fills_ = "n/a (counting is off: RuntimeOptions::count_fills)";
     return;
   }
   if (const auto cpu = cpu_model(read_text("/proc/cpuinfo").value_or(""))) {
@@ -73,7 +73,7 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
     if (table_ == nullptr) {
       no_fills_ = "n/a (no event encodings for " + cpu->vendor + " family " +
                   std::to_string(cpu->family) + " model " + std::to_string(cpu->model) +
-                  "); tell us, with the vendor's event list";
+                  "); report the CPU with its vendor's event list";
     }
   } else {
     no_fills_ = "n/a (no event encodings for this kind of CPU)";
@@ -131,7 +131,7 @@ FillCounts Profiler::fills(int worker) const {
   return fills_of(own);
 }
 
-// With the worker's mutex held.
+// Call it with the worker's mutex held.
 FillCounts Profiler::fills_of(const Worker& worker) const {
   if (!worker.attached) return worker.last_fills;
   const std::optional<FillReading> now = worker.counters.read();
@@ -182,7 +182,7 @@ void Profiler::add_remarks(Profile& profile) const {
   };
   if (std::any_of(profile.workers.begin(), profile.workers.end(), scaled)) {
     profile.remarks.emplace_back(
-        "fills: estimates (others use the counters, too: running_share); stop other profilers, or "
+        "fills: estimates (others also use the counters: running_share); stop other profilers, or "
         "run 'sysctl kernel.nmi_watchdog=0'");
   }
   if (!options_.l3) return;

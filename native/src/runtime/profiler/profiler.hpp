@@ -1,8 +1,8 @@
-// The profiler of a runtime: a recorder for each worker, the hardware's counters where there are
-// some, samples over time, and what users get of it: profiles and traces.
+// The profiler of a runtime: a recorder for each worker, hardware counters if available, samples
+// over time, and the results for users: profiles and traces.
 //
-// What it costs: recorder.hpp. `sample` and `snapshot` are paid by whoever calls them; workers
-// notice nothing but their counters' cache lines being read.
+// Costs: see recorder.hpp. The caller pays for `sample` and `snapshot`; workers only notice that
+// the cache lines of their counters are read.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace atl::runtime {
 
 struct ProfilerOptions {
   std::size_t trace_events = 0;  // kept for each worker, 16 bytes each; 0: no trace
-  bool hardware = true;          // count fills where that can be done
+  bool hardware = true;          // count fills if possible
   bool l3 = false;               // read resctrl, which may want a monitoring group of its own
 };
 
@@ -38,20 +38,20 @@ class Profiler {
 
   [[nodiscard]] Recorder& recorder(int worker) { return workers_[index(worker)]->recorder; }
 
-  // By the worker's own thread, once each, first and last. `detach` keeps what was counted.
+  // The worker's own thread calls each once, first and last. `detach` keeps the counts.
   void attach(int worker);
   void detach(int worker);
 
   // Any thread, at any time -----------------------------------------------------------------------
 
-  // Notes each worker's counters for the trace's counter tracks. Call it at an interval of 10 ms or
-  // more: a system call or two per worker. The latest 65,536 notes are kept.
+  // Records each worker's counters for the trace's counter tracks. Call it at an interval of 10 ms
+  // or more: a system call or two per worker. Keeps the latest 65,536 records.
   void sample();
   [[nodiscard]] Profile snapshot() const;
   // Throws RuntimeFault if no trace was requested or the file cannot be written.
   void write_trace(const std::string& path) const;
 
-  // Fills of a worker so far, for the controller: take the difference of two. A system call or two.
+  // Fills of a worker so far, for the controller: subtract two of them. A system call or two.
   [[nodiscard]] FillCounts fills(int worker) const;
 
  private:
@@ -84,7 +84,7 @@ class Profiler {
   std::deque<CounterSample> samples_;
 };
 
-// What the controller takes for a sample: the difference of two counts, memory as one.
+// The fills of a controller's sample: the difference of two counts, all memory together.
 [[nodiscard]] Fills controller_fills(const FillCounts& before, const FillCounts& now);
 
 }  // namespace atl::runtime

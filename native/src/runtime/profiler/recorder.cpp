@@ -9,8 +9,8 @@ namespace {
 constinit thread_local Recorder* this_recorder = nullptr;
 
 // Fills are read at a section's begin and end only so often that the system calls take at most
-// half a percent of the time: the next span is counted when 200 times what the last one's readings
-// took has gone by.
+// half a percent of the time: the next span is counted after 200 times the time that the readings
+// of the last one took.
 constexpr std::int64_t kFillsPause = 200;
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The profiler's part of one worker: the hooks that the scheduler calls, and the books of its code
-// sections. Everything here is called by the worker's own thread, but for what says otherwise.
+// The profiler's part of one worker: the hooks that the scheduler calls, and the counts of its code
+// sections. Only the worker's own thread calls this, unless a comment allows others.
 //
 // A hook is an increment of an own counter (worker_counts.hpp) and, for the trace, one branch that
-// is never taken while no trace is on. Sections cost nothing while none is open: one branch at a
-// switch. While one is open, what happens is booked to it when it changes: the worker's counters
-// minus what they were when the section went on.
+// is never taken without a trace. Sections cost nothing while none is open: one branch at a switch.
+// While one is open, each change adds the worker's counters, minus their values when the section
+// continued, to it.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@
 
 namespace atl::runtime {
 
-// What a worker has booked to one section. Written by the worker, read by anyone.
+// A worker's counts of one section. Only the worker writes; any thread may read.
 struct SectionBook {
   detail::OwnCount entered;
   detail::OwnCount ns;
   WorkerCounts counts;
   detail::OwnCount fills_ns;
   std::array<detail::OwnCount, kFillSources> fills;
-  // Sources that had no count at some time (bit each): then there is no sum.
+  // Sources that lacked a count at some time (one bit each): they have no sum.
   std::atomic<std::uint8_t> fills_missing{0};
   std::atomic<double> fills_share{1};  // the smallest running share
 };
@@ -41,15 +41,15 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
 
-  // The recorder of this thread, for Section: null on threads that are no workers. Never inlined,
+  // The recorder of this thread, for Section: null on threads that are not workers. Never inlined,
   // so that no compiler keeps the thread's address across a switch.
   [[gnu::noinline]] static Recorder* current() noexcept;
   static void set_current(Recorder* recorder) noexcept;
 
   // The scheduler's hooks -------------------------------------------------------------------------
 
-  // Around what the loop runs: a fresh job, or a suspended task that goes on (`resumed`). Jobs that
-  // a join calls inline are no such thing; they count in WorkerCounts::inline_forks only.
+  // Around what the loop runs: a new job, or a suspended task that continues (`resumed`). Not for
+  // jobs that a join calls inline; they count in WorkerCounts::inline_forks only.
   void job_begin(bool resumed) noexcept {
     counts_->tasks.add(resumed ? 0 : 1);
     trace(TraceKind::job_begin, resumed ? 1 : 0);
@@ -81,8 +81,8 @@ class Recorder {
     trace(TraceKind::move, static_cast<std::uint64_t>(core));
   }
 
-  // A task is about to be suspended: keep the answer with it, and give it back when it goes on, on
-  // the recorder of whichever worker that is.
+  // Call it before a task is suspended, keep the result with the task, and pass it back when the
+  // task continues, to the recorder of whichever worker runs it then.
   [[nodiscard]] Section* section_suspended() noexcept {
     Section* const open = open_;
     if (open != nullptr) [[unlikely]]
@@ -94,17 +94,17 @@ class Recorder {
       resume_sections(section);
   }
 
-  // No section is open and there is no trace: a task may be suspended and resumed without a word.
+  // Without an open section and a trace, a task may be suspended and resumed without these calls.
   [[nodiscard]] bool quiet() const noexcept { return open_ == nullptr && trace_ == nullptr; }
 
   // For Section and Profiler ----------------------------------------------------------------------
 
-  // The section that was open until now, or null.
+  // Returns the section that was open until now, or null.
   Section* begin(Section& section);
   void end(Section& section);
   // Null to stop. `fills` and `table` must stay until then.
   void set_fills(const CounterReader* fills, const FillTable* table) noexcept;
-  // Any thread; null: this worker was never in that section.
+  // Any thread. Null if this worker was never in that section.
   [[nodiscard]] const SectionBook* book(int id) const noexcept {
     return books_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
   }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code ignored;  // not there, not readable: nothing to see
+  std::error_code ignored;  // missing or unreadable: an empty list
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
     if (it->is_directory(ignored)) names.push_back(it->path().filename());
   }
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> monitor(const std::string& folder, const char* name
 
 std::optional<std::uint64_t> since(const std::optional<std::uint64_t>& before,
                                    const std::optional<std::uint64_t>& now) {
-  // A counter that falls was given to another group meanwhile.
+  // The kernel has reassigned a counter that falls to another group.
   if (!before || !now || *now < *before) return std::nullopt;
   return *now - *before;
 }
@@ -100,7 +100,7 @@ std::string own_group_name() {
 
 L3Monitor::L3Monitor(const std::string& mount, const std::string& name, int tid) {
   const std::string wanted = mount + "/mon_groups/" + name;
-  // A group of that name can only be left over from a process that was killed.
+  // Only a process that was killed can have left a group of that name.
   if (mkdir(wanted.c_str(), 0755) == 0 || errno == EEXIST) {
     group_ = wanted;
     own_ = true;
@@ -108,8 +108,8 @@ L3Monitor::L3Monitor(const std::string& mount, const std::string& name, int tid)
     const std::string why = std::strerror(errno);
     group_ = monitors_of(mount, tid).value_or("");
     remark_ = group_.empty()
-                  ? "n/a (no resctrl group has this process); see docs/inspect.md, resctrl"
-                  : "of all that is in " + group_ + " (no group of our own: " + why +
+                  ? "n/a (no resctrl group contains this process); see docs/inspect.md, resctrl"
+                  : "of all tasks in " + group_ + " (no group of our own: " + why +
                         "); run as root to count the workers alone";
   }
   if (!group_.empty()) start_ = read_monitors(group_);

@@ -1,5 +1,5 @@
-// The names of code sections and their numbers, one list for the process: sections of one name are
-// one section, wherever in the program and on whatever runtime they stand. Thread-safe.
+// The names of code sections and their numbers, one list for the process: sections with the same
+// name are one section, anywhere in the program and on any runtime. Thread-safe.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace atl::runtime {
 
-// A worker has a place for each, made at the first use (264 bytes).
+// A worker makes a record for each at its first use (264 bytes).
 inline constexpr int kMaxSections = 256;
-inline constexpr int kOtherSections = kMaxSections - 1;  // where names that found no number go
+inline constexpr int kOtherSections = kMaxSections - 1;  // the number of all further names
 
-// Takes a lock; workers remember the answer.
+// Takes a lock; workers remember the result.
 [[nodiscard]] int section_id(std::string_view name);
 [[nodiscard]] std::string section_name(int id);
 

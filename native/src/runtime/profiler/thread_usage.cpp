@@ -10,7 +10,7 @@ namespace atl::runtime {
 
 namespace {
 
-// Fields of stat, counted behind the closing bracket of the name, which may hold anything.
+// Fields of stat, counted after the closing bracket of the name, which may contain anything.
 constexpr std::size_t kMinorFaults = 7;  // field 10 of proc(5)
 constexpr std::size_t kMajorFaults = 9;
 constexpr std::size_t kUserTicks = 11;
@@ -34,7 +34,7 @@ ThreadUsage thread_usage(const ThreadFiles& files) {
       }
     }
   }
-  // In ns, where the kernel has it: stat's ticks are 10 ms.
+  // In ns if the kernel has it: stat's ticks are 10 ms.
   const std::vector<std::string_view> times = words_of(files.schedstat);
   if (times.size() == 3) {
     if (const auto run = whole_number(times[0])) usage.cpu_s = static_cast<double>(*run) * 1e-9;

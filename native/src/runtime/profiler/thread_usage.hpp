@@ -1,6 +1,6 @@
-// What the kernel says of a thread: CPU time, faults, context switches, delays, migrations. The
-// files of /proc, not perf's software events: they need no permission and no descriptors, any
-// thread may look at any other, and a worker pays nothing for it.
+// What the kernel reports about a thread: CPU time, faults, context switches, delays, migrations.
+// From files in /proc, not perf's software events: they need no permission and no descriptors, any
+// thread may read about any other, and they cost the worker nothing.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace atl::runtime {
 
-// The texts of a thread's files in proc(5); an empty text is a file that could not be read. What a
-// text does not say stays empty. Pure.
+// The texts of a thread's files in proc(5); the text of an unreadable file is empty. Values that a
+// text lacks stay empty. Pure.
 struct ThreadFiles {
   std::string_view stat;
   std::string_view status;
@@ -19,7 +19,7 @@ struct ThreadFiles {
 };
 [[nodiscard]] ThreadUsage thread_usage(const ThreadFiles& files);
 
-// Of a thread of this process, now. All empty, if it is gone. 4 files: some 30 us.
+// The usage of a thread of this process now; all empty if it is gone. 4 files: about 30 us.
 [[nodiscard]] ThreadUsage usage_of_thread(int tid);
 
 }  // namespace atl::runtime

@@ -92,7 +92,7 @@ class Writer {
   }
 
   void instant_with(std::string_view argument, std::uint64_t value) {
-    json_.field("s", std::string_view("t"));  // of the thread: a mark on its track
+    json_.field("s", std::string_view("t"));  // scope thread: a mark on its track
     json_.key("args");
     json_.open_object();
     json_.field(argument, value);
@@ -118,7 +118,7 @@ class Writer {
     json_.close_object();
   }
 
-  // With all slices inside it. One whose beginning was lost is passed over.
+  // Also ends all slices inside it. Ignores one whose beginning was lost.
   void end(int worker, Slice slice, std::int64_t at_ns, std::vector<Slice>& open) {
     if (std::find(open.begin(), open.end(), slice) == open.end()) return;
     Slice closed{};
@@ -134,7 +134,7 @@ class Writer {
     } while (closed != slice);
   }
 
-  // An arrow starts in the slice that the victim is in, and ends at the thief's next slice.
+  // An arrow starts in the victim's current slice and ends at the thief's next slice.
   void steal(int worker, const TraceEvent& event) {
     const int victim = static_cast<int>(event.value >> 8);
     const std::string_view distance = kDistanceNames.at(event.value & 0xff);

@@ -3,7 +3,7 @@
 // as instants, an arrow from the victim to the thief, and counters over time.
 //
 // The format: "Trace Event Format", Google, by N. Duca and D. Sinclair. Times are microseconds with
-// three decimals. Of slices whose beginning the ring has lost, nothing is drawn.
+// three decimals. Slices whose beginning the ring has lost are omitted.
 #pragma once
 
 #include <cstdint>

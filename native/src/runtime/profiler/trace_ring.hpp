@@ -1,9 +1,9 @@
 // The trace of one worker: a ring of its latest events, 16 bytes each.
 //
-// The worker writes and never waits; when the ring is full the oldest events go, and are counted.
-// Anyone may read while it writes (`copy`): a reader throws away what may have been overwritten
-// under it, as readers of a seqlock do (Boehm, "Can Seqlocks Get Along With Programming Language
-// Memory Models?", MSPC 2012).
+// The worker writes and never waits; when the ring is full, it overwrites the oldest events and
+// counts them. Any thread may read meanwhile (`copy`): a reader discards what may have been
+// overwritten while it read, as readers of a seqlock do (Boehm, "Can Seqlocks Get Along With
+// Programming Language Memory Models?", MSPC 2012).
 #pragma once
 
 #include <atomic>
@@ -42,19 +42,19 @@ class TraceRing {
   // By one thread only. `at_ns` below 2^56: two years.
   void put(TraceKind kind, std::uint64_t value, std::int64_t at_ns) noexcept {
     const std::uint64_t index = written_.load(std::memory_order_relaxed);
-    // Release, with acquire in `copy`: who sees any of a slot's new content also sees, in
-    // `written_`, that the slot was the writer's. Not fences: ThreadSanitizer does not know them.
+    // Release, with acquire in `copy`: a reader that sees any of a slot's new content also sees, in
+    // `written_`, that the writer had the slot. Not fences: ThreadSanitizer does not know them.
     Slot& slot = slots_[index & (slots_.size() - 1)];
     slot.when.store(static_cast<std::uint64_t>(at_ns) << 8 | static_cast<std::uint64_t>(kind),
                     std::memory_order_release);
     slot.value.store(value, std::memory_order_release);
-    // Release: who sees the new count sees the slot.
+    // Release: a reader that sees the new count sees the slot.
     written_.store(index + 1, std::memory_order_release);
   }
 
-  // The events that are whole, oldest first. `lost`: how many were there before them.
+  // The complete events, oldest first. `lost`: the number of earlier ones.
   [[nodiscard]] std::vector<TraceEvent> copy(std::uint64_t& lost) const;
-  // How many `copy` would not find.
+  // The number of events that `copy` would not find.
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
  private:
@@ -62,7 +62,7 @@ class TraceRing {
     std::atomic<std::uint64_t> when{0};  // ns << 8 | kind
     std::atomic<std::uint64_t> value{0};
   };
-  // One slot is always the writer's: it may be in the middle of it.
+  // One slot always belongs to the writer, which may be writing it.
   [[nodiscard]] std::uint64_t lost_of(std::uint64_t written) const noexcept {
     const std::uint64_t room = slots_.size() - 1;
     return written > room ? written - room : 0;

@@ -12,10 +12,10 @@
 
 namespace atl::runtime {
 
-// Not by mkostemp, whose files are 0600 whatever the umask is.
+// Not with mkostemp, whose files have mode 0600 with any umask.
 WholeFile::WholeFile(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> serial{0};
-  do {  // a name that is taken is left over from a process that was killed
+  do {  // a process that was killed left a name that is taken
     temporary_ = path_ + "." + std::to_string(getpid()) + "-" +
                  std::to_string(serial.fetch_add(1, std::memory_order_relaxed));
     file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

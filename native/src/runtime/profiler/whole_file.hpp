@@ -1,6 +1,6 @@
-// A file that is there whole or not at all: written under another name in the same folder, synced
-// to disk, then renamed; the old content stays until then. RuntimeFault where that fails; nothing
-// is left behind.
+// A file that appears whole or not at all: written under another name in the same folder, synced to
+// disk, then renamed; the old content stays until then. Throws RuntimeFault if that fails, and
+// leaves nothing behind.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ struct Round {
     if (!failed.exchange(true, std::memory_order_relaxed)) exception = std::current_exception();
   }
 
-  // Where there is no stack to wait with the program ends: the others still look at this.
+  // Without a stack to wait with, the program ends: the others still use this object.
   void wait() noexcept { left.wait(); }
 };
 
@@ -42,7 +42,7 @@ struct Share : Job {
 };
 
 void run_share(Job* job) {
-  // Bound to this worker, so its rank is that of the share.
+  // Bound to this worker, so its rank identifies the share.
   static_cast<Share*>(job)->round->run(Worker::here()->rank);
 }
 
@@ -65,11 +65,11 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
       worker->team.inject(word_of(&share, WordKind::job, worker->team.tag_of(on_worker(rank))));
       ++given;
     }
-  } catch (...) {  // no memory; the others look at this frame
+  } catch (...) {  // no memory; the others use this frame
     round.fail();
     round.left.count_down(size - given);
   }
-  // The own share needs no other stack, only to be bound like the others meanwhile.
+  // The caller's own share needs no other stack, only to be bound like the others.
   const Word tag = worker->tag;
   worker->tag = worker->team.tag_of(on_worker(own));
   round.run(own);

@@ -41,7 +41,7 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
     self.spread = bounds.clamp(spread);
     state->members = runtime::choose_members(state->team.places, cores, threads, self.spread);
     state->team.domains.set_members(state->domain, state->members);
-    // Tasks may wait for somebody who sleeps and has just become a member.
+    // Tasks may wait for a sleeping worker that has just become a member.
     state->team.parking.notify_all();
   };
   team.governor().add(std::move(steered));

@@ -15,7 +15,7 @@ JobMemory::~JobMemory() {
   }
 }
 
-// Blocks of a class all have its full size: who frees one knows only its own object's.
+// All blocks of a class have its full size: the thread that frees one knows only its object's.
 void* JobMemory::allocate(std::size_t bytes) {
   return ::operator new((bytes + kStep - 1) / kStep * kStep);
 }

@@ -8,7 +8,7 @@ using detail::Waiter;
 using detail::Word;
 using runtime::Worker;
 
-// Runs what of its children still lies on top of this worker's deque, then waits for the others.
+// Runs the children that are still on top of this worker's deque, then waits for the others.
 void Scope::await() noexcept {
   detail::TaskContext* const own = Worker::here()->context;
   while (forked_ != done_here_) {
@@ -31,22 +31,22 @@ void Scope::await() noexcept {
 
   const std::int64_t elsewhere = forked_ - done_here_;
   if (elsewhere == 0) return;
-  // Those that are done have each taken one from balance_. Acquire: what they wrote.
+  // Each child that is done has taken one from balance_. Acquire: what they wrote.
   if (balance_.load(std::memory_order_acquire) == -elsewhere) {
     balance_.store(0, std::memory_order_relaxed);
   } else {
     detail::suspend([this, elsewhere](Waiter handle) {
-      // A copy: the closure lies on the joiner's stack, which may go on once the sum is there.
+      // A copy: the closure is on the joiner's stack, which may continue once the sum is stored.
       const std::int64_t awaited = elsewhere;
       waiter_ = handle;
-      // Release: who brings it to 0 reads waiter_.
+      // Release: the thread that brings it to 0 reads waiter_.
       return balance_.fetch_add(awaited, std::memory_order_acq_rel) != -awaited;
     });
   }
   done_here_ = forked_;
 }
 
-// The count ends at 0 only once the joiner has added what it waits for, and then it is suspended,
+// The count reaches 0 only after the joiner has added what it waits for, and then it is suspended,
 // so that only the last child may still touch the scope.
 void Scope::child_done() {
   if (balance_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::resume(waiter_);

@@ -1,4 +1,4 @@
-// What tasks with a handle need of the workers, out of line.
+// The out-of-line part of tasks with a handle: what they need from workers.
 #include "atoll/runtime/task.hpp"
 
 #include <string>
@@ -16,7 +16,7 @@ void fault_outside_task(const char* call) {
 
 void fault_no_task(const char* call) {
   throw RuntimeFault(std::string(call) +
-                     ": this handle holds no task; it was joined, detached or moved from");
+                     ": this handle has no task; it was joined, detached or moved from");
 }
 
 void* take_job_memory(std::size_t bytes) {
@@ -47,7 +47,7 @@ void start_placed(WorkerHead* head, Job* job, Word tag) {
 }
 
 void count_ended(WorkerHead* head, Word tag) {
-  head->ended.add_released();  // what the task spawned is counted as begun before
+  head->ended.add_released();  // the tasks that it spawned were counted as begun before
   if (tag != 0) static_cast<Worker*>(head)->team.domains.of(tag).count_ended();
 }
 

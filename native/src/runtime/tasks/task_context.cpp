@@ -58,7 +58,7 @@ void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, voi
 }
 
 void TaskContext::clear() {
-  // One by one out of the list: what is dropped may look for those that are left, or make more.
+  // Takes them from the list one by one: a destructor may use those that are left, or make more.
   while (Local* const local = locals_.load(std::memory_order_acquire)) {
     locals_.store(local->older, std::memory_order_release);
     local->drop(local->value);

@@ -10,7 +10,7 @@ namespace atl::detail {
 
 namespace {
 
-// Of a thread that is no worker; that is the same thread before and after any call.
+// The context of a thread that is not a worker; no call moves it to another thread.
 TaskContext& context_of_thread() {
   thread_local TaskContext context;
   return context;

@@ -13,16 +13,16 @@ namespace atl {
 
 namespace {
 
-// Parties that share a leaf: the cores of a chiplet, about. With up to two chiplets' worth, one
-// line is as good as a tree.
+// Number of parties that share a leaf: about the cores of a chiplet. With up to two chiplets'
+// worth, one line is as good as a tree.
 constexpr std::uint32_t kPartiesPerLeaf = 8;
 constexpr std::uint32_t kFewParties = 16;
-// 1.8 us where a pause is long (Skylake and later).
+// 1.8 us on CPUs with a long pause (Skylake and later).
 constexpr int kSpins = 40;
 
 }  // namespace
 
-// A counter of arrivals, and of those only the first `size` are let in.
+// A counter of arrivals that admits only the first `size`.
 struct alignas(128) Barrier::Leaf {
   std::atomic<std::uint32_t> arrived{0};
   std::uint32_t size = 0;
@@ -46,8 +46,8 @@ Barrier::Barrier(std::ptrdiff_t parties, std::function<void()> completion)
 
 Barrier::~Barrier() = default;
 
-// Leaves take exactly their size, so all are full when all parties have arrived, whoever went to
-// which. Who finds one full goes to the next; evenly spread parties find their chiplet's own free.
+// Leaves admit exactly their size, so all are full when all parties have arrived, in any order. A
+// party that finds a full leaf tries the next; evenly spread parties find room in their own.
 void Barrier::arrive_in_tree(std::uint32_t phase) {
   std::uint32_t at = 0;
   if (const runtime::Worker* const worker = runtime::Worker::here()) {
@@ -57,7 +57,7 @@ void Barrier::arrive_in_tree(std::uint32_t phase) {
   }
   for (;; at = at + 1 == leaf_count_ ? 0 : at + 1) {
     Leaf& leaf = leaves_[at];
-    // The load spares a full leaf the write, and its count the way to 2^32.
+    // The load avoids writes to a full leaf, and keeps its count from reaching 2^32.
     if (leaf.arrived.load(std::memory_order_relaxed) >= leaf.size) continue;
     const std::uint32_t arrived = leaf.arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (arrived > leaf.size) continue;
@@ -74,7 +74,7 @@ void Barrier::arrive_in_tree(std::uint32_t phase) {
 }
 
 void Barrier::wait(std::uint32_t phase, std::uint32_t missing) {
-  // With tasks in the own deque, the missing may be among them.
+  // Missing parties may be among the tasks in this worker's own deque.
   const runtime::Worker* const worker = runtime::Worker::here();
   if (static_cast<int>(missing) <= runtime::others_running() &&
       (worker == nullptr || worker->deque.looks_empty())) {

@@ -57,7 +57,7 @@ alignas(Pool) std::byte storage[sizeof(Pool)];
 Pool& Pool::instance() {
   [[maybe_unused]] static const bool once = [] {
     ::new (storage) Pool;
-    // A child of fork() has none of the threads and nobody who waits.
+    // A child of fork() has none of the threads and no waiters.
     pthread_atfork(nullptr, nullptr, [] { ::new (storage) Pool; });
     return true;
   }();
@@ -71,7 +71,7 @@ void Pool::expect_one() {
       start_helper_thread("a blocking section", [this] { serve(); });
       ++threads_;
     } catch (const RuntimeFault&) {
-      if (threads_ == 0) throw;  // else those that there are will come to it
+      if (threads_ == 0) throw;  // else the existing threads will run it
     }
   }
   ++expected_;
@@ -140,7 +140,7 @@ void run_blocking(void (*call)(void* closure), void* closure) {
       pool.submit(section);
       return true;
     });
-  } catch (...) {  // no stack to go on with
+  } catch (...) {  // no stack to continue on
     pool.expect_one_less();
     throw;
   }

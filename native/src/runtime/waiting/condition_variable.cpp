@@ -15,7 +15,7 @@ struct Relock {
 
 bool ConditionVariable::wait_slow(Lock& lock, detail::Deadline deadline,
                                   const std::stop_token* stop) {
-  // Before the lock is given up: a notification after that changes the word.
+  // Before the lock is released: a notification after that changes the word.
   const std::uint32_t seen = state_.fetch_or(kWaited, std::memory_order_acq_rel) | kWaited;
   lock.unlock();
   const Relock relock{lock};
@@ -23,8 +23,8 @@ bool ConditionVariable::wait_slow(Lock& lock, detail::Deadline deadline,
   return end != runtime::WaitEnd::stopped && end != runtime::WaitEnd::late;
 }
 
-// Nothing of *this but its address: it may be gone. That notify_one leaves kWaited costs the next
-// notification a look into the queue.
+// Uses only the address of *this: it may be gone. That notify_one leaves kWaited costs the next
+// notification a check of the queue.
 void ConditionVariable::wake_one() { runtime::wake_one(&state_); }
 void ConditionVariable::wake_all() { runtime::wake_all(&state_); }
 

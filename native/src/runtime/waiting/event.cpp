@@ -23,7 +23,7 @@ bool Event::wait_slow(detail::Deadline deadline, const std::stop_token* stop) {
   }
 }
 
-// Nothing of the event but its address: it may be gone.
+// Uses only the address of the event: it may be gone.
 void Event::wake() { runtime::wake_all(&state_); }
 
 }  // namespace atl

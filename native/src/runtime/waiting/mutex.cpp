@@ -7,15 +7,15 @@ namespace atl {
 
 namespace {
 
-// How often a waiter is overtaken before it is handed the mutex.
+// How often a waiter is overtaken before it gets the mutex by hand-off.
 constexpr int kPatience = 3;
-// Half a microsecond where a pause is long (Skylake and later): what a suspension costs.
+// Half a microsecond on CPUs with a long pause (Skylake and later): the cost of a suspension.
 constexpr int kMutexSpins = 12;
 
 }  // namespace
 
 void Mutex::lock_slow() {
-  // Worth it only if the holder runs on another CPU.
+  // Useful only if the holder runs on another CPU.
   if (runtime::others_running() > 0) {
     for (int spin = 0; spin < kMutexSpins; ++spin) {
       if (try_lock()) return;
@@ -52,7 +52,7 @@ void Mutex::lock_slow() {
 // While it is held, others only add kWaited and take away kWoken.
 void Mutex::unlock_slow() {
   std::uint32_t state = state_.load(std::memory_order_relaxed);
-  // Nobody to wake, or one is on its way and will see who waits.
+  // Nobody to wake, or a woken waiter will see who else waits.
   while ((state & kWaited) == 0 || (state & kWoken) != 0) {
     if (state_.compare_exchange_weak(state, state & ~kLocked, std::memory_order_release,
                                      std::memory_order_relaxed)) {
@@ -64,11 +64,11 @@ void Mutex::unlock_slow() {
   const bool give = first != nullptr && first->woken_in_vain >= kPatience;
   const detail::Waiter waiter =
       queue.take(give ? runtime::WaitEnd::given : runtime::WaitEnd::woken);
-  // Who has just set kWaited and is not in the queue yet will find it gone, and look again.
+  // A thread that has set kWaited but has not queued yet will find it cleared, and try again.
   const std::uint32_t waited = queue.first() != nullptr ? kWaited : 0;
   const std::uint32_t after =
       give ? kLocked | waited : waited | (waiter != detail::Waiter::none ? kWoken : 0);
-  // The last touch: whoever locks it from here on may destroy it.
+  // The last access: a thread that locks it from here on may destroy it.
   state_.store(after, std::memory_order_release);
   queue.unlock();
   if (waiter != detail::Waiter::none) detail::resume(waiter);

@@ -12,9 +12,9 @@ inline void pause() {
 #endif
 }
 
-// How many tasks may be running right now besides the caller's: those of the other workers, or 0
-// where workers share CPUs and the caller may keep the others from running. For a thread that is no
-// worker: what the machine has of CPUs.
+// How many tasks may be running now besides the caller's: those of the other workers, or 0 if
+// workers share CPUs and the caller may keep the others from running. For a thread that is not a
+// worker: the number of CPUs of the machine.
 int others_running();
 
 }  // namespace atl::runtime

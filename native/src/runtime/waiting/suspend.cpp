@@ -1,4 +1,4 @@
-// Suspending and resuming, of tasks and of threads that are no workers.
+// Suspends and resumes tasks and threads that are not workers.
 #include "atoll/runtime/detail/suspend.hpp"
 
 #include <linux/futex.h>
@@ -19,7 +19,7 @@ detail::Waiter waiter_of_kind(const void* pointer, Kind kind) {
                         static_cast<std::uintptr_t>(kind)};
 }
 
-// A thread that waits. It lies on that thread's stack.
+// A waiting thread. This object is on that thread's stack.
 struct WaitingThread {
   std::atomic<std::uint32_t> resumed{0};
 };
@@ -27,7 +27,7 @@ struct WaitingThread {
 void resume_thread(WaitingThread* thread) {
   std::atomic<std::uint32_t>* const word = &thread->resumed;
   word->store(1, std::memory_order_release);
-  // The thread may be gone by now: then this wakes nobody, or somebody who looks again.
+  // The thread may be gone by now: then this wakes nobody, or a waiter that checks again.
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

@@ -1,16 +1,16 @@
 // detail::suspend for the library's own use: inlined, because every frame between a switch and the
-// user's code is one more return that the CPU will predict wrongly.
+// user's code is another return that the CPU mispredicts.
 #pragma once
 
 #include "scheduler/worker.hpp"
 
 namespace atl::runtime {
 
-// detail::suspend on a thread that is no worker.
+// detail::suspend on a thread that is not a worker.
 void suspend_thread(bool (*publish)(void* closure, detail::Waiter handle), void* closure);
 
 detail::Waiter waiter_of(Fiber& fiber);
-// Makes a task ready that has been suspended for nothing.
+// Makes a task ready that was suspended although there was nothing to wait for.
 void unsuspend(Fiber& fiber);
 
 // As detail::suspend. Only in functions that are not inlined into users' code (fiber.hpp).

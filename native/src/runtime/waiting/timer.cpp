@@ -13,7 +13,7 @@ namespace atl::runtime {
 
 namespace {
 
-// Storage that no destructor runs for.
+// Storage without a destructor call.
 alignas(Timer) std::byte timer_storage[sizeof(Timer)];
 
 Timer& timer_at_storage() { return *std::launder(reinterpret_cast<Timer*>(timer_storage)); }
@@ -23,7 +23,7 @@ Timer& timer_at_storage() { return *std::launder(reinterpret_cast<Timer*>(timer_
 Timer& Timer::instance() {
   static const bool once = [] {
     ::new (timer_storage) Timer;
-    // The thread is not in the child, the lock may be held by one that is not, and nobody sleeps.
+    // The child has no timer thread and no sleepers, and a thread of the parent may hold the lock.
     pthread_atfork(nullptr, nullptr, [] { ::new (timer_storage) Timer; });
     return true;
   }();
@@ -72,7 +72,7 @@ void Timer::serve() {
   }
 }
 
-// A binary heap (Williams 1964) whose entries know where they are, so that any can be taken out.
+// A binary heap (Williams 1964) whose entries know their index, so that any can be removed.
 
 bool Timer::before(const Entry& a, const Entry& b) {
   return a.deadline != b.deadline ? a.deadline < b.deadline : a.number < b.number;

@@ -1,11 +1,11 @@
-// The process's timer: one thread that calls what is due, and sleeps otherwise.
+// The process's timer: one thread that calls due entries, and sleeps otherwise.
 //
-// It starts with the first entry and is never ended: a static object may sleep in its destructor.
-// In a child of fork() it starts anew, empty. It runs wherever the process may, not only where the
-// worker sits that came first, and no signal of the user's lands on it.
+// It starts with the first entry and never ends: a static object may sleep in its destructor. In a
+// child of fork() it starts again, empty. It may run on all CPUs of the process, not only on those
+// of the worker that started it, and receives no signals of the user's.
 //
-// Promises: entries ring in the order of their deadlines, equal ones in the order of `add`; never
-// too early. add and remove: O(log n), one lock.
+// Promises: entries ring in the order of their deadlines, equal ones in the order of `add`, and
+// never too early. add and remove: O(log n), one lock.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace atl::runtime {
 
 class Timer {
  public:
-  // The caller's; from add to remove it stays where it is.
+  // Owned by the caller, which must not move it between add and remove.
   struct Entry {
     void (*ring)(Entry* entry) = nullptr;  // under the timer's lock; must not throw or take long
 
@@ -36,7 +36,7 @@ class Timer {
 
   // Throws RuntimeFault if the thread cannot be started.
   void add(Entry& entry, detail::Deadline deadline);
-  // When it returns, the entry has rung or never will.
+  // After it returns, the entry has rung or never will.
   void remove(Entry& entry);
 
  private:
@@ -51,7 +51,7 @@ class Timer {
   void take(Entry& entry);
 
   std::mutex mutex_;
-  std::condition_variable earlier_;  // the first entry is another
+  std::condition_variable earlier_;  // the first entry has changed
   std::vector<Entry*> heap_;
   std::uint64_t last_number_ = 0;
   bool started_ = false;

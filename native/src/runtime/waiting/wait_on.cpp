@@ -70,7 +70,7 @@ struct alignas(128) Bucket {
   }
 };
 
-// As many as keep two busy keys apart most of the time on the largest machines. Never destroyed:
+// Enough to separate two busy keys most of the time on the largest machines. Never destroyed:
 // static objects may wait in their destructors.
 constexpr std::size_t kBuckets = 512;
 constinit std::array<Bucket, kBuckets> buckets;
@@ -82,7 +82,7 @@ Bucket& bucket_of(const void* key) {
 }
 static_assert(kBuckets == 1 << (64 - 55));
 
-// In a child of fork() there is nobody who waits, and a lock may be held by a thread that is not.
+// A child of fork() has no waiters, and a thread of the parent may hold a lock.
 void renew_buckets() {
   for (Bucket& bucket : buckets) ::new (&bucket) Bucket;
 }
@@ -171,8 +171,8 @@ void wake_one(const void* key) {
 }
 
 void wake_all(const void* key) {
-  // All are cut off in one step, so that who comes later does not keep this from ending; they are
-  // resumed without the lock. Nobody else resumes them: they are over.
+  // All are taken in one step, so that later waiters do not keep this from ending; they are resumed
+  // without the lock. Nobody else resumes them: their wait is over.
   Bucket& bucket = bucket_of(key);
   std::unique_lock lock(bucket.mutex);
   Waiting** const link = bucket.find(key);

@@ -1,17 +1,17 @@
 // Waiting for a word of memory to change: a futex for tasks. Event, Barrier, Mutex, condition
-// variable and sleep are written on it.
+// variable and sleep are built on it.
 //
-// Waiters queue up outside of what they wait for, in a table by its address (Pizlo, "Locking in
-// WebKit", 2015). That makes the primitives small, and it is what makes it right to destroy one as
-// soon as the wait for it is over: whoever ends the wait changes the word first and then needs no
-// more than its address.
+// Waiters queue outside of the object that they wait for, in a table by its address (Pizlo,
+// "Locking in WebKit", 2015). That makes the primitives small, and makes it correct to destroy one
+// as soon as the wait for it is over: the thread that ends the wait changes the word first and then
+// needs only its address.
 //
 // Promises
-//  - `wait_on` looks at the word and joins the queue as one step for whoever takes from the queue,
-//    so that a change of the word before that is seen by one side or the other.
-//  - A wait may end for no reason (an address is used anew): callers look again.
-//  - Queues are first in, first out. Joining, leaving and taking are O(1) but for the addresses
-//    that share a bucket.
+//  - For threads that take from the queue, `wait_on` reads the word and joins the queue in one
+//    step, so that one of the two sides sees a change of the word before that.
+//  - A wait may end spuriously (if an address is used again): callers check again.
+//  - Queues are first in, first out. Joining, leaving and taking are O(1) except for addresses that
+//    share a bucket.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ namespace atl::runtime {
 enum class WaitEnd {
   changed,  // the word was not as expected: did not wait
   woken,
-  given,  // woken, and what it waited for is already its own (Mutex)
+  given,  // woken, and already owns what it waited for (Mutex)
   stopped,
   late,  // the deadline is over
 };
@@ -39,7 +39,7 @@ struct WaitTerms {
   int woken_in_vain = 0;  // above 0: to the head of the queue
 };
 
-// Who waits; lies on its frame. All but the first two is under the bucket's lock.
+// A waiter, on its own frame. The bucket's lock protects all but the first two members.
 struct Waiting {
   const void* const key;
   const int woken_in_vain;
@@ -53,21 +53,21 @@ struct Waiting {
   bool over = false;
 };
 
-// Waits while (word & mask) == expected, until woken, asked to stop, or late. The word stays alive
-// as long as the wait. Throws what suspending throws (no stack, no timer), and has not waited then.
+// Waits while (word & mask) == expected, until woken, stopped, or late. The word must outlive the
+// wait. Throws what suspending throws (no stack, no timer), and then has not waited.
 WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const WaitTerms& terms = {});
 
-// What was written to the word before is seen by who looks again.
+// A waiter that checks again sees what was written to the word before.
 void wake_one(const void* key);
 void wake_all(const void* key);
 
-// For who has to decide something together with taking a waiter.
+// For callers that decide something in one step with taking a waiter.
 class WaitQueue {
  public:
   explicit WaitQueue(const void* key);  // locks
   Waiting* first() const;
-  // Takes the first; `resume` has to be called for its waiter after the lock is gone.
+  // Takes the first; call `resume` for its waiter after the lock is released.
   detail::Waiter take(WaitEnd end);
   void unlock() { lock_.unlock(); }
 

@@ -1,7 +1,7 @@
 // AMD Zen 2 to 5: data cache fills by source, counted in each core.
 //
-// From Zen 3 on event 0x44 counts every fill of L1D, also those of prefetches; Zen 2 has only 0x43,
-// demand fills. Fills from the core's own L2 (umask 0x01) are no traffic and are left out. Zen has
+// From Zen 3 on, event 0x44 counts every fill of L1D, including prefetches; Zen 2 has only 0x43,
+// demand fills. Fills from the core's own L2 (umask 0x01) are not traffic and are left out. Zen has
 // 6 counters a thread; one group of 5 leaves one for the kernel's NMI watchdog.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace atl::runtime {
 
-// Zen 2 books another chiplet's cache to the same event as its own L3, if the line's home is the
-// same node: no event tells them apart.
+// Zen 2 counts another chiplet's cache under the event of its own L3 if the line's home is the same
+// node: no event distinguishes them.
 inline constexpr std::array kZen2Events = {
     FillEvent{FillSource::node_cache, 0x43, 0x02, 0, "ls_refills_from_sys.ls_mabresp_lcl_cache"},
     FillEvent{FillSource::remote_node, 0x43, 0x10, 0, "ls_refills_from_sys.ls_mabresp_rmt_cache"},

@@ -1,8 +1,8 @@
-// Which events of a CPU count fills by source. Data with its sources; no code beyond this.
+// Which events of a CPU count fills by source: data and its sources, no code.
 //
-// Cited per table: the vendor's event list as the Linux kernel carries it (tools/perf/pmu-events/
-// arch/x86/FOLDER/FILE), where the vendors themselves maintain it. A source that no event counts is
-// left out, and then the profile says n/a.
+// Each table cites the vendor's event list in the Linux kernel (tools/perf/pmu-events/arch/x86/
+// FOLDER/FILE), which the vendors themselves maintain. A source that no event counts is omitted;
+// the profile then reports n/a.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct FillEvent {
   // Events of one group are counted together or not at all; a group must fit into the counters
   // that its events may use.
   std::uint8_t group;
-  const char* name;  // as the cited document has it
+  const char* name;  // as in the cited document
 };
 
 struct FillTable {
   const char* cpu;
   const char* fills_of;  // what is counted
-  const char* document;  // where the encodings stand
+  const char* document;  // the source of the encodings
   std::span<const FillEvent> events;
 };
 

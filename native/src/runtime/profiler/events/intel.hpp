@@ -1,14 +1,14 @@
 // Intel Skylake-SP to Granite Rapids: retired loads by source, counted in each core.
 //
-// The socket has one L3 for all of its tiles, so no event tells a near part of it from a far one: a
-// hit is `node_cache`, and local and remote chiplet are n/a. Only retired loads are counted, not
-// stores and prefetches; the offcore response events that would count these need a model-specific
-// register each, of which there are two. Local means the socket: with sub-NUMA clusters the
-// neighbour cluster's memory is local, too. Persistent and CXL memory are not counted.
+// The socket has one L3 for all of its tiles, so no event distinguishes near and far parts: a hit
+// is `node_cache`, and local and remote chiplet are n/a. Only retired loads are counted, not stores
+// and prefetches; the offcore response events for these need a model-specific register each, of
+// which there are two. Local means the socket: with sub-NUMA clusters the neighbour cluster's
+// memory is local, too. Persistent and CXL memory are not counted.
 //
-// All events sit on the 4 counters 0 to 3, of which the kernel's NMI watchdog may hold one: groups
-// of 3 and 2. With hyper-threads on Skylake-SP the two groups take turns; the profile then says
-// that counts are scaled.
+// All events use counters 0 to 3, of which the kernel's NMI watchdog may occupy one: groups of 3
+// and 2. With hyper-threads on Skylake-SP the two groups take turns; the profile then reports
+// scaled counts.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace atl::runtime {
 
-// The same from Skylake-SP on, looked up in each of the documents below.
+// The same from Skylake-SP on, checked in each of the documents below.
 inline constexpr std::array kIntelEvents = {
     FillEvent{FillSource::node_cache, 0xd1, 0x04, 0, "MEM_LOAD_RETIRED.L3_HIT"},
     FillEvent{FillSource::memory_local, 0xd3, 0x01, 0, "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM"},
