@@ -33,8 +33,7 @@ class Parser {
       const std::string_view name = word();
       const auto level = static_cast<std::size_t>(std::ranges::find(kNames, name) - kNames.begin());
       if (level == kLevels) fail(start, "a level is package, node, chiplet, core or pu");
-      if (level < next)
-        fail(start, "levels come in the order package node chiplet core pu, each once");
+      if (level < next) fail(start, "levels come in the order package node chiplet core pu, once");
       if (at_ >= text_.size() || text_[at_] != ':') fail(at_, "':' and a count must follow");
       found[level] = counts(level);
       next = level + 1;

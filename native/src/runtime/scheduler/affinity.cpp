@@ -48,7 +48,7 @@ void prefer_node(int node) {
   constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
   std::vector<unsigned long> mask(static_cast<std::size_t>(node) / kBits + 1);
   mask.back() = 1UL << (static_cast<std::size_t>(node) % kBits);
-  // The kernel reads one bit less than it is told.
+  // The kernel reads one bit less than the given number.
   syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), mask.size() * kBits + 1);
 }
 

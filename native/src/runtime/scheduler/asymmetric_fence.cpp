@@ -35,7 +35,7 @@ void heavy_fence() {
   if (!detail::membarrier_works) return detail::full_fence();
   // A full barrier on this CPU as well.
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) [[unlikely]] {
-    // A seccomp filter came after the start. Nothing that rests on light_fence() holds now.
+    // A seccomp filter was installed after the start: nothing that relies on light_fence() is safe.
     std::perror("atoll: membarrier worked when the runtime started and fails now");
     std::abort();
   }

@@ -1,5 +1,5 @@
-// A pair of fences, one nearly free and one dear, for a side that runs often and one that runs
-// seldom (Dice, Huang and Yang, "Asymmetric Dekker Synchronization", 2001; Linux membarrier(2)).
+// A pair of fences, one almost free and one expensive, for a side that runs often and one that runs
+// rarely (Dice, Huang and Yang, "Asymmetric Dekker Synchronization", 2001; Linux membarrier(2)).
 //
 // With membarrier, light_fence() only keeps the compiler from reordering, and heavy_fence() makes
 // the kernel run a full barrier on every CPU that runs a thread of this process.
@@ -10,8 +10,8 @@
 
 namespace atl::runtime {
 
-// Finds out which of the two it is; the first call counts. To be called before the first thread
-// that uses a fence is started. A child of fork() keeps what the parent registered.
+// Finds out which of the two applies; the first call counts. Call it before starting the first
+// thread that uses a fence. A child of fork() keeps what the parent registered.
 void choose_fences();
 
 // The counterpart of detail::light_fence().

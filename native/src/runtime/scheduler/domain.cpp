@@ -51,7 +51,7 @@ std::size_t Domains::add(std::span<const int> members) {
   const std::lock_guard lock(mutex_);
   std::size_t number = used_;
   if (!free_.empty()) {
-    // The object stays: a worker with an old list of its domains may still look into it.
+    // The object stays: a worker with an old list of its domains may still read it.
     number = free_.back();
     free_.pop_back();
     (*this)[number].set_members(members);

@@ -1,8 +1,8 @@
 // A domain: the workers that may run a task, and a queue for tasks that no worker's deque holds.
 //
-// Domain 0 is everybody. Each worker, each chiplet and each node has one, each group of a user's
-// another. A task carries its domain's number in the top bits of its word, so that a thief can
-// tell without following the pointer whether it may take the word.
+// Domain 0 has all workers. Each worker, chiplet and node has a domain, and so has each group of a
+// user's. A task has its domain's number in the top bits of its word, so that a thief can tell
+// without following the pointer whether it may take the word.
 #pragma once
 
 #include <atomic>
@@ -29,18 +29,18 @@ class Domain {
     return (members_[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1) != 0;
   }
 
-  // No member means that everybody is one: a task never waits for a worker that is not there.
+  // Without members, all workers are members: a task never waits for a missing worker.
   void set_members(std::span<const int> workers);
 
-  // Members that sleep, or are about to: counted before a worker's last look at the queues.
+  // Members that sleep or are about to: counted before a worker's last check of the queues.
   void count_asleep(int more) { asleep_.fetch_add(more, std::memory_order_relaxed); }
   bool has_sleepers() const { return asleep_.load(std::memory_order_relaxed) > 0; }
 
-  // Tasks with a handle, for who waits for all of them.
+  // Tasks with a handle, for callers that wait for all of them.
   void count_begun() { begun_.fetch_add(1, std::memory_order_relaxed); }
   void count_ended() { ended_.fetch_add(1, std::memory_order_release); }
   bool all_ended() const {
-    // Ends first: a task counted as ended is then counted as begun.
+    // Ends first: so a task counted as ended is also counted as begun.
     const Word ended = ended_.load(std::memory_order_acquire);
     return begun_.load(std::memory_order_relaxed) == ended;
   }
@@ -53,7 +53,7 @@ class Domain {
  private:
   std::vector<std::atomic<Word>> members_;  // one bit per worker
   std::size_t workers_;
-  // Own line: workers look at it in every search.
+  // Its own line: workers read it in every search.
   alignas(128) std::atomic<std::size_t> size_{0};
   std::atomic<int> asleep_{0};
   std::atomic<Word> begun_{0};
@@ -81,7 +81,7 @@ class Domains {
     return word >> detail::kDomainShift == 0 || of(word).allows(worker);
   }
 
-  // The number of a new domain. RuntimeFault when all numbers are taken.
+  // The number of a new domain. Throws RuntimeFault if all numbers are taken.
   std::size_t add(std::span<const int> members);
   // The domain must have no task left.
   void drop(std::size_t number);

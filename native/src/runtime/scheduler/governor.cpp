@@ -15,15 +15,15 @@ namespace {
 
 constexpr std::chrono::seconds kLongestSleep(1);
 
-// Stacks for each node that keep their memory while nothing runs: what a burst of tasks will want
-// first. A stack that was little used has a page or two.
+// Number of stacks per node that keep their memory while nothing runs: the first ones that a burst
+// of tasks needs. A little-used stack has a page or two.
 constexpr std::size_t kIdleStacks = 256;
 
 bool has_choice(const Steered& steered) {
   return !steered.by_hand && steered.min_spread < steered.max_spread;
 }
 
-// What a user's reader says, as the profiler would.
+// The values of a user's reader, in the profiler's form.
 FillCounts counts_of(const Fills& fills) {
   FillCounts counts;
   counts.of(FillSource::local_chiplet) = fills.local_chiplet;
@@ -35,7 +35,7 @@ FillCounts counts_of(const Fills& fills) {
   return counts;
 }
 
-// What one worker cannot tell is not known of the sum either.
+// A value that one worker lacks is unknown in the sum, too.
 std::optional<std::uint64_t> sum(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
   if (!a || !b) return {};
   return *a + *b;
@@ -111,7 +111,7 @@ double Governor::elapsed() {
   return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
 }
 
-// The team comes first: where its workers move, groups choose among them anew.
+// The team comes first: after its workers move, groups choose among them again.
 void Governor::set(Steered& steered, int spread, std::string reason) {
   steered.reason = std::move(reason);
   if (spread == steered.spread) return;
@@ -123,7 +123,7 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
 }
 
 void Governor::main() {
-  // `atoll inspect` knows it by its name: it has the mask that the process was given.
+  // `atoll inspect` recognises it by this name: it keeps the process's original mask.
   pthread_setname_np(pthread_self(), "atoll-governor");
   std::unique_lock lock(mutex_);
   std::chrono::nanoseconds pause = interval_;
@@ -148,7 +148,7 @@ void Governor::main() {
   }
 }
 
-// Workers read the clock for it, so only where there is a choice.
+// Metering makes workers read the clock, so only if there is a choice.
 void Governor::meter_what_is_steered() {
   team_.meter(std::any_of(steered_.begin(), steered_.end(),
                           [](const auto& steered) { return has_choice(*steered); }));
@@ -172,7 +172,7 @@ bool Governor::tick(double elapsed_s) {
 void Governor::steer(Steered& steered, double elapsed_s) {
   if (!has_choice(steered)) return;
   const Sample seen = sample(steered, elapsed_s);
-  // It did nothing, so nothing can be learnt. What lent workers do is not seen here.
+  // It did nothing, so there is nothing to learn. The work of lent workers is not visible here.
   if (seen.work.empty() && !team_.lent) return;
   Decision decision = steered.approach->step(seen);
   set(steered, decision.spread, std::move(decision.reason));
@@ -189,7 +189,7 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   sample.working_set_bytes = steered.working_set_bytes;
   sample.latency = latency_;
 
-  // All workers: one that is no longer a member keeps what it did.
+  // All workers: a former member keeps its counts.
   std::map<std::uintptr_t, TypeWork> work;
   for (int rank = 0; rank < team_.size(); ++rank) {
     team_.worker(rank).meter().read([&](Meter::Key key, std::uint64_t units, std::uint64_t busy) {
@@ -200,7 +200,7 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
       type.busy_s += static_cast<double>(busy) * 1e-9;
     });
   }
-  // Those of workers that were members at both ends of the interval.
+  // Counts of workers that were members at both ends of the interval.
   std::map<int, FillCounts> fills;
   bool first = true;
   for (const int rank : steered.workers()) {
@@ -224,9 +224,9 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   return sample;
 }
 
-// The thread is never bound, so its mask is what process and cgroup leave; the kernel cuts it when
-// a cpuset shrinks, and a user's taskset of all threads reaches it like the others. The first look
-// is compared with what the team was seated by: the mask may have changed before this thread began.
+// The thread is never bound, so its mask is what process and cgroup allow; the kernel reduces it
+// when a cpuset shrinks, and a user's taskset of all threads changes it, too. The first look
+// compares it with the mask that the team used: it may have changed before this thread began.
 void Governor::follow_mask() {
   std::vector<int> mask = cpus_of_this_thread();
   if (mask == mask_) return;
@@ -236,8 +236,8 @@ void Governor::follow_mask() {
   moved_ = true;
 }
 
-// Without the lock: it takes about a millisecond for 2 MiB, and nobody who asks for a spread should
-// wait for it. What moves meanwhile is seen to next.
+// Without the lock: it takes about a millisecond for 2 MiB, and callers that read a spread should
+// not wait for it. Later moves are handled next.
 void Governor::rehome(std::unique_lock<std::mutex>& lock) {
   moved_ = false;
   const NodeMap map = team_.node_map();

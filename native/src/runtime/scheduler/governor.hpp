@@ -1,8 +1,8 @@
-// The governor: one thread per runtime that, once an interval, samples what is steered, asks its
-// approach over how many chiplets it should be spread, and sees to it. It also notices when the
-// process may run on fewer or more CPUs than before, and seats the workers anew.
+// The governor: one thread per runtime that, once an interval, samples the team and its groups,
+// asks their approaches for a spread, and applies it. It also notices when the process may run on
+// fewer or more CPUs than before, and moves the workers.
 //
-// It sleeps longer and longer (up to a second) while no task runs.
+// While no task runs, it sleeps longer and longer (up to a second).
 #pragma once
 
 #include <chrono>
@@ -34,14 +34,14 @@ struct Steered {
   int min_spread = 1;
   int max_spread = 1;
   std::uint64_t tag = 0;  // the domain whose work counts; of the team: 0, all work
-  // Sees to a spread and keeps `spread` and the bounds right; under the governor's lock.
+  // Applies a spread and updates `spread` and the bounds; under the governor's lock.
   std::function<void(Steered&, int)> seat;
   std::function<std::vector<int>()> workers;
   std::string reason = {};  // of the last decision
   std::optional<std::uint64_t> working_set_bytes = {};
-  bool by_hand = false;  // its approach is no longer asked
+  bool by_hand = false;  // its approach is no longer used
 
-  // Of the last sample, to take differences from.
+  // The values of the last sample, to subtract.
   std::map<std::uintptr_t, TypeWork> work_before = {};
   std::map<int, FillCounts> fills_before = {};
 };
@@ -51,14 +51,14 @@ class Governor {
   Governor(Team& team, const RuntimeOptions& options);
   ~Governor();
 
-  // Steers it until `remove`. Its address is its name.
+  // Steers it until `remove`. Its address identifies it.
   void add(std::shared_ptr<Steered> steered);
   void remove(const Steered* steered);
   // For a spread that a user sets. Throws RuntimeFault if it is out of bounds.
   void set_spread(Steered& steered, int spread);
-  // Asks all approaches before it returns, and looks at short intervals again.
+  // Asks all approaches before it returns, and then looks at short intervals again.
   void look();
-  // Reads what belongs to something steered.
+  // Reads data of something steered.
   template <class F>
   auto locked(F&& f) const {
     const std::lock_guard lock(mutex_);
@@ -68,7 +68,7 @@ class Governor {
  private:
   using Clock = std::chrono::steady_clock;
   void main();
-  double elapsed();  // since it was last looked
+  double elapsed();  // since the last look
   bool tick(double elapsed_s);
   void steer(Steered& steered, double elapsed_s);
   void set(Steered& steered, int spread, std::string reason);
@@ -76,7 +76,7 @@ class Governor {
   void follow_mask();
   void reseat();
   void meter_what_is_steered();
-  // Takes the memory of arrays that are partitioned by worker along to where workers now sit.
+  // Moves arrays that are partitioned by worker to where the workers sit now.
   void rehome(std::unique_lock<std::mutex>& lock);
 
   Team& team_;
@@ -89,9 +89,9 @@ class Governor {
   std::vector<std::shared_ptr<Steered>> steered_;
   std::vector<int> mask_;  // as last seen; empty before the first look
   std::uint64_t jobs_before_ = 0;
-  bool moved_ = false;                     // workers sit elsewhere, and memory has not yet followed
-  bool asked_ = false;                     // somebody else has looked
-  Clock::time_point last_ = Clock::now();  // when it was last looked
+  bool moved_ = false;                     // workers have moved, their memory not yet
+  bool asked_ = false;                     // another thread has looked
+  Clock::time_point last_ = Clock::now();  // the time of the last look
   bool ending_ = false;
   std::stop_source end_;
   std::thread thread_;

@@ -16,7 +16,7 @@ namespace {
 
 void run_everywhere() {
   // Room for the most CPUs of an x86 Linux, 8192. The kernel's id of the first thread is the
-  // process's. Where it refuses, the inherited mask will do.
+  // process's. If the kernel refuses, the inherited mask is good enough.
   cpu_set_t cpus[8];
   if (sched_getaffinity(getpid(), sizeof cpus, cpus) == 0) sched_setaffinity(0, sizeof cpus, cpus);
 }

@@ -1,9 +1,8 @@
-// What a worker did by type of task, for controllers that have no hardware counters: how many and
-// in how much time.
+// A worker's work by type of task, for controllers without hardware counters: number and time.
 //
 // A type is the function that runs the job; a unit is a job that the loop ran or a fork that a join
-// ran inside it. So a tree of forks counts evenly, however it was cut up by thieves. Only filled
-// while something is steered.
+// ran inside it. So a tree of forks counts equally, however thieves divided it. Only updated while
+// something is steered.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ class Meter {
   // A type within a domain: the domain in the top 16 bits, as in words.
   using Key = std::uint64_t;
 
-  // 128 types at a time; more share the last cell of their probe path, and with it their rates.
+  // 128 types at once; further ones share the last cell of their probe path and so its rates.
   static constexpr std::size_t kCells = 128;
 
   struct Cell {
@@ -36,7 +35,7 @@ class Meter {
     cell.busy_ns.add(busy_ns);
   }
 
-  // Anyone: f(key, units, busy_ns) for every cell in use; sums since the beginning.
+  // Any thread: calls f(key, units, busy_ns) for every cell in use; sums since the beginning.
   template <class F>
   void read(F&& f) const {
     for (const Cell& cell : cells_) {

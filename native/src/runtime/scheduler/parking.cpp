@@ -27,7 +27,7 @@ void futex_wake(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-// A time before the clock's zero is long over; the kernel refuses negative ones.
+// A time before the clock's zero is in the past; the kernel refuses negative ones.
 timespec to_timespec(Parking::Deadline deadline) {
   using std::chrono::nanoseconds;
   auto since = std::chrono::duration_cast<nanoseconds>(deadline.time_since_epoch());
@@ -43,16 +43,16 @@ Parking::Parking(int workers)
   choose_fences();
 }
 
-// The counts change by read-modify-write only, so each thread that changes them is ordered with the
-// ones before it; acq_rel lets what a searcher has laid open (by taking the word on top of a deque)
-// be seen in the second look of one that sleeps after it.
+// The counts change only by read-modify-write, so each thread that changes them is ordered with the
+// ones before it; through acq_rel, what a searcher has uncovered (by taking the word on top of a
+// deque) is visible in the second look of a worker that sleeps after it.
 
 void Parking::start_search() { word_.fetch_add(kSearcher, std::memory_order_acq_rel); }
 
 int Parking::end_search(std::span<const int> nearest_first) {
   const std::uint64_t before = word_.fetch_sub(kSearcher, std::memory_order_acq_rel);
-  // Producers may have relied on it. No fence: if their work cannot be seen yet, then at the
-  // latest by whoever next goes to sleep, after its fence.
+  // Producers may have relied on it. No fence: if their work is not visible yet, it is to the next
+  // worker that goes to sleep, after its fence.
   if (detail::wants_wake(before - kSearcher)) return wake_one(nearest_first);  // [last-searcher]
   return kNobody;
 }
@@ -60,7 +60,7 @@ int Parking::end_search(std::span<const int> nearest_first) {
 void Parking::prepare(int worker) {
   // One step, so that no producer sees neither a searcher nor a sleeper.
   word_.fetch_add(kSleeper - kSearcher, std::memory_order_acq_rel);  // [sleeper-count]
-  // After the count: whoever is asleep is counted, so the count cannot fall below zero.
+  // After the count: every sleeper is counted, so the count cannot fall below zero.
   sleeper_[worker].state.store(asleep, std::memory_order_relaxed);  // [sleeper-state]
   heavy_fence();                                                    // [sleeper-fence]
 }
@@ -85,7 +85,7 @@ Parking::Wake Parking::commit(int worker, Deadline deadline) {
 // The worker itself, from asleep: it is a searcher again, unless a waker was faster.
 bool Parking::withdraw(Sleeper& sleeper) {
   std::uint32_t state = asleep;
-  // Relaxed: all that is decided here is who changes the counts.
+  // Relaxed: this decides only who changes the counts.
   if (!sleeper.state.compare_exchange_strong(state, awake, std::memory_order_relaxed)) return false;
   word_.fetch_sub(kSleeper - kSearcher, std::memory_order_acq_rel);
   return true;
@@ -100,8 +100,8 @@ void Parking::await_notified(Sleeper& sleeper) {
   sleeper.state.store(awake, std::memory_order_relaxed);
 }
 
-// Finding nobody is no fault: who was counted as asleep was claimed by another, or withdrew, or has
-// not stored its state yet; all of them look at the queues after that.
+// Finding nobody is not an error: a counted sleeper was claimed by another thread, or withdrew, or
+// has not stored its state yet; all of them check the queues after that.
 int Parking::wake_one(std::span<const int> nearest_first) {
   for (const int worker : nearest_first) {
     if (wake(worker)) return worker;

@@ -1,7 +1,7 @@
 // Where idle workers sleep, and how a producer wakes one: an event count with throttled wake-ups.
 //
 // After the event counts of Vyukov (2008) and Eigen, and the rule of Go's scheduler (Vyukov, "Go
-// scheduler design doc", 2012) that a producer wakes nobody while somebody is searching already.
+// scheduler design doc", 2012) that a producer wakes nobody while a worker is searching already.
 // A worker is in one of three states, and only these calls move it:
 //
 //    busy --start_search--> searcher --end_search--> busy
@@ -17,19 +17,19 @@
 //      else commit(self);
 //    }
 //
-// and a producer publishes its work, then calls a notify. What is for everyone takes `notify`; what
-// only some may run takes `notify_allowed`, because a searcher may be one who may not.
+// and a producer publishes its work, then calls a notify: `notify` for work that every worker may
+// run, `notify_allowed` for work that only some may, because a searcher may not be one of them.
 //
 // What it promises
-//  - No lost wake-up: when work was published and notified, it is not so that every worker that may
-//    run it sleeps. Either the producer sees the sleeper, or the sleeper's second look sees the
-//    work (the fence in prepare, against the light one in notify). A producer that relied on a
-//    searcher is safe too: the searcher finds the work, or sleeps by way of prepare, or finds
-//    other work, and then, if it was the last one, wakes another in its place.
-//  - notify with nobody asleep is a load and a branch. It wakes at most one.
+//  - No lost wake-up: after work was published and notified, not all workers that may run it sleep.
+//    Either the producer sees the sleeper, or the sleeper's second look sees the work (the fence in
+//    prepare, against the light one in notify). A producer that relied on a searcher is safe, too:
+//    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
+//    the last searcher, wakes another in its place.
+//  - notify without sleepers is a load and a branch. It wakes at most one.
 //
-// native/models/parking.pml is this with store buffers; labels such as [sleeper-fence] are the
-// same in both.
+// native/models/parking.pml models this with store buffers; both use the same labels, such as
+// [sleeper-fence].
 #pragma once
 
 #include <atomic>
@@ -51,29 +51,29 @@ class Parking {
   // Workers are 0 to `workers` - 1, all busy.
   explicit Parking(int workers);
 
-  // Who was woken is what the calls give that may wake one.
+  // Calls that may wake a worker return it, or kNobody.
   static constexpr int kNobody = -1;
 
-  // Everywhere below, `nearest_first` names every worker that may be asleep, once; the caller, if
-  // it is a worker, may be left out.
+  // Everywhere below, `nearest_first` lists every worker that may be asleep, once; it may omit the
+  // caller, if that is a worker.
 
-  // A worker, busy: it begins to look for work elsewhere.
+  // A busy worker begins to look for work elsewhere.
   void start_search();
 
-  // A searcher that has found work or gives up for good (not to sleep: that is prepare).
+  // A searcher has found work or ends (to sleep, call prepare).
   int end_search(std::span<const int> nearest_first);
 
-  // A searcher: from here on producers see it asleep. Look at every queue again after it.
+  // A searcher: from here on producers see it asleep. Check every queue again afterwards.
   void prepare(int worker);
 
-  // The second look found something, so it does not sleep; a notify that came meanwhile is used up.
+  // The second look found something, so it does not sleep; this consumes a notify meanwhile.
   void cancel(int worker);
 
   // Sleeps until notified, or until the deadline.
   void commit(int worker);
   Wake commit(int worker, Deadline deadline);
 
-  // Anyone, after publishing work that everyone may run.
+  // Any thread, after publishing work that every worker may run.
   void notify(std::span<const int> nearest_first) {
     detail::light_fence();                                             // [producer-fence]
     const std::uint64_t word = word_.load(std::memory_order_relaxed);  // [producer-look]
@@ -85,8 +85,8 @@ class Parking {
   const std::atomic<std::uint64_t>& word() const { return word_; }
   int wake_one(std::span<const int> nearest_first);
 
-  // Anyone, after publishing work that only the workers with `allowed(worker)` may run: wakes the
-  // nearest of them that sleeps, whoever is searching.
+  // Any thread, after publishing work that only the workers with `allowed(worker)` may run: wakes
+  // the nearest of them that sleeps, even if others search.
   template <class Allowed>
   int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
     detail::light_fence();
@@ -97,13 +97,13 @@ class Parking {
     return kNobody;
   }
 
-  // Anyone, after publishing something for `worker` alone.
+  // Any thread, after publishing something for `worker` alone.
   void notify_worker(int worker) {
     detail::light_fence();
     wake(worker);
   }
 
-  // Anyone, after publishing something for all, such as the end.
+  // Any thread, after publishing something for all, such as the end.
   void notify_all();
 
   // For profiles: the numbers now.
@@ -127,7 +127,7 @@ class Parking {
   bool withdraw(Sleeper& sleeper);
   static void await_notified(Sleeper& sleeper);
 
-  alignas(128) std::atomic<std::uint64_t> word_{0};  // detail::wants_wake says what is in it
+  alignas(128) std::atomic<std::uint64_t> word_{0};  // detail::wants_wake shows its layout
   const int workers_;
   const std::unique_ptr<Sleeper[]> sleeper_;
 };

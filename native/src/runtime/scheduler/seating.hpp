@@ -1,5 +1,5 @@
-// Who sits where, as pure functions over mapping.hpp: workers on the cores that may be used, and
-// the members of a group among the workers.
+// Places workers on the usable cores, and the members of a group among the workers, as pure
+// functions over mapping.hpp.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ struct SpreadBounds {
   int clamp(int spread) const { return spread < least ? least : spread > most ? most : spread; }
 };
 
-// The cores that have at least one of these CPUs; indices. All of them if none has: then the
-// places are made up, or the mask is of another machine.
+// Indices of the cores that have at least one of these CPUs. All cores if none has: then the places
+// are made up, or the mask is of another machine.
 std::vector<int> usable_cores(const Places& places, std::span<const int> cpus);
 
 // For `workers` on the usable cores; more than there are cores share them.

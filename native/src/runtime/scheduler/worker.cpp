@@ -37,10 +37,10 @@ namespace atl::runtime {
 
 namespace {
 
-// A search that finds nothing asks everybody this many times before the worker sleeps: a few
-// microseconds, about what a futex wake-up costs its waker. More would burn a core for nothing.
+// A search that finds nothing tries all victims this many times before the worker sleeps: a few
+// microseconds, about the cost of a futex wake-up for its waker. More would waste a core.
 constexpr int kRounds = 24;
-// Within one ring, before going further out: work that is near may only just be appearing.
+// Tries within one ring before the next: near work may be about to appear.
 constexpr int kPassesPerRing = 2;
 
 struct GiveBack : After {
@@ -103,8 +103,8 @@ void Worker::sit_down() {
   }
   node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
   victims_ = victims(team.places, cores, rank);
-  // Lent ones do not come here again when they move. Local, as the kernel does it, is right for
-  // them.
+  // Lent workers do not come here again when they move. For them the kernel's default, local, is
+  // right.
   if (!team.lent && team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
 }
 
@@ -124,7 +124,7 @@ Fiber& Worker::loop_for(Word word) {
   return *spare;
 }
 
-// Inlined into the loop: it is left in a switch, and one more return would be mispredicted.
+// Inlined into the loop: a switch leaves it, and one more return would be mispredicted.
 [[gnu::always_inline]] inline void Worker::run(Word word) {
   tag = detail::tag_of(word);
   if (team.metered()) [[unlikely]]
@@ -159,8 +159,8 @@ Fiber& Worker::loop_for(Word word) {
 
 void Worker::loop(void* passed) {
   if (passed != nullptr) atl_rt_arrived(passed);
-  // Who runs this loop may be another worker after each call. After the last word the worker goes
-  // home to its thread's stack and ends; a fiber in which that happened is not used again.
+  // Another worker may run this loop after each call. After the last word the worker returns to its
+  // thread's stack and ends; a fiber in which that happened is not used again.
   for (;;) {
     if (const Word word = here()->next()) {
       here()->run(word);
@@ -175,7 +175,7 @@ void Worker::loop(void* passed) {
 void Worker::begin_metering(Word word) {
   const auto* job = static_cast<detail::Job*>(detail::pointer_of(word));
   const bool fresh = detail::kind_of(word) != detail::WordKind::fiber;
-  // A task that goes on is of a type that nobody wrote down; all of these are one.
+  // The type of a resumed task is not recorded; all of them are one type.
   const void* const type = fresh ? reinterpret_cast<const void*>(job->execute) : nullptr;
   // Functions need not be aligned: shift out what word_of would take for its kind.
   metered_ =
@@ -248,7 +248,7 @@ void Worker::yield_with_care() {
 void Worker::keep_yielded(Word word) {
   if (take_mine(word) == 0) return;
   yielded_.push(word);
-  // Others may take it while this worker is busy.
+  // Other workers may take it while this one is busy.
   detail::published(this, detail::tag_of(word));
 }
 
@@ -272,7 +272,7 @@ void Worker::make_ready(Word word) {
   }
 }
 
-// Where a worker looks for work, in which order, and when it gives up and sleeps.
+// Where and in which order a worker looks for work, and when it gives up and sleeps.
 
 Word Worker::next() {
   if (metered_ != 0) [[unlikely]]
@@ -292,7 +292,7 @@ Word Worker::next() {
     recorder_->found_nothing();
     count_asleep(1);
     team.parking.prepare(rank);
-    // The end comes last: nobody stops a team that has work.
+    // The end comes last: a team with work does not stop.
     if (anything_in_sight()) {
       team.parking.cancel(rank);
     } else if (team.stopping()) {
@@ -342,7 +342,7 @@ Word Worker::shared() {
   }
   if (const Word word = team.domains[0].pop()) return word;
   for (const std::size_t number : domains_) {
-    // Asked again: the list may be older than the last change.
+    // Checked again: the list may be older than the last change.
     if (Domain& domain = team.domains[number]; domain.allows(rank)) {
       if (const Word word = domain.pop()) return word;
     }
@@ -355,7 +355,7 @@ Word Worker::search() {
     for (const VictimRing& ring : victims_.rings) {
       const std::span<const int> ranks = victims_.of(ring);
       for (int pass = 0; pass < kPassesPerRing; ++pass) {
-        // One random start, then all in turn: nobody is asked twice or left out.
+        // A random start, then all in turn: each victim is tried once.
         std::size_t at = random() % ranks.size();
         for (std::size_t left = ranks.size(); left > 0; --left) {
           if (const Word word = steal_from(team.worker(ranks[at]), ring.distance)) return word;
@@ -373,7 +373,7 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
   Word word = 0;
   if (!victim.deque.looks_empty()) {
-    // Lost means that somebody else got it; the deque may hold more, but the next victim may, too.
+    // Lost means that another thread got it; the deque may have more, but so may the next victim.
     word = victim.deque.steal(allowed).word;
   }
   if (word == 0 && victim.yielded_.size_hint() > 0) {

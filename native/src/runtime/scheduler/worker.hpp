@@ -1,9 +1,9 @@
-// A worker: an OS thread that sits on a core and runs tasks from its deque.
+// A worker: an OS thread on a core that runs tasks from its deque.
 //
-// Its loop runs on a fiber. A fresh task is called right there; if it suspends, the fiber stays
-// with it, loop frame and all, and the worker goes on with the loop on another fiber. Once the task
-// ends, it returns into that old loop frame, on whichever worker it then is. So a loop frame
-// belongs to no worker, and everything in it asks anew which worker it is on.
+// Its loop runs on a fiber. A new task is called right there; if it suspends, it keeps the fiber
+// with the loop's frame, and the worker continues the loop on another fiber. When the task ends, it
+// returns into that old loop frame, on whichever worker it then is. So a loop frame belongs to no
+// worker, and everything in it finds its worker again after each call.
 //
 // Order in which a worker looks for work
 //   1. what was bound to it (its own domain), then its deque, then its yielded tasks; every
@@ -28,8 +28,8 @@
 
 namespace atl::runtime {
 
-// What is done on the new stack right after a switch, for the sake of the old one. It lies on the
-// old stack, so `run` must not look at it once the old one may go on.
+// An action on the new stack right after a switch, on behalf of the old one. It is on the old
+// stack, so `run` must not use it once the old stack may continue.
 struct After {
   void (*run)(After* after) noexcept;
 };
@@ -47,17 +47,17 @@ class alignas(128) Worker : public detail::WorkerHead {
   const int rank;
 
   // Leaves the running fiber for `to`. Inlined, because every call between here and the task is a
-  // return that the CPU will predict wrongly on the other stack; into functions that are never
-  // inlined into users' code (fiber.hpp says why).
+  // return that the CPU mispredicts on the other stack, but only into functions that are never
+  // inlined into users' code (see fiber.hpp).
   [[gnu::always_inline]] void switch_to(Fiber& to, After* after) {
     Fiber& from = *fiber_;
     fiber_ = &to;
     recorder_->switched();
     if (void* const passed = switch_fiber(from, to, *exceptions_, after)) atl_rt_arrived(passed);
   }
-  // Leaves the running task for `next`: straight if that was suspended, else for a loop that begins
-  // with it, or, if it is 0, looks for work. RuntimeFault: no stack for a loop; then the task runs
-  // on and `next` is ready again.
+  // Leaves the running task for `next`: directly if that was suspended, else for a loop that begins
+  // with it, or, if it is 0, looks for work. Throws RuntimeFault without a stack for a loop; then
+  // the task runs on and `next` is ready again.
   [[gnu::always_inline]] void leave_for(Word next, After* after) {
     const bool suspended = next != 0 && detail::kind_of(next) == detail::WordKind::fiber;
     Fiber& to = suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next);
@@ -69,7 +69,7 @@ class alignas(128) Worker : public detail::WorkerHead {
     // Perhaps on another worker.
     here()->recorder_->section_resumed(section);
   }
-  // Leaves it for the next task that this worker has.
+  // Leaves the running task for the next task of this worker.
   [[gnu::always_inline]] void leave_for_next(After* after) {
     const bool others_turn = ++turn_ % kFairness == 0 || !bound_->looks_empty();
     Word next = others_turn ? 0 : take_mine(deque.pop());
@@ -79,7 +79,7 @@ class alignas(128) Worker : public detail::WorkerHead {
 
   // Makes `word` ready: in the own deque if this worker may run it, else in its domain's queue.
   void make_ready(Word word);
-  // A task with this tag was published in this worker's deque, and somebody sleeps.
+  // A task with this tag was published in this worker's deque, and a worker sleeps.
   void wake_for_published(Word tag);
   // See atl::yield. Never inlined, as switch_to.
   [[gnu::noinline]] void yield();
@@ -88,7 +88,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   int core() const { return core_; }
   const Meter& meter() const { return meter_; }
   Recorder& recorder() { return *recorder_; }
-  // What a task that suspends leaves with its fiber, for the worker that goes on with it.
+  // What a task that suspends leaves with its fiber, for the worker that resumes it.
   struct Note {
     Worker* worker;
     detail::TaskContext* context;
@@ -101,11 +101,12 @@ class alignas(128) Worker : public detail::WorkerHead {
 
  private:
   static constexpr unsigned kFairness = 64;
-  static constexpr unsigned kFreshTurn = 8;  // of yields, how often fresh tasks come before old
+  static constexpr unsigned kFreshTurn = 8;  // yields between turns for new tasks
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
-  // A fiber with a loop, which begins with `word`. RuntimeFault: no stack; `word` is ready again.
+  // A fiber with a loop that begins with `word`. Throws RuntimeFault, `word` ready, without a
+  // stack.
   [[gnu::noinline]] Fiber& loop_for(Word word);
   void leave_note() {
     fiber_->user[0] = this;
@@ -133,7 +134,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word search();
   Word steal_from(Worker& victim, Distance distance);
   bool anything_in_sight();
-  // A word of one's own that one may no longer run (its group has moved on) goes where it belongs.
+  // Sends a word that this worker may no longer run (its group has moved) where it belongs.
   Word take_mine(Word word) {
     return detail::tag_of(word) == 0 || team.domains.allows(word, rank) ? word : send_away(word);
   }

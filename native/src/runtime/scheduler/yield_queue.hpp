@@ -1,21 +1,21 @@
-// The tasks of a worker that have yielded: a first-in, first-out ring of words, its owner's nearly
-// alone, from which an idle worker may now and then take some.
+// A worker's tasks that have yielded: a first-in, first-out ring of words, used mostly by its
+// owner, from which an idle worker may take some.
 //
 // The lock is biased towards the owner (Dice, Huang and Yang, "Asymmetric Dekker Synchronization",
 // 2001; Kawachiya, Koseki and Onodera, "Lock Reservation", OOPSLA 2002): entering is a store and a
-// load, leaving a store, with a fence between them that is free where there is membarrier. A thief
-// pays a heavy fence (a system call), does not wait, and shuts out other thieves.
+// load, leaving a store, with a fence between them that is free with membarrier. A thief pays a
+// heavy fence (a system call), does not wait, and excludes other thieves.
 //
 // What it promises
 //  - Words come out in the order in which they went in, each once.
 //  - steal never waits: with the owner or another thief inside, it takes nothing.
-//  - The owner waits for a thief who is inside already: for tens of ns, or until that thread is run
-//    again if it was preempted there. A thief that is only at its fence makes it wait too, so look
-//    at size_hint before.
-//  - push throws std::bad_alloc if the ring cannot grow, and has changed nothing then.
+//  - The owner waits for a thief that is inside: for tens of ns, or, if that thread was preempted
+//    there, until it runs again. A thief at its fence also makes it wait, so check size_hint
+//    before.
+//  - push throws std::bad_alloc if the ring cannot grow, and then changes nothing.
 //
-// native/models/yield_queue.pml is the lock with store buffers; labels such as [owner-fence] are
-// the same in both.
+// native/models/yield_queue.pml models the lock with store buffers; both use the same labels, such
+// as [owner-fence].
 #pragma once
 
 #include <sched.h>
@@ -75,8 +75,8 @@ class YieldQueue {
   }
   std::atomic<bool>& inside() { return owner_inside_; }
 
-  // Any other thread. Takes the oldest words, at most half of them rounded up and as many as `into`
-  // holds, up to the first one for which `allowed(word)` is false. Returns how many.
+  // Any other thread. Takes the oldest words, at most half of them rounded up and no more than fit
+  // into `into`, up to the first word that is not allowed. Returns their number.
   template <class Allowed>
   std::size_t steal(std::span<Word> into, Allowed&& allowed) {
     if (!thief_enters()) return 0;
@@ -87,7 +87,7 @@ class YieldQueue {
     return taken;
   }
 
-  // Any other thread. Whether there is something that `allowed`; yes as well if it cannot look.
+  // Any other thread. Whether the oldest word is allowed; also true if it cannot look.
   template <class Allowed>
   bool offers(Allowed&& allowed) {
     if (size_hint() == 0) return false;
@@ -97,8 +97,8 @@ class YieldQueue {
     return found;
   }
 
-  // Any thread; exact inside the lock. From outside, the head may be read before and the tail after
-  // others' changes: then it is too much, but never 0 while there is a word all the time.
+  // Any thread; exact inside the lock. Outside, it may read the head before and the tail after
+  // others' changes: then it is too large, but never 0 while there is a word throughout.
   std::size_t size_hint() const {
     const std::uint64_t head = head_.load(std::memory_order_acquire);  // see begin_exchange
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
@@ -129,7 +129,7 @@ class YieldQueue {
   void leave() { owner_inside_.store(false, std::memory_order_release); }
 
   bool thief_enters() {
-    // Spares the owner the fence, and the wait for it, where it would be for nothing.
+    // Saves the fence, and the owner's wait for it, if it would be in vain.
     if (owner_inside_.load(std::memory_order_relaxed)) return false;
     // Acquire: what the last thief did.
     if (thief_inside_.exchange(true, std::memory_order_acquire)) return false;  // [thief-store]
@@ -143,8 +143,8 @@ class YieldQueue {
   // Release: to the owner and to the next thief.
   void thief_leaves() { thief_inside_.store(false, std::memory_order_release); }
 
-  // The owner's flag is up, so a thief who comes now goes away again at once, and one who is inside
-  // leaves soon unless its thread was preempted: then its CPU time is worth more than the spinning.
+  // The owner's flag is up, so a thief that comes now leaves at once, and one that is inside leaves
+  // soon unless its thread was preempted: then it needs the CPU time more than the spinning.
   [[gnu::noinline, gnu::cold]] void await_thief() {
     constexpr int kPauses = 1000;  // longer than a heavy fence
     int pauses = 0;

@@ -1,6 +1,6 @@
-// Where a fresh context begins on aarch64. In: x29 the entry, x0 what the first switch passed, sp
-// the aligned top of the stack. An unwinder ends here: the return address is undefined, and x29 is
-// 0 for those that follow frame pointers.
+// Where a new context begins on aarch64. In: x29 the entry, x0 what the first switch passed, sp the
+// aligned top of the stack. An unwinder stops here: the return address is undefined, and x29 is 0
+// for unwinders that follow frame pointers.
   .text
   .globl atl_rt_context_start
   .hidden atl_rt_context_start

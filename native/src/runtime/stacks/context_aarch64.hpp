@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
-// Where a fresh context begins (context_aarch64.S): calls the entry that x29 holds.
+// Where a new context begins (context_aarch64.S): calls the entry in x29.
 extern "C" [[gnu::visibility("hidden")]] void atl_rt_context_start();
 
 namespace atl::runtime {
 
-// The offsets stand in the assembler text below.
+// The assembler text below uses these offsets.
 struct Context {
   void* sp = nullptr;
   void* pc = nullptr;
-  void* frame = nullptr;      // x29; of a fresh context: the entry
+  void* frame = nullptr;      // x29; in a new context the entry
   std::uint64_t control = 0;  // FPCR; the status flags are a register of their own
 };
 static_assert(offsetof(Context, pc) == 8 && offsetof(Context, frame) == 16);
@@ -28,9 +28,9 @@ static_assert(offsetof(Context, control) == 24);
 #define ATL_RT_SVE_REGISTERS
 #endif
 
-// x29 cannot be named as changed (it may be the frame pointer), so it is saved by hand; x18 may be
-// the platform's. Nothing is pushed, so the caller's unwind information holds at every instruction
-// but the last, which already runs on the other stack.
+// x29 cannot be listed as changed (it may be the frame pointer), so the switch saves it; x18 may be
+// the platform's. Nothing is pushed, so the caller's unwind information is valid at every
+// instruction except the last, which already runs on the other stack.
 [[gnu::always_inline]] inline void* switch_context(Context& from, Context& to,
                                                    void* passed) noexcept {
   register void* passed_register asm("x0") = passed;

@@ -29,7 +29,7 @@ void start(fcontext::transfer_t transfer) {
 }  // namespace
 
 void prepare_context(Context& context, void* top, FiberEntry entry) noexcept {
-  // The size is only looked at by ports that check it, and then against nothing.
+  // Only ports that check the size use it, and they compare it with nothing.
   constexpr std::size_t kUnknownBytes = 4096;
   context.sp = fcontext::make_fcontext(top, kUnknownBytes, &start);
   context.entry = entry;

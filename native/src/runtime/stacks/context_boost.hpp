@@ -1,6 +1,6 @@
-// The switch by Boost.Context's fcontext layer, for processors that have none of ours. The layer
-// above it (boost::context::fiber) unwinds a suspended stack by force when it is destroyed, which
-// a task's frames must not see.
+// The switch through Boost.Context's fcontext layer, for processors without a switch of ours. The
+// layer above it (boost::context::fiber) unwinds a suspended stack when it is destroyed, which must
+// not happen to a task's frames.
 #pragma once
 
 namespace atl::runtime {

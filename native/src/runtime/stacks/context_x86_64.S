@@ -1,8 +1,8 @@
-// Where a fresh context begins on x86-64. In: rbp the entry, rdi what the first switch passed,
-// rsp the aligned top of the stack. An unwinder ends here: the return address is undefined, and rbp
-// is 0 for those that follow frame pointers.
+// Where a new context begins on x86-64. In: rbp the entry, rdi what the first switch passed, rsp
+// the aligned top of the stack. An unwinder stops here: the return address is undefined, and rbp is
+// 0 for unwinders that follow frame pointers.
 //
-// The missing GNU property note is on purpose: it tells the loader that what is linked from this
+// The GNU property note is missing on purpose: so the loader knows that programs linked with this
 // cannot run under a shadow stack.
   .text
   .globl atl_rt_context_start

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Where a fresh context begins (context_x86_64.S): calls the entry that rbp holds.
+// Where a new context begins (context_x86_64.S): calls the entry in rbp.
 extern "C" [[gnu::visibility("hidden")]] void atl_rt_context_start();
 
 // See context_x86_64.S.
@@ -15,11 +15,11 @@ extern "C" [[gnu::visibility("hidden")]] void atl_rt_switch_and_return(void* fro
 
 namespace atl::runtime {
 
-// The offsets stand in the assembler text below.
+// The assembler text below uses these offsets.
 struct Context {
   void* sp = nullptr;
   void* pc = nullptr;
-  void* frame = nullptr;               // rbp; of a fresh context: the entry
+  void* frame = nullptr;               // rbp; in a new context the entry
   std::uint32_t sse_control = 0x1f80;  // MXCSR, the ABI's default
   std::uint16_t x87_control = 0x037f;  // the ABI's default
   std::uint16_t unused = 0;
@@ -36,14 +36,14 @@ static_assert(offsetof(Context, sse_control) == 24 && offsetof(Context, x87_cont
 #define ATL_RT_AVX512_REGISTERS
 #endif
 
-// Long before they are needed: on a Zen 4 a switch that waits for stmxcsr takes 5 ns more.
+// Early, because on a Zen 4 a switch that waits for stmxcsr takes 5 ns more.
 inline void save_control(Context& context) noexcept {
   asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(context.sse_control), "=m"(context.x87_control));
 }
 
-// rbp cannot be named as changed (it may be the frame pointer), so it is saved by hand. Nothing is
-// pushed: the red zone stays the caller's, and its unwind information holds at every instruction
-// but the last, which already runs on the other stack.
+// rbp cannot be listed as changed (it may be the frame pointer), so the switch saves it. Nothing is
+// pushed: the red zone stays the caller's, and its unwind information is valid at every instruction
+// except the last, which already runs on the other stack.
 [[gnu::always_inline]] inline void* switch_context(Context& from, Context& to,
                                                    void* passed) noexcept {
   Context* from_register = &from;

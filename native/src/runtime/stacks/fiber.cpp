@@ -43,7 +43,7 @@ Fiber thread_fiber() {
 
 namespace {
 
-// What a switch hands over besides `passed`: the one that arrives must tell ASan who it is.
+// What a switch passes in addition to `passed`: the arriving fiber must identify itself to ASan.
 struct Hop {
   Fiber* to;
   void* passed;
@@ -71,7 +71,7 @@ ATL_RT_UNINSTRUMENTED void enter(void* passed) {
 
 }  // namespace
 
-// Uninstrumented: an instrumented function's exit would be booked to another fiber than its entry.
+// Uninstrumented: an instrumented function would enter on one fiber and exit on another.
 ATL_RT_UNINSTRUMENTED void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
                                          void* passed) noexcept {
   check_canary(from);
@@ -79,7 +79,7 @@ ATL_RT_UNINSTRUMENTED void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobal
   Hop hop{&to, passed};
 #if defined(ATL_RT_TSAN)
   if (to.tsan_fiber == nullptr) to.tsan_fiber = __tsan_create_fiber(0);
-  // With synchronisation (flags 0): what a worker keeps for itself is used from fiber after fiber.
+  // With synchronisation (flags 0): one fiber after another uses a worker's own data.
   __tsan_switch_to_fiber(to.tsan_fiber, 0);
 #endif
 #if defined(ATL_RT_ASAN)
@@ -92,7 +92,7 @@ void reset(Fiber& fiber, FiberEntry entry) noexcept {
   fiber.entry = entry;
   fiber.exceptions = {};
 #if defined(ATL_RT_ASAN)
-  // Forgotten frames have left their red zones.
+  // Forgotten frames left their red zones.
   __asan_unpoison_memory_region(fiber.low, fiber.bytes());
 #endif
   forget(fiber);

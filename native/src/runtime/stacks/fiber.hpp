@@ -1,10 +1,10 @@
-// A fiber: a stack, the context that is suspended on it, and what of a thread's hidden state has to
-// follow it. Its control block lies at the top of its own stack, so a suspended fiber whose frames
-// are small keeps one page of memory (docs/runtime-stacks.md).
+// A fiber: a stack, the context that is suspended on it, and the hidden thread state that must
+// follow it. Its control block is at the top of its own stack, so a suspended fiber with small
+// frames keeps one page of memory (docs/runtime-stacks.md).
 //
 // What follows a fiber from thread to thread: registers, floating-point control bits, the chain of
 // caught exceptions and the count of uncaught ones. What does not: thread-locals, errno, the signal
-// mask. A compiler may keep the address of a thread-local across a switch, so reach them only
+// mask. A compiler may keep the address of a thread-local across a switch, so access them only
 // through functions that are not inlined.
 #pragma once
 
@@ -29,12 +29,12 @@ struct ExceptionGlobals {
   }
 };
 
-// Of the calling thread; valid until the thread ends. A worker asks once and keeps it.
+// The calling thread's; valid until the thread ends. A worker gets it once and keeps it.
 ExceptionGlobals& exception_globals() noexcept;
 
-// Whoever holds a fiber may write it; a hand-over to another thread has to be a synchronisation.
+// The owner of a fiber may write it; handing it to another thread must synchronise.
 struct alignas(64) Fiber {
-  Context context;              // where it goes on; meaningless while it runs
+  Context context;              // where it continues; undefined while it runs
   ExceptionGlobals exceptions;  // of a suspended fiber; none while it runs
   void* user[3] = {};           // the scheduler's
 
@@ -56,7 +56,7 @@ struct alignas(64) Fiber {
 inline constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;  // no pointer, no small number
 inline constexpr int kCanaryWords = 8;                        // a cache line
 
-// The fiber's stack has run over its low end (slab mode): says so and aborts.
+// The fiber's stack overflowed its low end (slab mode): reports it and aborts.
 [[noreturn]] void report_broken_canary(const Fiber& fiber) noexcept;
 
 inline void check_canary(const Fiber& fiber) noexcept {
@@ -77,9 +77,9 @@ inline void swap_exceptions(Fiber& from, Fiber& to, ExceptionGlobals& here) noex
   }
 }
 
-// Suspends `from`, the caller's, and goes on in `to`. `here` is exception_globals() of this thread.
-// Returns what the switch back to `from` passes, perhaps on another thread: everything that was
-// known about the thread is stale by then, `here` too.
+// Suspends `from`, the caller's, and continues in `to`. `here` is exception_globals() of this
+// thread. Returns what the switch back to `from` passes, perhaps on another thread: everything
+// known about the old thread is stale then, also `here`.
 //
 // The caller must be a function that is not inlined into users' code: the compiler then need not
 // know which wide registers (AVX-512, SVE) their code has alive.
@@ -115,11 +115,11 @@ inline void begin_switch_and_return(Fiber&) noexcept {}
 }
 #endif
 
-// Makes `fiber` start `entry` from the top of its stack at the next switch to it, whatever it was
-// suspended in: frames it had are forgotten, not unwound. The entry gets what that switch passes.
+// Makes `fiber` start `entry` from the top of its stack at the next switch to it. Forgets its
+// suspended frames without unwinding them. The entry gets what that switch passes.
 void reset(Fiber& fiber, FiberEntry entry) noexcept;
 
-// Gives up what a sanitizer keeps for a fiber that will not run again. Not for the running one.
+// Frees a sanitizer's data for a fiber that will not run again. Not for the running one.
 #if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
 void forget(Fiber& fiber) noexcept;
 #else

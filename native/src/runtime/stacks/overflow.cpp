@@ -44,7 +44,7 @@ class Line {
     return *this << std::string_view(digits.data() + at, digits.size() - at);
   }
   void print() const {
-    // Nothing can be done where this fails; the signal follows anyway.
+    // A failure here has no remedy; the signal follows anyway.
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text_.data(), used_);
   }
 
@@ -61,13 +61,13 @@ const std::byte* stack_pointer(const void* signal_context) {
   return reinterpret_cast<const std::byte*>(context->uc_mcontext.sp);
 #else
   (void)context;
-  return nullptr;  // unknown: taken for an overflow
+  return nullptr;  // unknown: treated as an overflow
 #endif
 }
 
 void explain(const GuardHit& hit, const void* address, const void* signal_context) {
   const std::byte* const sp = stack_pointer(signal_context);
-  // Its own stack is the one above the guard page; sp may have left it already.
+  // Its own stack is above the guard page; sp may have left it already.
   const bool overflow = sp == nullptr || (sp >= hit.low && sp < hit.high + hit.stack_bytes);
   Line line;
   if (overflow) {
@@ -89,7 +89,7 @@ void pass_on(int number, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) == 0 &&
       (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)) {
     sigaction(number, &previous, nullptr);
-    // A fault happens again when this returns; what was sent by kill(2) must be sent again.
+    // A fault happens again when this returns; a signal from kill(2) must be sent again.
     if (info->si_code <= 0) raise(number);
     return;
   }
@@ -105,7 +105,7 @@ void pass_on(int number, siginfo_t* info, void* context) {
 
 void handle(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  // si_code above 0: the kernel's word that si_addr is the address of a fault.
+  // si_code above 0: the kernel confirms that si_addr is the address of a fault.
   const auto hit = info->si_code > 0 ? find_guard(info->si_addr) : std::nullopt;
   if (hit) {
     explain(*hit, info->si_addr, context);
@@ -122,7 +122,7 @@ void install(int number, struct sigaction& previous) {
   action.sa_sigaction = &handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  // Read first: a fault may come as soon as the handler is there.
+  // Read first: a fault may occur as soon as the handler is installed.
   if (sigaction(number, nullptr, &previous) != 0 || sigaction(number, &action, nullptr) != 0) {
     throw RuntimeFault("the handler of stack overflows: sigaction: " +
                        std::generic_category().message(errno));
@@ -140,7 +140,7 @@ void install_overflow_handler() {
 }
 
 AlternateStack::AlternateStack() {
-  // The kernel's frame holds all vector registers (11 KiB with AMX); the rest is for previous
+  // The kernel's frame contains all vector registers (11 KiB with AMX); the rest is for previous
   // handlers, which may print a stack trace.
   constexpr std::size_t kHandlerBytes = std::size_t{64} << 10;
   const long frame = sysconf(_SC_MINSIGSTKSZ);

@@ -1,6 +1,6 @@
 // A stack overflow ends in a message. The guard page below a stack stops it; the handler here, on
-// an alternate stack because the task's own has no room left, says what happened and lets the
-// signal do what it does by default. Every other fault goes to whoever handled it before.
+// an alternate stack because the task's own is full, reports what happened and lets the signal take
+// its default effect. Every other fault goes to the previous handler.
 #pragma once
 
 #include <csignal>
@@ -8,13 +8,12 @@
 
 namespace atl::runtime {
 
-// For SIGSEGV and SIGBUS of the whole process, once; later calls do nothing. Stays for good: who
-// installed a handler after it may call it still. Throws RuntimeFault if sigaction fails.
+// For SIGSEGV and SIGBUS of the whole process, once; later calls do nothing. Never removed: a
+// handler installed later may still call it. Throws RuntimeFault if sigaction fails.
 void install_overflow_handler();
 
-// An alternate signal stack for the calling thread, from here to the end of the scope; what the
-// thread had before is put back. Made and destroyed on the same thread. Throws RuntimeFault if
-// there is no memory.
+// An alternate signal stack for the calling thread until the end of the scope, which restores the
+// previous one. Made and destroyed on the same thread. Throws RuntimeFault without memory.
 class AlternateStack {
  public:
   AlternateStack();

@@ -1,4 +1,4 @@
-// The size of a page of this system, in bytes.
+// The page size of this system, in bytes.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Which sanitizer this is built for, and what it has to be told of switches between stacks.
-// Without one, nothing of this is in the program.
+// The sanitizer of this build, and the calls that announce switches between stacks to it. Without a
+// sanitizer, none of this is in the program.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

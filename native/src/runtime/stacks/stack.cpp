@@ -14,7 +14,7 @@ namespace atl::runtime {
 
 namespace {
 
-// Less would not hold the control block, a guard page and a signal frame with AVX-512 state.
+// The minimum for the control block, a guard page and a signal frame with AVX-512 state.
 constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
@@ -93,7 +93,7 @@ Fiber* StackPool::of_another_node(const Shelf& except) noexcept {
 }
 
 void StackPool::count_taken() noexcept {
-  // Relaxed: counts, nothing is read on the strength of them.
+  // Relaxed: these counts publish nothing.
   const std::size_t live = live_.fetch_add(1, std::memory_order_relaxed) + 1;
   std::size_t peak = peak_.load(std::memory_order_relaxed);
   while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
@@ -134,7 +134,7 @@ void StackPool::give(Fiber* fiber) noexcept {
 std::size_t StackPool::trim(std::size_t keep) {
   std::size_t trimmed = 0;
   for (Shelf& shelf : shelves_) {
-    // The lock is held over system calls: whoever trims does so when there is little to do.
+    // Holds the lock over system calls: callers trim when there is little to do.
     const std::lock_guard lock(shelf.mutex);
     std::size_t seen = 0;
     for (Fiber* fiber = shelf.idle; fiber != nullptr; fiber = fiber->next) {

@@ -1,5 +1,5 @@
 // Stacks for fibers: a pool per NUMA node that only grows, in chunks of address space. A stack
-// takes real memory page by page as it is used, and keeps it when it is given back, until `trim`.
+// takes memory page by page as it is used, and keeps it after it is returned, until `trim`.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 namespace atl::runtime {
 
 struct StackCounts {
-  std::size_t live = 0;          // taken and not given back
-  std::size_t peak = 0;          // the most that were live at a time
+  std::size_t live = 0;          // taken and not returned
+  std::size_t peak = 0;          // the most that were live at once
   std::size_t made = 0;          // live or idle
   std::size_t mapped_bytes = 0;  // of address space
 };
@@ -28,20 +28,19 @@ class StackPool {
   // Throws RuntimeFault if the sizes are impossible or a shadow stack is on (x86 CET).
   explicit StackPool(StackOptions options, std::span<const int> nodes = {},
                      GuardSupport support = guard_support());
-  // All stacks must be at rest; the frames that are suspended on them are not unwound.
+  // No stack may be running; suspended frames on them are not unwound.
   ~StackPool();
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // A fiber of the node (of the first node, if this one is unknown): one that was given back, as
-  // it was then, parked where it stood; otherwise a fresh one that starts `entry`. Where no more
-  // can be had, another node's. Any thread; amortised constant. Throws RuntimeFault if there is
-  // none.
+  // A fiber of the node (of the first node, if this one is unknown): a returned one, as it was when
+  // it was returned; else a new one that starts `entry`. If the node has no more, one of another
+  // node. Any thread; amortised constant. Throws RuntimeFault if there is none.
   Fiber* take(int node, FiberEntry entry);
-  // Back to its node, as it is. Not the running one. Any thread; constant.
+  // Returns it to its node, as it is. Not the running one. Any thread; constant.
   void give(Fiber* fiber) noexcept;
-  // Gives the memory of idle stacks, but for `keep` on each node, back to the system, except the
-  // pages that their suspended frames are on. Returns how many stacks.
+  // Returns the memory of idle stacks, except `keep` on each node, to the system, except the pages
+  // of their suspended frames. Returns the number of stacks.
   std::size_t trim(std::size_t keep);
 
   [[nodiscard]] StackCounts counts() const;

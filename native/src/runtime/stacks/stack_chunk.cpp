@@ -19,7 +19,7 @@
 
 namespace atl::runtime {
 
-// Never freed, for the handler may be walking the list; used again instead.
+// Never freed, since the handler may be walking the list, but reused.
 struct ChunkRecord {
   std::atomic<std::byte*> memory{nullptr};  // null: not in use
   std::atomic<std::size_t> bytes{0};
@@ -32,12 +32,12 @@ namespace {
 
 constexpr std::size_t kCanaryBytes = kCanaryWords * sizeof(std::uint64_t);
 
-// Large enough that mappings stay few with a million stacks, small beside any address space limit.
+// Few mappings even with a million stacks, but small compared with any address space limit.
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
 // Tops of stacks are a power of two apart, so without this the hottest lines of all fibers would
-// fall into the same few sets of the first-level cache. 8 x 128 bytes: the rest of the page holds
-// the frames of a small task still.
+// map to the same few sets of the first-level cache. 8 x 128 bytes: the rest of the page still has
+// room for the frames of a small task.
 constexpr std::size_t kColours = 8;
 constexpr std::size_t kColourBytes = 128;
 
@@ -56,7 +56,7 @@ ChunkRecord* record(std::byte* memory, std::size_t bytes, std::size_t stride,
   found->bytes.store(bytes, std::memory_order_relaxed);
   found->stride.store(stride, std::memory_order_relaxed);
   found->edge_bytes.store(edge_bytes, std::memory_order_relaxed);
-  // Release: who sees the address sees the rest.
+  // Release: a thread that sees the address sees the rest.
   found->memory.store(memory, std::memory_order_release);
   if (fresh) {
     found->next = records.load(std::memory_order_relaxed);
@@ -71,8 +71,8 @@ void prefer_node(void* memory, std::size_t bytes, int node) {
   const auto index = static_cast<std::size_t>(node);
   if (index >= mask.size() * kBits) return;
   mask[index / kBits] = 1UL << (index % kBits);
-  // A preference: a container that forbids mbind gets the stacks anyway, where they are first
-  // touched. The kernel reads one bit less than it is told.
+  // A preference: in a container that forbids mbind, stacks are where they are first touched. The
+  // kernel reads one bit less than the given number.
   syscall(SYS_mbind, memory, bytes, MPOL_PREFERRED, mask.data(), mask.size() * kBits + 1, 0);
 }
 
@@ -92,7 +92,7 @@ StackChunk::StackChunk(StackKind kind, std::size_t stride, int node, Guards& gua
     throw RuntimeFault("no address space for " + std::to_string(count_) + " stacks of " +
                        std::to_string(stride >> 10) +
                        " KiB: mmap: " + std::generic_category().message(errno) +
-                       "; look at ulimit -v, vm.overcommit_memory and vm.max_map_count, or choose "
+                       "; check ulimit -v, vm.overcommit_memory and vm.max_map_count, or choose "
                        "smaller StackOptions.bytes");
   }
   memory_ = static_cast<std::byte*>(memory);
@@ -109,7 +109,7 @@ StackChunk::StackChunk(StackKind kind, std::size_t stride, int node, Guards& gua
 
 StackChunk::~StackChunk() {
   for (std::size_t i = 0; i < made_; ++i) {
-    // The block's place is the only thing that says where it is.
+    // Only the block's address tells where the stack is.
     forget(*reinterpret_cast<Fiber*>(block_of(i)));
   }
   record_->memory.store(nullptr, std::memory_order_release);

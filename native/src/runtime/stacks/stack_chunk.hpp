@@ -1,5 +1,5 @@
-// A chunk: one mapping cut into equal stacks, and the list of all chunks for the handler of
-// overflows.
+// A chunk: one mapping divided into equal stacks, and the list of all chunks for the overflow
+// handler.
 //
 //   | edge | stack 0 ... block | edge | stack 1 ... block | edge | ...
 //
@@ -31,7 +31,7 @@ class StackChunk {
   ~StackChunk();
 
   [[nodiscard]] bool full() const { return made_ == count_; }
-  // The next stack, its control block made; not full. Throws as Guards::install.
+  // The next stack, with its control block. The chunk must not be full. Throws as Guards::install.
   Fiber* make();
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
@@ -52,14 +52,14 @@ class StackChunk {
   ChunkRecord* record_;
 };
 
-// Where an address lies that is in a guard page.
+// The guard page that contains an address.
 struct GuardHit {
   std::byte* low;           // of the guard page
   std::byte* high;          // its end: where the stack above it begins
   std::size_t stack_bytes;  // from guard to guard
 };
 
-// Async-signal-safe. Nothing: the address is in no guard page of any chunk.
+// Async-signal-safe. Empty if the address is in no guard page of any chunk.
 std::optional<GuardHit> find_guard(const void* address) noexcept;
 
 }  // namespace atl::runtime

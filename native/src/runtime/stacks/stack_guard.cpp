@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL; Debian 12's headers do not have it
 
-// A guard in the middle of a mapping makes two more of it: itself and what comes after.
+// A guard inside a mapping adds two more: itself and the rest after it.
 constexpr std::size_t kMappingsPerGuard = 2;
 
 // Of all pools: the limit is the process's.
@@ -29,8 +29,8 @@ bool kernel_installs_guards() {
   void* page =
       mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
-  // The second half: an emulator (qemu-user) ignores advice that it does not know. access() reads a
-  // path from the page, and says so where it cannot.
+  // The second half: an emulator (qemu-user) ignores unknown advice. access() reads a path from the
+  // page and reports a fault.
   const bool works = madvise(page, page_bytes(), kGuardInstall) == 0 &&
                      access(static_cast<const char*>(page), F_OK) != 0 && errno == EFAULT;
   munmap(page, page_bytes());
@@ -38,7 +38,7 @@ bool kernel_installs_guards() {
 }
 
 std::size_t mappings_limit() {
-  std::size_t limit = 65530;  // the kernel's default, where /proc is not there
+  std::size_t limit = 65530;  // the kernel's default, if /proc is missing
   std::ifstream("/proc/sys/vm/max_map_count") >> limit;
   return limit;
 }
@@ -60,7 +60,7 @@ GuardSupport guard_support() {
   GuardSupport support;
   support.install = kernel_installs_guards();
   if (support.install) return support;
-  // The rest of the program must go on: thread stacks, malloc's arenas, libraries still to load.
+  // The rest of the program needs some: thread stacks, malloc's arenas, libraries still to load.
   constexpr std::size_t kReserve = 2048;
   const std::size_t others = mappings_now() - std::min(mappings_now(), added_mappings.load());
   const std::size_t limit = mappings_limit();
@@ -74,7 +74,7 @@ void Guards::install(std::byte* low, std::size_t bytes) {
     throw RuntimeFault("a guard page of a stack: madvise: " +
                        std::generic_category().message(errno));
   }
-  // Relaxed: a count and nothing else; several pools may overshoot by one each, never under.
+  // Relaxed: only a count; several pools may overshoot by one each, never undershoot.
   const std::size_t before = added_mappings.fetch_add(kMappingsPerGuard, std::memory_order_relaxed);
   if (before + kMappingsPerGuard > support_.map_limit || mprotect(low, bytes, PROT_NONE) != 0) {
     added_mappings.fetch_sub(kMappingsPerGuard, std::memory_order_relaxed);

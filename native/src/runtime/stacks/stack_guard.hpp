@@ -1,9 +1,9 @@
-// Guard pages: pages between stacks that no access survives.
+// Guard pages: pages between stacks where every access faults.
 //
 // MADV_GUARD_INSTALL (Linux 6.13) marks pages inside a mapping and costs nothing else. Before it,
-// mprotect splits a mapping in three, and a process may have no more than vm.max_map_count of
-// them: about 32,700 guarded stacks by default. They are counted, so that the limit ends in a
-// message here and not in a malloc that fails elsewhere.
+// mprotect splits a mapping in three, and a process may have at most vm.max_map_count of them:
+// about 32,700 guarded stacks by default. They are counted, so that the limit causes a message here
+// and not a failure of malloc elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct GuardSupport {
   std::size_t map_limit = 0;  // mappings that guards may add to the process by mprotect
 };
 
-// Of this kernel, now; what the process has mapped already is off the limit.
+// The support of this kernel now; existing mappings of the process reduce the limit.
 GuardSupport guard_support();
 
 class Guards {

@@ -12,8 +12,7 @@ bool sleep_to(Deadline deadline, const std::stop_token* stop) {
     std::this_thread::sleep_until(deadline);
     return true;
   }
-  const std::atomic<std::uint32_t> nothing{
-      0};  // an address that nobody wakes except after its reuse
+  const std::atomic<std::uint32_t> nothing{0};  // an address that nobody wakes before its reuse
   for (;;) {
     if (stop != nullptr && stop->stop_requested()) return false;
     if (std::chrono::steady_clock::now() >= deadline) return true;
