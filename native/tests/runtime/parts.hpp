@@ -1,4 +1,4 @@
-// What tests of the runtime share: made-up machines whose cores stand on the real CPUs, work to
+// Shared parts of the runtime's tests: made-up machines whose cores use the real CPUs, work to
 // fork, children of fork().
 #pragma once
 
@@ -30,8 +30,8 @@ inline Places eight_on_four_chiplets() {
   return synthetic_places("node:2 chiplet:2 core:2", real_cpus());
 }
 
-// Workers stay where they are unless the test moves them: on a slow machine a test lasts long
-// enough for `adaptive` to try another spread, and what was known of places is then no longer so.
+// Workers stay where they are unless the test moves them: on a slow machine a test may last long
+// enough for `adaptive` to try another spread, which changes the known places.
 inline RuntimeOptions with_workers(int workers) {
   RuntimeOptions options;
   options.workers = workers;
@@ -54,8 +54,8 @@ inline long fib(int n) {
 #define ATL_TEST_CHILDREN_HAVE_THREADS
 #endif
 
-// What `child` returns in a child of fork(), as its exit status; else 128 and the signal that ended
-// it. One that hangs is ended: a timeout of its parent would leave it behind.
+// The exit status of `child` in a child of fork(), or 128 plus the signal that ended it. Ends a
+// child that hangs, which a timeout of its parent would leave behind.
 template <class Child>
 int in_a_child(Child&& child) {
   const pid_t pid = ::fork();

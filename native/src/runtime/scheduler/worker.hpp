@@ -105,8 +105,7 @@ class alignas(128) Worker : public detail::WorkerHead {
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
-  // A fiber with a loop that begins with `word`. Throws RuntimeFault, `word` ready, without a
-  // stack.
+  // A fiber with a loop that begins with `word`. Without a stack it throws; `word` is ready again.
   [[gnu::noinline]] Fiber& loop_for(Word word);
   void leave_note() {
     fiber_->user[0] = this;

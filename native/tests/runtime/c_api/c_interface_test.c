@@ -147,7 +147,7 @@ static void test_controller(void) {
   CHECK(atoll_rt_approach_step(approach, &sample, &spread, NULL, 0) == 0 && spread == 1);
   atoll_rt_approach_free(approach);
 
-  /* And the work of types: more of it than the limits of a step is still no fault. */
+  /* So does the work of types: more of it than the limits of a step is not an error. */
   atoll_rt_type_work work[2] = {{1, 100, 0.5}, {2, 10, 0.5}};
   sample.work = work;
   sample.work_count = 2;

@@ -1,4 +1,4 @@
-// What holds for every approach; the rules without memory; algorithm 1 line by line.
+// The bounds of every approach; the rules without memory; algorithm 1 line by line.
 
 #include "atoll/runtime/controller.hpp"
 

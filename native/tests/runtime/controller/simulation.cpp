@@ -125,7 +125,7 @@ Sample Simulation::next(int spread) {
                 .threads = machine_.threads,
                 .latency = machine_.latency,
                 .chiplet_l3_bytes = static_cast<std::uint64_t>(machine_.l3_bytes)};
-  // So many units of each type, in proportion, fill the busy time.
+  // The number of units of each type, in proportion, that fill the busy time.
   std::vector<double> shares;
   std::vector<Accesses> of;
   double bundle_ns = 0;

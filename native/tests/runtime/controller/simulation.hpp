@@ -1,13 +1,13 @@
-// A simulated machine with chiplets and jobs on it: what the controller is tested against where no
-// CPU has counters. Its figures are a model's and are to be labelled 'simulated'.
+// A simulated machine with chiplets and jobs: for tests of the controller where no CPU has
+// counters. Its figures are a model's and must be labelled 'simulated'.
 //
-// The model. The threads of a group sit evenly on k chiplets. A task of a type takes its
-// computation and its stalls: each access costs the latency of where the line comes from, divided
-// by how many misses a core overlaps.
+// The model. The threads of a group are spread evenly over k chiplets. A task of a type takes its
+// computation and its stalls: each access costs the latency of its line's source, divided by the
+// number of misses that a core overlaps.
 //  - A line that all threads write was last written on another chiplet with probability 1 - 1/k.
 //  - A line of the working set, which the threads divide among them, is in the own L3 with
 //    probability min(1, k L3 / set), else in memory.
-//  - In the first interval after a move a part of the working set has to be fetched anew.
+//  - In the first interval after a move, part of the working set is fetched again.
 // Noise is multiplicative, log-normal, of given autocorrelation and seeded.
 #pragma once
 
@@ -50,7 +50,7 @@ struct Job {
   double mix_drift = 0;  // step of a random walk of the types' shares (their logarithms)
 };
 
-// The jobs of the tests and of the page.
+// The jobs of the tests and of docs/runtime-controller.md.
 Job sharing_job();      // writes shared lines: best on one chiplet
 Job capacity_job();     // 150 MiB: best from five chiplets on
 Job mixed_job();        // both: best on four

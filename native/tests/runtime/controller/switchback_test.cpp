@@ -165,7 +165,7 @@ TEST(Switchback, MovesAGroupThatDoesNotCareNoMoreOftenThanStated) {
     for (const double autocorrelation : {0.0, 0.9}) {
       for (const double drift : {0.0, 0.3}) {
         Job job = indifferent_job();
-        // A second type, ten times as dear, so that a drifting mix has something to fool with.
+        // A second type, ten times as expensive, so that a drifting mix could mislead.
         job.phases[0].types.push_back({.share = 0.1, .compute_ns = 10'000, .own = 4});
         job.noise = noise;
         job.autocorrelation = autocorrelation;

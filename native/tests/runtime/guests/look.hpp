@@ -1,5 +1,5 @@
-// Looks at this process: prints what the kernel says of its threads and pages, in the kernel's own
-// words, for tests/vm/looks.py to read and to judge.
+// Prints what the kernel reports about this process's threads and pages, in the kernel's own
+// format, for tests/vm/looks.py to read and judge.
 //
 //   look LABEL
 //   rank R TID                    which thread is which worker

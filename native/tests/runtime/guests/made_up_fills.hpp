@@ -1,4 +1,4 @@
-// Fills that the CPU does not count, made up, to see what the controller does with the threads.
+// Made-up fills, which the CPU does not count, to test what the controller does with the threads.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace guest {
 
-// Work costs the more, the fewer chiplets it is on while it wants cache, and the more of them while
-// it wants nearness. At its goal fills from memory and from other chiplets cost the same.
+// While work wants cache, fewer chiplets make it more expensive; while it wants nearness, more do.
+// At its goal fills from memory and from other chiplets cost the same.
 class MadeUpFills {
  public:
   enum class Wants { cache, nearness };
@@ -64,8 +64,8 @@ class MadeUpFills {
   std::atomic<int> chiplets_{kFewest};
 };
 
-// The default approach, and why it last moved. The fills follow its decision at once: were they
-// told of it by the round of work that runs meanwhile, a slow machine would make it go too far.
+// The default approach, and why it last moved. The fills follow its decision at once: if they
+// waited for the round of work that runs meanwhile, a slow machine would make it go too far.
 class TellsFills final : public atl::Approach {
  public:
   explicit TellsFills(MadeUpFills& fills) : fills_(fills) {}

@@ -5,7 +5,7 @@
 //
 // Prints `range LABEL BEGIN END` (hexadecimal) for what was made and touched, all by the main
 // thread, then `maps` and the kernel's own /proc/self/numa_maps as they are at that moment; or
-// `fault TEXT`. What the arrays say of themselves is printed as `said ...`.
+// `fault TEXT`. What the arrays report is printed as `said ...`.
 
 #include "atoll/runtime/memory.hpp"
 

@@ -3,7 +3,7 @@
 //
 //   runtime_workers_guest CASE [ARG...]
 //
-// Prints looks (look.hpp) and, as `said ...`, what the runtime says of itself.
+// Prints looks (look.hpp) and, as `said ...`, what the runtime reports about itself.
 
 #include <sched.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long enough for an emulated machine on a busy host; what is late is printed as it is then.
+// Long enough for an emulated machine on a busy host; a late state is printed as it is.
 constexpr std::chrono::seconds kPatience(60);
 
 template <class Numbers>
@@ -177,7 +177,7 @@ void steered() {
   go(nearness, 4);
 }
 
-// CPUs on which somebody was.
+// CPUs on which a worker was.
 class CpusSeen {
  public:
   void here() { seen_[static_cast<std::size_t>(sched_getcpu())] = true; }
@@ -203,8 +203,8 @@ int runnable_threads() {
   return count;
 }
 
-// Until only so many are awake, for some looks in a row. On a busy host that takes its time: who
-// waits for a CPU is still awake.
+// Waits until only `awake` workers are awake, for several looks in a row. On a busy host that takes
+// time: a worker that waits for a CPU is still awake.
 void await_sleep(int awake) {
   constexpr int kLooks = 10;
   const auto deadline = Clock::now() + kPatience;

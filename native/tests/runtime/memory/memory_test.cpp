@@ -1,4 +1,4 @@
-// The public kinds of placed memory on the machine that runs the tests, whatever it is.
+// The public kinds of placed memory on the machine that runs the tests.
 
 #include "atoll/runtime/memory.hpp"
 
@@ -23,7 +23,7 @@ using atl::Pages;
 using atl::Replicated;
 using atl::RuntimeFault;
 
-// A node that has memory and is allowed: where a page of ours lies.
+// An allowed node with memory: the node of a page of ours.
 int a_node() {
   static const int node = [] {
     auto array = Array<char>::local(1);
@@ -38,8 +38,8 @@ NodeMap ranks(int count) {
   return {{a_node()}, std::vector<int>(static_cast<std::size_t>(count), a_node())};
 }
 
-// What `look` gives of pages that have all been touched. One that the kernel moves at that moment
-// (compaction) reads as absent until it has moved it.
+// The result of `look` for pages that have all been touched. A page that the kernel is moving
+// (compaction) is absent until it has moved.
 auto without_absent(auto&& look) {
   auto found = look();
   for (int looks = 0; looks < 10'000 && found.absent_bytes > 0; ++looks) {
@@ -128,7 +128,7 @@ TEST(RuntimeMemory, TransparentPagesAreHadOrRefused) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(array.data()) % (2 << 20), 0U);
     std::fill(array.begin(), array.end(), 'x');
     const auto found = without_absent([&] { return array.pages_found(); });
-    // How many the kernel finds is its affair.
+    // The kernel decides how many it finds.
     EXPECT_LE(found.huge_bytes, kBytes);
     EXPECT_EQ(found.absent_bytes, 0U);
   } catch (const RuntimeFault& fault) {

@@ -1,4 +1,4 @@
-// The split of an array among ranks, over many sizes.
+// How an array is split among ranks, for many sizes.
 
 #include "memory/partition.hpp"
 

@@ -1,4 +1,4 @@
-// What is asked of a kernel with four nodes, and what is made of its answers.
+// The calls to a kernel with four nodes, and how its answers are used.
 
 #include <gtest/gtest.h>
 
@@ -147,7 +147,7 @@ TEST_F(Moving, OnlyWhatIsElsewhereMoves) {
   EXPECT_EQ(pages(done.failed_bytes), 0U);
   EXPECT_FALSE(done.stopped);
   EXPECT_EQ(done.why, "");
-  // What is touched later lands right as well.
+  // Pages touched later also get the right node.
   kernel.touch(block.data(), kPages * page_bytes());
   const auto found = block.found().bytes_by_node;
   EXPECT_EQ(found,

@@ -1,5 +1,5 @@
-// Fuzz target: any bytes as a machine file, as a profile and as synthetic words give places or a
-// RuntimeFault of one line, nothing else; and what gives places can be mapped.
+// Fuzz target: any bytes, read as a machine file, a profile or a synthetic description, give places
+// or a RuntimeFault of one line; and the places can be mapped.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

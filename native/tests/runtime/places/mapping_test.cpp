@@ -1,5 +1,5 @@
-// The mapping of ranks to cores against its promises (mapping.hpp), on thousands of random
-// machines; and algorithm 2 of ARCAS as it is printed, to show why it is not what we do.
+// Checks the mapping of ranks to cores against its promises (mapping.hpp) on thousands of random
+// machines; and algorithm 2 of ARCAS as printed, to show why we do not use it.
 #include "atoll/runtime/mapping.hpp"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ std::vector<int> most_cores_by_looking_at_all(const Places& places) {
   return most;
 }
 
-// What a mapping breaks of what mapping.hpp promises; empty: nothing.
+// The promise of mapping.hpp that a mapping breaks; empty if it keeps all.
 std::string broken_promise(const Places& places, const std::vector<int>& cores, int threads,
                            int spread) {
   if (std::ssize(cores) != threads) return "number of ranks";

@@ -1,4 +1,4 @@
-// Places from machine files, from few words and from here; parts of them.
+// Places from machine files, from synthetic descriptions and from this machine; parts of them.
 #include "atoll/runtime/places.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::vector<int> chiplet_sizes(const Places& places) {
   return sizes;
 }
 
-// What places.hpp promises of all places; empty: it holds.
+// The promise of places.hpp that these places break; empty if they keep all.
 std::string broken_promise(const Places& places) {
   std::set<int> cpus;
   std::map<int, const Core*> core_of_chiplet;

@@ -1,5 +1,5 @@
-// Levels between chiplets from a profile. The file in runtime_places_seeds/ was written by
-// atoll's own schema, from made-up latencies: 2 packages x 2 quarters x 2 chiplets x 4 cores.
+// Levels between chiplets from a profile. Atoll's own schema wrote the file in seeds/, from made-up
+// latencies: 2 packages x 2 quarters x 2 chiplets x 4 cores.
 #include <gtest/gtest.h>
 
 #include <fstream>

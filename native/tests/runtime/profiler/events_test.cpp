@@ -1,5 +1,5 @@
-// Which CPU, which events, and what group reads decode to. Group reads of hardware counters are
-// made by hand after perf_event_open(2): no machine of ours has the counters. One is recorded.
+// CPU models, their events, and decoding of group reads. Group reads of hardware counters are made
+// by hand after perf_event_open(2): no machine of ours has the counters. One is recorded.
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
@@ -184,7 +184,7 @@ TEST(PerfGroup, CountsItsOwnThread) {
   const auto before = group.read();
   ASSERT_TRUE(before);
   constexpr std::size_t kBytes = 1 << 20;
-  // From the kernel: what new[] gives may have been touched before.
+  // From the kernel: memory from new[] may have been touched before.
   void* const fresh =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(fresh, MAP_FAILED);

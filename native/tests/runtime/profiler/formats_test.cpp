@@ -1,5 +1,5 @@
-// JSON, files that are whole, the profile's format against its golden sample, resctrl's and proc's
-// texts. The resctrl trees are made by hand after the kernel's resctrl.rst.
+// JSON, files written whole, the profile's format against its golden sample, texts of resctrl and
+// /proc. The resctrl trees are made by hand after the kernel's resctrl.rst.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,7 +146,7 @@ FillCounts fills_from(std::uint64_t first, double running_share) {
   return fills;
 }
 
-// One worker with everything, one with next to nothing.
+// One worker with all values, one with almost none.
 Profile sample_profile() {
   Profile profile;
   profile.seconds = 12.5;

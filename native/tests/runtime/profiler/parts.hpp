@@ -1,4 +1,4 @@
-// What the profiler's tests share.
+// Shared parts of the profiler's tests.
 #pragma once
 
 #include <gtest/gtest.h>

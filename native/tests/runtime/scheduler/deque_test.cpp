@@ -1,4 +1,4 @@
-// The deque gives each word out once, from the right end, also while it grows and is stolen from.
+// The deque returns each word once, from the right end, also while it grows and thieves steal.
 
 #include "atoll/runtime/deque.hpp"
 
@@ -66,7 +66,7 @@ TEST(Deque, AThiefLeavesWhatItMayNotRun) {
   EXPECT_EQ(deque.pop(), 0U);
 }
 
-// Between the look at the word and the CAS, the owner takes it: the thief must not have it too.
+// Between the read of the word and the CAS, the owner takes it: the thief must not get it, too.
 TEST(Deque, AWordTakenUnderTheThiefsEyesIsLost) {
   Deque deque;
   deque.push(7);
@@ -82,7 +82,7 @@ TEST(Deque, AWordTakenUnderTheThiefsEyesIsLost) {
     owners = deque.pop();
     return false;
   };
-  // The refusal was of a word that is gone, so it says nothing.
+  // It refused a word that is gone, so the refusal means nothing.
   EXPECT_EQ(deque.steal(refuse_while_taken).outcome, Steal::lost);
 }
 
@@ -144,7 +144,7 @@ void with_thieves(Deque& deque, int thieves, Took&& took, Owner&& owner) {
 TEST(Deque, EachWordIsTakenOnceWhileItGrows) {
   constexpr Word kWords = 100'000;
   Deque deque(2);
-  // What a word stands for is plain memory, so TSan sees a publication that is none.
+  // A word stands for plain memory, so TSan detects a missing publication.
   std::vector<Word> content(kWords + 1);
   std::vector<std::atomic<int>> taken(kWords + 1);
   std::atomic<int> wrong{0};

@@ -1,5 +1,5 @@
-// When no stack is to be had: what cannot suspend says so and loses nothing, and a join, which has
-// to wait, ends the program rather than leave what others still write to.
+// Without a free stack, what cannot suspend reports it and loses nothing, and a join, which has to
+// wait, ends the program rather than leave what other threads still write to.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ namespace {
 
 using atl::test::in_a_child;
 
-// A stack takes a mapping of its own, and there is one worker, so one stack is all that runs.
+// Each stack is a separate mapping, and there is one worker, so only one stack runs.
 constexpr std::size_t kStackBytes = std::size_t{64} << 20;
 
 atl::RuntimeOptions one_worker_with_large_stacks() {

@@ -1,4 +1,4 @@
-// Tests with both kinds of fences: membarrier's, where the kernel has it, and full ones.
+// Tests with both kinds of fences: membarrier's, if the kernel has it, and full ones.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Workers lent to an engine: seated, moved, not bound, looked after; they run no tasks of ours.
+// Workers lent to an engine: placed, moved, unbound, watched; they run no tasks of ours.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -63,7 +63,7 @@ class Engine {
   std::map<int, int> threads;  // worker -> the kernel's number
   std::atomic<bool> busy{false};
   std::atomic<int> asked{0};
-  std::vector<std::vector<int>> places;  // the cores, each time that they were told
+  std::vector<std::vector<int>> places;  // the cores of each call of `placed`
   std::map<int, std::vector<int>> cpus;  // of a core's seat
 
  private:

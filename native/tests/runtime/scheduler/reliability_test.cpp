@@ -1,4 +1,4 @@
-// The runtime where the ground moves: fork(), a mask that shrinks, runtimes that come and go.
+// The runtime in a changing process: fork(), a mask that shrinks, runtimes that come and go.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// The scheduler from outside: what a program sees of forks, scopes, tasks, places and groups. Many
-// virtual cores run on the few real ones; bound workers are on the real CPU that stands for theirs.
+// The scheduler from outside: forks, scopes, tasks, places and groups as a program sees them. Many
+// virtual cores run on the few real ones; bound workers are on the real CPU of their core.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -327,7 +327,7 @@ TEST(SchedulerGroups, TasksRunOnMembersOnlyWhileTheSpreadChanges) {
   EXPECT_THROW(group.set_spread(3), atl::RuntimeFault);
 }
 
-// An approach that does as it is told.
+// An approach that does what the test wants.
 class Scripted : public atl::Approach {
  public:
   std::atomic<int> wanted{1};

@@ -4,7 +4,7 @@
 //
 //   runtime-stress [SECONDS [SEED]]
 //
-// Prints what was done; exit 1 at the first wrong answer, and the seed to run it again.
+// Prints what it did; at the first wrong answer exits with 1 and the seed to repeat the run.
 #include <atomic>
 #include <chrono>
 #include <cstdint>

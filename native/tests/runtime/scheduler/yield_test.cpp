@@ -1,6 +1,6 @@
-// What a task has stays its own while others yield to it: registers, rounding mode, the exception
-// it handles, its locals, its place. Tasks of all kinds are mixed, since a yield from one that may
-// run anywhere to another such one takes a way of its own.
+// A task keeps its state while others yield to it: registers, rounding mode, the exception it
+// handles, its locals, its place. Tasks of all kinds are mixed, since a yield between two tasks
+// that may run anywhere takes a separate path.
 #include <gtest/gtest.h>
 
 #include <cfenv>

@@ -1,4 +1,4 @@
-// The switch between contexts, by way of fibers, so that sanitizers know of it too. Compiled for
+// The switch between contexts, through fibers, so that sanitizers know of it, too. Compiled for
 // x86-64, for aarch64 (run under qemu-user) and against Boost.Context.
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// For tests of fibers: a routine that runs on a fiber of its own, is resumed by a thread and
-// suspends itself back to it. After its body it parks in its entry loop, as a worker's loop does.
+// For tests of fibers: a routine that runs on its own fiber, is resumed by a thread and suspends
+// back to it. After its body it parks in its entry loop, as a worker's loop does.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Exceptions and fibers: what is caught and what is in flight belongs to the fiber, not the thread.
+// Exceptions and fibers: caught exceptions and those in flight belong to the fiber, not the thread.
 #include <gtest/gtest.h>
 
 #include <exception>
@@ -18,7 +18,7 @@ class Fibers : public testing::Test {
   StackPool pool_{{}};
 };
 
-// What the handler that is running sees; nothing: "-".
+// What the running handler sees; "-" if nothing.
 [[gnu::noinline]] std::string caught() {
   const std::exception_ptr current = std::current_exception();
   if (!current) return "-";

@@ -106,7 +106,7 @@ TEST_F(OverflowDeath, RecursionOnASlabBreaksTheCanary) {
   EXPECT_DEATH(on_fiber({.kind = StackKind::slab}, smash), "canary below a stack");
 }
 
-// A handler that somebody installed before ours still gets what is not ours.
+// A handler installed before ours still gets the faults that are not ours.
 sigjmp_buf escape;
 volatile sig_atomic_t seen_signal = 0;
 void* volatile seen_address = nullptr;

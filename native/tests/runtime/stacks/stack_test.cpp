@@ -128,7 +128,7 @@ TEST_P(Stacks, TrimGivesBackAllButTheTopPage) {
   // Sanitizers' frames are larger, so that more than one page is in use.
   EXPECT_LE(resident_pages(low, high), 2U);
   EXPECT_GE(before, 30U);
-  // What was parked still works.
+  // The parked fiber still works.
   int runs = 0;
   Routine again(pool, [&runs](Routine&) { ++runs; });
   again.resume();
@@ -185,7 +185,7 @@ TEST(StackPoolTest, HundredThousandLiveFibers) {
 #else
   constexpr std::size_t kFibers = 100'000;
 #endif
-  // Without MADV_GUARD_INSTALL so many guards are over the limit on mappings.
+  // Without MADV_GUARD_INSTALL this many guards exceed the limit on mappings.
   const StackKind kind = guard_support().install ? StackKind::guarded : StackKind::slab;
   StackPool pool({.kind = kind});
   std::size_t finished = 0;

@@ -1,4 +1,4 @@
-// C++20 coroutines of a user's own type that await tasks and go on on workers.
+// C++20 coroutines of a user's own type that await tasks and continue on workers.
 #include "atoll/runtime/coroutine.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// How forks, scopes, tasks and groups end when nobody waits for them by name: what is dropped, what
-// is waited for, whose exception is lost, and whom a request to stop reaches.
+// How forks, scopes, tasks and groups end without a join: which are dropped, which are awaited,
+// whose exception is lost, and which a stop request reaches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,7 +175,7 @@ TEST(TaskEndsAlone, WhatAGroupSpawnsStaysInItUnlessItNamesAPlace) {
   });
 }
 
-// CPU time, so that others on the machine do not count.
+// CPU time, so that other processes do not count.
 TEST(TaskEndsAlone, IdleWorkersSleep) {
   atl::Runtime runtime(with_workers(8));
   EXPECT_EQ(runtime.run([] { return fib(12); }), 144);

@@ -1,4 +1,4 @@
-// Task-locals: whose value it is, when it is made and when it goes.
+// Task-locals: which task has which value, and when values are made and destroyed.
 #include "atoll/runtime/task_local.hpp"
 
 #include <gtest/gtest.h>
@@ -124,7 +124,7 @@ TEST_P(TaskLocals, WhatGoesMayAskForWhatHasGone) {
     older.get();
     newer.get() = 1;
   }).join();
-  EXPECT_EQ(found, 7);  // one of its own, made anew
+  EXPECT_EQ(found, 7);  // its own value, newly made
 }
 
 TEST_P(TaskLocals, AnInitialFunctionThatThrowsIsAskedAgain) {

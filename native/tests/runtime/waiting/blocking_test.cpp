@@ -1,4 +1,4 @@
-// Blocking sections: values, exceptions, that workers go on meanwhile, and more sections than
+// Blocking sections: values, exceptions, workers that go on meanwhile, and more sections than
 // threads.
 #include "atoll/runtime/blocking.hpp"
 

@@ -1,6 +1,6 @@
-// What waits may go as soon as the wait is over, also while the call that ended it has not
-// returned, or that which began it (AddressSanitizer sees a use of what is gone, ThreadSanitizer
-// one of a stack that goes on); and that an exception of a barrier's completion ends the program.
+// An object may be destroyed as soon as the wait for it is over, even if the call that ended the
+// wait, or the one that began it, has not returned (AddressSanitizer finds uses after that,
+// ThreadSanitizer those of a live stack); an exception of a barrier's completion ends the program.
 #include <gtest/gtest.h>
 
 #include <atomic>

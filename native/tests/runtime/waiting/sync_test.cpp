@@ -1,5 +1,5 @@
-// Event, latch, barrier, mutex and condition variable: from tasks, from threads that are no
-// workers, and across both; with stop tokens. When they may go: sync_lifetime_test.cpp.
+// Event, latch, barrier, mutex and condition variable: from tasks, from threads that are not
+// workers, and across both; with stop tokens. Lifetimes: sync_lifetime_test.cpp.
 #include <gtest/gtest.h>
 
 #include <array>

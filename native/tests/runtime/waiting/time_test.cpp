@@ -1,4 +1,4 @@
-// Sleeps and timed waits. That they last long enough is tested; that they end soon is not.
+// Sleeps and timed waits: tests that they last long enough, not that they end soon.
 #include <gtest/gtest.h>
 
 #include <atomic>
