@@ -11,7 +11,6 @@ from atoll.bench.results import Results
 from atoll.bench.runner import Bench, Tick
 from atoll.engines.api import Client, Column, QueryResult
 from atoll.errors import EngineFailed
-from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.machine import (
     Allowed,
@@ -41,6 +40,7 @@ from atoll.schema.results import (
     SchedulerState,
 )
 from atoll.schema.seats import SpreadChange, ThreadSeat
+from tests.parts.fake_host import FakeHost
 
 GIB = 1 << 30
 

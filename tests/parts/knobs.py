@@ -6,9 +6,9 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 
-from atoll.host.fake import FakeHost
 from atoll.knobs.control import BOOT_ID
 from atoll.knobs.values import choices, value_of
+from tests.parts.fake_host import FakeHost
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from atoll.host.fake import FakeHost
 from atoll.probing.budget import budget
 from atoll.probing.run import Progress, Run
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Kind, Mode
+from tests.parts.fake_host import FakeHost
 
 GIB = 1 << 30
 PROGRAM = "/bin/atoll-probe"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from atoll.host.fake import FakeHost, FakeProcess
 from atoll.schema.deployment import ProcessId
+from tests.parts.fake_host import FakeHost, FakeProcess
 
 
 def stat(pid: int, parent: int, comm: str = "x", state: str = "S", cpu: int = 1) -> str:

@@ -1,7 +1,7 @@
 """What the control plane needs of the system that it runs on. Tests replace it by a fake.
 
-There are three hosts: `local.LocalHost` (this machine), `snapshot.SnapshotHost` (a captured folder
-of sysfs and proc, read-only) and `fake.FakeHost` (in memory, for unit tests).
+There are two hosts: `local.LocalHost` (this machine) and `snapshot.SnapshotHost` (a captured folder
+of sysfs and proc, read-only). Unit tests have a third, in memory.
 Paths are absolute. Reading raises the usual OSError, which the caller interprets.
 """
 

@@ -13,9 +13,9 @@ from atoll.bench.address import parse_address, without
 from atoll.bench.cluster import addresses_here, look_at_cluster
 from atoll.bench.replay import nodes_of
 from atoll.errors import UsageError
-from atoll.host.fake import FakeHost
 from atoll.inspect.listeners import holders, tcp_listeners, unix_listeners
 from tests.parts.bench import FakeClient
+from tests.parts.fake_host import FakeHost
 
 PORTS = {"postgresql": 5432, "mariadb": 3306, "https": 443}
 

@@ -15,10 +15,10 @@ from atoll.engines.api import Data
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.engines.spark.engine import SparkEngine
 from atoll.errors import EngineFailed
-from atoll.host.fake import FakeHost
 from atoll.schema.results import Entrant, SchedulerState
 from atoll.supervise.launch import Running
 from tests.parts.bench import ATOLL, DUCKDB, WIM, FakeClient, machine, scheduler_state
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
 STATE = scheduler_state((0.0, 1), (2.0, 2))

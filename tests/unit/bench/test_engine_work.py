@@ -16,7 +16,6 @@ from atoll.bench.engine_work import observed_peak, work_summary
 from atoll.bench.results import Results, ResultsWriter
 from atoll.cli import run
 from atoll.errors import EngineFailed, UsageError
-from atoll.host.fake import FakeHost
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
@@ -26,6 +25,7 @@ from atoll.schema.size import GIB
 from atoll.schema.summary import WorkSummary
 from atoll.supervise.launch import Running
 from tests.parts.bench import WIC, WIM, FakeClient, header, lines, results
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint, fails
 from tests.parts.machines import milan
 

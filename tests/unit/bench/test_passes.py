@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from atoll.bench.passes import run_pass
 from atoll.bench.runner import Bench
 from atoll.engines.api import QueryResult
-from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.results import ClusterLook, Entrant, PassDone, ProcessSeen
 from tests.parts.bench import IDLE, WIM, FakeClient, FakeServer, FakeWork, header
+from tests.parts.fake_host import FakeHost
 
 
 def test_the_clock_stops_when_the_rows_are_held() -> None:

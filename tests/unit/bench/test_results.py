@@ -23,11 +23,11 @@ from atoll.bench.results import (
 from atoll.cli import run
 from atoll.engines.api import Installation
 from atoll.errors import DownloadFailed, EngineFailed, NotPermitted, UsageError
-from atoll.host.fake import FakeHost
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
 from atoll.schema.results import BlockFailed, PassDone, QueryTime, RunEnd
 from tests.parts.bench import FINGERPRINT, WIC, WIM, header, machine, plan
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint, fails
 
 END = RunEnd(ended_unix_s=1.0, status="complete")

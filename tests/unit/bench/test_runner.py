@@ -10,7 +10,6 @@ import pytest
 
 from atoll.bench.passes import run_pass
 from atoll.errors import EngineFailed
-from atoll.host.fake import FakeHost
 from atoll.schema.plan import Policy
 from atoll.schema.results import (
     BlockFailed,
@@ -35,6 +34,7 @@ from tests.parts.bench import (
     header,
     scheduler_state,
 )
+from tests.parts.fake_host import FakeHost
 
 
 def test_a_block_is_every_entrant_once_one_up_at_a_time() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from atoll.bench.idle import idle_between, wait_until_idle
 from atoll.bench.schedule import schedule, stream_orders
 from atoll.host.cpu_times import CpuTimes
-from atoll.host.fake import FakeHost
 from tests.parts.bench import IDLE
+from tests.parts.fake_host import FakeHost
 
 
 def test_schedule_reverses_from_block_to_block() -> None:

@@ -17,11 +17,11 @@ from atoll.engines.availability import look, wanted_parts
 from atoll.engines.facts import EngineFacts
 from atoll.errors import ClientMissing, EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
-from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
 from atoll.install import installing, listing
 from atoll.install.catalog import Java, Packages, Part, Wheel
 from atoll.install.progress import Tell
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]

@@ -25,9 +25,9 @@ from atoll.engines.calls import (
     wanted_ports,
 )
 from atoll.errors import EngineFailed, ServerGone, UsageError
-from atoll.host.fake import FakeHost
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.supervise.client_calls import within
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint, fails
 from tests.parts.toy import toy_plan
 

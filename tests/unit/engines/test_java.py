@@ -8,8 +8,8 @@ import pytest
 
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
-from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
 PART = "/cache/engines/openjdk-17"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from atoll.errors import EngineFailed
-from atoll.host.fake import FakeHost, FakeProcess
 from atoll.inspect.processes import descendants, marked, process_table
 from atoll.inspect.verify import Verification, brief, document
 from atoll.inspect.verify import verify as verify_deeply_or_not
@@ -21,6 +20,7 @@ from atoll.schema.deployment import (
     State,
 )
 from atoll.schema.plan import MemoryPolicy, Placement
+from tests.parts.fake_host import FakeHost, FakeProcess
 from tests.parts.faults import fails
 from tests.parts.proc import stat
 from tests.parts.toy import toy_plan

@@ -7,11 +7,11 @@ import errno
 import pytest
 
 from atoll.errors import NotPermitted, ProcessGone, UsageError
-from atoll.host.fake import FakeHost
 from atoll.inspect.clues import NO_CLUES, parse_free, read_clues, read_numa_system
 from atoll.inspect.inspection import cpu_seconds_by_node, inspect_process
 from atoll.inspect.policy import Policy, parse_policy, plain, process_policy
 from atoll.inspect.targets import find_processes, refuse_foreign
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.inspect import MACHINE, MIB, NODE_CPUS, ONE_NODE, thread
 from tests.parts.proc import Proc

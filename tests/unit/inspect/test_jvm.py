@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.host.fake import FakeHost
 from atoll.host.jvm_attach import Target, look, parse_answer, refusal, request
 from atoll.inspect.jvm import (
     Flag,
@@ -20,6 +19,7 @@ from atoll.inspect.jvm import (
     parse_version,
     summarize,
 )
+from tests.parts.fake_host import FakeHost
 
 # Lines of OpenJDK 17 as it printed them.
 FLAGS = """[Global flags]

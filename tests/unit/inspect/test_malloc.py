@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.inspect.elf import (
     MAX_CHAIN,
@@ -34,6 +33,7 @@ from atoll.inspect.malloc import (
     resolve,
     search,
 )
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
 LIBC = LoadedObject(

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pytest
 
 from atoll.host.api import FilePages
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.inspect import memory, pagecache
 from atoll.inspect.memory import cut_mappings, local_share, look_at_memory
 from atoll.inspect.pagecache import look_at_page_cache
 from atoll.schema.inspection import MappingKind, MemoryLook
+from tests.parts.fake_host import FakeHost
 
 GIB = 1 << 30
 PAGE = 4096

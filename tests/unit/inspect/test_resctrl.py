@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.host.fake import FakeHost
 from atoll.inspect.resctrl import L3Monitor, find_mount, groups_of
 from atoll.schema.inspection import L3Look
+from tests.parts.fake_host import FakeHost
 
 MOUNTINFO = (
     "24 30 0:22 / /proc rw,nosuid - proc proc rw\n"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.inspect.thread_look import look_at_threads, parse_thread, runs_between
 from atoll.schema.inspection import ThreadLook
+from tests.parts.fake_host import FakeHost
 
 STATUS = "Name:\t{name}\nState:\tS\nCpus_allowed:\tff\nCpus_allowed_list:\t{cpus}\n\
 Mems_allowed:\t3\nMems_allowed_list:\t0-1\nvoluntary_ctxt_switches:\t5\n"

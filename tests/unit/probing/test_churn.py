@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.host.processes import Finished
 from atoll.probing.allocators import Malloc, loadable_mallocs
 from atoll.probing.churn import is_reached, measure_churn, thread_counts
 from atoll.schema.profile import ChurnRun, Kind, Mode
 from tests.parts.exec import EXEC
+from tests.parts.fake_host import FakeHost
 from tests.parts.machines import plain
 from tests.parts.probing import World
 

@@ -11,10 +11,10 @@ import pytest
 import atoll
 from atoll.errors import UsageError
 from atoll.host.environment import emulated
-from atoll.host.fake import FakeHost
 from atoll.probing.measure import chosen_cpus, estimate_s, measure_machine
 from atoll.schema.base import parse
 from atoll.schema.profile import Kind, Mode, Profile
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
 from tests.parts.probing import PROGRAM, Fields, World

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from atoll.errors import UsageError
 from atoll.host.environment import hostname_hash
-from atoll.host.fake import FakeHost
 from atoll.probing import profiles
 from atoll.probing.profiles import LEAST_CONFIDENCE, apply, use_given, use_saved
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.schema.profile import Profile
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import milan, plain, restrict
 from tests.parts.profiles import epyc, graviton, sapphire_rapids

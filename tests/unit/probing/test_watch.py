@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from atoll.host.cpu_times import cpu_times, process_started_s
 from atoll.host.environment import environment
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
 from atoll.probing.errors import ProbeHung
 from atoll.probing.memory import free_bytes, node_free_bytes
 from atoll.probing.requests import Chase, Sampling
 from atoll.probing.watch import drift
 from atoll.schema.profile import Kind, Mode
+from tests.parts.fake_host import FakeHost
 from tests.parts.machines import plain, restrict
 from tests.parts.probing import Fields, World
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.caller import clean_environment
-from atoll.host.fake import FakeHost
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id
 from atoll.schema.base import parse
@@ -39,6 +38,7 @@ from atoll.supervise.lifecycle import (
 )
 from atoll.supervise.place import placed_argv, refuse_foreign, refuse_unfit
 from atoll.supervise.ports import free_ports
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.toy import toy_plan
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from atoll.errors import AtollError, DiskFull, DownloadFailed, NotPermitted, UsageError
-from atoll.host.fake import FakeHost, FakeProcess
 from atoll.host.local import LocalHost
 from atoll.schema.deployment import Deployment, ProcessId, State
 from atoll.supervise import keeper, records
@@ -28,6 +27,7 @@ from atoll.supervise.start_keeper import start_keeper
 from atoll.supervise.stop import listing
 from atoll.supervise.supervisor import first_record
 from atoll.supervise.termination import end_all, sweep
+from tests.parts.fake_host import FakeHost, FakeProcess
 from tests.parts.faults import fails
 from tests.parts.toy import toy_plan
 

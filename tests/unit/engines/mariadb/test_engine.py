@@ -12,10 +12,10 @@ from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.engine import MariaDBEngine
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, UsageError
-from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan
 from tests.parts.server_per_slot import command_of

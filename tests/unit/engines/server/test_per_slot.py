@@ -18,10 +18,10 @@ from atoll.engines.server import per_slot
 from atoll.engines.server.per_slot import ServerPerSlot
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import ClientMissing, EngineFailed, NotPermitted, UsageError
-from atoll.host.fake import FakeHost
 from atoll.host.processes import Finished
 from atoll.plan import make_plan
 from atoll.schema.plan import Plan, Slot
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import GIB, milan
 from tests.parts.server_per_slot import command_of

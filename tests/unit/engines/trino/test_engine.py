@@ -12,7 +12,7 @@ from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.engines.trino.engine import find_home
 from atoll.engines.trino.family import TRINO
 from atoll.errors import EngineFailed, UsageError
-from atoll.host.fake import FakeHost
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.trino_plans import BOTH
 

@@ -12,8 +12,8 @@ from atoll.engines import registry
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import MOST_DEPTH, MOST_FILES, MOST_TEXT_BYTES, read_tree
 from atoll.errors import NotPermitted, UsageError
-from atoll.host.fake import FakeHost
 from atoll.host.local import LocalHost
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
 HOST = LocalHost()
