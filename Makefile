@@ -207,7 +207,7 @@ docs: setup  ## Generate the file formats' pages and build the site into site/
 	@echo "site/index.html"
 
 .PHONY: messages
-messages: setup  ## Write tests/golden/messages anew, from what the unit tests provoke
+messages: setup  ## Write tests/golden/messages again, from what the unit tests provoke
 	rm -rf tests/golden/messages
 	ATOLL_WRITE_MESSAGES=1 $(BIN)/pytest -q tests/unit
 
