@@ -8,6 +8,7 @@
 - Only `atoll.host` starts processes, reads this process's environment, user and CPUs, and opens
   files of /proc and /sys. tools/system_reads.txt lists the few exceptions, each with its reason.
 - No test file imports another; what they share is in tests/parts (or beside them, as in tests/vm).
+- Text that people read has none of the phrases that CONTRIBUTING.md, English, warns of.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ MAX_LINES = 400
 SOURCE = {".py", ".pyi", ".cpp", ".hpp", ".h", ".c", ".sh", ".html", ".css", ".js", ".cmake"}
 # Home and work folders of a build machine. Recorded machines under tests/ are as they were.
 MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:root|work|home/[a-z]\w*|tmp/s)/")
+
+# What only the glossary and this file may spell out.
+ENGLISH = {".md", ".py", ".cpp", ".hpp", ".h", ".j2", ".cmake", ".toml", ".sh"}
+_MAY_QUOTE = ("CONTRIBUTING.md", "tools/house.py", "tests/unit/tools/test_house.py")
+PHRASES = re.compile(
+    r"\b(?:(?:is|are|was|were) (?:told|said)|is none of|to be had|for want of|so many"
+    r"|(?:have|has) but|anew)\b"
+    r"|(?:^[^\w\n]*|[.:;] )(?:Who(?! is\b)(?! it\b) [a-z]+s\b[^?\n]*$|Of an? )",
+    re.MULTILINE,
+)
 
 REGISTRY = "src/atoll/engines/registry.py"
 _REGISTERED = re.compile(r'"(\w+)": \("atoll\.engines\.(\w+)\.')
@@ -69,6 +80,17 @@ def machine_paths(name: str, text: str) -> list[str]:
         f"{name}:{number}: names a path of this machine"
         for number, line in enumerate(text.splitlines(), 1)
         if MACHINE_PATH.search(line)
+    ]
+
+
+def phrases(name: str, text: str) -> list[str]:
+    """A fault for each phrase that plain English says otherwise."""
+    if Path(name).suffix not in ENGLISH or name in _MAY_QUOTE:
+        return []
+    return [
+        f"{name}:{text.count(chr(10), 0, found.start()) + 1}: {found[0].strip()!r} is not plain "
+        "English; see CONTRIBUTING.md"
+        for found in PHRASES.finditer(text)
     ]
 
 
@@ -162,6 +184,7 @@ def main() -> int:
             faults += test_imports(name, text)
         if not name.startswith("tests/golden/"):
             faults += machine_paths(name, text)
+            faults += phrases(name, text)
     faults += [
         f"tools/{file}.txt: {name}: does not exist"
         for file, names in (

@@ -197,3 +197,24 @@ def test_a_commit_subject_has_a_limit() -> None:
     assert commit_subject.fault("Share one layout\n\nA body of any length.") == ""
     assert "73 characters" in commit_subject.fault("x" * 73)
     assert commit_subject.fault("") and commit_subject.fault("Share one layout.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fault is told.",
+        "It is none of tpch.",
+        "Nothing is\nto be had for want of memory.",
+        "x\n# Who hangs up has the query cancelled.",
+        "One line. Of a server all is read.",
+        "So many instances, for example so many as 2.",
+    ],
+)
+def test_phrases_that_are_not_plain_english_are_refused(text: str) -> None:
+    assert house.phrases("docs/page.md", text)
+    assert house.phrases("docs/page.svg", text) == []
+
+
+def test_plain_english_passes() -> None:
+    text = "# Who it is for\n\nWho is it for? Users who start engines. None is left."
+    assert house.phrases("docs/page.md", text) == []
