@@ -111,8 +111,8 @@ def job(engine: str, path: Path, fault: str, *more: str, prefix: tuple[str, ...]
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert left_over(bench_fault_jobs.NAME) == []
-    assert bench_fault_jobs.NAME not in records.names()
+    assert left_over(NAME) == []
+    assert NAME not in records.names()
     found = read_results(path)
     assert [one.block for one in found.lines if isinstance(one, PassDone)] == [1]
     assert found.end is not None and found.end.status == "complete"

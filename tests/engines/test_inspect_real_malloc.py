@@ -100,7 +100,7 @@ def test_preloads_that_are_not_loaded(tmp_path: Path) -> None:
     found = look(PYTHON, tmp_path, f"{foreign} {text} /no/such.so nowhere.so")
     assert found.reached == "libc.so.6"
     assert "the program for" in found.preload_faults[str(foreign)]
-    assert found.preload_faults[str(text)] == "is no ELF file"
+    assert found.preload_faults[str(text)] == "is not an ELF file"
     assert found.preload_faults["/no/such.so"] == "no such file"
     assert found.preload_faults["nowhere.so"] == "the dynamic linker did not find it"
 

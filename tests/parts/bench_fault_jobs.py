@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from atoll.bench import passes
-from atoll.bench.job import BenchRequest, make_job
+from atoll.bench.job import NAME, BenchRequest, make_job
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench
 from atoll.host.local import LocalHost
@@ -25,7 +25,6 @@ from atoll.inspect.processes import descendants, process_table
 from atoll.supervise import records
 from tests.parts.bench import FakeWork
 
-NAME = "faulty"
 QUERY_LIMIT_S = 20.0  # of one that hangs
 FAULTS = ("hung", "killed for memory", "refused memory", "full disk")
 
