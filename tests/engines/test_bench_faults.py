@@ -85,6 +85,7 @@ def nothing_is_left() -> object:
     assert left(TOY) == [] and TOY not in records.names()
 
 
+@pytest.mark.installed  # it waits for a whole limit
 def test_a_client_that_hangs_is_given_up_and_its_deployment_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_client_that_hangs_is_given_up_and_its_deployment_ended(
     assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 2]
 
 
+@pytest.mark.installed  # it waits for a whole limit
 def test_an_engine_that_answers_nothing_any_more_fails_its_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
