@@ -10,10 +10,13 @@ This module needs only the standard library: bare scripts use it.
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from atoll.host.tied import tied_argv
 
@@ -61,29 +64,25 @@ def run(
 ) -> Finished:
     """See `atoll.host.api.Host.run`."""
     started_s = time.monotonic()
-    pause_s = timeout_s if tick is None else _TICK_S
-    with subprocess.Popen(
-        [*(tied_argv(argv[0]) if tied else argv[:1]), *argv[1:]],
-        env=None if env is None else dict(env),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
+    # Memory and not pipes: a program that leaves a process behind would hold a pipe open.
+    with _memory_file() as out, _memory_file() as err:
+        process = subprocess.Popen(
+            [*(tied_argv(argv[0]) if tied else argv[:1]), *argv[1:]],
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
         try:
-            while True:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    out, err = process.communicate(timeout=pause_s)
-                    return Finished(process.returncode, out, err)
-                if timeout_s is not None and time.monotonic() - started_s >= timeout_s:
+            while not _has_ended(process, timeout_s if tick is None else _TICK_S):
+                if tick is None or (timeout_s and time.monotonic() - started_s >= timeout_s):
                     raise TimeoutError(f"{argv[0]}: no end within {timeout_s:g} s")
-                if tick is not None:
-                    tick()
+                tick()
         except BaseException:
             _end(process)
             raise
+        return Finished(process.wait(), _text(out), _text(err))
 
 
 def start(
@@ -112,9 +111,31 @@ def start(
         )
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _memory_file() -> BinaryIO:
+    return open(os.memfd_create("output"), "w+b")
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _has_ended(process: subprocess.Popen[bytes], timeout_s: float | None) -> bool:
+    """Whether the process has ended, at once or within the time. (Popen.wait would only look every
+    50 ms.)"""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     """SIGTERM, and SIGKILL for a process that does not heed it."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_S)
     process.kill()
+    process.wait()

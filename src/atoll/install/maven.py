@@ -4,7 +4,7 @@ Maven gets a repository folder of Atoll's, so that Atoll can watch the download,
 kill, and remove it. A tarball that lies in Maven's usual folder already is taken from there.
 
 Maven's half downloads (FILE.part) are resumed by its 'http' transport, if the repository can: the
-default since 3.9; Maven 3.8 gets the same as an extension.
+default since 3.9; Atoll adds the same transport to Maven 3.8 as an extension.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def fetch(artifact: Artifact, keep: Path, *, run: Run, tick: Callable[[], None])
     return found
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """The cause in Maven's first error line, which repeats itself before it names the cause."""
-    lines = [line.strip() for line in _COLOUR.sub("", said).splitlines() if line.strip()]
+    lines = [line.strip() for line in _COLOUR.sub("", output).splitlines() if line.strip()]
     errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
     first = (errors or lines[-1:] or ["no message"])[0].split(" -> [Help")[0]
     cause = re.search(r"transfer failed for \S+?: (.+)|(Could not find artifact .+)", first)

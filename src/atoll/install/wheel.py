@@ -40,16 +40,16 @@ def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Pa
     return found[0]
 
 
-def _reason(said: str) -> str:
-    if "No module named pip" in said:
+def _reason(output: str) -> str:
+    if "No module named pip" in output:
         return "needs pip, which this Python lacks; install it with: python -m ensurepip"
-    if "DO NOT MATCH THE HASHES" in said:
+    if "DO NOT MATCH THE HASHES" in output:
         return (
             "pip got a file with another checksum than the pinned one, and dropped it; "
             "pip's index has changed files: ask its operator"
         )
-    broken = re.findall(r"connection broken by '\w+\(.*?: ([^:]*?)'?\)'", said)
-    errors = re.findall(r"^ERROR: (.+)", said, re.MULTILINE)
+    broken = re.findall(r"connection broken by '\w+\(.*?: ([^:]*?)'?\)'", output)
+    errors = re.findall(r"^ERROR: (.+)", output, re.MULTILINE)
     cause = ([f"no connection ({broken[-1]})"] if broken else errors[-1:]) or ["no message"]
     return (
         f"pip could not fetch it: {cause[0]}; fix the cause (network, proxy, pip's configuration) "

@@ -84,3 +84,10 @@ def test_a_tied_child_gets_its_signal_when_its_parent_ends(tmp_path: Path) -> No
     while not (tmp_path / "heard").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_process_that_a_command_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    started_s = time.monotonic()
+    done = processes.run(["sh", "-c", "sleep 600 & echo $!"], timeout_s=60)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert time.monotonic() - started_s < 50

@@ -1,7 +1,7 @@
 """Turns a Parquet file into lines of CSV for servers that load text; DuckDB writes into a pipe.
 
-NULL is the bare word NULL, and a text of that word is quoted. Some servers must be told so; others
-read it so if no escape character is set.
+NULL is the bare word NULL, and a text of that word is quoted. Some servers have an option for this;
+others need no escape character to be set.
 """
 
 from __future__ import annotations
