@@ -53,7 +53,7 @@ def connection_methods(kind: type) -> list[tuple[str, str]]:
 def relation_methods(kind: type) -> list[tuple[str, str]]:
     """The same for relations."""
     named = {name: what for what, names in _RELATION.items() for name in names}
-    found = [(name, what) for name, what in named.items() if hasattr(kind, name)]
+    present = [(name, what) for name, what in named.items() if hasattr(kind, name)]
     rest = [
         name
         for name, value in vars(kind).items()
@@ -62,7 +62,7 @@ def relation_methods(kind: type) -> list[tuple[str, str]]:
         and name not in _NOT_OF_A_RELATION
         and _is_method(value)
     ]
-    return found + [(name, "other") for name in rest]
+    return present + [(name, "other") for name in rest]
 
 
 def _is_method(value: Any) -> bool:

@@ -184,18 +184,18 @@ def _fit(steps: Floats, ones: Floats, chosen: tuple[int, ...]) -> _Fit:
 
 
 def _levels(fit: _Fit, capacities: Floats, sizes: Floats, latencies: Floats) -> Levels:
-    found: list[Capacity] = []
+    levels: list[Capacity] = []
     begin, latency, reported_ns = 0.0, fit.first, fit.first
     for index, height in zip(fit.chosen, fit.heights, strict=True):
         capacity = float(capacities[index])
         here = latencies[(sizes > begin) & (sizes <= capacity)]
         if latency + height >= MIN_STEP * reported_ns:
             seen = float(np.clip(latency, here.min(), here.max())) if len(here) else latency
-            found.append(Capacity(round(capacity), seen))
+            levels.append(Capacity(round(capacity), seen))
             begin, reported_ns = capacity, latency + height
         latency += height
-    if not found:
+    if not levels:
         return Levels((), None)
     clear = sizes >= 2 * begin
     beyond = float(np.median(latencies[sizes >= sizes[-1] / 2])) if clear.any() else None
-    return Levels(tuple(found), beyond)
+    return Levels(tuple(levels), beyond)

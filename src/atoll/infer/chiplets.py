@@ -88,16 +88,16 @@ def _view(cost: Floats, unit: Unit) -> _View:
     smt = tuple(smt_pairs(cleaned.cost, in_ns=in_ns))
     paired = {pu for pair in smt for pu in pair}
     cores: list[Group] = [*smt, *((pu,) for pu in range(len(cost)) if pu not in paired)]
-    found = find_levels(fold(cleaned.cost, cores), bars)
+    levels = find_levels(fold(cleaned.cost, cores), bars)
     tiers = [
         tuple(sorted(tuple(sorted(pu for c in i.members for pu in cores[c])) for i in tier))
-        for tier in found.tiers
+        for tier in levels.tiers
     ]
     if not smt and tiers and in_ns and classification.is_wide_smt(_step(cost, tiers, 0, cores)):
         smt, tiers = tiers[0], tiers[1:]
         cores = [*smt, *_alone(smt, len(cost))]
-        found = Found(found.tiers[1:], 0.0)
-    sure = _sureness(found, bars)
+        levels = Found(levels.tiers[1:], 0.0)
+    sure = _sureness(levels, bars)
     everyone = range(len(cost))
     if not tiers:
         return _View(unit, cost, cleaned, smt, (), (), (), sure, ())

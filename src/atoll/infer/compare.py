@@ -168,18 +168,18 @@ def _pairs(profile: Profile) -> Iterable[_Entry]:
     )
     for field, unit, topic in topics:
         matrix = getattr(profile, field)
-        found = relations(matrix, profile.inference)
-        if not found:
+        kinds = relations(matrix, profile.inference)
+        if not kinds:
             continue
         spreads = [value for row in matrix.spreads for value in row if value is not None]
         spread = float(np.median(spreads)) if spreads else 0.0
-        for one in sorted(found, key=lambda relation: _KINDS.index(relation.name)):
+        for one in sorted(kinds, key=lambda relation: _KINDS.index(relation.name)):
             if one.name != "all pairs":
                 yield _Entry(topic, one.name, unit, _median(one, spread))
         whole = Relation(
             "all pairs",
-            np.sort(np.concatenate([one.values for one in found])),
-            sum(one.unsettled for one in found),
+            np.sort(np.concatenate([one.values for one in kinds])),
+            sum(one.unsettled for one in kinds),
         )
         yield _Entry(topic, "all pairs", unit, _median(whole, spread))
 
@@ -258,12 +258,12 @@ def _stream(profile: Profile, other: Profile) -> Iterable[_Entry]:
 
 
 def _shape(profile: Profile) -> list[tuple[str, str]]:
-    found = profile.inference
+    inference = profile.inference
     rows = [("CPUs measured", str(len(profile.cpus))), ("cores", str(cores(profile)))]
     rows += [
-        ("packages", _count(found, "packages")),
-        ("chiplets", _count(found, "chiplets")),
-        ("confidence", "unknown" if found is None else f"{found.confidence:.2f}"),
+        ("packages", _count(inference, "packages")),
+        ("chiplets", _count(inference, "chiplets")),
+        ("confidence", "unknown" if inference is None else f"{inference.confidence:.2f}"),
     ]
     levels = profile.caches[0].levels if profile.caches else ()
     for number in (1, 2, 3):

@@ -87,14 +87,14 @@ def partitions(cost: Floats, most: int) -> list[list[Group]]:
     centred = np.where(off, -(cost - rows[:, None] - rows[None, :] + middle), 0.0)
     values, vectors = np.linalg.eigh(centred)
     lead = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
-    found = []
+    result = []
     for count in range(2, most + 1):
         labels = _settle(centred, _seeds(lead[:, : count - 1], count))
         groups = [tuple(int(i) for i in np.flatnonzero(labels == k)) for k in range(count)]
         groups = [group for group in groups if group]
         if len(groups) == count and min(map(len, groups)) >= 2:
-            found.append(groups)
-    return found
+            result.append(groups)
+    return result
 
 
 def _seeds(points: Floats, count: int) -> Labels:

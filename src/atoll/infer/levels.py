@@ -144,14 +144,14 @@ def _weigh_tree(
         group, parent = tree[index]
         around = enclosing[parent] if parent >= 0 else 0.0
         enclosing[index] = around
-        found = weigh(cost, group, noise, folded=not first)
-        if found is None:
+        evidence = weigh(cost, group, noise, folded=not first)
+        if evidence is None:
             continue
         least = max(bar, share * around, _PAIR_BAR if first and len(group) == 2 else 0.0)
-        clarity = found.clarity(least)
+        clarity = evidence.clarity(least)
         if clarity >= 1.0:
-            enclosing[index] = max(around, found.contrast)
-        islands.append(Island(group, found, clarity))
+            enclosing[index] = max(around, evidence.contrast)
+        islands.append(Island(group, evidence, clarity))
     return islands
 
 
@@ -190,10 +190,10 @@ def _adopted(cost: Floats, islands: list[Island], bar: float) -> list[Island]:
         evened[unit] -= slower[best]
         evened[:, unit] -= slower[best]
         grown = tuple(sorted((*result[best].members, unit)))
-        found = weigh(evened, grown, noise)
-        clarity = found.clarity(bar) if found else 0.0
-        if found is not None and clarity >= 1.0:
-            result[best] = Island(grown, found, clarity)
+        evidence = weigh(evened, grown, noise)
+        clarity = evidence.clarity(bar) if evidence else 0.0
+        if evidence is not None and clarity >= 1.0:
+            result[best] = Island(grown, evidence, clarity)
     return result
 
 
@@ -218,11 +218,11 @@ def _parts(cost: Floats, members: Group, bar: float) -> list[Island]:
             continue
         islands = []
         for group in groups:
-            found = weigh(inner, group, noise)
-            clarity = found.clarity(bar) if found else 0.0
-            if found is None or clarity < (_PEER_CLARITY if len(groups) > _PEERS else 1.0):
+            evidence = weigh(inner, group, noise)
+            clarity = evidence.clarity(bar) if evidence else 0.0
+            if evidence is None or clarity < (_PEER_CLARITY if len(groups) > _PEERS else 1.0):
                 break
-            islands.append(Island(tuple(int(index[i]) for i in group), found, clarity))
+            islands.append(Island(tuple(int(index[i]) for i in group), evidence, clarity))
         clear = sum(island.clarity >= 1.0 for island in islands)
         whole = len(islands) == len(groups) and clear >= _CLEAR_SHARE * len(groups)
         if whole and _worth(islands) > _worth(best):

@@ -104,13 +104,13 @@ def relations(matrix: PairMatrix | None, inference: Inference | None) -> list[Re
     """The figures by the kind of the pair, nearest first; no empty kinds."""
     if matrix is None:
         return []
-    found = arrange(inference, matrix.pus)
-    values, unsettled = ordered(matrix, found)
+    arrangement = arrange(inference, matrix.pus)
+    values, unsettled = ordered(matrix, arrangement)
     there = np.isfinite(values)
     return [
         Relation(name, np.sort(values[mask]), int(unsettled[mask].sum()))
-        for index, name in enumerate(found.names)
-        if (mask := there & (found.relation == index)).any()
+        for index, name in enumerate(arrangement.names)
+        if (mask := there & (arrangement.relation == index)).any()
     ]
 
 
@@ -123,11 +123,11 @@ def cores(profile: Profile) -> int:
 
 def _member(groups: Sequence[Sequence[int]], pus: Sequence[int]) -> dict[int, int]:
     """The number of each PU's group; a PU without a group gets a number after all groups."""
-    found = {pu: len(groups) + index for index, pu in enumerate(sorted(pus))}
+    group_of = {pu: len(groups) + index for index, pu in enumerate(sorted(pus))}
     ranked = sorted(enumerate(groups), key=lambda one: (min(one[1], default=0), one[0]))
     for rank, (_, group) in enumerate(ranked):
-        found |= {pu: rank for pu in group if pu in found}
-    return found
+        group_of |= {pu: rank for pu in group if pu in group_of}
+    return group_of
 
 
 def _spans(members: Sequence[int], groups: int) -> tuple[Span, ...]:

@@ -102,14 +102,14 @@ def _disturbed(cost: Floats, starts: list[int], paired: set[int], step: int) -> 
     be close, all PUs must follow the rule, and hardly another pair may be missing."""
     whole = len(cost) == 2 * len(starts)
     few = len(starts) - len(paired) <= max(1, int(_FEW * len(starts)))
-    found = set()
+    disturbed = set()
     for before, i, after in zip([None, *starts], starts, [*starts[1:], None], strict=False):
         if i in paired:
             continue
         near = cost[i, i + step] < _usual(cost, i, i + step) - _SOME
         if (before in paired and after in paired) or (whole and few and near):
-            found.add(i)
-    return found
+            disturbed.add(i)
+    return disturbed
 
 
 def _usual(cost: Floats, i: int, j: int) -> float:

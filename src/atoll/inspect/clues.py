@@ -90,31 +90,35 @@ def read_clues(host: Host, pid: int, machine: NumaSystem) -> Clues:
 def weights(host: Host, nodes: frozenset[int]) -> dict[int, int]:
     """The weights of weighted interleave by node; 1 if the kernel has no such setting."""
     folder = "/sys/kernel/mm/mempolicy/weighted_interleave"
-    found = {}
+    by_node = {}
     for node in nodes:
         text = _text(host, f"{folder}/node{node}").strip()
-        found[node] = int(text) if text.isdecimal() else 1
-    return found
+        by_node[node] = int(text) if text.isdecimal() else 1
+    return by_node
 
 
 def parse_free(meminfo: str) -> tuple[int, int] | None:
     """(free, total) bytes from a node's meminfo; droppable page cache counts as free."""
-    found = dict(re.findall(r"^Node \d+ (\w+):\s+(\d+) kB", meminfo, re.MULTILINE))
+    sizes_kib = dict(re.findall(r"^Node \d+ (\w+):\s+(\d+) kB", meminfo, re.MULTILINE))
     try:
-        free = int(found["MemFree"]) + int(found.get("FilePages", 0)) - int(found.get("Shmem", 0))
-        return free << 10, int(found["MemTotal"]) << 10
+        free = (
+            int(sizes_kib["MemFree"])
+            + int(sizes_kib.get("FilePages", 0))
+            - int(sizes_kib.get("Shmem", 0))
+        )
+        return free << 10, int(sizes_kib["MemTotal"]) << 10
     except KeyError:
         return None
 
 
 def _policies(host: Host, pid: int) -> dict[int, str]:
     """Each thread's own policy, which its numa_maps shows for mappings without one."""
-    found = {}
+    by_thread = {}
     with suppress(OSError):
         for name in host.list_dir(f"/proc/{pid}/task"):
             with suppress(FileNotFoundError, ProcessLookupError):
-                found[int(name)] = process_policy(host, int(name))
-    return found
+                by_thread[int(name)] = process_policy(host, int(name))
+    return by_thread
 
 
 def _cpuset(host: Host, pid: int) -> tuple[str, frozenset[int] | None]:
@@ -147,8 +151,8 @@ def _list(text: str) -> tuple[int, ...]:
 
 def _chosen(text: str) -> str:
     """'always [madvise] never' is 'madvise'."""
-    found = re.search(r"\[(\w+)\]", text)
-    return found[1] if found else ""
+    match = re.search(r"\[(\w+)\]", text)
+    return match[1] if match else ""
 
 
 def _text(host: Host, path: str) -> str:

@@ -271,18 +271,18 @@ def _uneven(
     wanted = parse_policy(context.expectation.policy)
     if not wanted.interleaves:
         return []
-    found: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
     for mapping in memory.mappings:
         if _is_own(mapping, context) and mapping.policy in ("", policy):
-            found.update(mapping.bytes_by_node)
-    total = sum(found.values())
+            sizes.update(mapping.bytes_by_node)
+    total = sum(sizes.values())
     if total < UNEVEN_BYTES * len(wanted.nodes):
         return []
     shares = _shares(wanted, weights)
     off = {
         node
         for node, share in shares.items()
-        if abs(found[node] / total - share) > UNEVEN_PART * share + memory.share_error
+        if abs(sizes[node] / total - share) > UNEVEN_PART * share + memory.share_error
     }
     if not off:
         return []
@@ -295,8 +295,8 @@ def _uneven(
             Severity.DRIFT,
             expected=", ".join(f"node {node}: {share:.0%}" for node, share in shares.items()),
             found=", ".join(
-                f"node {node}: {found[node] / total:.0%}"
-                for node in sorted(shares.keys() | found.keys())
+                f"node {node}: {sizes[node] / total:.0%}"
+                for node in sorted(shares.keys() | sizes.keys())
             ),
             cause=(
                 f"node {format_cpulist(full)} is full"

@@ -99,10 +99,10 @@ class Elf:
         """Exactly `size` bytes of the file."""
         if not (0 <= offset < 1 << 62 and 0 <= size <= MAX_TABLE_BYTES):
             raise ElfFault("is damaged: a table lies outside of the file")
-        found = self._read(offset, size) if size else b""
-        if len(found) != size:
+        content = self._read(offset, size) if size else b""
+        if len(content) != size:
             raise ElfFault("is damaged: it is shorter than its tables")
-        return found
+        return content
 
     def segment(self, kind: int) -> Segment | None:
         return next((segment for segment in self.segments if segment.type == kind), None)
@@ -185,11 +185,11 @@ class Elf:
     @cached_property
     def _version_names(self) -> dict[int, str]:
         """Version names by number: defined versions (verdef) and required ones (verneed)."""
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         steps, at = 0, self.tags.get(DT_VERDEF, 0)
         while at and steps < MAX_CHAIN:
             _, _, number, _, _, aux, step = struct.unpack("<HHHHIII", self.memory(at, 20))
-            found[number] = self._name(struct.unpack("<I", self.memory(at + aux, 4))[0])
+            names[number] = self._name(struct.unpack("<I", self.memory(at + aux, 4))[0])
             at, steps = at + step if step else 0, steps + 1
         at = self.tags.get(DT_VERNEED, 0)
         while at and steps < MAX_CHAIN:
@@ -197,10 +197,10 @@ class Elf:
             each = at + aux
             for _ in range(min(count, MAX_CHAIN - steps)):
                 _, _, number, name, hop = struct.unpack("<IHHII", self.memory(each, 16))
-                found[number] = self._name(name)
+                names[number] = self._name(name)
                 each, steps = each + hop, steps + 1
             at, steps = at + step if step else 0, steps + 1
-        return found
+        return names
 
     def _name(self, offset: int) -> str:
         symbols = self.dynamic_symbols
@@ -248,15 +248,15 @@ class SymbolTable:
             first = self._names.rfind(b"\0", max(place - MAX_NAME_BYTES, 0), place) + 1
             first = max(first, place - MAX_NAME_BYTES)
             begins[first : place + 1] = b"\1" * (place + 1 - first)
-        found: list[Symbol] = []
+        symbols: list[Symbol] = []
         starts = array("I", self._symbols)[::_SYMBOL_WORDS]
         for index, start in enumerate(starts):
-            if start < len(begins) and begins[start] and len(found) < MAX_NAMES:
+            if start < len(begins) and begins[start] and len(symbols) < MAX_NAMES:
                 _, info, _, section, value, _ = _SYMBOL.unpack_from(
                     self._symbols, index * _SYMBOL.size
                 )
                 name = self._names[start : self._names.index(end, start) + len(end) - 1]
-                found.append(
+                symbols.append(
                     Symbol(
                         index=index,
                         name=name.decode("utf-8", "replace"),
@@ -265,7 +265,7 @@ class SymbolTable:
                         visible=info >> 4 in (1, 2, 10),  # GLOBAL, WEAK, UNIQUE
                     )
                 )
-        return found
+        return symbols
 
     def name_at(self, offset: int) -> str:
         end = self._names.find(b"\0", offset, offset + 4096)
@@ -285,10 +285,10 @@ class Blocks:
         if size > self._block_bytes:
             return self._read(offset, size)
         number, start = divmod(offset, self._block_bytes)
-        found = self._block(number)[start : start + size]
-        if start + size > self._block_bytes and start + len(found) == self._block_bytes:
-            found += self._block(number + 1)[: size - len(found)]
-        return found
+        content = self._block(number)[start : start + size]
+        if start + size > self._block_bytes and start + len(content) == self._block_bytes:
+            content += self._block(number + 1)[: size - len(content)]
+        return content
 
     def _block(self, number: int) -> bytes:
         if number not in self._kept:
@@ -311,12 +311,12 @@ def _places(content: bytes, text: bytes) -> list[int]:
 def parse_tags(raw: bytes) -> dict[int, int]:
     """The tags of a dynamic section up to DT_NULL; of duplicate tags, the first."""
     raw = raw[: min(len(raw) // _TAG.size, MAX_CHAIN) * _TAG.size]
-    found: dict[int, int] = {}
+    by_tag: dict[int, int] = {}
     for tag, value in _TAG.iter_unpack(raw):
         if tag == 0:
             break
-        found.setdefault(tag, value)
-    return found
+        by_tag.setdefault(tag, value)
+    return by_tag
 
 
 def _range(segment: Segment) -> tuple[int, int]:

@@ -203,10 +203,12 @@ class _Look:
         host, machine = self._host, self._machine
         wanted = parse_policy(expectation.policy)
         shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
-        found = find(looks, RuleContext(self._pid, expectation, machine, NO_CLUES), shares)
-        if found:  # only now are clues worth reading
-            found = find(looks, RuleContext(self._pid, expectation, machine, self._clues()), shares)
-        return found
+        findings = find(looks, RuleContext(self._pid, expectation, machine, NO_CLUES), shares)
+        if findings:  # only now are clues worth reading
+            findings = find(
+                looks, RuleContext(self._pid, expectation, machine, self._clues()), shares
+            )
+        return findings
 
     def _command(self, threads: Sequence[ThreadLook]) -> str:
         """The command line as typed; for a kernel thread its name, as in ps(1)."""
@@ -240,12 +242,12 @@ def cpu_seconds_by_node(
     threads: Iterable[ThreadLook], node_cpus: Mapping[int, frozenset[int]]
 ) -> dict[int, float]:
     """The CPU time of the threads, summed on the node where each ran last."""
-    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
     for thread in threads:
         node = next((node for node, cpus in node_cpus.items() if thread.last_cpu in cpus), None)
         if node is not None:
-            found[node] = found.get(node, 0.0) + thread.cpu_seconds
-    return found
+            seconds[node] = seconds.get(node, 0.0) + thread.cpu_seconds
+    return seconds
 
 
 def _cut(memory: MemoryLook, findings: Iterable[Finding]) -> MemoryLook:

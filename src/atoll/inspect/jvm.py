@@ -84,30 +84,30 @@ def look_at_jvm(host: Host, pid: int, *, timeout_s: float = 10.0) -> JvmLook | N
 
 def parse_flags(answer: str) -> dict[str, Flag]:
     """'VM.flags -all' by flag name. The origin is the last word in braces."""
-    found = {}
+    flags = {}
     for match in _FLAG.finditer(answer):
         words = re.findall(r"\{([^}]*)\}", match[3])
-        found[match[1]] = Flag(match[2], words[-1].strip() if len(words) > 1 else "")
-    return found
+        flags[match[1]] = Flag(match[2], words[-1].strip() if len(words) > 1 else "")
+    return flags
 
 
 def parse_version(answer: str) -> str:
     """'17.0.15+6-Debian-1' from 'VM.version'."""
-    found = re.search(r"version (\S+)", answer)
-    return found[1] if found else ""
+    match = re.search(r"version (\S+)", answer)
+    return match[1] if match else ""
 
 
 def parse_arguments(answer: str) -> tuple[str, ...]:
     """The JVM's own arguments from 'VM.command_line', including those of the environment. An
     argument with spaces falls apart because the answer does not quote."""
-    found = re.search(r"^jvm_args: (.*)$", answer, re.MULTILINE)
-    return tuple(found[1].split()) if found else ()
+    match = re.search(r"^jvm_args: (.*)$", answer, re.MULTILINE)
+    return tuple(match[1].split()) if match else ()
 
 
 def parse_processors(info: str) -> int | None:
     """The number of processors at start, from 'VM.info'; ActiveProcessorCount overrides it."""
-    found = _ACTIVE.search(info)
-    return int(found[1]) if found else None
+    match = _ACTIVE.search(info)
+    return int(match[1]) if match else None
 
 
 def summarize(

@@ -100,21 +100,21 @@ def shared_objects(host: Host, pid: int, mappings: list[FileMapping]) -> list[Sh
     memory = _Memory(host, pid)
     starts = [mapping.start for mapping in mappings]
     ends = {mapping.path: mapping.end for mapping in mappings}  # the last is the highest
-    found: dict[str, SharedObject] = {}  # by file: a list that names a file twice is damaged
+    objects: dict[str, SharedObject] = {}  # by file: a list that names a file twice is damaged
     for name, base, dynamic in _walk(memory, _head(host, pid, memory)):
         at = bisect.bisect_right(starts, dynamic) - 1
         if at < 0 or dynamic >= mappings[at].end:
-            if found:
+            if objects:
                 continue  # the vDSO
             # The program's data has been remapped.
             path = host.read_link(f"/proc/{pid}/exe")
             files: tuple[str, ...] = (f"/proc/{pid}/exe",)
-        elif (path := mappings[at].path) not in found:
+        elif (path := mappings[at].path) not in objects:
             files = _files(pid, mappings[at])
         else:
             continue
-        found[path] = SharedObject(name or path, base, ends.get(path, base), files)
-    return list(found.values())
+        objects[path] = SharedObject(name or path, base, ends.get(path, base), files)
+    return list(objects.values())
 
 
 def _head(host: Host, pid: int, memory: _Memory) -> int:
@@ -174,10 +174,10 @@ class _Memory:
 
     def read(self, address: int, size: int) -> bytes:
         """Exactly `size` bytes. Raises NoLinkMap if the address is not mapped."""
-        found = self._read(address, size) if 0 < address < 1 << 62 else b""
-        if len(found) != size:
+        content = self._read(address, size) if 0 < address < 1 << 62 else b""
+        if len(content) != size:
             raise NoLinkMap("its list of libraries is damaged or is changing")
-        return found
+        return content
 
     def string(self, address: int) -> str:
         """The string up to its NUL, read page by page since the next page may not be mapped."""

@@ -58,8 +58,8 @@ def holders(host: Host, inodes: Iterable[str]) -> list[int]:
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     table = process_table(host)
-    found = {pid for pid in table if wanted and _holds(host, pid, wanted)}
-    return sorted(pid for pid in found if table[pid].parent not in found)
+    pids = {pid for pid in table if wanted and _holds(host, pid, wanted)}
+    return sorted(pid for pid in pids if table[pid].parent not in pids)
 
 
 def _holds(host: Host, pid: int, wanted: set[str]) -> bool:
@@ -81,9 +81,9 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """Decodes proc(5)'s form: words of 32 bits, each in the machine's byte order."""
     words = [bytes.fromhex(text[place : place + 8]) for place in range(0, len(text), 8)]
     packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
-    found = ipaddress.ip_address(packed)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found  # Java listens at 127.0.0.1 as ::ffff:127.0.0.1
+    address = ipaddress.ip_address(packed)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address  # Java listens at 127.0.0.1 as ::ffff:127.0.0.1
 
 
 def _rows(host: Host, name: str, columns: int = 0) -> list[list[str]]:

@@ -198,7 +198,7 @@ def search(objects: Sequence[LoadedObject]) -> str | None:
 
 def _destinations(caller: LoadedObject, objects: Sequence[LoadedObject]) -> list[str]:
     """The objects to which an object's bound slots lead."""
-    found = []
+    names = []
     for address in caller.slots:
         home = next((each for each in objects if each.start <= address < each.end), None)
         if home is None:
@@ -206,11 +206,11 @@ def _destinations(caller: LoadedObject, objects: Sequence[LoadedObject]) -> list
         if address == home.stub:
             # The program's PLT entry stands for malloc and leads where the program's slot leads.
             if home is not caller:
-                found += _destinations(home, objects)
+                names += _destinations(home, objects)
         elif home is not caller or any(address == d.address for d in caller.definitions):
-            found.append(home.name)
+            names.append(home.name)
         # Otherwise its own PLT: not bound yet.
-    return found
+    return names
 
 
 def preload_faults(
@@ -294,9 +294,9 @@ def _bundled(elf: Elf) -> str:
     for static in (False, True):
         table = elf.static_symbols() if static else elf.dynamic_symbols
         for symbol in _ending(table):
-            found = _BUNDLED_NAME.fullmatch(symbol.name) if symbol.defined else None
-            if found:
-                return f"{_BUNDLED[found[1]]} ({symbol.name})"
+            match = _BUNDLED_NAME.fullmatch(symbol.name) if symbol.defined else None
+            if match:
+                return f"{_BUNDLED[match[1]]} ({symbol.name})"
     return ""
 
 

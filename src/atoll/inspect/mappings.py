@@ -39,7 +39,7 @@ class Vma:
 
 def parse_maps(text: str) -> list[Vma]:
     """The mappings by address. Malformed lines are skipped: a process may end during the read."""
-    found = []
+    vmas = []
     for line in text.split("\n"):  # splitlines() would also split odd file names
         fields = line.split(None, 5)
         if len(fields) < 5:
@@ -51,8 +51,8 @@ def parse_maps(text: str) -> list[Vma]:
             continue
         if dash and start < end:
             name = unescape(fields[5]) if len(fields) == 6 else ""
-            found.append(Vma(start, end, "x" in fields[1], fields[3], name))
-    return found
+            vmas.append(Vma(start, end, "x" in fields[1], fields[3], name))
+    return vmas
 
 
 def unescape(name: str) -> str:
@@ -82,12 +82,12 @@ def kind_of(vma: Vma, file_systems: Mapping[str, str]) -> MappingKind:
 
 def parse_mountinfo(text: str) -> dict[str, str]:
     """The file-system type of each device; devices are written as in /proc/PID/maps."""
-    found = {}
+    types = {}
     for line in text.split("\n"):
         fields = line.split(" ")
         try:
             major, minor = map(int, fields[2].split(":"))
-            found[f"{major:02x}:{minor:02x}"] = fields[fields.index("-") + 1]
+            types[f"{major:02x}:{minor:02x}"] = fields[fields.index("-") + 1]
         except (ValueError, IndexError):
             continue
-    return found
+    return types

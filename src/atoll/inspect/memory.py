@@ -70,16 +70,16 @@ def look_at_memory(
             return None, ["memory: it has none of its own (a kernel thread, or it is ending)"]
         if not host.exists(f"/proc/{pid}/numa_maps"):
             unknown.append("memory by mapping: this kernel has no NUMA support; all is on node 0")
-            found = _on_node_0(status)
+            pages = _on_node_0(status)
         elif resident > COUNT_BYTES:
-            found = _sample(host, pid, resident, unknown)
+            pages = _sample(host, pid, resident, unknown)
         else:
-            found = _count(host, pid, unknown)
+            pages = _count(host, pid, unknown)
     except OSError as fault:
         if not host.exists(f"/proc/{pid}/stat"):
             raise ProcessLookupError(errno.ESRCH, "no such process", str(pid)) from None
         return None, [f"memory: {_why(fault)}"]
-    return _summary(found, cpu_seconds_by_node, own_nodes), unknown
+    return _summary(pages, cpu_seconds_by_node, own_nodes), unknown
 
 
 def cut_mappings(look: MemoryLook, named: Collection[int] = ()) -> MemoryLook:
@@ -258,10 +258,10 @@ def _huge_sampled(
 
 
 def _by_kind(mappings: list[MappingLook]) -> dict[MappingKind, Counter[int]]:
-    found: defaultdict[MappingKind, Counter[int]] = defaultdict(Counter)
+    by_kind: defaultdict[MappingKind, Counter[int]] = defaultdict(Counter)
     for mapping in mappings:
-        found[mapping.kind].update(mapping.bytes_by_node)
-    return dict(found)
+        by_kind[mapping.kind].update(mapping.bytes_by_node)
+    return dict(by_kind)
 
 
 def _on_node_0(status: str) -> _Found:
@@ -272,8 +272,8 @@ def _on_node_0(status: str) -> _Found:
 
 def _kib(text: str, name: str) -> int | None:
     """'VmRSS:    12 kB' in bytes."""
-    found = re.fullmatch(r"(\d+) kB", status_field(text, name))
-    return int(found[1]) << 10 if found else None
+    match = re.fullmatch(r"(\d+) kB", status_field(text, name))
+    return int(match[1]) << 10 if match else None
 
 
 def _why(fault: OSError) -> str:

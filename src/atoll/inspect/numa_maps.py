@@ -32,15 +32,15 @@ class NumaLine:
 
 def parse_numa_maps(text: str) -> list[NumaLine]:
     """The lines by address. Malformed lines are skipped: a process may end during the read."""
-    found = []
+    parsed = []
     for line in text.split("\n"):
         words = line.split(" ")
         try:
             if len(words) >= 2 and words[1]:
-                found.append(_line(words))
+                parsed.append(_line(words))
         except ValueError:
             continue
-    return found
+    return parsed
 
 
 def _line(words: list[str]) -> NumaLine:

@@ -40,19 +40,19 @@ def look_at_page_cache(host: Host, pid: int) -> tuple[list[PageCacheLook], list[
     sized.sort(key=lambda file: (-file[0], file[1]))
     if len(sized) > MOST_FILES:
         unknown.append(f"page cache: only the {MOST_FILES} largest of {len(sized)} files")
-    found = []
+    looks = []
     for _, name, path in sized[:MOST_FILES]:
         try:
             look = _look(host, name, path)
         except OSError as fault:
             unknown.append(f"page cache of {name}: {_why(fault)}")
             continue
-        found.append(look)
+        looks.append(look)
         if look.cached_bytes and not look.bytes_by_node:
             unknown.append(
                 f"page cache of {name}: too little of it is cached to estimate its nodes"
             )
-    return found, unknown
+    return looks, unknown
 
 
 def _mapped_files(host: Host, pid: int) -> tuple[dict[str, str], set[str]]:
@@ -69,16 +69,16 @@ def _mapped_files(host: Host, pid: int) -> tuple[dict[str, str], set[str]]:
 def _open_files(host: Host, pid: int) -> tuple[dict[str, str], list[str]]:
     folder = f"/proc/{pid}/fd"
     descriptors = sorted(host.list_dir(folder), key=lambda name: (len(name), name))
-    found = {}
+    paths = {}
     for descriptor in descriptors[:MOST_DESCRIPTORS]:
         try:
             name = host.read_link(f"{folder}/{descriptor}")
         except OSError:
             continue  # closed meanwhile
         if name.startswith("/") and not name.startswith(_NO_FILES):
-            found[name] = f"{folder}/{descriptor}"
+            paths[name] = f"{folder}/{descriptor}"
     left = len(descriptors) - MOST_DESCRIPTORS
-    return found, [f"page cache: {left} more open files were not examined"] if left > 0 else []
+    return paths, [f"page cache: {left} more open files were not examined"] if left > 0 else []
 
 
 def _size(host: Host, path: str) -> int:

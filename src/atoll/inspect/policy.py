@@ -54,9 +54,9 @@ def process_policy(host: Host, pid: int) -> str:
     try:
         for size in _PREFIX_BYTES:
             start = host.read_bytes(path, size=size).decode(errors="replace")
-            found = main_policy(parse_numa_maps(start.rpartition("\n")[0]), sure=True)
-            if found:
-                return found
+            policy = main_policy(parse_numa_maps(start.rpartition("\n")[0]), sure=True)
+            if policy:
+                return policy
         return main_policy(parse_numa_maps(host.read_text(path)), sure=False)
     except FileNotFoundError:
         if host.exists(f"/proc/{pid}/stat"):

@@ -39,14 +39,14 @@ def descendants(table: Mapping[int, Stat], root: int) -> list[ProcessId]:
     children: dict[int, list[int]] = {}
     for pid, stat in table.items():
         children.setdefault(stat.parent, []).append(pid)
-    found = []
+    below = []
     queue = sorted(children.get(root, ()))
     while queue:
         pid = queue.pop(0)
         queue.extend(sorted(children.get(pid, ())))
         if table[pid].lives:
-            found.append(ProcessId(pid=pid, start_ticks=table[pid].start_ticks))
-    return found
+            below.append(ProcessId(pid=pid, start_ticks=table[pid].start_ticks))
+    return below
 
 
 def environment(host: Host, pid: int) -> dict[str, str]:
@@ -62,7 +62,7 @@ def environment(host: Host, pid: int) -> dict[str, str]:
 def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> list[ProcessId]:
     """The living processes of user `uid` that carry ATOLL_DEPLOYMENT=`mark`, or that have no
     environment and work in one of `folders`. (A user's shell in that folder has an environment.)"""
-    found = []
+    processes = []
     for pid, stat in process_table(host).items():
         if not stat.lives:
             continue
@@ -74,8 +74,8 @@ def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> l
         except GONE:
             continue
         if owner and int(owner[0]) == uid:
-            found.append(ProcessId(pid=pid, start_ticks=stat.start_ticks))
-    return found
+            processes.append(ProcessId(pid=pid, start_ticks=stat.start_ticks))
+    return processes
 
 
 def _works_in(host: Host, pid: int, folders: Sequence[str]) -> bool:

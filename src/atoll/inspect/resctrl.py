@@ -94,7 +94,7 @@ def groups_of(host: Host, mount: str, pid: int) -> list[str]:
     them.
     """
     threads = _names(host, f"/proc/{pid}/task")
-    found = []
+    folders = []
     for control in _controls(host, mount):
         left = threads & _tasks(host, control)
         inner = []
@@ -103,8 +103,8 @@ def groups_of(host: Host, mount: str, pid: int) -> list[str]:
             if tasks:
                 inner.append(f"{control}/mon_groups/{name}")
                 left -= tasks
-        found += [control] if left else inner
-    return found
+        folders += [control] if left else inner
+    return folders
 
 
 def _controls(host: Host, mount: str) -> list[str]:

@@ -20,8 +20,8 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
         raise UsageError("name a process: a pid, a deployment or a program")
     if target.isascii() and target.isdecimal():
         return [_by_pid(host, int(target))]
-    found = [pid for pid in _by_name(host, target) if uid in (0, owner(host, pid))]
-    if not found:
+    pids = [pid for pid in _by_name(host, target) if uid in (0, owner(host, pid))]
+    if not pids:
         others = _by_name(host, target)
         if others:
             raise NotPermitted(
@@ -31,7 +31,7 @@ def find_processes(host: Host, target: str, *, uid: int) -> list[int]:
         raise UsageError(
             f"{target}: no deployment and no running process has that name; see 'atoll ps', ps(1)"
         )
-    return found
+    return pids
 
 
 def refuse_foreign(host: Host, pid: int, *, uid: int) -> None:
@@ -73,12 +73,12 @@ def _by_pid(host: Host, pid: int) -> int:
 
 def _by_name(host: Host, name: str) -> list[int]:
     """Living processes of that name, except this one."""
-    found = []
+    pids = []
     own = host.read_link("/proc/self")
     for pid, stat in sorted(process_table(host).items()):
         if stat.lives and str(pid) != own and name in (stat.comm, _program(host, pid)):
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def _program(host: Host, pid: int) -> str:

@@ -111,5 +111,5 @@ def runs_between(before: Iterable[ThreadLook], after: Iterable[ThreadLook]) -> l
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return found[1] if found else ""
+    match = pattern.search(text)
+    return match[1] if match else ""

@@ -33,10 +33,10 @@ class Verification(Record):
 
     @property
     def findings(self) -> list[Finding]:
-        found = [*self.missing]
+        findings = [*self.missing]
         for process in self.processes:
-            found += process.findings
-        return found
+            findings += process.findings
+        return findings
 
     @property
     def drift(self) -> list[Finding]:
@@ -148,16 +148,16 @@ def attribute(
     assert deployment.supervisor is not None
     by_pid = {process.id.pid: process for process in deployment.processes if process.id}
     by_name = {process.spec.name: process for process in deployment.processes}
-    found: dict[int, ProcessRecord] = {}
+    origins: dict[int, ProcessRecord] = {}
     for process in descendants(table, deployment.supervisor.pid):  # parents come first
         origin = (
             by_pid.get(process.pid)
-            or found.get(table[process.pid].parent)
+            or origins.get(table[process.pid].parent)
             or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
         )
         if origin is not None:
-            found[process.pid] = origin
-    return found
+            origins[process.pid] = origin
+    return origins
 
 
 def _missing(process: ProcessRecord) -> Finding:

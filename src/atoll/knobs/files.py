@@ -14,8 +14,8 @@ _KEY = re.compile(r"/(?:policy|node)?(\d+)(?=/|$)")
 def key_of(path: str) -> int | None:
     """The number in a file's path that distinguishes it from the knob's others; None if there is
     none."""
-    found = _KEY.search(path)
-    return int(found[1]) if found else None
+    match = _KEY.search(path)
+    return int(match[1]) if match else None
 
 
 def files(patterns: Sequence[str], host: Host) -> list[str]:

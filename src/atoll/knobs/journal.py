@@ -95,11 +95,11 @@ class JournalFolder:
                     folder.mkdir(exist_ok=True)
                     folder.chmod(0o755)  # regardless of the umask
             descriptor = os.open(self.lock, flags, 0o600)
-            found = [(folder, folder.stat()) for folder in (self.folder.parent, self.folder)]
+            folders = [(folder, folder.stat()) for folder in (self.folder.parent, self.folder)]
         except OSError as fault:
             kind = NotPermitted if fault.errno in _FORBIDDEN else DownloadFailed
             raise kind(f"{self.folder}: cannot keep a journal ({fault.strerror})") from None
-        for folder, status in found:
+        for folder, status in folders:
             if status.st_uid not in (0, user_id()) or status.st_mode & 0o022:
                 os.close(descriptor)
                 raise UsageError(

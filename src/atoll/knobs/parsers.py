@@ -81,15 +81,15 @@ def weights(text: str, files: KnobFiles) -> dict[str, str | None]:
 def irqs(text: str, files: KnobFiles) -> dict[str, str]:
     online = set(parse_cpulist(files.host.read_text(_ONLINE)))
     lines = {key: path for path in files.paths if (key := key_of(path)) is not None}
-    found: dict[str, str] = {}
+    masks: dict[str, str] = {}
     for key, value in _of_these(parse_keyed(text), lines, "interrupt").items():
         cpus = parse_cpulist(value)
         if not cpus or not online.issuperset(cpus):
             raise UsageError(
                 f"interrupt {key} cannot go to CPUs {value!r}; online are {format_cpulist(online)}"
             )
-        found[lines[key]] = format_cpulist(cpus)
-    return found
+        masks[lines[key]] = format_cpulist(cpus)
+    return masks
 
 
 def _of_these(asked: dict[int, str], there: Collection[int], what: str) -> dict[int, str]:

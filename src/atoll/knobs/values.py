@@ -30,7 +30,7 @@ def choices(text: str) -> tuple[str, ...]:
 
 def parse_keyed(text: str) -> dict[int, str]:
     """'24=0-3,8,25-26=4' as {24: '0-3,8', 25: '4', 26: '4'}. Raises ValueError."""
-    found: dict[int, str] = {}
+    values: dict[int, str] = {}
     keys: tuple[int, ...] = ()
     for part in text.split(","):
         head, equals, tail = part.partition("=")
@@ -38,14 +38,14 @@ def parse_keyed(text: str) -> dict[int, str]:
             keys = parse_cpulist(head)
             if not keys:
                 raise ValueError(f"no number before '=' in {part!r}")
-            if twice := sorted(found.keys() & set(keys)):
+            if twice := sorted(values.keys() & set(keys)):
                 raise ValueError(f"{twice[0]} occurs twice")
-            found.update(dict.fromkeys(keys, tail.strip()))
+            values.update(dict.fromkeys(keys, tail.strip()))
         elif not keys:
             raise ValueError(f"{part!r} is not KEY=VALUE")
         else:
-            found.update((key, f"{found[key]},{part.strip()}") for key in keys)
-    return found
+            values.update((key, f"{values[key]},{part.strip()}") for key in keys)
+    return values
 
 
 def format_keyed(values: Mapping[int, str]) -> str:

@@ -35,55 +35,55 @@ def warnings(
 
 def _about_nodes(request: Request) -> list[str]:
     machine, memory = request.machine, request.memory
-    found = []
+    warnings = []
     for node in sorted({place.node for place in request.places if place.node is not None}):
         source = memory.source[node]
         if source != node and source is not None:
-            found.append(
+            warnings.append(
                 f"node {node} has no memory that is allowed; its cores use node {source}'s"
             )
     if machine.nodes and None in memory.source.values() and len(machine.nodes) > 1:
-        found.append("some cores have no local memory node; first touch places their memory")
-    return found
+        warnings.append("some cores have no local memory node; first touch places their memory")
+    return warnings
 
 
 def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
-    found = []
+    warnings = []
     if request.policy is Policy.WIM and request.own:
-        found.append(
+        warnings.append(
             "wim sets no mask, so the worker may also run on the coordinator's reserved cores"
         )
     kind = request.coordinator.kind if request.coordinator else None
     if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(slots) > 1:
-        found.append(
+        warnings.append(
             "the coordinator shares slot 0's single core; this slowed queries to 0.65x in a "
             "measurement (olap-on-chiplets, section 4.2)"
         )
-    return found
+    return warnings
 
 
 def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[str]:
-    found = []
+    warnings = []
     limit = request.heap_limit_bytes
     # Compared plans have all been reduced to the same total.
     is_lower = limit is None or sum(heaps.sizes_bytes) < limit // MIB * MIB
     if heaps.cut_for_pointers and is_lower:
-        found.append(
+        warnings.append(
             f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
             f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the total heap "
             "is smaller than under other policies"
         )
     if heaps.plain_pointers:
-        found.append(
+        warnings.append(
             f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
             "(32 GiB and more), so objects take more room in them"
         )
     if heaps.cut_for_overhead and len(slots) > 1 and is_lower:
-        found.append(
+        warnings.append(
             f"{len(slots)} instances have a fixed overhead of {gib(fixed_bytes(request.traits))} "
             "each, so the total heap is smaller than with fewer instances"
         )
-    return found
+    return warnings
 
 
 def _about_bound_nodes(request: Request, slots: Sequence[Slot]) -> list[str]:

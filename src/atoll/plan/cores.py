@@ -51,7 +51,7 @@ def usable_places(machine: Machine, *, smt: bool) -> Group:
 
 def group_by(places: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, list[Place]]:
     """Places by `key`, keys in the order of their first core."""
-    found: dict[Key, list[Place]] = {}
+    groups: dict[Key, list[Place]] = {}
     for place in places:
-        found.setdefault(key(place), []).append(place)
-    return found
+        groups.setdefault(key(place), []).append(place)
+    return groups

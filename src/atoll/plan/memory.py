@@ -39,8 +39,8 @@ class MemoryMap:
 
     def nodes_of(self, group: Group) -> tuple[int | None, ...]:
         """The nodes that a group's memory comes from; None if that is unknown."""
-        found = {self.source[place.node] for place in group}
-        return tuple(sorted(found, key=lambda node: (node is None, node)))
+        nodes = {self.source[place.node] for place in group}
+        return tuple(sorted(nodes, key=lambda node: (node is None, node)))
 
     def share_bytes(self, group: Group) -> int:
         return sum(self.bytes_per_core[self.source[place.node]] for place in group)

@@ -29,12 +29,12 @@ def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
         raise OSError(f"{program} did not answer within {_TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         raise OSError(f"{program} failed: {' '.join(done.stderr.split())}")
-    found = (line.partition("\t") for line in done.stdout.splitlines())
-    return [Malloc(SYSTEM, ""), *(Malloc(name, path) for name, tab, path in found if tab)]
+    lines = (line.partition("\t") for line in done.stdout.splitlines())
+    return [Malloc(SYSTEM, ""), *(Malloc(name, path) for name, tab, path in lines if tab)]
 
 
 def _launcher() -> str:
-    found = find_program("atoll-exec")
-    if found is None:
+    path = find_program("atoll-exec")
+    if path is None:
         raise OSError("atoll-exec is not installed; run 'make setup' or reinstall atoll")
-    return found
+    return path

@@ -144,7 +144,7 @@ def concluded(
 ) -> tuple[tuple[CacheLevel, ...], float | None]:
     """The cache levels, and memory's latency if the curve reached it."""
     sizes = [point.working_set_bytes for point in points]
-    found = cache_levels(sizes, [point.latency_ns.value for point in points])
+    inferred = cache_levels(sizes, [point.latency_ns.value for point in points])
     claimed = [cache.size_bytes for cache in data_caches(machine, cpu)]
     levels = tuple(
         CacheLevel(
@@ -154,12 +154,12 @@ def concluded(
             sysfs_bytes=bytes_claimed,
         )
         for number, (level, bytes_claimed) in enumerate(
-            zip(found.levels, matched(found.levels, claimed), strict=True), start=1
+            zip(inferred.levels, matched(inferred.levels, claimed), strict=True), start=1
         )
     )
     memory_from = 2 * max(claimed) if claimed else _SURELY_MEMORY_BYTES
     reached = bool(sizes) and sizes[-1] >= memory_from
-    return levels, found.beyond_ns if reached else None
+    return levels, inferred.beyond_ns if reached else None
 
 
 def matched(levels: Sequence[Capacity], claimed: Sequence[int]) -> list[int | None]:

@@ -79,7 +79,7 @@ def _of_one(
     """Raises ProbeMissing."""
     operations = _OPERATIONS_EMULATED if run.emulated else OPERATIONS[run.mode]
     ends_s = run.elapsed_s() + run.seconds_left() / (mallocs - place)
-    found = []
+    runs = []
     for number, cpus in enumerate(teams):
         what = f"churn of {malloc.name} by {len(cpus)} threads"
         left_s = ends_s - run.elapsed_s()
@@ -109,8 +109,8 @@ def _of_one(
         if answer.requested_bytes <= 0:
             run.leave_out("no-figure", f"{what}: the probe requested no memory")
             continue
-        found.append(_churn_run(run, malloc, cpus, operations, answer))
-    return found
+        runs.append(_churn_run(run, malloc, cpus, operations, answer))
+    return runs
 
 
 def _churn_run(

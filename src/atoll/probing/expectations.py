@@ -34,8 +34,8 @@ def expectations(
     if cpu is None:
         return ()
     part = _only_a_part(profile, machine, cpu, known)
-    found = (_triad(profile, machine, cpu, known, part), _chiplets(profile, machine, cpu, part))
-    return tuple(one for one in found if one is not None)
+    checks = (_triad(profile, machine, cpu, known, part), _chiplets(profile, machine, cpu, part))
+    return tuple(one for one in checks if one is not None)
 
 
 def _triad(

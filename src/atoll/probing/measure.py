@@ -204,20 +204,20 @@ class _Figures:
 
 
 def _measure_all(run: Run) -> _Figures:
-    found = _Figures()
+    figures = _Figures()
     usable = frozenset(run.cpus)
     islands = (usable.intersection(chiplet.pus) for chiplet in run.machine.chiplets)
     run.chiplets = tuple(tuple(sorted(pus)) for pus in islands if pus)
     for kind in run.budget.kinds:
-        if kind not in FIGURES_PER_PAIR and found.inference is None:
-            found.inference = _concluded(run, found)
-            if not run.chiplets and found.inference is not None:
-                run.chiplets = found.inference.chiplets
+        if kind not in FIGURES_PER_PAIR and figures.inference is None:
+            figures.inference = _concluded(run, figures)
+            if not run.chiplets and figures.inference is not None:
+                run.chiplets = figures.inference.chiplets
         with run.measuring(kind):
-            _measure_kind(run, kind, found)
-    if found.inference is None:
-        found.inference = _concluded(run, found)
-    return found
+            _measure_kind(run, kind, figures)
+    if figures.inference is None:
+        figures.inference = _concluded(run, figures)
+    return figures
 
 
 def _measure_kind(run: Run, kind: Kind, found: _Figures) -> None:

@@ -51,15 +51,15 @@ def _cgroup_left(host: Host) -> int | None:
         ),
         "/",
     )
-    found: list[int] = []
+    limits: list[int] = []
     parts = [part for part in path.split("/") if part]
     for depth in range(len(parts), -1, -1):
         folder = "/".join([_CGROUP, *parts[:depth]])
         most, now = (_text(host, f"{folder}/memory.{name}") for name in ("max", "current"))
         if most.isdecimal() and now.isdecimal():
             given_up = _number(_text(host, f"{folder}/memory.stat"), "inactive_file")
-            found.append(max(0, int(most) - max(0, int(now) - given_up)))
-    return min(found, default=None)
+            limits.append(max(0, int(most) - max(0, int(now) - given_up)))
+    return min(limits, default=None)
 
 
 def _kib(text: str, field: str) -> int | None:

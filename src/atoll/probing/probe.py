@@ -24,10 +24,10 @@ HELLO_TIMEOUT_S = 10.0
 
 
 def find_probe() -> str:
-    found = find_program("atoll-probe")
-    if found is None:
+    path = find_program("atoll-probe")
+    if path is None:
         raise ProbeMissing("atoll-probe is not installed; run 'make setup' or reinstall atoll")
-    return found
+    return path
 
 
 class Probe:

@@ -80,16 +80,16 @@ def use_saved(machine: Machine, host: Host | None = None) -> Applied:
         try:
             measured = read_chiplets(path)
         except AtollError as fault:
-            found = Applied(machine, f"a saved profile is not used: {fault}")
+            applied = Applied(machine, f"a saved profile is not used: {fault}")
         else:
             if measured.inference is None:
                 continue  # measured other kinds only
-            found = apply(machine, measured, where=str(path))
+            applied = apply(machine, measured, where=str(path))
             if _surely_none(machine, measured):
                 return Applied(machine)
-        if found.machine is not machine:
-            return found
-        first = first if first.report else found
+        if applied.machine is not machine:
+            return applied
+        first = first if first.report else applied
     return first
 
 
@@ -113,11 +113,13 @@ def use_given(machine: Machine, path: str, host: Host | None = None) -> Applied:
         )
     if measured.emulated:
         raise UsageError(f"{path}: {_EMULATED}; measure on a real machine")
-    found = apply(machine, measured, where=path)
+    applied = apply(machine, measured, where=path)
     here = machine.origin.kind == "live"
     if here and measured.environment.hostname_hash != _host_name(host):
-        return Applied(found.machine, f"{found.report}; measured on another host of the same kind")
-    return found
+        return Applied(
+            applied.machine, f"{applied.report}; measured on another host of the same kind"
+        )
+    return applied
 
 
 _EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
@@ -158,7 +160,7 @@ def apply(machine: Machine, profile: ProfileChiplets | Profile, *, where: str) -
 
     by_bandwidth = inference.source == "bandwidth"
     try:
-        found = assign_chiplets(
+        with_chiplets = assign_chiplets(
             machine,
             inference.chiplets,
             ChipletSource.BANDWIDTH if by_bandwidth else ChipletSource.LATENCY,
@@ -166,7 +168,7 @@ def apply(machine: Machine, profile: ProfileChiplets | Profile, *, where: str) -
     except UsageError as fault:
         return Applied(machine, f"{named} is not used: {fault}")
     return Applied(
-        found,
+        with_chiplets,
         f"chiplets from {named} ({'bandwidth' if by_bandwidth else 'latency'}, confidence "
         f"{inference.confidence:.2g})",
     )
@@ -200,11 +202,11 @@ def read_chiplets(path: str | Path) -> ProfileChiplets:
 def _surely_none(machine: Machine, measured: ProfileChiplets) -> bool:
     """Whether it measured all cores and is certain that there are no chiplets. An older profile
     that shows some is then outdated."""
-    found = measured.inference
+    inference = measured.inference
     return (
-        found is not None
-        and not found.chiplets
-        and found.confidence >= LEAST_CONFIDENCE
+        inference is not None
+        and not inference.chiplets
+        and inference.confidence >= LEAST_CONFIDENCE
         and not measured.emulated
         and not _unmeasured(machine, measured)
     )

@@ -30,7 +30,7 @@ def reaches(
 ) -> dict[int, Reach]:
     """The levels of each of the CPUs."""
     used = frozenset(cpus)
-    found: dict[int, Reach] = {}
+    by_cpu: dict[int, Reach] = {}
     for cpu in cpus:
         caches = data_caches(machine, cpu)
         claims = [cache.size_bytes for cache in caches]
@@ -40,7 +40,7 @@ def reaches(
         if caches:
             measured = [level.capacity_bytes for level in curve.levels] if curve else []
             sizes = measured if len(measured) == len(claims) else claims
-            found[cpu] = _with_both(
+            by_cpu[cpu] = _with_both(
                 [
                     (f"L{cache.level}", size, used.intersection(cache.pus))
                     for cache, size in zip(caches, sizes, strict=True)
@@ -49,7 +49,7 @@ def reaches(
             )
         elif curve is not None:
             last, own = len(curve.levels), frozenset((cpu,))
-            found[cpu] = _with_both(
+            by_cpu[cpu] = _with_both(
                 [
                     (f"L{level.level}", level.capacity_bytes, used if level.level == last else own)
                     for level in curve.levels
@@ -57,8 +57,8 @@ def reaches(
                 0,
             )
         else:
-            found[cpu] = ()
-    return found
+            by_cpu[cpu] = ()
+    return by_cpu
 
 
 def _with_both(levels: list[tuple[str, int, frozenset[int]]], claimed_bytes: int) -> Reach:

@@ -44,8 +44,8 @@ def parse(
         ) from None
     want_format, want_version = _default(kind, "format"), _default(kind, "version")
     if not isinstance(raw, dict) or raw.get("format") != want_format:
-        found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
-        raise error(f"{where}: not an {want_format} file (format: {found!r})")
+        actual = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
+        raise error(f"{where}: not an {want_format} file (format: {actual!r})")
     if raw.get("version") != want_version:
         raise error(
             f"{where}: this atoll cannot read {want_format} version {raw.get('version')!r} "
