@@ -185,18 +185,18 @@ def await_all(engine: Engine, endpoints: Sequence[str], instances: int) -> None:
     """Until all instances have reported and stay in, and every server answers a query, as
     `launch` asks."""
     start = time.perf_counter()
-    settling = StableCount(instances)
+    stable = StableCount(instances)
     while True:
         clients: list[Client] = []
         try:
             clients = engine.connect(endpoints, timeout_s=_CONNECT_S)
-            if settling.look(clients, timeout_s=_CONNECT_S).is_stable:
+            if stable.look(clients, timeout_s=_CONNECT_S).is_stable:
                 answers = [
                     each.execute("select 1", timeout_s=START_LIMIT_S).rows for each in clients
                 ]
                 break
         except EngineFailed:
-            settling = StableCount(instances)
+            stable = StableCount(instances)
         finally:
             for client in clients:
                 with contextlib.suppress(EngineFailed, OSError):

@@ -9,7 +9,6 @@ program may want to handle; each keeps the exit code of its parent.
 
 from __future__ import annotations
 
-EXIT_OK = 0
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 

@@ -75,8 +75,9 @@ def conclusion(summaries: Sequence[BenchSummary]) -> tuple[str, str]:
             found,
             f"Next: start it with 'atoll up {entrant.engine} --policy {_policy(entrant)}'.",
         )
+    slower = speedup.verdict == "slower"
     return (
-        f"{found}; on this machine the default is as good.",
+        f"{found}; on this machine the default is {'faster' if slower else 'as good'}.",
         f"Next: see what Atoll would do on a larger machine with 'atoll plan {entrant.engine} "
         "--machine FILE', or run 'atoll bench' there.",
     )

@@ -198,7 +198,7 @@ def run_with_progress(
             progress.tick(one)
             watch(one)
 
-        for note in () if resume else job.header.notes:
+        for note in job.header.notes:
             progress.note(note)
         try:
             job.run(path, host=host, resume=resume, tick=tick, say=progress.say)

@@ -19,6 +19,7 @@ from atoll.cli.measuring import (
     resume_option,
 )
 from atoll.cli.options import machine_for
+from atoll.errors import UsageError
 from atoll.host import arguments
 from atoll.host.local import LocalHost
 from atoll.supervise.interrupts import terminate_is_interrupt
@@ -68,6 +69,8 @@ def command(
     Atoll starts and stops nothing. Give two URLs to compare the second cluster with the first. If
     a URL contains a password, put it in the environment variable ATOLL_URL instead.
     """
+    if "://" in engine:  # not repeated here: it may contain a password
+        raise UsageError("the engine comes before the URLs: atoll replay ENGINE URL...")
     for url in urls:
         for secret in parse_address(url, {}).secrets:
             arguments.hide(secret)

@@ -1,4 +1,4 @@
-"""`atoll.measure`: measures all kinds of figures, one after the other, into one profile.
+"""`atoll.probing.measure`: measures all kinds of figures, one after the other, into one profile.
 
 The order is that of `Kind`: the figures from which chiplets are inferred come first, so that later
 kinds can put a process on each chiplet. A kind that fails leaves a line in the profile's `left_out`

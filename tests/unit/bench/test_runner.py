@@ -1,4 +1,4 @@
-"""The bench without an engine: order, recording, streams, schedulers, time boxes."""
+"""The bench without an engine: order, recording, streams, schedulers."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from atoll.errors import AtollError, EngineFailed
+from atoll.errors import AtollError, DiskFull, EngineFailed
 from atoll.host import processes
+from atoll.store.files import DISK_FULL
 from atoll.store.once import copy_tree, make_once
 
 
@@ -49,7 +50,7 @@ def ensure_template(
 ) -> None:
     """Make the template with the command `make`, unless it exists; `run` runs the command.
 
-    Raises EngineFailed, and as `atoll.store.once.make_once`."""
+    Raises EngineFailed, DiskFull, and as `atoll.store.once.make_once`."""
 
     def fill(folder: Path) -> None:
         try:
@@ -60,7 +61,8 @@ def ensure_template(
             lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
             # Hints may follow the error.
             errors = (line for line in lines if "error" in line.lower())
-            raise EngineFailed(next(errors, f"{os.path.basename(make[0])}: {lines[-1]}"))
+            kind = DiskFull if any(word in done.stderr for word in DISK_FULL) else EngineFailed
+            raise kind(next(errors, f"{os.path.basename(make[0])}: {lines[-1]}"))
 
     make_once(template, fill, what="an empty database")
 

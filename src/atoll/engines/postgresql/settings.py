@@ -25,7 +25,6 @@ _PLANNING = _MANUAL + "Query planning"
 _CONNECTIONS = _MANUAL + "Connections and authentication"
 _LOCATIONS = _MANUAL + "File locations"
 _ERRORS = _MANUAL + "Error handling"
-_DURABILITY = _MANUAL + "Non-durable settings"
 _LOGGING = _MANUAL + "Error reporting and logging"
 
 _KIB = 1 << 10
