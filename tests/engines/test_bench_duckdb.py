@@ -135,7 +135,7 @@ def test_both_schedulers_in_the_same_blocks(tmp_path: Path) -> None:
 
     alone = atoll("--policies", "wim", "--scheduler", "atoll", "-o", str(path), "--resume")
     assert alone.returncode == 2
-    assert "its entrants" in alone.stderr
+    assert "it differs in its entrants" in alone.stderr
 
 
 def test_decomposed_on_one_node_or_more(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_whole_replay(up: Cluster, folder: Path, tmp_path: Path) -> None:
     (folder / "q2.sql").write_text("select count(*) + 1 from numbers")
     other = atoll(*arguments, "--blocks", "4", "--resume")
     assert other.returncode == 2
-    assert "its SQL" in other.stderr
+    assert "it differs in its SQL" in other.stderr
 
 
 def test_two_clusters_in_the_same_blocks_and_a_change_is_told(

@@ -314,4 +314,4 @@ def test_a_process_of_another_user_is_not_permitted(tmp_path: Path, root: Path) 
             check=False,
         )
         assert asked.returncode == NotPermitted.exit_code, asked.stderr
-        assert asked.stderr.count("\n") == 1 and "(sudo)" in asked.stderr
+        assert asked.stderr.count("\n") == 1 and "run as root (sudo)" in asked.stderr
