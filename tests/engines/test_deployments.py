@@ -137,7 +137,7 @@ def test_a_port_that_stays_in_use_is_an_error_of_one_line() -> None:
 
 def test_not_ready_in_time_says_what_is_missing() -> None:
     said = ""
-    wanted = "waiting for the engine; last status: 0 of 2 worker instances have joined"
+    wanted = "waiting for the engine; last status: 0 of 2 worker instances in"
     for limit_s in (2.0, 10.0, 60.0):  # the coordinator may need all of a short one
         with pytest.raises(EngineFailed, match=f"{limit_s:.0f} s") as caught:
             launch(
@@ -159,14 +159,14 @@ def test_not_ready_in_time_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize(
     ("between", "heard"),
-    [(0, "0 of 2 worker instances have joined"), (None, "the toy does not know")],
+    [(0, "0 of 2 worker instances in"), (None, "the toy does not know")],
 )
 def test_instances_that_drop_out_again_are_waited_for(between: int | None, heard: str) -> None:
     said: list[str] = []
     engine = ToyEngine(settles_s=0.5, counts=[between, 2])  # the last comes first
     with start("settles", engine, progress=said.append):
         assert engine.counts == []
-    whole = "2 of 2 worker instances have joined; waiting until the count is stable"
+    whole = "2 of 2 worker instances in; checking that they stay (0.5 s)"
     assert [line for line in said if line in (whole, heard)][:3] == [whole, heard, whole]
 
 
@@ -295,8 +295,9 @@ def test_ps_as_table_and_json_fits_a_terminal() -> None:
 
 def test_down_of_an_unknown_name_lists_the_known() -> None:
     with start("known"):
-        assert "known: known" in message(atoll("down", "nobody"))
-        assert "known: known" in message(atoll("verify", "nobody"))
+        assert message(atoll("down", "nobody")) == "no deployment 'nobody'; known is up"
+        assert message(atoll("verify", "nobody")) == "no deployment 'nobody'; known is up"
+    assert message(atoll("down", "nobody")) == "no deployment 'nobody'; none is up"
 
 
 def test_down_all_ends_the_others_also_where_one_record_cannot_be_read() -> None:

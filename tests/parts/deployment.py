@@ -29,7 +29,11 @@ from tests.parts.toy import ToyEngine, this_machine, toy_plan
 HOST = LocalHost()
 PATIENCE_S = 180.0
 # In `make test`, where the test of another file has the OOM killer end some.
-KILLED = r"\(killed by SIGKILL(; the OOM killer ended \d+ process(es)? \(see dmesg\))?\)"
+KILLED = (
+    r"\(killed by SIGKILL"
+    r"(: out of memory; the OOM killer acted in its cgroup \(see dmesg\)|"
+    r"; the OOM killer ended \d+ process(es)? \(see dmesg\))?\)"
+)
 
 
 def start(

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from atoll.bench.entrants import same_deployment
 from atoll.errors import DownloadFailed, UsageError
-from atoll.schema.base import Record, parse
+from atoll.schema.base import Record, parse, what_is_wrong
 from atoll.schema.machine import Machine
 from atoll.schema.results import BlockFailed, Entrant, Line, PassDone, RunEnd, RunHeader
 from atoll.store.files import refusal, sync_folder, write_atomic
@@ -87,10 +87,8 @@ def parse_results(data: bytes, *, where: str) -> Results:
         try:
             line = _LINE.validate_json(text)
         except ValidationError as fault:
-            error = fault.errors()[0]
-            place = ".".join(str(part) for part in error["loc"]) or "line"
             raise UsageError(
-                f"{where}:{number}: {place}: {error['msg']}; "
+                f"{where}:{number}: {what_is_wrong(fault)}; "
                 "remove everything after the last good line, then use --resume"
             ) from None
         label = getattr(line, "label", None)
@@ -271,8 +269,17 @@ def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
         if before != after:
             raise UsageError(
                 f"{where}: cannot be resumed, it differs in its {name} "
-                f"({before} then, {after} now); start a new file with -o"
+                f"({_differing(before, after)} then, {_differing(after, before)} now); "
+                "start a new file with -o"
             )
+
+
+def _differing(value: object, other: object) -> str:
+    """The entries that differ, of a mapping: 'NAME VERSION'."""
+    if not isinstance(value, dict) or not isinstance(other, dict):
+        return str(value)
+    entries = (f"{key} {each}" for key, each in value.items() if other.get(key) != each)
+    return ", ".join(entries) or "none"
 
 
 def _same_place(one: Entrant, other: Entrant, machine: Machine) -> bool:

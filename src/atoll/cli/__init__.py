@@ -44,8 +44,16 @@ COMMANDS = {
     "replay": "Run your SQL against running clusters and measure it.",
     "report": "Turn results into HTML, Markdown, CSV or JSON.",
     "demo": "Run every step on this machine, ending in a report.",
+    "help": "Show the help of Atoll or of a command.",
 }
 
+# What other tools call these commands.
+_ALSO_CALLED = {
+    **dict.fromkeys(("start", "run", "launch"), "up"),
+    **dict.fromkeys(("stop", "end", "kill"), "down"),
+    **dict.fromkeys(("list", "ls"), "ps"),
+    **dict.fromkeys(("log", "tail"), "logs"),
+}
 
 # These import numpy, which otherwise starts a thread for each CPU.
 _WITH_NUMPY = {"inspect", "measure", "profile", "verify"}
@@ -64,6 +72,20 @@ class _Lazy(click.Group):
         command = module.command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        import difflib  # not above: only a mistake needs it
+
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        meant = _ALSO_CALLED.get(name) or (close[0] if close else "")
+        raise click.UsageError(
+            f"no command {name!r}{f'; did you mean {meant!r}?' if meant else ''}", ctx
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -17,7 +17,12 @@ from atoll.host.local import LocalHost
 from atoll.install import installing
 from atoll.install.catalog import parts_of
 from atoll.install.client import runner
-from atoll.report.terminal.install import announcement, engine_table, install_progress
+from atoll.report.terminal.install import (
+    announcement,
+    engine_table,
+    install_progress,
+    where_line,
+)
 from atoll.schema.deployment import State
 from atoll.schema.text import one_line
 from atoll.supervise.interrupts import terminate_is_interrupt
@@ -26,15 +31,15 @@ from atoll.supervise.stop import listing
 
 @click.group(epilog="Example: atoll engine list, then atoll engine install trino")
 def command() -> None:
-    """List the engines, fetch what they need, and remove it again."""
+    """List the engines, install what they need, and remove it again."""
 
 
 @command.command("list", epilog="Example: atoll engine list --json | jq '.[].state'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def list_engines(as_json: bool) -> None:
-    """List the engines with their state, folder and size in the cache.
+    """List the engines with their state, Java, size in the cache, and folder.
 
-    'ready': can be started. 'installed': present but unusable. 'damaged': a fetched file has
+    'ready': can be started. 'installed': present but unusable. 'damaged': an installed file has
     changed. 'not permitted': this user may not run it. 'missing': not installed. The lines below
     the table give the reasons. The list includes engines from other packages.
     """
@@ -45,8 +50,7 @@ def list_engines(as_json: bool) -> None:
         return
     show(engine_table(states))
     for state in states:
-        if state.why:
-            print(f"{state.name}: {one_line(state.why)}")
+        print(where_line(state))
     for line in registry.passed_over():
         print(one_line(line))
 
@@ -56,12 +60,12 @@ def _as_json(state: EngineState) -> dict[str, object]:
 
 
 @command.command(
-    short_help="Fetch what these engines need.",
+    short_help="Install what these engines need.",
     epilog="Example: atoll engine install trino postgresql",
 )
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def install(engines: tuple[str, ...]) -> None:
-    """Fetch the missing or damaged parts of these engines into Atoll's cache.
+    """Install the missing or damaged parts of these engines into Atoll's cache.
 
     The machine's own clients (mvn, pip, apt) fetch the files, with their mirrors and proxies.
     Atoll checks the files against pinned checksums (Debian packages against apt's signed index)
@@ -97,14 +101,15 @@ def _report(states: list[EngineState]) -> None:
 
 
 @command.command(
-    short_help="Remove what was fetched for these engines.",
+    short_help="Remove what was installed for these engines.",
     epilog="Example: atoll engine remove trino",
 )
 @click.argument("engines", nargs=-1, required=True, metavar="ENGINE...")
 def remove(engines: tuple[str, ...]) -> None:
-    """Remove everything from Atoll's cache that was fetched for these engines or loaded into them.
+    """Remove everything from Atoll's cache that was installed for these engines or loaded into
+    them.
 
-    This includes files that another version of Atoll fetched. Parts that another installed engine
+    This includes files that another version of Atoll installed. Parts that another installed engine
     needs stay, and so do engines that a deployment uses.
     """
     with terminate_is_interrupt(), install_progress() as progress:

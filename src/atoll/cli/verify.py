@@ -10,7 +10,7 @@ from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.inspect.verify import document, verify
 from atoll.schema.deployment import State
-from atoll.supervise.stop import listing
+from atoll.supervise.stop import listing, no_deployment
 
 
 @click.command(epilog="Example: atoll verify spark --json")
@@ -28,8 +28,7 @@ def command(name: str | None, as_json: bool) -> None:
     if name is not None:
         chosen = [deployment for deployment in deployments if deployment.name == name]
         if not chosen:
-            up = ", ".join(deployment.name for deployment in deployments) or "nothing is up"
-            raise UsageError(f"no deployment is named {name!r} (known: {up})")
+            raise no_deployment(name, [deployment.name for deployment in deployments])
     else:
         chosen = [each for each in deployments if each.state in (State.STARTING, State.READY)]
         if not chosen:

@@ -41,6 +41,8 @@ class EngineState:
     why: str
     parts: tuple[PartState, ...]
     kept_bytes: int  # the engine's tables in Atoll's cache
+    java: str = ""  # the program that runs it, for a JVM engine that can start
+    java_version: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -88,7 +90,10 @@ def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
             state = "damaged"
             why = f"{broken[0].damage}; fetch it again with: atoll engine install {name}"
     else:
-        return EngineState(name, "ready", found.version, found.home, "", parts, kept_bytes)
+        return EngineState(
+            *(name, "ready", found.version, found.home, "", parts, kept_bytes),
+            *(found.java, found.java_version),
+        )
     first = next((part for part in parts if part.folder), None)
     version, folder = (first.version, first.folder) if first else ("", "")
     return EngineState(name, state, version, folder, why, parts, kept_bytes)

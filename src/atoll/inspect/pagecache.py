@@ -41,18 +41,23 @@ def look_at_page_cache(host: Host, pid: int) -> tuple[list[PageCacheLook], list[
     if len(sized) > MOST_FILES:
         unknown.append(f"page cache: only the {MOST_FILES} largest of {len(sized)} files")
     looks = []
+    files_by_reason: dict[str, list[str]] = {}
     for _, name, path in sized[:MOST_FILES]:
         try:
             look = _look(host, name, path)
         except OSError as fault:
-            unknown.append(f"page cache of {name}: {_why(fault)}")
+            files_by_reason.setdefault(_why(fault), []).append(name)
             continue
         looks.append(look)
         if look.cached_bytes and not look.bytes_by_node:
-            unknown.append(
-                f"page cache of {name}: too little of it is cached to estimate its nodes"
-            )
+            why = "too little of it is cached to estimate its nodes"
+            files_by_reason.setdefault(why, []).append(name)
+    unknown += (f"page cache of {_named(names)}: {why}" for why, names in files_by_reason.items())
     return looks, unknown
+
+
+def _named(files: list[str]) -> str:
+    return files[0] if len(files) == 1 else f"{len(files)} files, for example {files[0]}"
 
 
 def _mapped_files(host: Host, pid: int) -> tuple[dict[str, str], set[str]]:

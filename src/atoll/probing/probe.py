@@ -18,6 +18,7 @@ from atoll.host.api import Host
 from atoll.host.programs import find_program
 from atoll.probing.errors import ProbeDied, ProbeHung, ProbeRefused
 from atoll.probing.requests import A_co, Hello, HelloAnswer, Request, Sampling
+from atoll.schema.base import what_is_wrong
 
 PROTOCOL_VERSION = 1
 HELLO_TIMEOUT_S = 10.0
@@ -123,9 +124,7 @@ class Probe:
                 message = " ".join(str(raw["error"]).split())
                 raise ProbeRefused(str(raw["code"]), f"{request.do}: {message}")
         except ValidationError as fault:
-            first = fault.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            reason = f"field {place}: {first['msg']}"
+            reason = what_is_wrong(fault)
         except (ValueError, KeyError, TypeError, RecursionError):
             reason = "not an answer of its protocol"
         else:

@@ -192,11 +192,11 @@ def read_chiplets(path: str | Path) -> ProfileChiplets:
     try:
         return ProfileChiplets.model_validate_json(text)
     except ValidationError as fault:
-        from atoll.schema.base import parse
+        from atoll.schema.base import parse, what_is_wrong
         from atoll.schema.profile import Profile
 
         parse(Profile, text, where=str(path))  # reads all of it and reports what is wrong
-        raise UsageError(f"{path}: {fault.errors()[0]['msg']}") from None
+        raise UsageError(f"{path}: {what_is_wrong(fault)}") from None
 
 
 def _surely_none(machine: Machine, measured: ProfileChiplets) -> bool:

@@ -54,11 +54,24 @@ def parse(
     try:
         return TypeAdapter(kind).validate_python(raw, strict=False)
     except ValidationError as fault:
-        first = fault.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        # pydantic's prefix to the message of a validator
-        words = first["msg"].removeprefix("Value error, ")
-        raise error(f"{where}: field {place}: {words}" if place else f"{where}: {words}") from None
+        raise error(f"{where}: {what_is_wrong(fault)}") from None
+
+
+def what_is_wrong(fault: ValidationError) -> str:
+    """'field slots.0.cpus is missing': the first fault that a validation found."""
+    first = fault.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"field {place} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"field {place} is unknown"
+    if first["type"] == "union_tag_invalid":
+        kind = str(first["ctx"]["discriminator"]).strip("'")
+        return f"{kind} {first['ctx']['tag']!r} is unknown"
+    # The first is pydantic's prefix to the message of a validator.
+    words = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    words = words.replace("Invalid JSON", "not JSON")
+    return f"field {place}: {words}" if place else words
 
 
 def _default(kind: type[R], name: str) -> Any:

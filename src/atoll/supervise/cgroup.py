@@ -65,6 +65,17 @@ def end(folder: str, identity: str) -> None:
             time.sleep(_POLL_S)
 
 
+def nearest(host: Host, name: str) -> str:
+    """The path of that file in this process's cgroup v2, or in the closest one above that has it;
+    '' if none has."""
+    try:
+        own = _own(host)
+    except OSError:
+        return ""
+    folders = () if own is None else (own, *own.parents)
+    return next((str(path) for each in folders if host.exists(str(path := each / name))), "")
+
+
 def _name(identity: str) -> str:
     return f"atoll-{identity}"
 

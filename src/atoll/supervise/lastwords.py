@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 from atoll.host.api import Host
+from atoll.schema.text import plural
+from atoll.supervise import cgroup
 
 _TAIL_BYTES = 64 << 10
 _LINE_CHARACTERS = 240
@@ -20,19 +23,35 @@ _NUMBERED = re.compile(r"\d+\) ")
 _FRAME = re.compile(r"^\s*(at |\.\.\. \d+ more|File \")")
 
 
-def oom_kills(host: Host) -> int:
-    """How many processes the OOM killer has ended since the machine booted; 0 where the kernel
-    does not count them (before Linux 4.13)."""
+class OomKills(NamedTuple):
+    """How many processes the OOM killer has ended so far."""
+
+    number: int
+    own: bool  # only those of this process's cgroup; otherwise those of the whole machine
+
+
+def oom_kills(host: Host) -> OomKills:
+    """The count of the closest cgroup that has one (memory.events), else the machine's since it
+    booted; 0 where the kernel does not count them (before Linux 4.13)."""
+    own = cgroup.nearest(host, "memory.events")
     try:
-        lines = host.read_text("/proc/vmstat").splitlines()
+        lines = host.read_text(own or "/proc/vmstat").splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+        return OomKills(0, own=bool(own))
+    counts = (int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return OomKills(next(counts, 0), own=bool(own))
 
 
-def was_killed(status: int, log_line: str) -> bool:
-    """Whether SIGKILL ended the process, or its log says that SIGKILL ended a child."""
-    return status == -signal.SIGKILL or _KILLED.search(log_line) is not None
+def why(status: int, log_line: str, before: OomKills, now: OomKills) -> str:
+    """How a process ended, and whether the OOM killer may have done it: SIGKILL ended the process,
+    or its log says that SIGKILL ended a child, while the count of OOM kills grew."""
+    ended, kills = how_it_ended(status), now.number - before.number
+    killed = status == -signal.SIGKILL or _KILLED.search(log_line) is not None
+    if kills <= 0 or not killed or now.own is not before.own:
+        return ended
+    if now.own:
+        return f"{ended}: out of memory; the OOM killer acted in its cgroup (see dmesg)"
+    return f"{ended}; the OOM killer ended {plural(kills, 'process')} (see dmesg)"
 
 
 def how_it_ended(status: int) -> str:

@@ -27,6 +27,7 @@ from atoll.host.programs import find_program
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
+from atoll.schema.text import plural
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.client_calls import close_all, within
@@ -169,9 +170,9 @@ class Running:
                 if look.is_stable:
                     within(_QUERY_TIMEOUT_S * len(self.clients), "the first query", self._ask)
                     break
-                status = f"{look.count} of {instances} worker instances have joined"
+                status = f"{look.count} of {plural(instances, 'worker instance')} in"
                 if look.count == instances:
-                    status += "; waiting until the count is stable"
+                    status += f"; checking that they stay ({look.settles_s:g} s)"
             except EngineFailed as fault:
                 stable = StableCount(instances)
                 self._close_clients()

@@ -32,7 +32,7 @@ class Accepts:
 class Died:
     name: str
     how: str  # 'exit status 1', 'killed by SIGKILL'
-    last_words: str  # the line of its log that says most, and the path of the log
+    last_words: str  # the line of its log that says most, and the path of the log; '' for a signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,8 @@ def step(life: Lifecycle, event: Event) -> tuple[Lifecycle, tuple[Action, ...]]:
             return life, (accepts, *actions)
         case Died(name, how, last_words):
             when = "while it started" if life.state is State.STARTING else "while it was up"
-            return _fail(life, f"{name} died ({how}) {when}: {last_words}")
+            words = f": {last_words}" if last_words else ""
+            return _fail(life, f"{name} died ({how}) {when}{words}")
         case KeeperGone():
             return _fail(life, "its keeper was killed, so everything was ended")
         case OwnerSaysReady() if life.state is State.STARTING:

@@ -13,6 +13,7 @@ from atoll.engines.api import Client, SettlingClient
 class Look:
     count: int  # of the instances that have joined
     is_stable: bool  # all have joined, and will stay
+    settles_s: float = 0.0  # for how long the count must stay the same
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class StableCount:
             if isinstance(client, SettlingClient):
                 settles_s = max(settles_s, float(client.settles_s))
         is_stable = self.take(count, settles_s, asked_s=asked_s, answered_s=time.monotonic())
-        return Look(count, is_stable)
+        return Look(count, is_stable, settles_s)
 
     def take(self, count: int, settles_s: float, *, asked_s: float, answered_s: float) -> bool:
         """Whether the count is stable with this look; both times are of one monotonic clock."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
@@ -23,9 +24,13 @@ def down(name: str, host: Host) -> None:
     """End the whole deployment; returns when it is gone. Raises UsageError, EngineFailed."""
     record = records.read(name) if name in records.names() else None
     if record is None:
-        up = ", ".join(records.names()) or "nothing is up"
-        raise UsageError(f"no deployment is named {name!r} (known: {up})")
+        raise no_deployment(name, records.names())
     release(name, record.id, host)
+
+
+def no_deployment(name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that no deployment in `known` has."""
+    return UsageError(f"no deployment {name!r}; {', '.join(known) or 'none'} is up")
 
 
 def release(name: str, identity: str, host: Host) -> None:

@@ -19,10 +19,9 @@ from atoll.host.api import Child, Host
 from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
-from atoll.schema.text import plural
 from atoll.store.files import write_new
 from atoll.supervise import cgroup, lifecycle, records
-from atoll.supervise.lastwords import how_it_ended, last_words, oom_kills, was_killed
+from atoll.supervise.lastwords import last_words, oom_kills, why
 from atoll.supervise.leftovers import log_summary, remove_leftovers
 from atoll.supervise.place import placed_argv
 from atoll.supervise.ports import LOOPBACK
@@ -123,14 +122,10 @@ class Supervisor:
                 log = self._log(name)
                 self._note(name, exit_status=status)
                 words = last_words(log, log_summary(self._request.plan.engine))
-                self._apply(lifecycle.Died(name, self._why(status, words), words))
+                how = why(status, words, self._oom_kills, oom_kills(self._host))
+                # A process does not see its signal come: its log says nothing about its end.
+                self._apply(lifecycle.Died(name, how, "" if status < 0 else words))
         self._reap()
-
-    def _why(self, status: int, words: str) -> str:
-        ended, kills = how_it_ended(status), oom_kills(self._host) - self._oom_kills
-        if kills <= 0 or not was_killed(status, words):
-            return ended
-        return f"{ended}; the OOM killer ended {plural(kills, 'process')} (see dmesg)"
 
     def _reap(self) -> None:
         children = {child.pid: child for child in self._running.values()}

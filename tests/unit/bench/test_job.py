@@ -21,6 +21,6 @@ def test_a_run_goes_on_with_the_same_configuration_only() -> None:
     assert version(a="1", b="2") == version(b="2", a="1") != version(a="1", b="3")
     changed = FINGERPRINT.model_copy(update={"engine_versions": {"spark": version(a="1")}})
     found = results(lines((WIM,), 1)[:-1], header(WIM))
-    now = changed.engine_versions
-    with fails(UsageError, where="r", what="engine versions", before={"spark": "4.3.0"}, now=now):
+    now = f"spark {version(a='1')}"
+    with fails(UsageError, where="r", what="engine versions", before="spark 4.3.0", now=now):
         resumable(found, header(WIM, fingerprint=changed), where="r")

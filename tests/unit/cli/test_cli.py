@@ -62,9 +62,33 @@ def test_without_a_command_the_help_is_shown(capsys: Capture) -> None:
     assert all(f"\n  {name} " in said for name in COMMANDS)
 
 
+@pytest.mark.parametrize("names", [[], ["help"], ["up"], ["engine"], ["engine", "install"]])
+def test_help_of_a_command_is_what_its_option_prints(names: list[str], capsys: Capture) -> None:
+    assert run(["help", *names]) == 0
+    said = capsys.readouterr().out
+    assert run([*names, "--help"]) == 0
+    assert said == capsys.readouterr().out
+
+
+def test_help_of_a_command_that_does_not_exist(capsys: Capture) -> None:
+    assert run(["help", "bogus"]) == 2
+    check_complaint(capsys.readouterr().err, command="bogus")
+    assert run(["help", "up", "bogus"]) == 2
+    check_complaint(capsys.readouterr().err, command="atoll up")
+
+
 def test_an_unknown_command_is_one_line(capsys: Capture) -> None:
     assert run(["bogus"]) == 2
     check_complaint(capsys.readouterr().err, command="bogus")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("start", "up"), ("stop", "down"), ("list", "ps"), ("verfy", "verify"), ("log", "logs")],
+)
+def test_another_name_of_a_command_is_understood(name: str, meant: str, capsys: Capture) -> None:
+    assert run([name]) == 2
+    check_complaint(capsys.readouterr().err, command=name, meant=meant)
 
 
 @pytest.mark.parametrize("cores", [1, 256])  # fits the buffer, does not fit the pipe

@@ -89,7 +89,7 @@ def listed(capsys: Capture) -> list[str]:
 
 def test_the_whole_life(toy: Engine, capsys: Capture) -> None:
     head, row, why = listed(capsys)
-    assert head.split() == ["ENGINE", "VERSION", "STATE", "WHERE", "SIZE"]
+    assert head.split() == ["ENGINE", "VERSION", "STATE", "JAVA", "SIZE"]
     assert row.split() == ["toy", "–", "missing", "–", "–"]
     assert why == "toy: Toy 1 is needed; none was found; fetch it"
 
@@ -102,9 +102,9 @@ def test_the_whole_life(toy: Engine, capsys: Capture) -> None:
     ]
     assert said.out.splitlines()[3] == f"toy is ready: 1.2 in {toy.folder}/toy-1"
     assert said.err.splitlines()[0] == "fetching toy-1 (0 MB of 0 MB, 50 %)"
-    row = " ".join(listed(capsys)[1:])
-    assert row.startswith("toy")
-    assert "6 MB" in row
+    _, row, where = listed(capsys)
+    assert row.split() == ["toy", "1.2", "ready", "–", "6", "MB"]
+    assert where == f"toy: {toy.folder}/toy-1"
 
     assert run(["engine", "install", "toy"]) == 0
     assert capsys.readouterr().out == f"toy is ready: 1.2 in {toy.folder}/toy-1\n"
@@ -113,6 +113,20 @@ def test_the_whole_life(toy: Engine, capsys: Capture) -> None:
     assert capsys.readouterr().out == "removed: toy-1, java-9\n"
     assert run(["engine", "remove", "toy"]) == 0
     assert capsys.readouterr().out == "nothing to remove: the cache has no part of it\n"
+
+
+def test_the_java_that_will_run_it_is_listed(
+    toy: Engine, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = "/usr/lib/jvm/" + "a-long-name-" * 8 + "/bin/java"
+    found = Installation("1.2", "/opt/toy", java, "25.0.2")
+    monkeypatch.setattr(Engine, "locate", lambda *_: found)
+    _, row, where = listed(capsys)
+    assert row.split() == ["toy", "1.2", "ready", "25.0.2", "–"]
+    assert where == f"toy: /opt/toy, with {java}"
+    assert run(["engine", "list", "--json"]) == 0
+    (state,) = json.loads(capsys.readouterr().out)
+    assert (state["java"], state["java_version"]) == (java, "25.0.2")
 
 
 def test_json(toy: Engine, capsys: Capture) -> None:

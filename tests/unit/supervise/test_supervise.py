@@ -87,6 +87,11 @@ def test_a_dead_process_is_named_with_its_last_words() -> None:
     assert actions[-1] == Finish()
 
 
+def test_a_killed_process_has_no_last_words() -> None:
+    life, _ = after(*UP, OwnerSaysReady(), Died("w1", "killed by SIGKILL", ""))
+    assert life.error == "w1 died (killed by SIGKILL) while it was up"
+
+
 def test_the_owners_death_ends_what_is_not_detached() -> None:
     assert after(*UP, OwnerSaysReady(), OwnerGone())[0].state is State.STOPPED
     assert after(*UP, OwnerSaysReady(), OwnerDetaches(), OwnerGone())[0].state is State.READY

@@ -16,11 +16,12 @@ from atoll.host.local import LocalHost
 from atoll.schema.deployment import Deployment, ProcessId, State
 from atoll.supervise import keeper, records
 from atoll.supervise.lastwords import (
+    OomKills,
     how_it_ended,
     oom_kills,
     port_was_taken,
     telling_line,
-    was_killed,
+    why,
 )
 from atoll.supervise.request import Request
 from atoll.supervise.start_keeper import start_keeper
@@ -54,9 +55,22 @@ def test_how_it_ended() -> None:
 
 def test_what_the_kernel_killed_for_want_of_memory_is_counted() -> None:
     host = FakeHost({"/proc/vmstat": "nr_free_pages 1\noom_kill 3\noom_kill_x 9\n"})
-    assert oom_kills(host) == 3
-    assert oom_kills(FakeHost({"/proc/vmstat": "nr_free_pages 1\n"})) == 0
-    assert oom_kills(FakeHost()) == 0
+    assert oom_kills(host) == OomKills(3, own=False)
+    assert oom_kills(FakeHost({"/proc/vmstat": "nr_free_pages 1\n"})).number == 0
+    assert oom_kills(FakeHost()).number == 0
+
+
+def test_the_count_of_the_closest_cgroup_comes_first() -> None:
+    host = FakeHost(
+        {
+            "/proc/vmstat": "oom_kill 9\n",
+            "/proc/self/cgroup": "0::/a.slice/b.service/c\n",
+            "/proc/self/mountinfo": "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "/sys/fs/cgroup/a.slice/memory.events": "oom 7\noom_kill 7\n",
+            "/sys/fs/cgroup/a.slice/b.service/memory.events": "low 0\noom 3\noom_kill 2\n",
+        }
+    )
+    assert oom_kills(host) == OomKills(2, own=True)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +83,15 @@ def test_what_the_kernel_killed_for_want_of_memory_is_counted() -> None:
         (1, "FATAL:  port 9137 is in use", False),
     ],
 )
-def test_who_was_killed(status: int, words: str, killed: bool) -> None:
-    assert was_killed(status, words) is killed
+def test_who_was_killed_for_memory(status: int, words: str, killed: bool) -> None:
+    ended = how_it_ended(status)
+    for own, cause in (
+        (True, ": out of memory; the OOM killer acted in its cgroup (see dmesg)"),
+        (False, "; the OOM killer ended 2 processes (see dmesg)"),
+    ):
+        before, now = OomKills(3, own=own), OomKills(5, own=own)
+        assert why(status, words, before, now) == (ended + cause if killed else ended)
+        assert why(status, words, now, now) == ended
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from atoll.schema.inspection import (
     ThreadLook,
 )
 from atoll.schema.size import gib
-from atoll.schema.text import plural, printable
+from atoll.schema.text import one_line, plural, printable
 
 MOST_MASKS = 8
 MOST_SINGLE = 3
@@ -49,7 +49,7 @@ def inspection_text(inspection: Inspection) -> RenderableType:
     """One process and its findings."""
     parts: list[RenderableType] = [
         _title(inspection),
-        Text(printable(inspection.command), style="dim", no_wrap=True, overflow="ellipsis"),
+        Text(one_line(inspection.command), style="dim", no_wrap=True, overflow="ellipsis"),
         Text(_expected(inspection)),
         Text(),
         *_threads(inspection.threads),
@@ -57,7 +57,7 @@ def inspection_text(inspection: Inspection) -> RenderableType:
     if inspection.spread is not None:
         parts.append(_line("Spread", _spread(inspection.spread)))
     if inspection.memory is not None:
-        parts += _memory(inspection.memory, inspection.memory_policy)
+        parts += _memory(inspection.memory, inspection)
     if inspection.page_cache:
         parts.append(_line("Cache", _page_cache(inspection.page_cache)))
     if inspection.malloc is not None:
@@ -163,8 +163,12 @@ def _expected(inspection: Inspection) -> str:
     if expected.memory_policy:
         parts.append(f"memory {expected.memory_policy}")
     if expected.memory_nodes:
-        parts.append(f"on nodes {expected.memory_nodes}")
+        parts.append(f"expected on {_named_nodes(expected.memory_nodes)}")
     return f"{source}: {', '.join(parts)}"
+
+
+def _named_nodes(nodes: str) -> str:
+    return f"{'node' if nodes.isdecimal() else 'nodes'} {nodes}"
 
 
 def _threads(threads: Sequence[ThreadLook]) -> list[RenderableType]:
@@ -237,7 +241,7 @@ def _spread(spread: SpreadLook) -> str:
     )
 
 
-def _memory(memory: MemoryLook, policy: str) -> list[RenderableType]:
+def _memory(memory: MemoryLook, inspection: Inspection) -> list[RenderableType]:
     how = (
         f"sampled on {memory.sampled_pages} pages (± {memory.share_error:.1%})"
         if memory.method == "move_pages"
@@ -245,10 +249,13 @@ def _memory(memory: MemoryLook, policy: str) -> list[RenderableType]:
     )
     totals = [f"{gib(memory.resident_bytes)} resident, {how}"]
     if memory.own_nodes_share is not None:
-        totals.append(f"{_percent(memory.own_nodes_share)} on its CPUs' nodes")
+        share = f"{_percent(memory.own_nodes_share)} on its CPUs' nodes"
+        if memory.own_nodes_share < 1 and inspection.expected.memory_nodes:
+            share += " (file pages do not count as drift)"
+        totals.append(share)
     if memory.local_share is not None:
         totals.append(f"{_percent(memory.local_share)} local")
-    more = [f"policy {policy}"] if policy else []
+    more = [f"policy {inspection.memory_policy}"] if inspection.memory_policy else []
     if memory.huge_bytes is not None:
         more.append(f"{gib(memory.huge_bytes)} in transparent huge pages")
     parts: list[RenderableType] = [_line("Memory", ", ".join(totals))]

@@ -15,21 +15,31 @@ from atoll.install.catalog import Artifact, Part, Wheel
 from atoll.install.progress import Tell
 from atoll.report.terminal.grid import grid
 from atoll.schema.size import decimal_size
+from atoll.schema.text import one_line
 
 _LOGGED_PERCENT = 20  # between the lines of a log
 
 
 def engine_table(states: Sequence[EngineState]) -> Table:
     table = grid(header="bold", gap=1)
-    for title in ("ENGINE", "VERSION", "STATE", "WHERE"):
+    for title in ("ENGINE", "VERSION", "STATE", "JAVA"):
         table.add_column(title, overflow="fold")
     table.add_column("SIZE", justify="right", no_wrap=True)
     for engine in states:
         table.add_row(
-            *(engine.name, engine.version or "–", engine.state, _short(engine.home)),
+            *(engine.name, engine.version or "–", engine.state, engine.java_version or "–"),
             decimal_size(engine.size_bytes) if engine.size_bytes else "–",
         )
     return table
+
+
+def where_line(engine: EngineState) -> str:
+    """Where the engine and its Java are, or why it cannot start. Not in the table, whose cells
+    would break paths."""
+    if engine.why:
+        return f"{engine.name}: {one_line(engine.why)}"
+    java = f", with {_short(engine.java)}" if engine.java else ""
+    return f"{engine.name}: {_short(engine.home)}{java}"
 
 
 def _short(path: str) -> str:

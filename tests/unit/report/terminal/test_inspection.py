@@ -85,8 +85,8 @@ def test_everything_fits_80_columns_and_is_there() -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "worker-0 pid 100 slot 0 no drift",
-        "Planned: CPUs 0-3, memory bind:0, on nodes 0",
-        ">99.9% on its CPUs' nodes, 52% local",
+        "Planned: CPUs 0-3, memory bind:0, expected on node 0",
+        ">99.9% on its CPUs' nodes (file pages do not count as drift), 52% local",
         "1.1 GiB of 1.1 GiB cached: 100 MiB on node 0, 1 GiB on node 1",
         "libc.so.6; requested /usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
         "16 processors, UseNUMA off",
@@ -101,6 +101,11 @@ def test_a_process_that_nobody_planned_says_so() -> None:
     text = printed(inspection_text(inspection(team("0-3"), expected=GIVEN.record(), slot=None)))
     assert "Started with: CPUs 0-3" in text
     assert "slot" not in text
+
+
+def test_a_command_with_line_breaks_is_one_line() -> None:
+    whole = inspection(team("0-3"), command="python -c import x\nx.run()\t1")
+    assert printed(inspection_text(whole)).splitlines()[1] == "python -c import x x.run() 1"
 
 
 def test_200_threads_with_one_fault_are_one_entry() -> None:
