@@ -54,7 +54,8 @@ def chain_plans(
             + ("with -n 1" if count else "on this machine with one NUMA node")
             + ", so there are no steps between wim and win; choose -n 2 or more"
         )
-    plan = partial(make_plan, machine, traits)
+    # wim counts all CPUs, so the instances have all of them too.
+    plan = partial(make_plan, machine, traits, smt=machine.smt)
     touch, bind = MemoryPolicy.FIRST_TOUCH, MemoryPolicy.BIND
     wim, spmwin, touched, bound = comparable(
         [

@@ -38,8 +38,11 @@ def pretouches(plan: Plan) -> bool:
 
 def placement_flags(slot: Slot, plan: Plan) -> list[str]:
     """The flags of a worker's JVM. The number of GC threads follows from ActiveProcessorCount
-    unless the plan sets it."""
-    flags = [f"-XX:ActiveProcessorCount={slot.threads}"]
+    unless the plan sets it. A slot without a mask (wim) has no ceiling: its JVM counts the CPUs
+    itself, as people start it."""
+    flags = []
+    if slot.cpus is not None:
+        flags.append(f"-XX:ActiveProcessorCount={slot.threads}")
     if slot.parallel_gc_threads is not None:
         flags.append(f"-XX:ParallelGCThreads={slot.parallel_gc_threads}")
     if slot.concurrent_gc_threads is not None:

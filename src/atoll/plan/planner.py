@@ -121,7 +121,7 @@ def make_plan(
     if policy is Policy.WICP and count is None and _has_rest(places):
         reasons.append(rules.REST)
     reasons += [
-        rules.about_cores(smt=smt, has_smt=machine.smt),
+        rules.about_cores(policy, smt=smt, has_smt=machine.smt),
         rules.about_memory(slots, request.memory, memory, policy),
         *about_capacity(machine, request.memory, traits, slots, heaps, demand),
         rules.PARTITIONS,

@@ -87,7 +87,7 @@ def choose(traits: EngineTraits, places: Group, count: int | None) -> tuple[Poli
     return (Policy.WICP, _AUTO_CHIPLET) if chiplets else (Policy.WIN, _AUTO_NODE)
 
 
-def about_cores(*, smt: bool, has_smt: bool) -> Reason:
+def about_cores(policy: Policy, *, smt: bool, has_smt: bool) -> Reason:
     if not has_smt:
         text = "The cores have one thread each."
     elif smt:
@@ -96,6 +96,8 @@ def about_cores(*, smt: bool, has_smt: bool) -> Reason:
         text = (
             "Physical cores only, one CPU each: analytical queries gained nothing from SMT overall."
         )
+    if policy is Policy.WIM:
+        text += " Nothing limits wim to them: an engine that counts CPUs counts all of the machine."
     return Reason(rule="physical cores", text=text, source="numa-distributed-engines, section VI")
 
 

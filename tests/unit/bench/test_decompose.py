@@ -114,6 +114,13 @@ def test_gc_threads_are_a_step_where_several_jvms_have_more_in_sum() -> None:
     assert not same_deployment(wim, more, LARGE)
 
 
+def test_instances_have_all_cpus_as_wim_has() -> None:
+    labelled, _ = chain_plans(build([[NodeShape((4,))] * 2], smt=2), SPARK, None)
+    for _, plan in labelled:
+        assert plan.total_threads == 16
+        assert all(slot.cpus is None or len(slot.cpus) == slot.threads for slot in plan.slots)
+
+
 def test_what_a_plan_of_the_chain_warns_of_is_said() -> None:
     _, notes = make_chain(TWO_NODES, SPARK, (), None)
     (said,) = [note for note in notes if "without UseNUMA" in note]

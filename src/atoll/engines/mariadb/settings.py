@@ -41,6 +41,7 @@ _DEFAULT_CONNECTIONS = 151  # MariaDB's default; we add one per thread, for a st
 _PARTS = 8  # of the heap, for the work of all queries: the plan leaves 3 of them free beside it
 # Join buffers of one query ('Could not create a join buffer', seen on Q8 with room for one).
 _JOINS = 16
+_DEFAULT_IO_THREADS = 4  # MariaDB's default
 _LEAST_IO_THREADS, _MOST_IO_THREADS = 2, 64
 _CONFIGS = ("my.cnf", "mariadb.cnf")
 _GROUP = "mariadbd"
@@ -147,9 +148,11 @@ def location(index: int, *, data: str, run_dir: str, home: str) -> dict[str, Set
 
 
 def placement(slot: Slot) -> dict[str, Setting]:
+    # wim has no ceiling below MariaDB's own.
+    least = _LEAST_IO_THREADS if slot.cpus is not None else _DEFAULT_IO_THREADS
     io_threads = Setting(
-        str(min(max(slot.threads, _LEAST_IO_THREADS), _MOST_IO_THREADS)),
-        "the slot's threads, within MariaDB's bounds, 2 to 64",
+        str(min(max(slot.threads, least), _MOST_IO_THREADS)),
+        "the slot's threads, within MariaDB's bounds, 2 to 64; under wim at least the default, 4",
         _INNODB,
     )
     return {

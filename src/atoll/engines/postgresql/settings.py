@@ -33,6 +33,8 @@ _CONFIG = "postgresql.conf"
 _FIRST_PORT = 5432  # only part of a socket's name
 _PROCESSES = "max_worker_processes"
 _DEFAULT_WORK_MEM_BYTES = 4 * MIB
+_DEFAULT_GATHER = 2  # PostgreSQL's defaults
+_DEFAULT_PROCESSES = 8
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 _OPERATIONS = 4  # sorts and hash tables that one process of a query may have at the same time
 _DEFAULT_CONNECTIONS = 100  # PostgreSQL's default; we add one per thread, for a stream of queries
@@ -106,10 +108,15 @@ def location(index: int, *, data: str, run_dir: str, **_: str) -> dict[str, Sett
 
 def placement(slot: Slot) -> dict[str, Setting]:
     buffers = slot.heap_bytes
-    workers = min(slot.threads, _MOST_PARALLEL)
+    workers, least_gather, least_workers = min(slot.threads, _MOST_PARALLEL), 0, 0
+    if slot.cpus is None:  # wim has no ceiling below PostgreSQL's own
+        least_gather, least_workers = _DEFAULT_GATHER, _DEFAULT_PROCESSES
     session = Setting(
-        str(workers - 1), "the slot's threads without the session's own process", _CONSUMPTION
+        str(max(workers - 1, least_gather)),
+        "the slot's threads without the session's own process; under wim at least the default, 2",
+        _CONSUMPTION,
     )
+    processes = str(max(workers, least_workers))
     return {
         "shared_buffers": Setting(
             kib(buffers),
@@ -124,11 +131,14 @@ def placement(slot: Slot) -> dict[str, Setting]:
         ),
         "max_parallel_workers_per_gather": session,
         "max_parallel_maintenance_workers": session,
-        "max_parallel_workers": Setting(str(workers), "the slot's threads", _CONSUMPTION),
+        "max_parallel_workers": Setting(
+            processes, "the slot's threads; under wim at least the default, 8", _CONSUMPTION
+        ),
         _PROCESSES: Setting(
-            str(workers),
-            "the slot's threads: a server must not start more processes than its slot has CPUs; "
-            "with your own configuration at least as many as it sets, for its extensions",
+            processes,
+            "the slot's threads: a server must not start more processes than its slot has CPUs "
+            "(under wim at least the default, 8); with your own configuration at least as many as "
+            "it sets, for its extensions",
             _CONSUMPTION,
         ),
         # hash_mem_multiplier is 2.

@@ -134,7 +134,7 @@ class SparkEngine:
                     *("--host", "127.0.0.1"),
                     *("--port", str(port)),
                     *("--webui-port", "0"),
-                    *("--cores", str(slot.threads)),
+                    *(() if slot.cpus is None else ("--cores", str(slot.threads))),
                     *("--memory", f"{settings.heap_mib(plan.slots)}m"),
                     *("--work-dir", f"{scratch}/work-{slot.index}"),
                     f"spark://127.0.0.1:{master_port}",

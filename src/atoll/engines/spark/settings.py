@@ -151,12 +151,7 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
             "scratch disk. The flags that differ by slot are in JDK_JAVA_OPTIONS of its worker",
             _CONFIGURATION,
         ),
-        "spark.cores.max": Setting(
-            str(plan.total_threads), "all threads of the plan, for one application", _STANDALONE
-        ),
-        "spark.default.parallelism": Setting(
-            str(plan.total_threads), "a partition per thread", _CONFIGURATION
-        ),
+        **_threads(plan),
         "spark.sql.shuffle.partitions": Setting(
             str(plan.shuffle_partitions),
             "2 per thread under every policy, so that only placement differs",
@@ -207,6 +202,20 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
         ),
         "spark.eventLog.rolling.enabled": Setting("false", "one file, read while it is written"),
         "spark.eventLog.compress": Setting("false", "a plain file, read while it is written"),
+    }
+
+
+def _threads(plan: Plan) -> dict[str, Setting]:
+    """Without a mask (wim) Spark counts the CPUs itself, and both defaults follow that count."""
+    if all(slot.cpus is None for slot in plan.slots):
+        return {}
+    return {
+        "spark.cores.max": Setting(
+            str(plan.total_threads), "all threads of the plan, for one application", _STANDALONE
+        ),
+        "spark.default.parallelism": Setting(
+            str(plan.total_threads), "a partition per thread", _CONFIGURATION
+        ),
     }
 
 

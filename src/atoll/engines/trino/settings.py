@@ -56,6 +56,11 @@ class Cluster:
     secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     @cached_property
+    def is_whole_machine(self) -> bool:
+        """Whether the one worker has no mask (wim). The engine then counts the CPUs itself."""
+        return all(slot.cpus is None for slot in self.plan.slots)
+
+    @cached_property
     def config(self) -> Mapping[str, str]:
         """The server's properties without Atoll's settings."""
         return server_properties(self.tree) if self.tree else values(self.family.own_config)
@@ -172,13 +177,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             cluster.secret, "new for each deployment; nobody joins the cluster without it", _SECURE
         ),
         **_memory(cluster, instance),
-        "task.concurrency": Setting(
-            str(_concurrency(max(slot.threads for slot in plan.slots))),
-            "threads per operator: as many as the largest slot has, as a power of two from 2 to "
-            "32, which is Trino's rule. The default counts the machine's CPUs. It is the same on "
-            "all nodes, because plans made on the coordinator run on workers",
-            _TASKS,
-        ),
+        **({} if cluster.is_whole_machine else _threads(plan)),
         "plugin.dir": Setting(
             f"{cluster.installation.home if cluster.tree else cluster.run_dir}/plugin",
             "only the plugins in use, because all 55 make the start slower; with your own "
@@ -202,12 +201,13 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             _DEPLOY,
         )
     if slot:
-        settings["task.max-worker-threads"] = Setting(
-            str(2 * slot.threads),
-            "twice the slot's threads: the default's rule, applied to the slot and not to the "
-            "machine",
-            _TASKS,
-        )
+        if not cluster.is_whole_machine:
+            settings["task.max-worker-threads"] = Setting(
+                str(2 * slot.threads),
+                "twice the slot's threads: the default's rule, applied to the slot and not to the "
+                "machine",
+                _TASKS,
+            )
         return settings
     settings |= {
         "node-scheduler.include-coordinator": Setting(
@@ -232,6 +232,18 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             "true", "Atoll has no password: it asks over HTTP, which is on loopback", _SECURE
         )
     return settings
+
+
+def _threads(plan: Plan) -> dict[str, Setting]:
+    return {
+        "task.concurrency": Setting(
+            str(_concurrency(max(slot.threads for slot in plan.slots))),
+            "threads per operator: as many as the largest slot has, as a power of two from 2 to "
+            "32, which is Trino's rule. The default counts the machine's CPUs. It is the same on "
+            "all nodes, because plans made on the coordinator run on workers",
+            _TASKS,
+        )
+    }
 
 
 def _concurrency(threads: int) -> int:
