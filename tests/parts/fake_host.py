@@ -61,6 +61,7 @@ class FakeHost:
         self.huge: set[int] = set()  # addresses
         self.cached: dict[str, FilePages] = {}
         self.jvm_answers: dict[tuple[int, str], str] = {}
+        self.nics: dict[str, tuple[str, ...]] = {}  # interface -> addresses
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
         self._affinity = affinity
@@ -130,6 +131,9 @@ class FakeHost:
 
     def variable(self, name: str) -> str:
         return self._variables.get(name, "")
+
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        return self.nics
 
     def user_id(self) -> int:
         return self._user_id

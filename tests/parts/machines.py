@@ -20,6 +20,7 @@ from atoll.schema.machine import (
     Package,
     Summary,
 )
+from atoll.schema.plan import Plan
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -173,3 +174,17 @@ def restrict(
 
 def _pus(cores: Sequence[Core]) -> tuple[int, ...]:
     return tuple(sorted(pu for core in cores for pu in core.pus))
+
+
+def listening(plan: Plan, *, coordinator: str, slots: Sequence[str]) -> Plan:
+    """The plan with instances at these addresses, in turn."""
+    assert plan.coordinator is not None
+    return plan.model_copy(
+        update={
+            "coordinator": plan.coordinator.model_copy(update={"address": coordinator}),
+            "slots": tuple(
+                slot.model_copy(update={"address": slots[slot.index % len(slots)]})
+                for slot in plan.slots
+            ),
+        }
+    )

@@ -55,7 +55,8 @@ def command(target: str, as_json: bool, interval: float) -> None:
 
 
 def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
-    """The inspections, and the number of missing processes of a deployment, which is drift."""
+    """The inspections, and the number of missing processes and of ports at another address than
+    planned, which are drift."""
     host = LocalHost()
     if not target.isdecimal():
         from atoll.inspect.verify import brief, verify
@@ -64,9 +65,10 @@ def _inspect(target: str, interval_s: float) -> tuple[list[Inspection], int]:
         deployment = living(target, host)
         if deployment is not None:
             verified = verify(host, deployment, deep=True, interval_s=interval_s)
-            for gone in verified.missing:
-                print(f"atoll: {brief(gone)}", file=sys.stderr)
-            return list(verified.processes), len(verified.missing)
+            others = [*verified.missing, *verified.elsewhere]
+            for finding in others:
+                print(f"atoll: {brief(finding)}", file=sys.stderr)
+            return list(verified.processes), len(others)
     machine, files = read_numa_system(host), MallocFiles(host)
     l3, spreads = L3Monitor(host, interval_s), SpreadReader()
     found: list[Inspection] = []

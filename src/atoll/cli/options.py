@@ -5,6 +5,8 @@ Kept light for `atoll topo`: it imports no plan and no engine.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from atoll.errors import UsageError
@@ -12,6 +14,9 @@ from atoll.host.topology import read_machine
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.schema.policy import Policy
 from atoll.schema.text import one_line
+
+if TYPE_CHECKING:
+    from atoll.plan.network import Listen
 
 POLICIES = ("auto", *(policy.value for policy in Policy))
 
@@ -26,6 +31,12 @@ count_option = click.option(
     metavar="N",
     type=click.IntRange(min=1),
     help="Number of worker instances, all of equal size.",
+)
+listen_option = click.option(
+    "--listen",
+    metavar="loopback|nic|ADDRESS",
+    help="Where instances listen: each slot at the address of a NIC on its node, or all at one "
+    "IPv4 address (default: loopback).",
 )
 base_option = click.option(
     "--base",
@@ -97,7 +108,17 @@ def _print(machine: Machine, remark: str) -> Machine:
     return machine
 
 
-def refuse_choices(policy: str | None, count: int | None) -> None:
-    """Raises UsageError if a policy or a number of instances accompanies a plan file."""
-    if policy is not None or count is not None:
-        raise UsageError("a plan file has its own policy; leave out --policy and -n")
+def listen_places(text: str | None, machine: Machine, *, here: bool) -> Listen:
+    """The places that --listen names. `here`: `machine` is this machine. Raises UsageError."""
+    if text is None:
+        return ()
+    from atoll.host.local import LocalHost
+    from atoll.plan.network import parse_listen
+
+    return parse_listen(text, machine, LocalHost().addresses() if here else None)
+
+
+def refuse_choices(policy: str | None, count: int | None, listen: str | None) -> None:
+    """Raises UsageError if an option that only the planner reads accompanies a plan file."""
+    if policy is not None or count is not None or listen is not None:
+        raise UsageError("a plan file has its own policy; leave out --policy, -n and --listen")

@@ -10,6 +10,8 @@ from atoll.cli.options import (
     base_option,
     chiplets_option,
     count_option,
+    listen_option,
+    listen_places,
     machine_for,
     machine_option,
     policy_option,
@@ -65,6 +67,7 @@ from atoll.store.plan_file import read_plan
     "--broadcast", metavar="SIZE", help="Size of the tables that a query copies to every instance."
 )
 @click.option("--peak-from", metavar="FILE", help="Take the peak from this results file.")
+@listen_option
 @base_option
 @machine_option
 @chiplets_option
@@ -84,6 +87,7 @@ def command(
     peak: str | None,
     broadcast: str | None,
     peak_from: str | None,
+    listen: str | None,
     base: str | None,
     source: str | None,
     chiplets: str | None,
@@ -112,6 +116,7 @@ def command(
         smt=smt,
         coordinator=parse_coordinator(coordinator) if coordinator else None,
         demand=_demand(engine, peak, broadcast, peak_from),
+        listen=listen_places(listen, machine, here=source is None),
     )
     if output is not None:
         write_atomic(output, plan.model_dump_json(indent=2) + "\n")

@@ -10,6 +10,8 @@ import click
 from atoll.cli.options import (
     base_option,
     count_option,
+    listen_option,
+    listen_places,
     machine_for,
     machine_option,
     policy_option,
@@ -19,7 +21,7 @@ from atoll.cli.options import (
 from atoll.cli.terminal import has_colour, print_warnings
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
-from atoll.render.job import FORMS, RenderOptions, make_job
+from atoll.render.job import FORMS, Ground, RenderOptions, make_job
 from atoll.render.writing import write_rendering
 from atoll.report.terminal.plan import plan_text
 from atoll.store.plan_file import is_plan_file, read_plan
@@ -51,6 +53,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
 @count_option
 @machine_option
 @synthetic_option
+@listen_option
 @base_option
 @click.option(
     "--home",
@@ -82,7 +85,13 @@ from atoll.store.plan_file import is_plan_file, read_plan
 )
 @click.option("--explain", is_flag=True, help="Explain each setting, with its source.")
 @click.option("--diff", is_flag=True, help="List what changes in --base, with secrets as ***.")
-def command(engine_or_plan: str, source: str | None, synthetic: str | None, **options: Any) -> None:
+def command(
+    engine_or_plan: str,
+    source: str | None,
+    synthetic: str | None,
+    listen: str | None,
+    **options: Any,
+) -> None:
     """Write files that start ENGINE, or a PLAN from 'atoll plan', without Atoll.
 
     The engine need not be installed here, and the machine may be another one. Atoll also renders
@@ -91,14 +100,19 @@ def command(engine_or_plan: str, source: str | None, synthetic: str | None, **op
     chosen = RenderOptions(here=source is None and synthetic is None, **options)
     plan = None
     if is_plan_file(engine_or_plan):
-        refuse_choices(chosen.policy, chosen.count)
+        refuse_choices(chosen.policy, chosen.count, listen)
         if not chosen.here:
             raise UsageError("a plan file names its machine itself; leave out --machine")
         plan = read_plan(engine_or_plan)
+
+    def ground() -> Ground:
+        machine = machine_for(source, synthetic)
+        return machine, listen_places(listen, machine, here=chosen.here)
+
     job = make_job(
         plan or engine_or_plan,
         chosen,
-        machine=lambda: machine_for(source, synthetic),
+        ground=ground,
         host=LocalHost(),
     )
     print_warnings(job.plan)

@@ -13,6 +13,8 @@ from rich.console import Console
 from atoll.cli.options import (
     base_option,
     count_option,
+    listen_option,
+    listen_places,
     machine_for,
     policy_option,
     refuse_choices,
@@ -43,6 +45,7 @@ from atoll.supervise.launch import Progress, Running, launch
 @policy_option
 @count_option
 @click.option("--name", help="Name of the deployment (default: the engine's).")
+@listen_option
 @base_option
 @click.option(
     "-d", "--detach", is_flag=True, help="Return once it is ready; stop it with 'atoll down'."
@@ -52,6 +55,7 @@ def command(
     policy: str | None,
     count: int | None,
     name: str | None,
+    listen: str | None,
     base: str | None,
     detach: bool,
 ) -> None:
@@ -62,7 +66,7 @@ def command(
     """
     host = LocalHost()
     with terminate_is_interrupt():
-        plan, machine, engine, users = _planned(engine_or_plan, policy, count, base, host)
+        plan, machine, engine, users = _planned(engine_or_plan, policy, count, listen, base, host)
         print_warnings(plan)
         if users is not None:
             _print_changes(engine, plan, users, host)
@@ -79,11 +83,16 @@ def command(
 
 
 def _planned(
-    engine_or_plan: str, policy: str | None, count: int | None, base: str | None, host: Host
+    engine_or_plan: str,
+    policy: str | None,
+    count: int | None,
+    listen: str | None,
+    base: str | None,
+    host: Host,
 ) -> tuple[Plan, Machine, Engine, UserTree | None]:
     """Read the user's configuration first: the plan allows for the memory that it adds to heaps."""
     if is_plan_file(engine_or_plan):
-        refuse_choices(policy, count)
+        refuse_choices(policy, count, listen)
         plan = read_plan(engine_or_plan)
         engine, users = with_user_tree(registry.get(plan.engine), base, host)
         check_room(plan, engine.traits)
@@ -91,7 +100,8 @@ def _planned(
         return plan, read_machine(), engine, users
     engine, users = with_user_tree(registry.get(engine_or_plan), base, host)
     machine = machine_for()
-    plan = make_plan(machine, engine.traits, policy or "auto", count=count)
+    places = listen_places(listen, machine, here=True)
+    plan = make_plan(machine, engine.traits, policy or "auto", count=count, listen=places)
     return plan, machine, engine, users
 
 

@@ -138,6 +138,10 @@ class Host(Protocol):
         """An environment variable of the process that runs Atoll; empty if it is not set."""
         ...
 
+    def addresses(self) -> Mapping[str, tuple[str, ...]]:
+        """The IPv4 addresses of each network interface that has any."""
+        ...
+
     def user_id(self) -> int:
         """The effective user of the process that runs Atoll."""
         ...

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from atoll.host import caller, pages, processes
+from atoll.host import caller, network, pages, processes
 from atoll.host.api import Conversation, FileId, FilePages
 from atoll.host.conversation import LocalConversation
 from atoll.host.procfs import parse_stat
@@ -82,6 +82,7 @@ class LocalHost:
         return frozenset(os.sched_getaffinity(pid))
 
     variable = staticmethod(caller.variable)
+    addresses = staticmethod(network.addresses)
     user_id = staticmethod(caller.user_id)
     run = staticmethod(processes.run)
     spawn = staticmethod(processes.start)

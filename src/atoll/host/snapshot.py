@@ -77,6 +77,9 @@ class SnapshotHost:
     def variable(self, name: str) -> str:
         return ""
 
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        return {}  # no file of /sys or /proc names an interface with its addresses
+
     user_id = staticmethod(caller.user_id)
 
     def run(self, argv: Sequence[str], **_: object) -> NoReturn:

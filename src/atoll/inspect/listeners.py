@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from atoll.host.api import Host
 from atoll.inspect.processes import GONE, process_table
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LISTENS = "0A"  # TCP_LISTEN
 _ACCEPTS = 0x10000  # __SO_ACCEPTCON
@@ -22,17 +24,29 @@ def tcp_listeners(host: Host, address: str, port: int) -> frozenset[str]:
     very address win, as in the kernel; otherwise those bound to all addresses count."""
     wanted = ipaddress.ip_address(address)
     exact, all_of_them = set(), set()
+    for bound, inode in _listening(host, port):
+        if bound == wanted:
+            exact.add(inode)
+        elif bound.is_unspecified and bound.version in (wanted.version, 6):
+            all_of_them.add(inode)  # [::] accepts IPv4 too, unless configured otherwise
+    return frozenset(exact or all_of_them)
+
+
+def bound_addresses(host: Host, pids: Iterable[int], port: int) -> frozenset[str]:
+    """The addresses at which one of these processes listens at that port."""
+    found = [(bound, f"socket:[{inode}]") for bound, inode in _listening(host, port)]
+    return frozenset(
+        str(bound) for bound, socket in found if any(_holds(host, pid, {socket}) for pid in pids)
+    )
+
+
+def _listening(host: Host, port: int) -> Iterator[tuple[_Address, str]]:
+    """(address, inode) of each socket that listens at that port of any address."""
     for name in ("tcp", "tcp6"):
         for fields in _rows(host, name):
             where, _, number = fields[1].rpartition(":")
-            if fields[3] != _LISTENS or int(number, 16) != port:
-                continue
-            bound = _address(where)
-            if bound == wanted:
-                exact.add(fields[9])
-            elif bound.is_unspecified and bound.version in (wanted.version, 6):
-                all_of_them.add(fields[9])  # [::] accepts IPv4 too, unless configured otherwise
-    return frozenset(exact or all_of_them)
+            if fields[3] == _LISTENS and int(number, 16) == port:
+                yield _address(where), fields[9]
 
 
 def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
@@ -77,7 +91,7 @@ def _holds(host: Host, pid: int, wanted: set[str]) -> bool:
     return False
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _address(text: str) -> _Address:
     """Decodes proc(5)'s form: words of 32 bits, each in the machine's byte order."""
     words = [bytes.fromhex(text[place : place + 8]) for place in range(0, len(text), 8)]
     packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)

@@ -17,12 +17,13 @@ from atoll.inspect.clues import read_numa_system
 from atoll.inspect.expectation import planned
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
+from atoll.inspect.nics import listener_findings, look_at_nics
 from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.spread import SpreadReader
 from atoll.schema.base import Record
 from atoll.schema.deployment import Deployment, ProcessRecord
-from atoll.schema.inspection import Finding, Inspection, Severity
+from atoll.schema.inspection import Finding, Inspection, NicLook, Severity
 from atoll.schema.text import printable
 
 
@@ -30,10 +31,12 @@ class Verification(Record):
     deployment: str
     processes: tuple[Inspection, ...]
     missing: tuple[Finding, ...]  # recorded processes that are gone
+    elsewhere: tuple[Finding, ...] = ()  # ports that are open at another address
+    nics: tuple[NicLook, ...] = ()  # empty if everything listens on loopback
 
     @property
     def findings(self) -> list[Finding]:
-        findings = [*self.missing]
+        findings = [*self.missing, *self.elsewhere]
         for process in self.processes:
             findings += process.findings
         return findings
@@ -68,7 +71,8 @@ def verify(
     machine = read_numa_system(host)
     files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadReader()
     inspections = []
-    for pid, process in sorted(attribute(host, deployment, process_table(host)).items()):
+    origins = attribute(host, deployment, process_table(host))
+    for pid, process in sorted(origins.items()):
         expectation = planned(
             process, deployment.plan, everything=everything, node_cpus=machine.node_cpus
         )
@@ -89,6 +93,14 @@ def verify(
             # A process of a later stage has no id yet while the deployment starts.
             if process.id is not None and host.identify(process.id.pid) != process.id
         ),
+        elsewhere=tuple(
+            finding
+            for process in (deployment.processes if deep else ())
+            for finding in listener_findings(
+                host, process, [pid for pid, origin in origins.items() if origin is process]
+            )
+        ),
+        nics=look_at_nics(host, deployment.plan, deployment.nics) if deep else (),
     )
 
 
@@ -125,6 +137,7 @@ def document(found: Verification) -> dict[str, object]:
             }
             for process in found.processes
         ],
+        "nics": [nic.model_dump(mode="json") for nic in found.nics],
         "findings": [finding.model_dump(mode="json") for finding in found.findings],
         "processes": [process.model_dump(mode="json") for process in found.processes],
     }

@@ -105,5 +105,9 @@ def place_coordinator(
         local = {place.node for place in own}
         nodes = tuple(node for node in memory.home_nodes if node in local) if memory.several else ()
     return CoordinatorPlace(
-        kind=kind, cpus=cpus, memory_nodes=nodes, heap_bytes=traits.coordinator_bytes
+        kind=kind,
+        cpus=cpus,
+        memory_nodes=nodes,
+        heap_bytes=traits.coordinator_bytes,
+        address=first.address,
     )

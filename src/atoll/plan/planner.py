@@ -9,7 +9,6 @@ depend on the policy if the machine permits that; otherwise the plan warns.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
@@ -28,6 +27,7 @@ from atoll.plan.coordinator import (
 from atoll.plan.cores import Group, usable_places
 from atoll.plan.identity import machine_id
 from atoll.plan.memory import Aside, memory_map, place_memory
+from atoll.plan.network import Listen, about_exposure, about_network, deal, refuse_deaf
 from atoll.plan.policies import POLICIES, divide
 from atoll.plan.request import Request
 from atoll.plan.sizing import Heaps, shortfall, size_heaps
@@ -60,6 +60,7 @@ def make_plan(
     coordinator: CoordinatorChoice | None = None,
     heap_limit_bytes: int | None = None,
     demand: Demand = NO_DEMAND,
+    listen: Listen = (),
 ) -> Plan:
     """The plan for `asked`, a policy or 'auto'.
 
@@ -68,6 +69,7 @@ def make_plan(
     """
     question = _known(asked)
     check_demand(demand, traits)
+    refuse_deaf(listen, traits)
     least_bytes = traits.coordinator_bytes
     traits = with_coordinator_sized(traits, machine, coordinator)
     places, own = reserve(usable_places(machine, smt=smt), coordinator, traits)
@@ -93,6 +95,7 @@ def make_plan(
         coordinator=coordinator,
         heap_limit_bytes=heap_limit_bytes,
         demand=demand,
+        listen=listen,
         places=places,
         own=own,
         memory=memory_map(
@@ -132,6 +135,8 @@ def make_plan(
         reasons.append(rules.about_coordinator(coordinator))
         if traits.coordinator_ratio:
             reasons.append(rules.about_coordinators_heap(traits, least_bytes))
+    if listen:
+        reasons.append(about_network(listen, machine, slots))
     threads = sum(slot.threads for slot in slots)
     return Plan(
         engine=traits.name,
@@ -146,8 +151,9 @@ def make_plan(
         shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads,
         coincides_with=same,
         reasons=tuple(reasons),
-        warnings=tuple(
-            warnings(request, slots, heaps, lambda: _most_with_room(request, len(slots)))
+        warnings=(
+            *warnings(request, slots, heaps, lambda: _most_with_room(request, len(slots))),
+            *about_exposure(listen),
         ),
         machine=machine.summary,
         machine_id=machine_id(machine),
@@ -248,21 +254,12 @@ def _slots(
     if auto and not masked and memory_asked is None and request.memory.several:
         # A single server over several nodes: every thread reads all of its memory.
         memory_asked = MemoryPolicy.INTERLEAVE
-    nics: dict[int, list[str]] = defaultdict(list)
-    for card in sorted(request.machine.nics, key=lambda card: card.name):
-        if card.node is not None:
-            nics[card.node].append(card.name)
+    homes = [tuple(sorted({p.node for p in group if p.node is not None})) for group in groups]
+    listening = deal(request.listen, request.machine, homes)
     seats = _seats(request, groups, request.policy, memory_asked)
     slots: list[Slot] = []
-    turns: dict[int, int] = defaultdict(int)
     for index, (group, seat, heap) in enumerate(zip(groups, seats, heaps.sizes_bytes, strict=True)):
-        nodes = tuple(sorted({place.node for place in group if place.node is not None}))
-        nic = None
-        if masked and len(nodes) == 1 and nics[nodes[0]]:
-            # Several cards on a node are dealt to its slots in turn.
-            cards = nics[nodes[0]]
-            nic = cards[turns[nodes[0]] % len(cards)]
-            turns[nodes[0]] += 1
+        where = listening[index]
         slots.append(
             Slot(
                 index=index,
@@ -272,12 +269,13 @@ def _slots(
                 threads=sum(len(place.cpus) for place in group),
                 memory_policy=seat[1],
                 memory_nodes=seat[2],
-                nodes=nodes,
+                nodes=homes[index],
                 chiplets=tuple(sorted({p.chiplet for p in group if p.chiplet is not None})),
                 packages=tuple(sorted({p.package for p in group if p.package is not None})),
                 memory_bytes=request.memory.share_bytes(group),
                 heap_bytes=heap,
-                nic=nic,
+                address=where.address if where else None,
+                nic=where.nic if where else None,
             )
         )
     return tuple(slots)

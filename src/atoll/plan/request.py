@@ -8,6 +8,7 @@ from atoll.plan.capacity import Demand
 from atoll.plan.coordinator import CoordinatorChoice
 from atoll.plan.cores import Group
 from atoll.plan.memory import MemoryMap
+from atoll.plan.network import Listen
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Placement, Policy
 
@@ -24,6 +25,7 @@ class Request:
     coordinator: CoordinatorChoice | None
     heap_limit_bytes: int | None
     demand: Demand
+    listen: Listen
     places: Group  # the workers' cores
     own: Group  # the coordinator's cores
     memory: MemoryMap

@@ -22,6 +22,7 @@ from atoll.host.caller import user_id
 from atoll.install.parts import engines_dir
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
+from atoll.plan.network import Listen
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
 from atoll.render.native import render_native
@@ -36,6 +37,10 @@ FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
 }
 # Account names of shadow-utils and of directories (user@domain), or a uid other than root's.
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
+
+
+# The machine to plan for, and where its instances listen.
+Ground = tuple[Machine, Listen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,23 @@ class RenderJob:
 
 
 def make_job(
-    source: str | Plan, options: RenderOptions, *, machine: Callable[[], Machine], host: Host
+    source: str | Plan,
+    options: RenderOptions,
+    *,
+    ground: Callable[[], Ground],
+    host: Host,
 ) -> RenderJob:
-    """The job for an engine's name or a plan. `machine` gives the machine to plan for.
+    """The job for an engine's name or a plan. `ground` gives what to plan on.
 
     Raises UsageError, and EngineFailed where another package's engine is at fault.
     """
     _check(options)
     name = source.engine if isinstance(source, Plan) else source
     if rendered := registry.get_rendered(name):
-        return _render_only(rendered, source, options, machine)
+        return _render_only(rendered, source, options, ground)
     # Before the plan: a user's configuration changes what the engine needs beside its heap.
     engine, tree = with_user_tree(registry.get(name), options.base, host, starts=False)
-    plan = _plan(source, engine.traits, options, "auto", machine)
+    plan = _plan(source, engine.traits, options, "auto", ground)
     target = _target(plan, facts_of(engine).account, options)
     installation, remarks = _installation(engine, options, host)
     if options.here and options.home is None:
@@ -101,7 +110,7 @@ def _render_only(
     engine: RenderedEngine,
     source: str | Plan,
     options: RenderOptions,
-    machine: Callable[[], Machine],
+    ground: Callable[[], Ground],
 ) -> RenderJob:
     name = engine.traits.name
     if options.explain or options.diff or options.base is not None or options.output is None:
@@ -111,7 +120,7 @@ def _render_only(
             f"{name} is written as scripts that look for it themselves; "
             "leave out --to, --home and --java"
         )
-    plan = _plan(source, engine.traits, options, engine.policy, machine)
+    plan = _plan(source, engine.traits, options, engine.policy, ground)
     target = _target(plan, facts_of(engine).account, options)
     return RenderJob(plan, (), engine.render(plan, target, slot_places(plan)), "", "")
 
@@ -136,12 +145,13 @@ def _plan(
     traits: EngineTraits,
     options: RenderOptions,
     policy: str,
-    machine: Callable[[], Machine],
+    ground: Callable[[], Ground],
 ) -> Plan:
     if isinstance(source, Plan):
         check_room(source, traits)
         return source
-    return make_plan(machine(), traits, options.policy or policy, count=options.count)
+    machine, listen = ground()
+    return make_plan(machine, traits, options.policy or policy, count=options.count, listen=listen)
 
 
 def _target(plan: Plan, account: str, options: RenderOptions) -> Target:

@@ -49,7 +49,7 @@ def readme(deployment: UnattendedDeployment, start: Sequence[str]) -> str:
         "",
         "## Places",
         "",
-        "| process | place (numactl) | heap | threads | port |",
+        "| process | place (numactl) | heap | threads | listens at |",
         "|---|---|---|---|---|",
         *(_row(deployment, spec) for spec in deployment.processes),
         "",
@@ -117,7 +117,7 @@ def _row(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         deployment.layout.processes
     ):
         heap = gib(plan.coordinator.heap_bytes)
-    port = str(spec.ready_port or spec.ready_socket or "")
+    port = f"{spec.ready_address}:{spec.ready_port}" if spec.ready_port else spec.ready_socket or ""
     return f"| {spec.name} | `{place_of(plan, spec)}` | {heap} | {threads} | {port} |"
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from atoll.schema.base import Record
-from atoll.schema.plan import Plan
+from atoll.schema.plan import LOOPBACK, Plan
 
 
 class ProcessId(Record):
@@ -34,7 +34,8 @@ class ProcessSpec(Record):
     env: dict[str, str]  # added to a small clean environment
     cwd: str = ""  # its working folder, below the run folder; empty: the run folder itself
     stage: int  # processes of a stage start in parallel, once the previous stage is ready
-    ready_port: int | None = None  # a loopback TCP port that accepts connections once it is up
+    ready_port: int | None = None  # a TCP port that accepts connections once it is up
+    ready_address: str = LOOPBACK  # where that port is
     ready_socket: str | None = None  # a UNIX socket that accepts connections once it is up
     seats_threads: bool = False  # it binds its own threads to CPUs inside its place
 
@@ -54,6 +55,14 @@ class State(StrEnum):
     FAILED = "failed"
 
 
+class NicCount(Record):
+    """The bytes that an interface has received and sent (/sys/class/net/NAME/statistics)."""
+
+    name: str
+    rx_bytes: int
+    tx_bytes: int
+
+
 class Deployment(Record):
     format: Literal["atoll/deployment"] = "atoll/deployment"
     version: Literal[1] = 1
@@ -70,4 +79,5 @@ class Deployment(Record):
     keeper: ProcessId | None
     processes: tuple[ProcessRecord, ...] = ()
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
+    nics: tuple[NicCount, ...] = ()  # of the plan's NICs and of lo, before the start
     created_unix_s: float

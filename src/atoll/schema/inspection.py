@@ -123,6 +123,16 @@ class L3Look(Record):
     local_bytes_per_s: float | None
 
 
+class NicLook(Record):
+    """What an interface has moved since a deployment began, for the whole machine."""
+
+    name: str
+    address: str | None  # where slots listen; None for lo
+    slots: tuple[int, ...]
+    rx_bytes: int
+    tx_bytes: int
+
+
 class Expected(Record):
     """The reference that a process is compared with."""
 

@@ -8,6 +8,7 @@ olap-on-chiplets section 4.4.
 
 from __future__ import annotations
 
+import ipaddress
 from collections import Counter
 from enum import StrEnum
 from typing import Literal, Self
@@ -17,6 +18,8 @@ from pydantic import Field, model_validator
 from atoll.schema.base import Record
 from atoll.schema.machine import Summary
 from atoll.schema.policy import Policy as Policy
+
+LOOPBACK = "127.0.0.1"  # where an instance listens unless its plan names another address
 
 # What a user can request: a policy, or the planner's own choice of one.
 Asked = Literal["auto"] | Policy
@@ -63,6 +66,7 @@ class EngineTraits(Record):
     parallel_query: bool  # an instance runs one query on several threads
     has_coordinator: bool
     jvm: bool
+    listens: bool = False  # its instances can listen at an address of the network
     # The share of a slot's memory for the engine's own heap or buffer; the rest is for off-heap
     # memory and the page cache. `ratio_source` cites the source of the number.
     heap_ratio: float = Field(gt=0, lt=1)
@@ -105,7 +109,8 @@ class Slot(Record):
     packages: tuple[int, ...]
     memory_bytes: int  # its share of the machine's memory
     heap_bytes: int
-    nic: str | None = None  # a NIC on its node, if there is one
+    address: str | None = None  # the IPv4 address that it listens at; None: loopback
+    nic: str | None = Field(default=None, pattern=r"^[^/\s]{1,15}$")  # which has that address
     # The GC threads of a JVM in a decomposition (ParallelGCThreads, ConcGCThreads); None: the JVM
     # chooses them by `threads`.
     parallel_gc_threads: int | None = Field(default=None, ge=1)
@@ -117,6 +122,7 @@ class CoordinatorPlace(Record):
     cpus: tuple[int, ...] | None = None  # None: no mask
     memory_nodes: tuple[int, ...] = ()
     heap_bytes: int = 0
+    address: str | None = None  # the IPv4 address that it listens at; None: loopback
 
 
 class Reason(Record):
@@ -159,8 +165,25 @@ class Plan(Record):
                 raise ValueError(f"slot {place}: {slot.memory_policy.value} needs memory_nodes")
             if slot.threads < 1 or slot.heap_bytes < 1:
                 raise ValueError(f"slot {place} needs at least one thread and some heap")
+        for address in self.addresses:
+            if not _is_ipv4(address):
+                raise ValueError(f"{address!r} is not an IPv4 address; use null for loopback")
         users = Counter(cpu for slot in self.slots for cpu in set(slot.cpus or ()))
         shared = sorted(cpu for cpu, count in users.items() if count > 1)
         if shared:
             raise ValueError(f"CPU {shared[0]} is in several slots; slots must not share CPUs")
         return self
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every address other than loopback that it listens at, sorted."""
+        places = (*self.slots, *([self.coordinator] if self.coordinator else []))
+        return tuple(sorted({place.address for place in places if place.address is not None}))
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True

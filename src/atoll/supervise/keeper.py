@@ -22,6 +22,7 @@ from pathlib import Path
 
 from atoll.host.local import LocalHost
 from atoll.host.reaper import become_subreaper, reap
+from atoll.inspect.nics import count_bytes
 from atoll.schema.base import parse
 from atoll.schema.deployment import Deployment, State
 from atoll.supervise import cgroup, records
@@ -42,7 +43,12 @@ def main() -> None:
     host = LocalHost()
     request = parse(Request, Path(request_path).read_bytes(), where=request_path)
     folder = cgroup.place(host, request.id)
-    record = first_record(request, boot_id=records.boot_id(host), cgroup=folder)
+    record = first_record(
+        request,
+        boot_id=records.boot_id(host),
+        cgroup=folder,
+        nics=count_bytes(host, request.plan),
+    )
     record = record.model_copy(update={"keeper": host.identify(os.getpid())})
     records.write(record)
     control = socket.socket(fileno=control_fd)

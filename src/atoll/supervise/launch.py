@@ -281,7 +281,7 @@ def launch(
                 plan,
                 installation,
                 run_dir=folder,
-                ports=free_ports(wanted_ports(engine, plan)),
+                ports=free_ports(wanted_ports(engine, plan), plan.addresses),
                 scratch_dir=scratch,
             )
             request = Request(

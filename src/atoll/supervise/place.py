@@ -5,6 +5,7 @@ Pure except for `refuse_unfit`, which reads through a host what the machine allo
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 
 from atoll.errors import NotPermitted, UsageError
@@ -97,8 +98,22 @@ def _offline(cpus: Iterable[int], online: Iterable[int]) -> NotPermitted:
     )
 
 
+def _refuse_addresses(plan: Plan, host: Host) -> None:
+    if not plan.addresses:
+        return
+    here = {address for own in host.addresses().values() for address in own}
+    for address in plan.addresses:
+        if address not in here and not ipaddress.IPv4Address(address).is_loopback:
+            raise UsageError(
+                f"the plan listens at {address}, which is not an address of this machine "
+                f"({', '.join(sorted(here))}); make a new plan with --listen"
+            )
+
+
 def refuse_unfit(plan: Plan, host: Host) -> None:
-    """Raises NotPermitted if this process may not use CPUs or memory nodes of the plan."""
+    """Raises NotPermitted if this process may not use CPUs or memory nodes of the plan, UsageError
+    if the machine lacks an address of it."""
+    _refuse_addresses(plan, host)
     wanted = plan_cpus(plan)
     online = frozenset(parse_cpulist(host.read_text("/sys/devices/system/cpu/online")))
     if offline := wanted - online:

@@ -18,13 +18,12 @@ from pathlib import Path
 from atoll.host.api import Child, Host
 from atoll.host.reaper import become_subreaper, reap
 from atoll.inspect.processes import MARK, PROCESS_MARK
-from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, State
+from atoll.schema.deployment import Deployment, NicCount, ProcessRecord, ProcessSpec, State
 from atoll.store.files import write_new
 from atoll.supervise import cgroup, lifecycle, records
 from atoll.supervise.lastwords import last_words, oom_kills, why
 from atoll.supervise.leftovers import log_summary, remove_leftovers
 from atoll.supervise.place import placed_argv
-from atoll.supervise.ports import LOOPBACK
 from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
 from atoll.supervise.termination import end_descendants, mark_of
 
@@ -253,7 +252,7 @@ def _accepts(spec: ProcessSpec) -> bool:
     if spec.ready_socket is not None:
         family, address = socket.AF_UNIX, spec.ready_socket
     elif spec.ready_port is not None:
-        family, address = socket.AF_INET, (LOOPBACK, spec.ready_port)
+        family, address = socket.AF_INET, (spec.ready_address, spec.ready_port)
     else:
         return True
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -261,7 +260,9 @@ def _accepts(spec: ProcessSpec) -> bool:
         return probe.connect_ex(address) == 0
 
 
-def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
+def first_record(
+    request: Request, *, boot_id: str, cgroup: str, nics: tuple[NicCount, ...] = ()
+) -> Deployment:
     """The record of a deployment that has no processes yet."""
     return Deployment(
         name=request.name,
@@ -279,5 +280,6 @@ def first_record(request: Request, *, boot_id: str, cgroup: str) -> Deployment:
             for spec in request.processes
         ),
         endpoints=request.endpoints,
+        nics=nics,
         created_unix_s=time.time(),
     )

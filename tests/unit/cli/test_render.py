@@ -145,7 +145,7 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["greenplum", "-o", "x", "--policy", "win", "--to", "systemd"], {"option": "--to"}),
         (["singlestore", "-o", "x", "--home", "/opt/s"], {"options": "--to, --home and --java"}),
         (["oracle", "-o", "x"], {"engine": "'oracle'"}),
-        (["plan.json", "-o", "x", "-n", "2"], {"options": "--policy and -n"}),
+        (["plan.json", "-o", "x", "-n", "2"], {"options": "--policy, -n and --listen"}),
         (["trino", "-o", "x", "--name", "a/b"], {"name": "'a/b'"}),
         (["trino", "-o", "x", "--user", "0"], {"account": "'0'"}),
         (["trino", "-o", "x", "--user", "x\nExecStartPre=/bin/sh"], {"option": "--user"}),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from atoll.errors import UsageError
 from atoll.plan import machine_id, make_plan
 from atoll.plan.coordinator import CoordinatorChoice, parse_coordinator
-from atoll.schema.machine import Machine, Nic
+from atoll.schema.machine import Machine
 from atoll.schema.plan import (
     CoordinatorKind,
     EngineTraits,
@@ -259,15 +259,6 @@ def test_the_coordinator_is_its_own_choice() -> None:
 def test_a_nonsense_coordinator_is_refused(text: str) -> None:
     with fails(UsageError, text=f"--coordinator {text}:"):
         parse_coordinator(text)
-
-
-def test_network_cards_are_dealt_to_the_slots_of_their_node() -> None:
-    machine = build(
-        [[NodeShape((2, 2, 2))], [NodeShape((2,))]],
-        nics=(Nic(name="eth1", node=0), Nic(name="eth0", node=0), Nic(name="lo9", node=None)),
-    )
-    plan = make_plan(machine, DISTRIBUTED, "wicp")
-    assert [slot.nic for slot in plan.slots] == ["eth0", "eth1", "eth0", None]
 
 
 def test_machine_id_knows_the_machine_and_not_its_limits() -> None:

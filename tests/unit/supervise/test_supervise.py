@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.errors import NotPermitted, UsageError
+from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.caller import clean_environment
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id
@@ -234,6 +235,17 @@ def test_what_the_machine_does_not_have_or_allow_is_refused() -> None:
         refuse_unfit(plan, machine("0-3", frozenset({2, 3}), "0"))
 
 
+def test_an_address_that_the_machine_does_not_have_is_refused() -> None:
+    plan = slotted(cpus=(0,), memory_nodes=(), address="10.0.0.5")
+    host = machine("0-3", frozenset({0}), "0")
+    host.nics = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",)}
+    refuse_unfit(plan, host)
+    host.nics["eth0"] = ("10.0.0.6",)
+    with fails(UsageError, address="10.0.0.5", have="10.0.0.6, 127.0.0.1"):
+        refuse_unfit(plan, host)
+    refuse_unfit(slotted(cpus=(0,), memory_nodes=(), address="127.0.0.9"), host)
+
+
 def test_a_cpu_that_went_offline_makes_no_other_machine() -> None:
     """Without its CPU 1 the machine has another identity; that is not what the user must hear."""
     whole = read_machine(synthetic="Package:2 L3:1 Core:2 PU:1")
@@ -256,3 +268,12 @@ def test_a_cpu_that_went_offline_makes_no_other_machine() -> None:
 def test_free_ports_are_different_and_can_be_bound() -> None:
     assert len(set(free_ports(50))) == 50
     assert free_ports(0) == ()
+
+
+def test_a_port_is_free_at_every_address() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.9", 0))
+        # Only at that address; the search goes on until it finds one that is free at both.
+        assert taken.getsockname()[1] not in free_ports(50, ("127.0.0.1", "127.0.0.9"))
+    with fails(EngineFailed, addresses="192.0.2.77"):
+        free_ports(1, ("192.0.2.77",))

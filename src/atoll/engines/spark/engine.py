@@ -3,7 +3,8 @@
 The driver is Atoll's SQL host with a session in client mode. A worker starts the executor, which
 runs the tasks and inherits the worker's place. All JVMs are started with `java -cp` and not with
 Spark's shell wrappers, so that the process that Atoll places and watches is the engine itself.
-Everything listens on 127.0.0.1 and answers only to processes that know the deployment's secret.
+Everything listens on 127.0.0.1, or where the plan says, and answers only to processes that know the
+deployment's secret.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from atoll.host.api import Host
 from atoll.install import installed
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import LOOPBACK, EngineTraits, Plan
 from atoll.schema.size import MIB
 
 JAVA_MAJOR = 17
@@ -41,6 +42,7 @@ _TRAITS = EngineTraits(
     parallel_query=True,
     has_coordinator=True,
     jvm=True,
+    listens=True,
     heap_ratio=0.75,
     ratio_source="Spark's guide, Hardware Provisioning: at most 75 % of the memory",
     min_heap_bytes=512 * MIB,  # Spark refuses executors below 450 MiB
@@ -104,7 +106,8 @@ class SparkEngine:
         scratch = scratch_dir or run_dir
         socket = f"{run_dir}/sql.sock"
         master_port, *worker_ports = ports
-        env = settings.environment(installation, run_dir, scratch)
+        home = settings.coordinator_address(plan)
+        env = settings.environment(installation, run_dir, scratch) | settings.local_address(home)
         if self.tree:
             env = user_tree.environment(self.tree) | env
         daemon = settings.daemon_argv(installation, run_dir)
@@ -115,13 +118,14 @@ class SparkEngine:
             argv=(
                 *daemon,
                 "org.apache.spark.deploy.master.Master",
-                *("--host", "127.0.0.1"),
+                *("--host", home),
                 *("--port", str(master_port)),
                 *("--webui-port", "0"),
             ),
             env=env,
             stage=0,
             ready_port=master_port,
+            ready_address=home,
         )
         workers = tuple(
             ProcessSpec(
@@ -131,19 +135,23 @@ class SparkEngine:
                 argv=(
                     *daemon,
                     "org.apache.spark.deploy.worker.Worker",
-                    *("--host", "127.0.0.1"),
+                    *("--host", address),
                     *("--port", str(port)),
                     *("--webui-port", "0"),
                     *(() if slot.cpus is None else ("--cores", str(slot.threads))),
                     *("--memory", f"{settings.heap_mib(plan.slots)}m"),
                     *("--work-dir", f"{scratch}/work-{slot.index}"),
-                    f"spark://127.0.0.1:{master_port}",
+                    f"spark://{home}:{master_port}",
                 ),
-                env=env | settings.executor_environment(slot, plan),
+                env=env
+                | settings.local_address(address)
+                | settings.executor_environment(slot, plan),
                 stage=1,
                 ready_port=port,
+                ready_address=address,
             )
             for slot, port in zip(plan.slots, worker_ports, strict=True)
+            for address in [slot.address or LOOPBACK]
         )
         driver = ProcessSpec(
             name="driver",
@@ -169,7 +177,7 @@ class SparkEngine:
             if self.tree
             else {},
             endpoints=(socket,),
-            reasons={**settings.FLAG_REASONS, **reasons(defaults)},
+            reasons={**settings.flag_reasons(plan), **reasons(defaults)},
         )
 
     def _configuration(self, plan: Plan, defaults: dict[str, str]) -> dict[str, str]:

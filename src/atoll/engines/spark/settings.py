@@ -20,7 +20,7 @@ from atoll.engines.java import JVM_FLAGS
 from atoll.engines.userconfig.changes import setting_name
 from atoll.engines.userconfig.java import write_property
 from atoll.plan.jvm import placement_flags
-from atoll.schema.plan import Plan, Slot
+from atoll.schema.plan import LOOPBACK, Plan, Slot
 from atoll.schema.size import MIB
 
 _DAEMON_HEAP = ("-Xms128m", "-Xmx128m")  # the first also applies if _JAVA_OPTIONS has another -Xmx
@@ -78,8 +78,7 @@ def daemon_argv(installation: Installation, run_dir: str) -> tuple[str, ...]:
     )
 
 
-# Why the command lines and JDK_JAVA_OPTIONS are as they are.
-FLAG_REASONS: Reasons = {
+_FLAG_REASONS: Reasons = {
     **JVM_FLAGS,
     **_OWN_FLAGS,
     **{setting_name(flag): why for flag, why in _LEAN_FLAGS.items()},
@@ -87,13 +86,27 @@ FLAG_REASONS: Reasons = {
     **dict.fromkeys(
         _DAEMON_HEAP, Why("masters and workers only pass messages", "measured: 175 MiB resident")
     ),
-    "--host": Why("nothing listens on the network", _STANDALONE),
     "--port": Why("fixed, so that the other processes know it", _STANDALONE),
     "--webui-port": Why("any free port of loopback: two daemons cannot share one", _STANDALONE),
     "--cores": Why("the slot's threads: one executor takes all of them", _STANDALONE),
     "--memory": Why("room for one executor and no more", _STANDALONE),
     "--work-dir": Why("each worker has its own folder", _STANDALONE),
 }
+
+
+def flag_reasons(plan: Plan) -> Reasons:
+    """Why the command lines and JDK_JAVA_OPTIONS are as they are."""
+    return {**_FLAG_REASONS, "--host": Why(_where(plan), _STANDALONE)}
+
+
+def _where(plan: Plan) -> str:
+    if plan.addresses:
+        return "it listens at this address only, as --listen requests"
+    return "nothing listens on the network"
+
+
+def coordinator_address(plan: Plan) -> str:
+    return (plan.coordinator.address if plan.coordinator else None) or LOOPBACK
 
 
 def executor_environment(slot: Slot, plan: Plan) -> dict[str, str]:
@@ -119,17 +132,16 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
     # A plan edited by hand may have no coordinator, or one without a heap.
     driver_bytes = (plan.coordinator.heap_bytes if plan.coordinator else 0) or DRIVER_BYTES
     temporary = f"-Djava.io.tmpdir={scratch}"
+    home = coordinator_address(plan)
     return {
         "spark.master": Setting(
-            f"spark://127.0.0.1:{master_port}", "the deployment's master, on loopback", _STANDALONE
+            f"spark://{home}:{master_port}", "the deployment's master", _STANDALONE
         ),
         "spark.app.name": Setting("atoll", "the master lists it", _CONFIGURATION),
         "spark.driver.host": Setting(
-            "127.0.0.1", "executors reach the driver on loopback", _CONFIGURATION
+            home, "executors reach the driver where it listens", _CONFIGURATION
         ),
-        "spark.driver.bindAddress": Setting(
-            "127.0.0.1", "nothing listens on the network", _CONFIGURATION
-        ),
+        "spark.driver.bindAddress": Setting(home, _where(plan), _CONFIGURATION),
         "spark.driver.memory": Setting(
             f"{driver_bytes // MIB}m", "the coordinator's heap in the plan", _CONFIGURATION
         ),
@@ -247,9 +259,13 @@ def environment(installation: Installation, run_dir: str, scratch: str) -> dict[
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_CONF_DIR": f"{run_dir}/conf",
         "SPARK_ENV_LOADED": "1",  # no shell runs spark-env.sh; its literal exports are added here
-        "SPARK_LOCAL_IP": "127.0.0.1",  # the web pages of master and workers follow it
         "SPARK_LOCAL_DIRS": f"{scratch}/local",
     }
+
+
+def local_address(address: str) -> dict[str, str]:
+    """The web pages of master and workers follow it, and what executors send each other."""
+    return {"SPARK_LOCAL_IP": address}
 
 
 LOG4J = """\

@@ -49,6 +49,7 @@ class _ClusterEngine:
             parallel_query=True,
             has_coordinator=True,
             jvm=True,
+            listens=True,
             heap_ratio=0.75,
             ratio_source=self.family.ratio_source,
             min_heap_bytes=512 * MIB,

@@ -1,8 +1,8 @@
 """Lays out Trino and Presto: a coordinator, a worker per slot, and an `etc` folder for each.
 
 The folders are copies of the user's own, or of Atoll's. Both get the same settings on top
-(`atoll.engines.trino.settings`). Everything listens on 127.0.0.1; the secrets of a deployment are
-only in files.
+(`atoll.engines.trino.settings`). Everything listens on 127.0.0.1, or where the plan says; the
+secrets of a deployment are only in files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from atoll.engines.trino.settings import (
     REMOVED_FROM_NODE,
     Cluster,
     Instance,
+    authenticates,
     jvm_flags,
     node_settings,
     own_folders,
@@ -95,8 +96,8 @@ def lay_out(cluster: Cluster) -> Layout:
     if is_closed:
         texts |= _access(user)
     # The suite's catalog reads every file that the server can read, which is wrong for a cluster
-    # of the user's.
-    if not (tree and cluster.outlives_atoll):
+    # of the user's, and for one on the network.
+    if not (tree and cluster.outlives_atoll) and not cluster.on_network:
         suite = values(family.suite_catalog)
         texts.setdefault(
             f"{cluster.catalogs}/{CATALOG}.properties",
@@ -104,6 +105,8 @@ def lay_out(cluster: Cluster) -> Layout:
         )
     if tree and cluster.outlives_atoll and serves_tls(cluster.config):
         _refuse_taken(cluster, tree)
+    if tree and not cluster.outlives_atoll:
+        _refuse_opening(cluster, tree)
     home, java = cluster.installation.home, cluster.installation.java
     variables = {
         "JAVA_HOME": java.removesuffix("/bin/java"),
@@ -138,7 +141,7 @@ def lay_out(cluster: Cluster) -> Layout:
         if tree
         else {f"plugin/{name}": f"{home}/plugin/{name}" for name in family.plugins},
         endpoints=(
-            f"http://127.0.0.1:{cluster.ports[0]}/{CATALOG}/{SCHEMA}"
+            f"http://{cluster.address}:{cluster.ports[0]}/{CATALOG}/{SCHEMA}"
             + (f"?user-file={quote(cluster.run_dir)}/user" if is_closed else ""),
         ),
         reasons=why,
@@ -152,6 +155,15 @@ def _refuse_taken(cluster: Cluster, tree: UserTree) -> None:
         raise UsageError(
             f"{tree.root}/{CONFIG}: {HTTPS_PORT} {port} is one of the ports of the instances, "
             f"{ports[0]} to {ports[-1]}; give another --port-base"
+        )
+
+
+def _refuse_opening(cluster: Cluster, tree: UserTree) -> None:
+    """Atoll has no password of the user's, so it has to switch authentication off for HTTP."""
+    if cluster.on_network and authenticates(cluster):
+        raise UsageError(
+            f"{tree.root}/{CONFIG}: has authentication, which 'atoll up' needs to switch off for "
+            "HTTP; leave out --listen, or start what 'atoll render' writes"
         )
 
 
@@ -240,6 +252,7 @@ def _process(
         cwd=instance.name,
         stage=0,
         ready_port=instance.port,
+        ready_address=instance.address,
     )
 
 

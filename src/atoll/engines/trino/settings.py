@@ -22,7 +22,7 @@ from atoll.engines.userconfig.java import COLLECTOR, MACHINE_WIDE, flag_kind
 from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.plan.jvm import placement_flags
-from atoll.schema.plan import Plan, Slot
+from atoll.schema.plan import LOOPBACK, Plan, Slot
 from atoll.schema.size import MIB
 
 COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
@@ -39,6 +39,7 @@ class Instance:
     slot: Slot | None  # None: the coordinator
     port: int
     heap_bytes: int
+    address: str
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,22 @@ class Cluster:
         heap = (place.heap_bytes if place else 0) or COORDINATOR_BYTES
         slots = zip(self.plan.slots, self.ports[1:], strict=False)
         return [
-            Instance("coordinator", None, self.ports[0], heap),
-            *(Instance(f"worker-{slot.index}", slot, p, slot.heap_bytes) for slot, p in slots),
+            Instance("coordinator", None, self.ports[0], heap, self.address),
+            *(
+                Instance(f"worker-{slot.index}", slot, p, slot.heap_bytes, slot.address or LOOPBACK)
+                for slot, p in slots
+            ),
         ]
+
+    @property
+    def address(self) -> str:
+        """The coordinator's."""
+        place = self.plan.coordinator
+        return (place.address if place else None) or LOOPBACK
+
+    @property
+    def on_network(self) -> bool:
+        return bool(self.plan.addresses)
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -166,11 +180,15 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
     settings = {
         **family.config,
         "http-server.http.enabled": Setting(
-            "true", "instances talk HTTP on loopback, inside the machine", _DEPLOY
+            "true",
+            "instances talk HTTP to each other, as --listen requests"
+            if cluster.on_network
+            else "instances talk HTTP on loopback, inside the machine",
+            _DEPLOY,
         ),
         "discovery.uri": Setting(
-            f"http://127.0.0.1:{cluster.ports[0]}",
-            "workers announce themselves to the coordinator, on loopback",
+            f"http://{cluster.address}:{cluster.ports[0]}",
+            "workers announce themselves to the coordinator at its address",
             _DEPLOY,
         ),
         "internal-communication.shared-secret": Setting(
@@ -223,11 +241,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
         settings[HTTPS_PORT] = Setting(
             str(cluster.ports[-1]), "your port may be taken; workers need none", _DEPLOY
         )
-    if (
-        _AUTHENTICATION in cluster.config
-        and family.authenticates_http
-        and not cluster.outlives_atoll
-    ):
+    if authenticates(cluster) and not cluster.outlives_atoll:
         settings["http-server.authentication.allow-insecure-over-http"] = Setting(
             "true", "Atoll has no password: it asks over HTTP, which is on loopback", _SECURE
         )
@@ -248,6 +262,11 @@ def _threads(plan: Plan) -> dict[str, Setting]:
 
 def _concurrency(threads: int) -> int:
     return min(max(1 << (threads - 1).bit_length(), _LEAST_CONCURRENCY), _MOST_CONCURRENCY)
+
+
+def authenticates(cluster: Cluster) -> bool:
+    """Whether the user's configuration asks for a password over HTTP, too."""
+    return _AUTHENTICATION in cluster.config and cluster.family.authenticates_http
 
 
 def serves_tls(config: Mapping[str, str]) -> bool:
@@ -299,8 +318,15 @@ def node_settings(
         "node.data-dir": Setting(
             f"{cluster.scratch}/{instance.name}", "each instance has its own folder", _DEPLOY
         ),
-        "node.bind-ip": Setting("127.0.0.1", "nothing listens on the network"),
-        "node.internal-address": Setting("127.0.0.1", "other nodes use the loopback address"),
+        "node.bind-ip": Setting(
+            instance.address,
+            "nothing listens on the network"
+            if instance.address == LOOPBACK
+            else "it listens at this address only, as --listen requests",
+        ),
+        "node.internal-address": Setting(
+            instance.address, "other nodes reach it where it listens", _DEPLOY
+        ),
     }
     if "node.environment" not in node:
         settings["node.environment"] = Setting(

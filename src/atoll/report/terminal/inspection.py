@@ -17,7 +17,7 @@ from rich.text import Text
 
 from atoll.inspect.verify import Verification
 from atoll.report.terminal.grid import grid
-from atoll.schema.cpulist import brief_cpulist, parse_cpulist
+from atoll.schema.cpulist import brief_cpulist, format_cpulist, parse_cpulist
 from atoll.schema.inspection import (
     Finding,
     Inspection,
@@ -26,6 +26,7 @@ from atoll.schema.inspection import (
     MallocLook,
     MappingKind,
     MemoryLook,
+    NicLook,
     PageCacheLook,
     Severity,
     SpreadLook,
@@ -91,7 +92,26 @@ def verification_text(verification: Verification) -> RenderableType:
             Text(str(process.drifted), style="bold red" if process.drifted else ""),
         )
     findings = findings_text(verification.findings, several_processes=True)
-    return Group(Text(head, style="bold"), table, *findings)
+    return Group(Text(head, style="bold"), table, *_nics(verification.nics), *findings)
+
+
+def _nics(nics: Sequence[NicLook]) -> list[RenderableType]:
+    if not nics:
+        return []
+    table = grid(header="bold", gap=1)
+    for title in ("NIC", "ADDRESS", "SLOTS", "RECEIVED", "SENT"):
+        left = title in ("NIC", "ADDRESS")
+        table.add_column(title, justify="left" if left else "right", overflow="fold")
+    for nic in nics:
+        table.add_row(
+            printable(nic.name),
+            nic.address or "-",
+            format_cpulist(nic.slots) or "-",
+            gib(nic.rx_bytes),
+            gib(nic.tx_bytes),
+        )
+    note = "Of the whole machine. What its instances send each other passes lo and no NIC."
+    return [Text(), table, Text(note, style="dim")]
 
 
 def findings_text(findings: Sequence[Finding], *, several_processes: bool) -> list[RenderableType]:

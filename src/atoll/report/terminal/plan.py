@@ -16,13 +16,20 @@ from rich.text import Text
 
 from atoll.report.terminal.grid import printed
 from atoll.schema.cpulist import brief_cpulist, format_cpulist
-from atoll.schema.plan import CoordinatorPlace, MemoryPolicy, Plan, Reason, Slot
+from atoll.schema.plan import (
+    LOOPBACK,
+    CoordinatorPlace,
+    MemoryPolicy,
+    Plan,
+    Reason,
+    Slot,
+)
 from atoll.schema.size import gib
 from atoll.schema.text import plural
 
 MOST_LINES = 32
 # Reasons that are always shown: the choice, and that other policies lead to the same plan.
-_LEADING = ("auto picks", "no choice", "only the mask differs", "copies")
+_LEADING = ("auto picks", "no choice", "only the mask differs", "copies", "one NIC for all")
 
 
 def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> str:
@@ -57,9 +64,9 @@ def _table(slots: Sequence[Slot]) -> Table:
     table.add_column("memory", overflow="fold")
     table.add_column("heap", justify="right", no_wrap=True)
     table.add_column("reserved", justify="right", no_wrap=True)
-    with_nic = any(slot.nic for slot in slots)
+    with_nic = any(slot.address for slot in slots)
     if with_nic:
-        table.add_column("NIC")
+        table.add_column("listens at", overflow="fold")
     for group in _grouped(slots):
         first, last = group[0], group[-1]
         name = str(first.index) if first is last else f"{first.index}-{last.index}"
@@ -75,7 +82,8 @@ def _table(slots: Sequence[Slot]) -> Table:
             # Off-heap memory and the page cache; --explain says how much is for which.
             gib(first.memory_bytes - first.heap_bytes),
         ]
-        table.add_row(*row, *([first.nic or "-"] if with_nic else []))
+        listens = f"{first.address or LOOPBACK} {first.nic or ''}".rstrip()
+        table.add_row(*row, *([listens] if with_nic else []))
     return table
 
 
@@ -86,7 +94,7 @@ def _grouped(slots: Sequence[Slot]) -> list[list[Slot]]:
 
     def alike(slot: Slot) -> tuple[object, ...]:
         memory = (slot.memory_policy, slot.memory_nodes, gib(slot.heap_bytes))
-        return slot.cores, slot.nodes, slot.chiplets, memory, slot.nic
+        return slot.cores, slot.nodes, slot.chiplets, memory, slot.nic, slot.address
 
     runs = [list(run) for _, run in groupby(slots, alike)]
     if len(runs) <= MOST_LINES:

@@ -13,7 +13,7 @@ from atoll.plan import make_plan
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import Role
 from atoll.schema.plan import Plan
-from tests.parts.machines import milan
+from tests.parts.machines import listening, milan
 
 INSTALLED = Installation("4.3.0", "/opt/spark", "/opt/jdk/bin/java", "17.0.1")
 
@@ -120,3 +120,20 @@ def test_spark_opens_nothing_to_others_and_spills_to_the_scratch_folder() -> Non
 def test_a_quote_in_a_path_stays_in_its_string() -> None:
     (statement,) = SparkEngine().attach(Table("t", "/a/it's.parquet", ()))
     assert "/a/it\\'s" in statement
+
+
+def test_spark_listens_where_the_plan_says() -> None:
+    plan = make_plan(milan(2), SparkEngine().traits, "wicp")
+    on_network = listening(plan, coordinator="10.0.0.5", slots=("10.0.0.5", "10.0.1.5"))
+    layout = spark(on_network)
+    master, *workers, driver = layout.processes
+    found = defaults(layout)
+    assert option(master.argv, "--host") == master.ready_address == "10.0.0.5"
+    for worker, slot in zip(workers, on_network.slots, strict=True):
+        assert option(worker.argv, "--host") == worker.ready_address == slot.address
+        assert worker.env["SPARK_LOCAL_IP"] == slot.address
+        assert worker.argv[-1] == f"spark://10.0.0.5:{master.ready_port}"
+    assert driver.env["SPARK_LOCAL_IP"] == "10.0.0.5"
+    assert found["spark.master"] == f"spark://10.0.0.5:{master.ready_port}"
+    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "10.0.0.5"
+    assert (found["spark.authenticate"], len(found["spark.authenticate.secret"])) == ("true", 64)

@@ -11,11 +11,23 @@ from atoll.engines import registry
 from atoll.engines.api import Layout
 from atoll.engines.trino.client import parse_endpoint
 from atoll.engines.userconfig.merge import read_properties
-from atoll.errors import EngineFailed
+from atoll.errors import EngineFailed, UsageError
 from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import Role
+from atoll.schema.plan import Plan
 from tests.parts.faults import fails
-from tests.parts.trino_plans import BOTH, INSTALLED, MIB, a_plan, config, flags, lay_out, mib
+from tests.parts.machines import listening
+from tests.parts.trino_plans import (
+    BOTH,
+    INSTALLED,
+    MIB,
+    a_plan,
+    a_tree,
+    config,
+    flags,
+    lay_out,
+    mib,
+)
 
 
 @BOTH
@@ -144,3 +156,35 @@ def test_presto_finds_an_agent_of_jmx_that_nobody_gets_into() -> None:
         assert layout.files[f"{spec.name}/{jmx['password.file']}"] == ""
         assert layout.files[f"{spec.name}/{jmx['access.file']}"] == ""
         assert config(layout, spec.name)["thrift.server.max-frame-size"] == "1B"
+
+
+# ---- on the network ------------------------------------------------------------------------------
+
+
+def on_network(name: str) -> Plan:
+    return listening(a_plan(name), coordinator="10.0.0.5", slots=("10.0.0.5", "10.0.1.5"))
+
+
+@BOTH
+def test_each_instance_listens_where_the_plan_says(name: str) -> None:
+    plan = on_network(name)
+    layout = lay_out(name, plan)
+    for spec in layout.processes:
+        node = read_properties(layout.files[f"{spec.name}/etc/node.properties"], where="")
+        address = plan.slots[spec.slot].address if spec.slot is not None else "10.0.0.5"
+        assert node["node.bind-ip"] == node["node.internal-address"] == address
+        assert (spec.ready_address, f"-Dnode.bind-ip={address}" in spec.argv) == (address, True)
+        found = config(layout, spec.name)
+        assert found["discovery.uri"].startswith("http://10.0.0.5:")
+        assert len(found["internal-communication.shared-secret"]) == 64
+    assert {spec.ready_address for spec in layout.processes} == {"10.0.0.5", "10.0.1.5"}
+    assert layout.endpoints[0].startswith("http://10.0.0.5:")
+    # It would let anyone on the network read the files of the engine's account.
+    assert not any(path.endswith("/atoll.properties") for path in layout.files)
+
+
+def test_authentication_is_not_switched_off_on_a_network() -> None:
+    tree = a_tree(config_properties="http-server.authentication.type=PASSWORD\n")
+    lay_out("trino", a_plan(), tree)
+    with fails(UsageError, file="/etc/trino/config.properties"):
+        lay_out("trino", on_network("trino"), tree)

@@ -17,6 +17,7 @@ from atoll.schema.inspection import (
     L3Look,
     MallocLook,
     MappingKind,
+    NicLook,
     Severity,
     SpreadLook,
     ThreadLook,
@@ -207,3 +208,16 @@ def test_whatever_is_inspected_fits(masks: list[set[int]], name: str) -> None:
     findings = find(Looks(threads, "bind:0"), context(), {})
     text = printed(inspection_text(inspection(threads, *findings, process=name)))
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_nics_with_what_they_moved_and_what_never_passes_them() -> None:
+    nics = (
+        NicLook(name="eth0", address="10.0.0.5", slots=(0, 1), rx_bytes=3 * GIB, tx_bytes=MIB),
+        NicLook(name="lo", address=None, slots=(), rx_bytes=5, tx_bytes=5),
+    )
+    text = printed(
+        verification_text(Verification(deployment="d", processes=(), missing=(), nics=nics))
+    )
+    assert re.search(r"eth0 10\.0\.0\.5\s+0-1\s+3(\.0)? GiB\s+1(\.0)? MiB", text)
+    assert re.search(r"lo\s+-\s+-\s+5 B\s+5 B", text)
+    assert "passes lo and no NIC" in text

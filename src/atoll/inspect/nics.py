@@ -1,0 +1,79 @@
+"""Where a deployment's instances listen, and what its NICs have moved.
+
+The counters of an interface count the traffic of the whole machine. They do not count what
+instances of one machine send each other: the kernel delivers that over lo, whatever address it is
+sent to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from atoll.host.api import Host
+from atoll.inspect.listeners import bound_addresses
+from atoll.schema.deployment import NicCount, ProcessRecord
+from atoll.schema.inspection import Finding, NicLook, Severity
+from atoll.schema.plan import Plan
+
+_LO = "lo"
+
+
+def count_bytes(host: Host, plan: Plan) -> tuple[NicCount, ...]:
+    """The counters of the plan's NICs and of lo; of no interface if the plan names no address."""
+    if not plan.addresses:
+        return ()
+    names = sorted({slot.nic for slot in plan.slots if slot.nic} | {_LO})
+    return tuple(count for name in names for count in _count(host, name))
+
+
+def _count(host: Host, name: str) -> list[NicCount]:
+    folder = f"/sys/class/net/{name}/statistics"
+    try:
+        received, sent = (int(host.read_text(f"{folder}/{way}_bytes")) for way in ("rx", "tx"))
+    except (OSError, ValueError):
+        return []  # the interface is gone
+    return [NicCount(name=name, rx_bytes=received, tx_bytes=sent)]
+
+
+def look_at_nics(host: Host, plan: Plan, since: Iterable[NicCount]) -> tuple[NicLook, ...]:
+    """What the NICs have moved since their counters were `since`; without an earlier count, since
+    they exist."""
+    before = {count.name: count for count in since}
+    looks = []
+    for now in count_bytes(host, plan):
+        first = before.get(now.name)
+        if first is None or first.rx_bytes > now.rx_bytes or first.tx_bytes > now.tx_bytes:
+            first = NicCount(name=now.name, rx_bytes=0, tx_bytes=0)  # created since then
+        own = [slot for slot in plan.slots if slot.nic == now.name]
+        looks.append(
+            NicLook(
+                name=now.name,
+                address=own[0].address if own else None,
+                slots=tuple(slot.index for slot in own),
+                rx_bytes=now.rx_bytes - first.rx_bytes,
+                tx_bytes=now.tx_bytes - first.tx_bytes,
+            )
+        )
+    return tuple(looks)
+
+
+def listener_findings(host: Host, process: ProcessRecord, pids: Sequence[int]) -> list[Finding]:
+    """Drift if one of the processes `pids`, which come from `process`, has opened its port at
+    another address than planned. If none has opened it, it is still starting."""
+    spec = process.spec
+    if spec.ready_port is None or not pids:
+        return []
+    found = bound_addresses(host, pids, spec.ready_port) - {spec.ready_address}
+    return [
+        Finding(
+            code="listens-elsewhere",
+            severity=Severity.DRIFT,
+            process=spec.name,
+            pid=pids[0],
+            expected=f"port {spec.ready_port} at {spec.ready_address}",
+            found=address,
+            cause="the engine's configuration was changed, or the engine ignores its address",
+            remedy="set the engine's address again, or plan again with --listen",
+        )
+        for address in sorted(found)
+    ]
