@@ -139,7 +139,7 @@ bool Pool::has_query(Owner owner) const {
 void Pool::forget(Owner owner) { finish(owner); }
 
 Bounds Pool::bounds(const std::shared_ptr<Inside>& inside) const {
-  const runtime::SpreadBounds bounds = inside->runtime->team().bounds();
+  const runtime::SpreadBounds bounds = inside->runtime->team().seats.bounds();
   return {bounds.least, bounds.most, workers_, places_.chiplet_l3_bytes};
 }
 

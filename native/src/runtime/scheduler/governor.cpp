@@ -185,7 +185,7 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   sample.min_spread = steered.min_spread;
   sample.max_spread = steered.max_spread;
   sample.threads = steered.threads;
-  sample.chiplet_l3_bytes = team_.places.chiplet_l3_bytes;
+  sample.chiplet_l3_bytes = team_.seats.places.chiplet_l3_bytes;
   sample.working_set_bytes = steered.working_set_bytes;
   sample.latency = latency_;
 
@@ -231,7 +231,7 @@ void Governor::follow_mask() {
   std::vector<int> mask = cpus_of_this_thread();
   if (mask == mask_) return;
   mask_ = std::move(mask);
-  if (!team_.restrict_to(mask_)) return;
+  if (!team_.seats.restrict_to(mask_)) return;
   reseat();
   moved_ = true;
 }

@@ -13,7 +13,7 @@ Runtime::~Runtime() = default;
 detail::Word Runtime::tag_of(Place place) const {
   team_->check_process();
   if (team_->lent) throw RuntimeFault("the workers of this runtime are lent: it runs no tasks");
-  return team_->tag_of(place);
+  return team_->place_domains.tag_of(place);
 }
 
 void Runtime::start(detail::Job* job, detail::Word tag) {
@@ -42,7 +42,7 @@ void Runtime::set_spread(int spread) { team_->governor().set_spread(team_->steer
 
 void Runtime::look() { team_->governor().look(); }
 
-void Runtime::set_pin(bool pin) { team_->set_pin(pin); }
+void Runtime::set_pin(bool pin) { team_->seats.set_pin(pin); }
 
 std::string Runtime::reason() const {
   return team_->governor().locked([&] { return team_->steered().reason; });
@@ -50,9 +50,9 @@ std::string Runtime::reason() const {
 
 int Runtime::workers() const { return team_->size(); }
 
-const Places& Runtime::places() const { return team_->places; }
+const Places& Runtime::places() const { return team_->seats.places; }
 
-std::vector<int> Runtime::cores() const { return team_->cores(); }
+std::vector<int> Runtime::cores() const { return team_->seats.cores(); }
 
 NodeMap Runtime::node_map() const { return team_->node_map(); }
 

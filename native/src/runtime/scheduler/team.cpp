@@ -40,10 +40,6 @@ const RuntimeOptions& checked(const RuntimeOptions& options) {
   return options;
 }
 
-int worker_count(const Places& places, const RuntimeOptions& options) {
-  return options.workers == 0 ? static_cast<int>(places.cores.size()) : options.workers;
-}
-
 // How many CPUs of the places the process may use.
 int cpus_for(const Places& places) {
   const std::vector<int> allowed = cpus_of_this_thread();
@@ -69,33 +65,21 @@ Places places_of(const RuntimeOptions& options) {
 }  // namespace
 
 Team::Team(const RuntimeOptions& options)
-    : places(places_of(checked(options))),
+    : number_(next_number()),
       lent(options.lent),
-      own_cpus(cpus_for(places) >= worker_count(places, options)),
-      pins_(options.pin),
-      usable_(usable_cores(places, cpus_of_this_thread())),
-      core_of_worker_(seat_workers(places, usable_, worker_count(places, options), 1)),
-      domains(core_of_worker_.size()),
-      parking(static_cast<int>(core_of_worker_.size())),
-      stacks(options.stacks, places.nodes()),
-      nodes_(places.nodes()),
-      workers_(core_of_worker_.size()),
-      thread_of_worker_(core_of_worker_.size()),
-      everybody_(core_of_worker_.size()),
-      seated_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
-      left_(static_cast<std::ptrdiff_t>(core_of_worker_.size())),
-      number_(next_number()),
+      seats(places_of(checked(options)), options.workers, options.pin,
+            lent && lent->share_chiplets),
+      own_cpus(cpus_for(seats.places) >= seats.size()),
+      domains(static_cast<std::size_t>(seats.size())),
+      place_domains(domains, seats, number_),
+      parking(seats.size()),
+      stacks(options.stacks, seats.nodes),
+      workers_(static_cast<std::size_t>(seats.size())),
+      everybody_(static_cast<std::size_t>(seats.size())),
+      seated_(seats.size()),
+      left_(seats.size()),
       process_(getpid()) {
   std::iota(everybody_.begin(), everybody_.end(), 0);
-  first_worker_domain_ = 1;
-  for (const int rank : everybody_) domains.add({&rank, 1});
-  first_chiplet_domain_ = first_worker_domain_ + everybody_.size();
-  for (int chiplet = 0; chiplet < places.chiplets(); ++chiplet) domains.add({});
-  first_node_domain_ = first_chiplet_domain_ + static_cast<std::size_t>(places.chiplets());
-  for (std::size_t node = 0; node < nodes_.size(); ++node) domains.add({});
-  update_members();
-  bound_.resize(core_of_worker_.size());
-  if (lent && lent->share_chiplets) share_chiplets();
   steered_ = std::make_shared<Steered>();
   steered_->approach =
       options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
@@ -103,7 +87,7 @@ Team::Team(const RuntimeOptions& options)
   steered_->working_set_bytes = options.working_set_bytes;
   steered_->workers = [this] { return everybody_; };
   steered_->seat = [this](Steered& steered, int spread) {
-    const SpreadBounds limits = bounds();
+    const SpreadBounds limits = seats.bounds();
     steered.min_spread = limits.least;
     steered.max_spread = limits.most;
     steered.spread = limits.clamp(spread);
@@ -179,53 +163,6 @@ bool Team::tasks_left() const {
   return begun != ended;
 }
 
-void Team::seat(int rank, int thread) {
-  const std::lock_guard lock(placing_);
-  thread_of_worker_[static_cast<std::size_t>(rank)] = thread;
-  if (pins()) bind(static_cast<std::size_t>(rank));
-}
-
-const std::vector<int>& Team::seat_cpus(std::size_t rank) const {
-  const Core& core = places.cores[static_cast<std::size_t>(core_of_worker_[rank])];
-  return shared_.empty() ? core.cpus : shared_[static_cast<std::size_t>(core.chiplet)];
-}
-
-// The CPUs of each chiplet's usable cores.
-void Team::share_chiplets() {
-  shared_.assign(static_cast<std::size_t>(places.chiplets()), {});
-  for (const int core : usable_) {
-    const Core& one = places.cores[static_cast<std::size_t>(core)];
-    std::vector<int>& cpus = shared_[static_cast<std::size_t>(one.chiplet)];
-    cpus.insert(cpus.end(), one.cpus.begin(), one.cpus.end());
-  }
-  for (std::vector<int>& cpus : shared_) {
-    std::ranges::sort(cpus);  // made-up cores share CPUs
-    cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
-  }
-}
-
-// To its seat, unless it is; not pinned: to all CPUs that the process may use.
-void Team::bind(std::size_t rank) {
-  std::vector<int> cpus;
-  if (pins()) {
-    cpus = seat_cpus(rank);
-  } else {
-    for (const int core : usable_) {
-      const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
-      cpus.insert(cpus.end(), of_core.begin(), of_core.end());
-    }
-  }
-  if (cpus == bound_[rank]) return;
-  bind_thread(thread_of_worker_[rank], cpus);
-  bound_[rank] = std::move(cpus);
-}
-
-void Team::set_pin(bool pin) {
-  const std::lock_guard lock(placing_);
-  pins_.store(pin, std::memory_order_relaxed);
-  for (const int rank : everybody_) bind(static_cast<std::size_t>(rank));
-}
-
 void Team::announce(Worker& worker) {
   workers_[static_cast<std::size_t>(worker.rank)] = &worker;
   seated_.count_down();
@@ -234,137 +171,21 @@ void Team::announce(Worker& worker) {
 
 void Team::announce_fault(std::exception_ptr fault) {
   {
-    const std::lock_guard lock(placing_);
+    const std::lock_guard lock(fault_mutex_);
     fault_ = std::move(fault);
   }
   seated_.count_down();
   opened_.wait();
 }
 
-std::vector<int> Team::cores() const {
-  const std::lock_guard lock(placing_);
-  return core_of_worker_;
-}
-
-std::vector<int> Team::cpus_of_node(int node) const {
-  std::vector<int> cpus;
-  if (!pins() || nodes_.size() == 1) return cpus;
-  for (const int core : places.cores_of_node(node)) {
-    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
-    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
-  }
-  return cpus;
-}
-
-NodeMap Team::node_map() const {
-  NodeMap map{nodes_, {}, number_};
-  for (const int core : cores()) {
-    map.node_of_rank.push_back(places.cores[static_cast<std::size_t>(core)].node);
-  }
-  return map;
-}
-
-SpreadBounds Team::bounds() const {
-  const std::lock_guard lock(placing_);
-  return worker_bounds(places, usable_, size());
-}
-
-bool Team::restrict_to(std::span<const int> cpus) {
-  const std::lock_guard lock(placing_);
-  std::vector<int> cores = usable_cores(places, cpus);
-  if (cores == usable_) return false;
-  usable_ = std::move(cores);
-  if (!shared_.empty()) share_chiplets();
-  bound_.assign(bound_.size(), {});  // who changed the mask has changed the workers' too
-  return true;
-}
-
 void Team::place(int spread) {
   const std::lock_guard lock(placing_);
-  std::vector<int> cores = seat_workers(places, usable_, size(), spread);
-  for (const int rank : everybody_) {
-    const auto at = static_cast<std::size_t>(rank);
-    core_of_worker_[at] = cores[at];
-    if (pins()) bind(at);
-  }
-  update_members();
-  if (lent) {
-    std::vector<Seat> seats;
-    for (const int rank : everybody_) {
-      const auto at = static_cast<std::size_t>(rank);
-      seats.push_back({core_of_worker_[at], seat_cpus(at)});
-    }
-    lent->placed(seats);
-  }
+  seats.place(spread);
+  place_domains.follow_seats();
+  if (lent) lent->placed(seats.seats());
   placement_.fetch_add(1, std::memory_order_acq_rel);
-  // Tasks may wait for somebody who sleeps and has just become a member.
+  // Tasks may wait for a worker that sleeps and has just become a member.
   parking.notify_all();
-}
-
-void Team::update_members() {
-  std::vector<std::vector<int>> on_chiplet(static_cast<std::size_t>(places.chiplets()));
-  std::vector<std::vector<int>> on_node(nodes_.size());
-  for (const int rank : everybody_) {
-    const Core& core =
-        places.cores[static_cast<std::size_t>(core_of_worker_[static_cast<std::size_t>(rank)])];
-    on_chiplet[static_cast<std::size_t>(core.chiplet)].push_back(rank);
-    const auto node = std::lower_bound(nodes_.begin(), nodes_.end(), core.node) - nodes_.begin();
-    on_node[static_cast<std::size_t>(node)].push_back(rank);
-  }
-  for (std::size_t at = 0; at < on_chiplet.size(); ++at) {
-    domains.set_members(first_chiplet_domain_ + at, on_chiplet[at]);
-  }
-  for (std::size_t at = 0; at < on_node.size(); ++at) {
-    domains.set_members(first_node_domain_ + at, on_node[at]);
-  }
-}
-
-// The index says whose group it is, so that no other runtime takes it for one of its own.
-Place Team::place_of_group(std::size_t domain) const {
-  constexpr int kMostNumbers = 0x8000;  // what an int has room for beside a domain
-  return {Place::Kind::group,
-          number_ % kMostNumbers * static_cast<int>(Domains::kMost) + static_cast<int>(domain)};
-}
-
-Word Team::tag_of(Place place) const {
-  const auto fault = [&](const std::string& what, const std::string& range) -> Word {
-    throw RuntimeFault("there is no " + what + " " + std::to_string(place.index) +
-                       " in this runtime: " + range);
-  };
-  const auto shifted = [](std::size_t number) { return Word{number} << detail::kDomainShift; };
-  switch (place.kind) {
-    case Place::Kind::anywhere: return 0;
-    case Place::Kind::worker:
-      if (place.index < 0 || place.index >= size()) {
-        return fault("worker", "it has " + std::to_string(size()) + ", from 0");
-      }
-      return shifted(first_worker_domain_ + static_cast<std::size_t>(place.index));
-    case Place::Kind::core: {
-      const std::lock_guard lock(placing_);
-      const auto at = std::find(core_of_worker_.begin(), core_of_worker_.end(), place.index);
-      if (at == core_of_worker_.end()) return fault("worker on core", "see Runtime::cores()");
-      return shifted(first_worker_domain_ + static_cast<std::size_t>(at - core_of_worker_.begin()));
-    }
-    case Place::Kind::chiplet:
-      if (place.index < 0 || place.index >= places.chiplets()) {
-        return fault("chiplet", "it has " + std::to_string(places.chiplets()) + ", from 0");
-      }
-      return shifted(first_chiplet_domain_ + static_cast<std::size_t>(place.index));
-    case Place::Kind::node: {
-      const auto at = std::lower_bound(nodes_.begin(), nodes_.end(), place.index);
-      if (at == nodes_.end() || *at != place.index) return fault("node", "see Places::nodes()");
-      return shifted(first_node_domain_ + static_cast<std::size_t>(at - nodes_.begin()));
-    }
-    case Place::Kind::group: {
-      const std::size_t domain = static_cast<std::size_t>(place.index) % Domains::kMost;
-      if (place_of_group(domain) != place) {
-        throw RuntimeFault(
-            "the place of a group that is of another runtime: give it to its own Runtime's spawn");
-      }
-      return shifted(domain);
-    }
-  }
-  __builtin_unreachable();
 }
 
 void Team::inject_as_visitor(Word word) {

@@ -56,7 +56,7 @@ Worker::Worker(Team& team_, int rank_)
       random_(0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank_) + 1)),
       thread_fiber_(thread_fiber()) {
   idle = &team.parking.word();
-  bound_ = &team.bound_to(rank);
+  bound_ = &team.place_domains.of_worker(rank);
   exceptions_ = &exception_globals();
   fiber_ = &thread_fiber_;
 }
@@ -70,7 +70,7 @@ void Worker::main(Team& team, int rank) {
   std::unique_ptr<Worker> worker;
   try {
     overflow_stack.emplace();
-    team.seat(rank, this_thread());  // on its core before its memory is made
+    team.seats.sit(rank, this_thread());  // on its core before its memory is made
     worker = std::make_unique<Worker>(team, rank);
     worker->sit_down();
     worker->spares_[worker->spare_count_++] = team.stacks.take(worker->node_, &Worker::loop);
@@ -97,15 +97,15 @@ void Worker::main(Team& team, int rank) {
 
 void Worker::sit_down() {
   const bool first = std::exchange(placement_, team.placement()) == 0;
-  const std::vector<int> cores = team.cores();
+  const std::vector<int> cores = team.seats.cores();
   if (std::exchange(core_, cores[static_cast<std::size_t>(rank)]) != core_ && !first) {
     recorder_->moved_to(core_);
   }
-  node_ = team.places.cores[static_cast<std::size_t>(core_)].node;
-  victims_ = victims(team.places, cores, rank);
+  node_ = team.seats.places.cores[static_cast<std::size_t>(core_)].node;
+  victims_ = victims(team.seats.places, cores, rank);
   // Lent workers do not come here again when they move. For them the kernel's default, local, is
   // right.
-  if (!team.lent && team.pins() && team.places.nodes().size() > 1) prefer_node(node_);
+  if (!team.lent && team.seats.pins() && team.seats.places.nodes().size() > 1) prefer_node(node_);
 }
 
 Fiber& Worker::loop_for(Word word) {

@@ -62,7 +62,8 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
       share.execute = run_share;
       share.context = worker->context;
       share.round = &round;
-      worker->team.inject(word_of(&share, WordKind::job, worker->team.tag_of(on_worker(rank))));
+      worker->team.inject(
+          word_of(&share, WordKind::job, worker->team.place_domains.tag_of(on_worker(rank))));
       ++given;
     }
   } catch (...) {  // no memory; the others use this frame
@@ -71,7 +72,7 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
   }
   // The caller's own share needs no other stack, only to be bound like the others.
   const Word tag = worker->tag;
-  worker->tag = worker->team.tag_of(on_worker(own));
+  worker->tag = worker->team.place_domains.tag_of(on_worker(own));
   round.run(own);
   Worker::here()->tag = tag;
   round.wait();

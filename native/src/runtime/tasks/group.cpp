@@ -34,12 +34,13 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
   steered->tag = detail::Word{state->domain} << detail::kDomainShift;
   steered->workers = [state] { return state->members; };
   steered->seat = [state, threads](runtime::Steered& self, int spread) {
-    const std::vector<int> cores = state->team.cores();
-    const runtime::SpreadBounds bounds = runtime::member_bounds(state->team.places, cores, threads);
+    const std::vector<int> cores = state->team.seats.cores();
+    const runtime::SpreadBounds bounds =
+        runtime::member_bounds(state->team.seats.places, cores, threads);
     self.min_spread = bounds.least;
     self.max_spread = bounds.most;
     self.spread = bounds.clamp(spread);
-    state->members = runtime::choose_members(state->team.places, cores, threads, self.spread);
+    state->members = runtime::choose_members(state->team.seats.places, cores, threads, self.spread);
     state->team.domains.set_members(state->domain, state->members);
     // Tasks may wait for a sleeping worker that has just become a member.
     state->team.parking.notify_all();
@@ -60,7 +61,7 @@ Group::~Group() {
   state_->team.domains.drop(state_->domain);
 }
 
-Place Group::place() const { return state_->team.place_of_group(state_->domain); }
+Place Group::place() const { return state_->team.place_domains.place_of_group(state_->domain); }
 
 std::vector<int> Group::workers() const {
   return state_->team.governor().locked([&] { return state_->members; });

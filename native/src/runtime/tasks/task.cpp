@@ -38,7 +38,7 @@ void wake_for_published(WorkerHead* head, Word tag) {
 }
 
 Word tag_for(WorkerHead* worker, Place place) {
-  return static_cast<Worker*>(worker)->team.tag_of(place);
+  return static_cast<Worker*>(worker)->team.place_domains.tag_of(place);
 }
 
 void start_placed(WorkerHead* head, Job* job, Word tag) {

@@ -130,8 +130,8 @@ namespace atl::detail {
 void run_blocking(void (*call)(void* closure), void* closure) {
   const runtime::Worker* const worker = runtime::Worker::here();
   if (worker == nullptr) return call(closure);
-  const int node = worker->team.places.cores[static_cast<std::size_t>(worker->core())].node;
-  runtime::Section section{call, closure, worker->team.cpus_of_node(node)};
+  const int node = worker->team.seats.places.cores[static_cast<std::size_t>(worker->core())].node;
+  runtime::Section section{call, closure, worker->team.seats.cpus_of_node(node)};
   runtime::Pool& pool = runtime::Pool::instance();
   pool.expect_one();
   try {

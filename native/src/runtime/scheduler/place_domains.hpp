@@ -1,0 +1,40 @@
+// The domains of a team's places: one for each worker, each chiplet and each node. A group of the
+// user has a domain that the group adds itself.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "atoll/runtime/places.hpp"
+#include "domain.hpp"
+#include "seats.hpp"
+
+namespace atl::runtime {
+
+class PlaceDomains {
+ public:
+  // Adds the domains to `domains`. No other team of the process has the number `team`.
+  PlaceDomains(Domains& domains, const Seats& seats, int team);
+
+  // The queue of tasks that only this worker may run.
+  Domain& of_worker(int rank) const {
+    return domains_[kFirstWorker + static_cast<std::size_t>(rank)];
+  }
+  // Makes those workers members that sit there now.
+  void follow_seats();
+
+  // The number of a place's domain, shifted as in a task's word. Throws RuntimeFault if the place
+  // does not exist.
+  Word tag_of(Place place) const;
+  Place place_of_group(std::size_t domain) const;
+
+ private:
+  static constexpr std::size_t kFirstWorker = 1;  // domain 0 has all workers
+
+  Domains& domains_;
+  const Seats& seats_;
+  const std::size_t first_chiplet_, first_node_;
+  const int team_;
+};
+
+}  // namespace atl::runtime

@@ -1,0 +1,124 @@
+#include "seats.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity.hpp"
+
+namespace atl::runtime {
+
+Seats::Seats(Places all, int workers, bool pin, bool share)
+    : places(std::move(all)),
+      nodes(places.nodes()),
+      pins_(pin),
+      usable_(usable_cores(places, cpus_of_this_thread())),
+      core_of_worker_(seat_workers(
+          places, usable_, workers == 0 ? static_cast<int>(places.cores.size()) : workers, 1)),
+      thread_of_worker_(core_of_worker_.size()),
+      bound_(core_of_worker_.size()) {
+  if (share) share_chiplets();
+}
+
+void Seats::sit(int rank, int thread) {
+  const std::lock_guard lock(mutex_);
+  thread_of_worker_[static_cast<std::size_t>(rank)] = thread;
+  if (pins()) bind(static_cast<std::size_t>(rank));
+}
+
+void Seats::place(int spread) {
+  const std::lock_guard lock(mutex_);
+  core_of_worker_ = seat_workers(places, usable_, size(), spread);
+  if (!pins()) return;
+  for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
+}
+
+SpreadBounds Seats::bounds() const {
+  const std::lock_guard lock(mutex_);
+  return worker_bounds(places, usable_, size());
+}
+
+bool Seats::restrict_to(std::span<const int> cpus) {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> cores = usable_cores(places, cpus);
+  if (cores == usable_) return false;
+  usable_ = std::move(cores);
+  if (!shared_.empty()) share_chiplets();
+  bound_.assign(bound_.size(), {});  // whatever changed the mask has changed the workers' too
+  return true;
+}
+
+void Seats::set_pin(bool pin) {
+  const std::lock_guard lock(mutex_);
+  pins_.store(pin, std::memory_order_relaxed);
+  for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
+}
+
+std::vector<int> Seats::cores() const {
+  const std::lock_guard lock(mutex_);
+  return core_of_worker_;
+}
+
+std::vector<Seat> Seats::seats() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Seat> seats;
+  for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) {
+    seats.push_back({core_of_worker_[rank], cpus_of(rank)});
+  }
+  return seats;
+}
+
+std::vector<int> Seats::cpus_of_node(int node) const {
+  std::vector<int> cpus;
+  if (!pins() || nodes.size() == 1) return cpus;
+  for (const int core : places.cores_of_node(node)) {
+    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
+    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+  }
+  return cpus;
+}
+
+NodeMap Seats::node_map(int runtime) const {
+  NodeMap map{nodes, {}, runtime};
+  for (const int core : cores()) {
+    map.node_of_rank.push_back(places.cores[static_cast<std::size_t>(core)].node);
+  }
+  return map;
+}
+
+const std::vector<int>& Seats::cpus_of(std::size_t rank) const {
+  const Core& core = places.cores[static_cast<std::size_t>(core_of_worker_[rank])];
+  return shared_.empty() ? core.cpus : shared_[static_cast<std::size_t>(core.chiplet)];
+}
+
+// The CPUs of each chiplet's usable cores.
+void Seats::share_chiplets() {
+  shared_.assign(static_cast<std::size_t>(places.chiplets()), {});
+  for (const int core : usable_) {
+    const Core& one = places.cores[static_cast<std::size_t>(core)];
+    std::vector<int>& cpus = shared_[static_cast<std::size_t>(one.chiplet)];
+    cpus.insert(cpus.end(), one.cpus.begin(), one.cpus.end());
+  }
+  for (std::vector<int>& cpus : shared_) {
+    std::ranges::sort(cpus);  // made-up cores share CPUs
+    cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  }
+}
+
+// Binds the worker's thread to its seat, unless it is; if workers are not bound, to all CPUs that
+// the process may use.
+void Seats::bind(std::size_t rank) {
+  std::vector<int> cpus;
+  if (pins()) {
+    cpus = cpus_of(rank);
+  } else {
+    for (const int core : usable_) {
+      const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
+      cpus.insert(cpus.end(), of_core.begin(), of_core.end());
+    }
+  }
+  if (cpus == bound_[rank]) return;
+  bind_thread(thread_of_worker_[rank], cpus);
+  bound_[rank] = std::move(cpus);
+}
+
+}  // namespace atl::runtime

@@ -1,0 +1,63 @@
+// Where the workers of a team sit: the core of each, and the CPUs that its thread is bound to.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "atoll/runtime/options.hpp"
+#include "atoll/runtime/placed_memory.hpp"
+#include "atoll/runtime/places.hpp"
+#include "seating.hpp"
+
+namespace atl::runtime {
+
+// Any thread may call any function.
+class Seats {
+ public:
+  // `workers` is 0 for one per core. Workers that `share_chiplets` are bound to the CPUs of their
+  // chiplet, others to their core's.
+  Seats(Places places, int workers, bool pin, bool share_chiplets);
+
+  int size() const { return static_cast<int>(core_of_worker_.size()); }
+
+  // Binds `thread`, by its number, to the seat of `rank`: for workers that start.
+  void sit(int rank, int thread);
+  // Seats all workers anew and binds their threads at once.
+  void place(int spread);
+  SpreadBounds bounds() const;
+  // From now on workers sit only on cores with one of these CPUs; takes effect with the next
+  // `place`. Returns whether these cores differ from those before.
+  bool restrict_to(std::span<const int> cpus);
+  // Whether workers are bound to their seats.
+  bool pins() const { return pins_.load(std::memory_order_relaxed); }
+  void set_pin(bool pin);
+
+  // The core of each worker, an index of places.cores.
+  std::vector<int> cores() const;
+  // By rank.
+  std::vector<Seat> seats() const;
+  // The CPUs of the node's cores. Empty if there is only one node, or if workers are not bound.
+  std::vector<int> cpus_of_node(int node) const;
+  // The node of each worker, for the runtime with this number.
+  NodeMap node_map(int runtime) const;
+
+  const Places places;
+  const std::vector<int> nodes;  // of the places, sorted
+
+ private:
+  const std::vector<int>& cpus_of(std::size_t rank) const;
+  void share_chiplets();
+  void bind(std::size_t rank);
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> pins_;
+  std::vector<int> usable_;  // cores with a CPU that the process may use
+  std::vector<int> core_of_worker_;
+  std::vector<int> thread_of_worker_;     // the kernel's numbers
+  std::vector<std::vector<int>> bound_;   // what each worker's thread was last bound to
+  std::vector<std::vector<int>> shared_;  // CPUs by chiplet, if workers are bound to these
+};
+
+}  // namespace atl::runtime
