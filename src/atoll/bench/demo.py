@@ -1,15 +1,22 @@
-"""What `atoll demo` measures in its time, and what it concludes. Pure."""
+"""What `atoll demo` measures in its time, and what it concludes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from atoll.bench.estimates import GEOMEAN
-from atoll.bench.results import Results
+from atoll.bench.job import BenchRequest, Job
+from atoll.bench.results import Results, read_results
+from atoll.bench.runner import Tick
+from atoll.engines import registry
+from atoll.engines.facts import facts_of
 from atoll.errors import AtollError
 from atoll.schema.results import QueryTime
 from atoll.schema.summary import BenchSummary, EntrantSummary, Speedup
+from atoll.stats.paired import MIN_BLOCKS
 
 
 class OutOfTime(AtollError):
@@ -52,6 +59,79 @@ def queries_that_fit(cost: Cost, deployments: int, left_s: float) -> tuple[str, 
             break
         chosen.append(query)
     return tuple(chosen)
+
+
+def demo_request(engine: str, scale_factor: float, queries: Sequence[str]) -> BenchRequest:
+    """The bench of one engine: its policies for the demo, with enough blocks for an interval."""
+    return BenchRequest(
+        targets=(engine,),
+        suite="tpch",
+        scale_factor=scale_factor,
+        policies=facts_of(registry.get(engine)).demo,
+        queries=",".join(query.removeprefix("q") for query in queries),
+        blocks=MIN_BLOCKS,
+        query_limit_s=300.0,
+        command="atoll demo",
+    )
+
+
+def measure_in_time(
+    make: Callable[[Sequence[str]], Job],
+    run: Callable[[Job, Path, Callable[[Tick], None]], None],
+    path: Path,
+    queries: Sequence[str],
+    *,
+    until_s: float,
+    say: Callable[[str], None],
+) -> Results | None:
+    """Measure `queries` into `path`, or the cheapest of them, by `until_s` of the monotonic clock.
+
+    `make` makes the job for some queries; `run` runs it and calls its last argument after each
+    deployment. Returns None if no query fits. `say` receives what does not fit. Raises EngineFailed
+    if an engine fails; then `path` has the finished blocks.
+    """
+    while queries:
+        # A busy machine would use up the demo's time.
+        job = replace(make(queries), longest_wait_s=0.0)
+        deployments = len(job.header.entrants) * job.header.blocks_asked
+        check = _TimeCheck(path, deployments, until_s)
+        try:
+            run(job, path, check)
+        except OutOfTime:
+            cost = check.cost
+            assert cost is not None
+        else:
+            return read_results(path)
+        path.unlink()
+        left_s = max(0.0, until_s - time.monotonic())
+        fitting = queries_that_fit(cost, deployments, left_s)
+        tried = queries if fitting else (cost.cheapest,)
+        say(
+            f"{job.header.entrants[0].engine}: {job.header.blocks_asked} blocks of "
+            f"{', '.join(tried)} would take {deployments * cost.of(tried):.0f} s and the demo has "
+            f"{left_s:.0f} s left, so it "
+            + (f"runs {', '.join(fitting)}" if fitting else "leaves this engine out")
+        )
+        queries = fitting
+    return None
+
+
+@dataclass(slots=True)
+class _TimeCheck:
+    """After each deployment of the first block, stops a bench that would take too long."""
+
+    path: Path
+    deployments: int
+    until_s: float
+    began_s: float = field(default_factory=time.monotonic)
+    cost: Cost | None = None
+
+    def __call__(self, tick: Tick) -> None:
+        if tick.block == 0 and tick.doing == "done":
+            now_s, done = time.monotonic(), tick.position + 1
+            self.cost = cost_of(read_results(self.path), now_s - self.began_s, done)
+            if (self.deployments - done) * self.cost.of(self.cost.queries) > self.until_s - now_s:
+                raise OutOfTime("the rest would take too long for the demo")
 
 
 def conclusion(summaries: Sequence[BenchSummary]) -> tuple[str, str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from atoll.bench.analysis import summarise
-from atoll.bench.demo import Cost, OutOfTime, conclusion, cost_of, queries_that_fit
-from atoll.bench.job import BenchRequest, Job, make_job
+from atoll.bench.demo import conclusion, demo_request, measure_in_time
+from atoll.bench.job import Job, make_job
 from atoll.bench.results import Results, read_results
 from atoll.bench.runner import Tick
 from atoll.cli.measuring import run_with_progress
@@ -31,7 +30,6 @@ from atoll.report.terminal.plan import plan_text
 from atoll.schema.machine import Machine
 from atoll.schema.results import VerifyResult
 from atoll.schema.text import plural
-from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.files import write_atomic
 from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt
@@ -90,71 +88,25 @@ def command(output: Path | None) -> None:
         print(sentence)
 
 
-@dataclass(slots=True)
-class _TimeCheck:
-    """After each deployment of the first block, stops a bench that would take too long."""
-
-    path: Path
-    deployments: int
-    until_s: float
-    began_s: float = field(default_factory=time.monotonic)
-    cost: Cost | None = None
-
-    def __call__(self, tick: Tick) -> None:
-        if tick.block == 0 and tick.doing == "done":
-            now_s, done = time.monotonic(), tick.position + 1
-            self.cost = cost_of(read_results(self.path), now_s - self.began_s, done)
-            if (self.deployments - done) * self.cost.of(self.cost.queries) > self.until_s - now_s:
-                raise OutOfTime("the rest would take too long for the demo")
-
-
 def _measure(
     engine: str, machine: Machine, host: LocalHost, folder: Path, until_s: float
 ) -> Results | None:
-    """Measure as many queries as fit into the time. None if none fits, which is printed."""
+    """Measure as many queries as fit into the time; prints what does not fit."""
+
+    def job(queries: Sequence[str]) -> Job:
+        request = demo_request(engine, SCALE_FACTOR, queries)
+        with preparation() as progress:
+            return make_job(request, host=host, machine=machine, progress=progress)
+
+    def run(job: Job, path: Path, watch: Callable[[Tick], None]) -> None:
+        run_with_progress(job, path, host, resume=False, watch=watch)
+
     path = folder / f"{engine}.jsonl"
-    queries: tuple[str, ...] | None = QUERIES
-    while queries:
-        job = _job(engine, machine, host, queries)
-        deployments = len(job.header.entrants) * job.header.blocks_asked
-        check = _TimeCheck(path, deployments, until_s)
-        try:
-            run_with_progress(job, path, host, resume=False, watch=check)
-        except OutOfTime:
-            cost = check.cost
-            assert cost is not None
-        except EngineFailed as fault:
-            print(f"atoll: {fault}")  # the finished blocks are still worth a report
-            return read_results(path)
-        else:
-            return read_results(path)
-        path.unlink()
-        left_s = max(0.0, until_s - time.monotonic())
-        fitting = queries_that_fit(cost, deployments, left_s)
-        tried = queries if fitting else (cost.cheapest,)
-        print(
-            f"{engine}: {MIN_BLOCKS} blocks of {', '.join(tried)} would take "
-            f"{deployments * cost.of(tried):.0f} s and the demo has {left_s:.0f} s left, so it "
-            + (f"runs {', '.join(fitting)}" if fitting else "leaves this engine out")
-        )
-        queries = fitting
-    return None
-
-
-def _job(engine: str, machine: Machine, host: LocalHost, queries: Sequence[str]) -> Job:
-    request = BenchRequest(
-        targets=(engine,),
-        suite="tpch",
-        scale_factor=SCALE_FACTOR,
-        policies=facts_of(registry.get(engine)).demo,
-        queries=",".join(query.removeprefix("q") for query in queries),
-        blocks=MIN_BLOCKS,
-        query_limit_s=300.0,
-        command="atoll demo",
-    )
-    with preparation() as progress:
-        job = make_job(request, host=host, machine=machine, progress=progress)
-    return replace(job, longest_wait_s=0.0)  # a busy machine would use up the demo's time
+    try:
+        return measure_in_time(job, run, path, QUERIES, until_s=until_s, say=print)
+    except EngineFailed as fault:
+        print(f"atoll: {fault}")  # the finished blocks are still worth a report
+        return read_results(path)
 
 
 def _step(number: int, title: str) -> None:
