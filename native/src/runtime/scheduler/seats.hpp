@@ -24,7 +24,7 @@ class Seats {
 
   // Binds `thread`, by its number, to the seat of `rank`: for workers that start.
   void sit(int rank, int thread);
-  // Seats all workers anew and binds their threads at once.
+  // Moves all workers to new seats and binds their threads at once.
   void place(int spread);
   SpreadBounds bounds() const;
   // From now on workers sit only on cores with one of these CPUs; takes effect with the next
