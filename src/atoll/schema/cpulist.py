@@ -39,11 +39,11 @@ def format_cpulist(numbers: Iterable[int]) -> str:
 
 
 def brief_cpulist(numbers: Iterable[int]) -> str:
-    """For people: like `format_cpulist`, but (0, 2, 4, 6, 8) becomes '0-8 by 2', as when SMT
-    siblings are neighbours and only the first of each is meant."""
+    """For people: like `format_cpulist`, but (0, 2, 4, 6, 8) becomes '0-8:2', as taskset(1) writes
+    it, for SMT siblings that are neighbours and of which only the first is meant."""
     ordered = sorted(set(numbers))
     if len(ordered) > 4:
         steps = range(ordered[0], ordered[-1] + 1, max(1, ordered[1] - ordered[0]))
         if steps.step > 1 and ordered == list(steps):
-            return f"{steps[0]}-{steps[-1]} by {steps.step}"
+            return f"{steps[0]}-{steps[-1]}:{steps.step}"
     return format_cpulist(ordered)
