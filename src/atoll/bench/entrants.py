@@ -11,13 +11,15 @@ the two differ only in the scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from atoll.bench.decompose import chain_plans
 from atoll.errors import UsageError
-from atoll.plan import make_comparable_plans, make_plan
+from atoll.plan import comparable, make_plan
+from atoll.plan.request import Choices
 from atoll.schema.machine import Machine
-from atoll.schema.plan import EngineTraits, Plan, Policy
+from atoll.schema.plan import EngineTraits, Placement, Plan, Policy
 from atoll.schema.results import Entrant, Scheduler
 
 # From coarse to fine. The mixed policy and the control policy answer separate questions and are
@@ -31,6 +33,7 @@ def make_entrants(
     plans: Iterable[tuple[Plan, EngineTraits]],
     schedulers: Mapping[str, Sequence[Scheduler]] | None = None,
     streams: int | None = None,
+    choices: Choices | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The entrants, each engine's baseline first, and notes on what was left out or added.
 
@@ -38,6 +41,8 @@ def make_entrants(
     `plans`: from files, with the traits of their engines.
     `schedulers`: engine -> schedulers, its own first; only engines that have several.
     `streams`: concurrent queries of a deployment; None: enough to keep it busy.
+    `choices`: of the engines' plans; not of `plans`. The baseline sets no place and no memory
+    policy, whatever they say.
     Raises UsageError if a named policy does not fit the machine, and for fewer streams than
     servers.
     """
@@ -48,15 +53,22 @@ def make_entrants(
         if traits.name in by_engine:
             raise UsageError(f"{traits.name}: named twice; name each engine once")
         known[traits.name] = traits
-        found, remarks = _of_engine(machine, traits, policies)
+        found, remarks = _of_engine(machine, traits, policies, choices or {})
         by_engine[traits.name] = found
         notes += remarks
     for plan, traits in plans:
         known[plan.engine] = traits
         mine = by_engine.setdefault(plan.engine, [])
         if not mine and plan.policy is not Policy.WIM:
-            # With the total heap of the plan, so that only placement differs.
-            base = make_plan(machine, traits, "wim", heap_limit_bytes=plan.total_heap_bytes)
+            # With the plan's total heap, malloc and huge pages, so that only placement differs.
+            base = make_plan(
+                machine,
+                traits,
+                "wim",
+                heap_limit_bytes=plan.total_heap_bytes,
+                malloc=plan.malloc,
+                thp=plan.thp,
+            )
             mine.append((f"{plan.engine}/wim", base))
             notes.append(f"{plan.engine}/wim was added as the baseline of speed-ups")
         mine.append((_free_label(mine, plan), plan))
@@ -163,7 +175,7 @@ def _under(label: str, scheduler: Scheduler | None) -> str:
 
 
 def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
-    """Whether two plans differ only in name: equal slots with equal CPUs and memory.
+    """Whether two plans differ only in name: equal slots with equal CPUs and memory, equal malloc.
 
     A mask of all CPUs equals no mask.
     """
@@ -187,19 +199,27 @@ def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
         and len(one.slots) == len(other.slots)
         and seats(one) == seats(other)
         and one.coordinator == other.coordinator
+        and (one.malloc, one.thp) == (other.malloc, other.thp)
     )
 
 
 def _of_engine(
-    machine: Machine, traits: EngineTraits, policies: Sequence[str] | None
+    machine: Machine, traits: EngineTraits, policies: Sequence[str] | None, choices: Choices
 ) -> tuple[list[tuple[str, Plan]], list[str]]:
     notes: list[str] = []
+
+    def planner(policy: str) -> Callable[..., Plan]:
+        own = Choices(**choices)
+        if policy == Policy.WIM:
+            own["memory"], own["placement"] = None, Placement.NONE
+        return partial(make_plan, machine, traits, policy, **own)
+
     if policies is None:
         chosen: list[str] = []
         first: list[Plan] = []
         for policy in DEFAULT:
             try:
-                plan = make_plan(machine, traits, policy.value)
+                plan = planner(policy.value)()
             except UsageError as fault:
                 notes.append(f"{traits.name}/{policy.value} was left out: {fault}")
                 continue
@@ -219,7 +239,7 @@ def _of_engine(
         else:
             notes.append(f"{traits.name}/wim was added as the baseline of speed-ups")
         chosen.insert(0, Policy.WIM.value)
-    plans = make_comparable_plans(machine, traits, chosen)
+    plans = comparable([planner(policy) for policy in chosen])
     return [
         (f"{traits.name}/{name}", plan) for name, plan in zip(chosen, plans, strict=True)
     ], notes

@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -37,6 +37,8 @@ from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
+from atoll.plan.request import Choices
+from atoll.probing.allocators import library_of
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.results import RunHeader, Scheduler
@@ -65,6 +67,7 @@ class BenchRequest:
     query_limit_s: float
     command: str  # the command line, for the record
     schedulers: tuple[str, ...] | None = None  # None: each engine's own
+    choices: Choices = field(default_factory=Choices)  # of the engines' plans
     decompose: bool = False  # measure the steps from WIM to bound instances instead of policies
     instances: int | None = None  # of a decomposition; None: one per NUMA node
     streams: int | None = None  # concurrent queries; None: enough to keep a deployment busy
@@ -143,6 +146,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     queries = select_queries(request.queries, suite.query_names)
     names = [target for target in request.targets if not is_plan_file(target)]
     plans = [read_plan(target) for target in request.targets if is_plan_file(target)]
+    if request.choices and not names:
+        raise UsageError("plan files have their own settings; leave out the options of a plan")
     based = {
         name: with_user_tree(registry.get(name), request.base, host)
         for name in (*names, *(plan.engine for plan in plans))
@@ -177,7 +182,11 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
             [(plan, traits[plan.engine]) for plan in plans],
             schedulers,
             request.streams,
+            request.choices,
         )
+        for entrant in entrants:
+            if entrant.plan is not None:
+                library_of(entrant.plan.malloc, host)  # raises
     if request.base is not None:
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
     for plan in plans:

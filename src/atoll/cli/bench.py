@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from atoll.cli.measuring import SuiteOptions, measure_suite, suite_options
+from atoll.cli.planning import planning_options
 from atoll.errors import UsageError
+from atoll.plan.request import Choices
 from atoll.schema.policy import Policy
 
 
@@ -27,9 +29,14 @@ from atoll.schema.policy import Policy
     help="Which scheduler runs the engine's tasks: its own (default) or atoll. Two names, with a "
     "comma between them, compare both. Only for engines with several schedulers.",
 )
+@planning_options
 @suite_options
 def command(
-    options: SuiteOptions, targets: tuple[str, ...], policies: str | None, schedulers: str | None
+    options: SuiteOptions,
+    choices: Choices,
+    targets: tuple[str, ...],
+    policies: str | None,
+    schedulers: str | None,
 ) -> None:
     """Compare policies on this machine, for ENGINEs or for PLANs from files.
 
@@ -42,6 +49,7 @@ def command(
         targets,
         policies=_names("--policies", policies),
         schedulers=_names("--scheduler", schedulers),
+        choices=choices,
     )
 
 

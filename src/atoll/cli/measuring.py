@@ -18,6 +18,7 @@ from atoll.bench.runner import Tick, WrongAnswer
 from atoll.cli.options import base_option, machine_for
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
+from atoll.plan.request import Choices
 from atoll.report.bench.progress import bench_progress, preparation
 from atoll.store.paths import state_dir
 from atoll.suites import registry as suites
@@ -118,6 +119,7 @@ def measure_suite(
     *,
     policies: tuple[str, ...] | None = None,
     schedulers: tuple[str, ...] | None = None,
+    choices: Choices | None = None,
     decompose: bool = False,
     instances: int | None = None,
 ) -> None:
@@ -137,6 +139,7 @@ def measure_suite(
             scale_factor=options.scale_factor,
             policies=policies,
             schedulers=schedulers,
+            choices=choices or {},
             decompose=decompose,
             instances=instances,
             streams=options.streams,

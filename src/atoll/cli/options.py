@@ -116,9 +116,3 @@ def listen_places(text: str | None, machine: Machine, *, here: bool) -> Listen:
     from atoll.plan.network import parse_listen
 
     return parse_listen(text, machine, LocalHost().addresses() if here else None)
-
-
-def refuse_choices(policy: str | None, count: int | None, listen: str | None) -> None:
-    """Raises UsageError if an option that only the planner reads accompanies a plan file."""
-    if policy is not None or count is not None or listen is not None:
-        raise UsageError("a plan file has its own policy; leave out --policy, -n and --listen")

@@ -17,6 +17,7 @@ from atoll.cli.options import (
     policy_option,
     profile_option,
 )
+from atoll.cli.planning import planning_options, size_of
 from atoll.cli.terminal import has_colour, print_warnings
 from atoll.engines import registry
 from atoll.engines.userconfig.apply import with_user_tree
@@ -24,11 +25,10 @@ from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan import make_plan
 from atoll.plan.capacity import Demand
-from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.diff import Change, compare
+from atoll.plan.request import Choices
+from atoll.probing.allocators import library_of
 from atoll.report.terminal.plan import plan_text
-from atoll.schema.plan import MemoryPolicy, Placement
-from atoll.schema.size import parse_size
 from atoll.store.files import write_atomic
 from atoll.store.plan_file import read_plan
 
@@ -40,24 +40,7 @@ from atoll.store.plan_file import read_plan
 @click.argument("engine", metavar="ENGINE")
 @policy_option
 @count_option
-@click.option(
-    "--memory",
-    type=click.Choice(list(map(str, MemoryPolicy))),
-    help="Memory policy (default: bind if there are several NUMA nodes).",
-)
-@click.option(
-    "--placement",
-    type=click.Choice(list(map(str, Placement))),
-    default="none",
-    show_default=True,
-    help="Placement of an instance's threads on its cores.",
-)
-@click.option("--smt", is_flag=True, help="Use all threads of each core instead of one.")
-@click.option(
-    "--coordinator",
-    metavar="shared|in-worker|reserved:K",
-    help="Place of the coordinator (default: shared, anywhere on the machine).",
-)
+@planning_options
 @click.option(
     "--peak",
     metavar="SIZE",
@@ -79,11 +62,7 @@ from atoll.store.plan_file import read_plan
 def command(
     engine: str,
     policy: str | None,
-    count: int | None,
-    memory: str | None,
-    placement: str,
-    smt: bool,
-    coordinator: str | None,
+    choices: Choices,
     peak: str | None,
     broadcast: str | None,
     peak_from: str | None,
@@ -105,19 +84,18 @@ def command(
     """
     before = read_plan(old) if old is not None else None
     machine = machine_for(source, chiplets=chiplets, profile=profile)
-    adapter, _ = with_user_tree(registry.get(engine), base, LocalHost(), starts=False)
+    host = LocalHost()
+    adapter, _ = with_user_tree(registry.get(engine), base, host, starts=False)
     plan = make_plan(
         machine,
         adapter.traits,
         policy or "auto",
-        count=count,
-        memory=MemoryPolicy(memory) if memory else None,
-        placement=Placement(placement),
-        smt=smt,
-        coordinator=parse_coordinator(coordinator) if coordinator else None,
         demand=_demand(engine, peak, broadcast, peak_from),
         listen=listen_places(listen, machine, here=source is None),
+        **choices,
     )
+    if source is None:
+        library_of(plan.malloc, host)  # raises
     if output is not None:
         write_atomic(output, plan.model_dump_json(indent=2) + "\n")
     if before is not None:
@@ -132,22 +110,15 @@ def command(
 def _demand(engine: str, peak: str | None, broadcast: str | None, observed: str | None) -> Demand:
     if peak is not None and observed is not None:
         raise UsageError("give either --peak or --peak-from, not both")
-    copied = _size("--broadcast", broadcast)
+    copied = size_of("--broadcast", broadcast)
     if observed is None:
-        return Demand(_size("--peak", peak), copied)
+        return Demand(size_of("--peak", peak), copied)
     # Imported here, because it takes as long as all other imports of this command.
     from atoll.bench.engine_work import observed_peak
     from atoll.bench.results import read_results
 
     found = observed_peak(read_results(observed), engine, where=observed)
     return Demand(found.size_bytes, copied, f"observed in {found.query} under {found.label}")
-
-
-def _size(option: str, text: str | None) -> int:
-    try:
-        return parse_size(text) if text is not None else 0
-    except ValueError as fault:
-        raise UsageError(f"{option}: {fault}") from None
 
 
 def _diff(changes: list[Change]) -> str:

@@ -15,12 +15,13 @@ from atoll.cli.options import (
     machine_for,
     machine_option,
     policy_option,
-    refuse_choices,
     synthetic_option,
 )
+from atoll.cli.planning import planning_options, refuse_choices
 from atoll.cli.terminal import has_colour, print_warnings
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
+from atoll.plan.request import Choices
 from atoll.render.job import FORMS, Ground, RenderOptions, make_job
 from atoll.render.writing import write_rendering
 from atoll.report.terminal.plan import plan_text
@@ -51,6 +52,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
 )
 @policy_option
 @count_option
+@planning_options
 @machine_option
 @synthetic_option
 @listen_option
@@ -90,6 +92,7 @@ def command(
     source: str | None,
     synthetic: str | None,
     listen: str | None,
+    choices: Choices,
     **options: Any,
 ) -> None:
     """Write files that start ENGINE, or a PLAN from 'atoll plan', without Atoll.
@@ -97,10 +100,11 @@ def command(
     The engine need not be installed here, and the machine may be another one. Atoll also renders
     engines that it cannot run; their files say 'rendered, not run'.
     """
-    chosen = RenderOptions(here=source is None and synthetic is None, **options)
+    here = source is None and synthetic is None
+    chosen = RenderOptions(here=here, choices=choices, **options)
     plan = None
     if is_plan_file(engine_or_plan):
-        refuse_choices(chosen.policy, chosen.count, listen)
+        refuse_choices(chosen.policy, chosen.choices, listen)
         if not chosen.here:
             raise UsageError("a plan file names its machine itself; leave out --machine")
         plan = read_plan(engine_or_plan)

@@ -17,8 +17,8 @@ from atoll.cli.options import (
     listen_places,
     machine_for,
     policy_option,
-    refuse_choices,
 )
+from atoll.cli.planning import planning_options, refuse_choices
 from atoll.cli.terminal import print_warnings
 from atoll.engines import registry
 from atoll.engines.api import Engine
@@ -31,6 +31,7 @@ from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
+from atoll.plan.request import Choices
 from atoll.render.deployment import preview
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
@@ -44,6 +45,7 @@ from atoll.supervise.launch import Progress, Running, launch
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
 @policy_option
 @count_option
+@planning_options
 @click.option("--name", help="Name of the deployment (default: the engine's).")
 @listen_option
 @base_option
@@ -53,7 +55,7 @@ from atoll.supervise.launch import Progress, Running, launch
 def command(
     engine_or_plan: str,
     policy: str | None,
-    count: int | None,
+    choices: Choices,
     name: str | None,
     listen: str | None,
     base: str | None,
@@ -66,7 +68,7 @@ def command(
     """
     host = LocalHost()
     with terminate_is_interrupt():
-        plan, machine, engine, users = _planned(engine_or_plan, policy, count, listen, base, host)
+        plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
         print_warnings(plan)
         if users is not None:
             _print_changes(engine, plan, users, host)
@@ -85,14 +87,14 @@ def command(
 def _planned(
     engine_or_plan: str,
     policy: str | None,
-    count: int | None,
+    choices: Choices,
     listen: str | None,
     base: str | None,
     host: Host,
 ) -> tuple[Plan, Machine, Engine, UserTree | None]:
     """Read the user's configuration first: the plan allows for the memory that it adds to heaps."""
     if is_plan_file(engine_or_plan):
-        refuse_choices(policy, count, listen)
+        refuse_choices(policy, choices, listen)
         plan = read_plan(engine_or_plan)
         engine, users = with_user_tree(registry.get(plan.engine), base, host)
         check_room(plan, engine.traits)
@@ -101,7 +103,7 @@ def _planned(
     engine, users = with_user_tree(registry.get(engine_or_plan), base, host)
     machine = machine_for()
     places = listen_places(listen, machine, here=True)
-    plan = make_plan(machine, engine.traits, policy or "auto", count=count, listen=places)
+    plan = make_plan(machine, engine.traits, policy or "auto", listen=places, **choices)
     return plan, machine, engine, users
 
 

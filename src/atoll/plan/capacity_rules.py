@@ -6,24 +6,17 @@ from collections.abc import Sequence
 
 from atoll.plan.capacity import Demand, need_bytes, room_bytes
 from atoll.plan.jvm import uses_numa
-from atoll.plan.memory import MemoryMap
+from atoll.plan.request import Request
 from atoll.plan.sizing import Heaps, beside_heap_bytes
-from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Reason, Slot
 from atoll.schema.size import gib, percent
 
 _HOTSPOT = "HotSpot, os_linux.cpp and the documentation of its flags"
 
 
-def about_capacity(
-    machine: Machine,
-    memory: MemoryMap,
-    traits: EngineTraits,
-    slots: Sequence[Slot],
-    heaps: Heaps,
-    demand: Demand,
-) -> list[Reason]:
-    reasons = [_heap(heaps, memory, traits), _reserved(slots, traits)]
+def about_capacity(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[Reason]:
+    machine, traits, demand = request.machine, request.traits, request.demand
+    reasons = [_heap(request, heaps), _reserved(slots, traits)]
     if traits.jvm:
         reasons.append(_pointers())
         if machine.summary.numa_nodes > 1:
@@ -35,10 +28,21 @@ def about_capacity(
     return reasons
 
 
-def _heap(heaps: Heaps, memory: MemoryMap, traits: EngineTraits) -> Reason:
+def _heap(request: Request, heaps: Heaps) -> Reason:
+    memory, traits = request.memory, request.traits
     weight = traits.coordinator_bytes + traits.coordinator_overhead_bytes
     aside = f", less {gib(weight)} for the coordinator" if weight else ""
+    if others := request.choices.get("reserve_bytes", 0):
+        aside += f", less {gib(others)} for other services"
     word = "heap" if traits.jvm else "the engine's own memory"
+    if asked := request.choices.get("heap_bytes"):
+        return Reason(
+            rule="heap",
+            text=f"{gib(asked)} of {word} per instance, as requested, "
+            f"{gib(sum(heaps.sizes_bytes))} in total; {gib(memory.budget_bytes)} to divide "
+            f"({memory.limited_by}{aside}).",
+            source="the user",
+        )
     return Reason(
         rule="heap",
         text=f"{gib(memory.budget_bytes)} to divide ({memory.limited_by}{aside}); "

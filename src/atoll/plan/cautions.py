@@ -15,7 +15,7 @@ from atoll.plan.sizing import (
     fixed_bytes,
 )
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy, Slot
+from atoll.schema.plan import CoordinatorKind, Malloc, MemoryPolicy, Policy, Slot
 from atoll.schema.size import MIB, gib
 
 
@@ -24,7 +24,9 @@ def warnings(
 ) -> list[str]:
     """`fewer`: the largest number of instances with room for the demand; 0: not even one."""
     return [
+        *_about_sizes(request),
         *_about_nodes(request),
+        *_about_malloc(request),
         *_about_coordinator(request, slots),
         *_about_heaps(request, slots, heaps),
         *about_demand(slots, request.traits, request.demand, fewer),
@@ -47,13 +49,34 @@ def _about_nodes(request: Request) -> list[str]:
     return warnings
 
 
+def _about_sizes(request: Request) -> list[str]:
+    """The system's own figures disagree. The plan uses the nodes': it must bind memory to them."""
+    found = [one.message for one in request.machine.warnings if one.code == "memory-mismatch"]
+    return [
+        f"{message.partition(';')[0]}; heaps are sized from the nodes' figure, so check them, and "
+        "set them with --heap if it is wrong"
+        for message in found
+        if request.choices.get("heap_bytes") is None
+    ]
+
+
+def _about_malloc(request: Request) -> list[str]:
+    malloc = request.choices.get("malloc", Malloc.SYSTEM)
+    jvm = "a JVM's heap is not allocated with malloc" if request.traits.jvm else ""
+    why = request.traits.own_malloc or jvm
+    if malloc is Malloc.SYSTEM or not why:
+        return []
+    return [f"--malloc {malloc}: {why}, so it changes little"]
+
+
 def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
     warnings = []
-    if request.policy is Policy.WIM and request.own:
-        warnings.append(
-            "wim sets no mask, so the worker may also run on the coordinator's reserved cores"
-        )
-    kind = request.coordinator.kind if request.coordinator else None
+    if request.policy is Policy.WIM:
+        reserved = ["the coordinator's reserved cores"] if request.own else []
+        reserved += ["the cores of --reserve-cores"] if request.choices.get("reserve_cores") else []
+        warnings += [f"wim sets no mask, so the worker may also run on {what}" for what in reserved]
+    choice = request.choices.get("coordinator")
+    kind = choice.kind if choice else None
     if kind is CoordinatorKind.IN_WORKER and slots[0].cores == 1 and len(slots) > 1:
         warnings.append(
             "the coordinator shares slot 0's single core; this slowed queries to 0.65x in a "
@@ -68,10 +91,13 @@ def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[
     # Compared plans have all been reduced to the same total.
     is_lower = limit is None or sum(heaps.sizes_bytes) < limit // MIB * MIB
     if heaps.cut_for_pointers and is_lower:
+        halves = 2 * len(slots)
+        enough = halves <= len(request.places) and not request.traits.asked_bytes
         warnings.append(
             f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
             f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the total heap "
             "is smaller than under other policies"
+            + (f"; -n {halves} would use all of it" if enough else "")
         )
     if heaps.plain_pointers:
         warnings.append(
@@ -89,9 +115,8 @@ def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[
 def _about_bound_nodes(request: Request, slots: Sequence[Slot]) -> list[str]:
     """A coordinator without a mask takes its memory from whichever node it happens to run on."""
     traits = request.traits
-    roams = traits.has_coordinator and (
-        request.coordinator is None or request.coordinator.kind is CoordinatorKind.SHARED
-    )
+    choice = request.choices.get("coordinator")
+    roams = traits.has_coordinator and (choice is None or choice.kind is CoordinatorKind.SHARED)
     weight = traits.coordinator_bytes + traits.coordinator_overhead_bytes
     if not (roams and weight):
         return []

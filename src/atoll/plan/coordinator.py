@@ -38,15 +38,20 @@ def parse_coordinator(text: str) -> CoordinatorChoice:
 
 
 def with_coordinator_sized(
-    traits: EngineTraits, machine: Machine, choice: CoordinatorChoice | None
+    traits: EngineTraits,
+    machine: Machine,
+    choice: CoordinatorChoice | None,
+    *,
+    reserve_bytes: int = 0,
 ) -> EngineTraits:
     """The traits with the `coordinator_bytes` for this machine. The size does not depend on the
     policy, because benchmarks do not compare coordinators. A heap above 31 GiB would lose
-    compressed pointers, and no coordinator needs that much."""
+    compressed pointers, and no coordinator needs that much. `reserve_bytes`: for other services."""
     allowed = set(machine.allowed.nodes)
     nodes = {node.os_index: node.memory_bytes for node in machine.nodes if node.os_index in allowed}
     sizes = (sum(nodes.values()), machine.memory_bytes, machine.allowed.memory_max_bytes)
     memory = min((size for size in sizes if size), default=0)
+    memory = max(0, memory - reserve_bytes)
     share = min(int(memory * traits.coordinator_ratio), LARGEST_COMPRESSED_BYTES)
     if choice is not None and choice.kind is not CoordinatorKind.SHARED:
         # It then lies on one node, whose workers need the rest.

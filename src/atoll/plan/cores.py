@@ -49,6 +49,17 @@ def usable_places(machine: Machine, *, smt: bool) -> Group:
     return places
 
 
+def without_reserved(places: Group, cores: int) -> Group:
+    """The places without the machine's first `cores`, which other services get. The first, since
+    a system's own work tends to run there. Raises UsageError if none would be left."""
+    if not 0 <= cores < len(places):
+        raise UsageError(
+            f"--reserve-cores {cores}: the machine has {len(places)} usable cores and the engine "
+            "needs at least one; reserve fewer"
+        )
+    return places[cores:]
+
+
 def group_by(places: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, list[Place]]:
     """Places by `key`, keys in the order of their first core."""
     groups: dict[Key, list[Place]] = {}

@@ -47,10 +47,12 @@ class MemoryMap:
 
 
 class Aside(NamedTuple):
-    """The coordinator's memory, set aside before the instances get their shares."""
+    """The coordinator's memory and that of other services, set aside before the instances get
+    their shares."""
 
     size_bytes: int
     cores: Group = ()  # whose memory it takes; empty: it may run anywhere
+    others_bytes: int = 0  # for other services, from all nodes alike
 
 
 def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
@@ -93,19 +95,26 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
             f"node {small[0]} has {gib(installed[small[0]])}, but the coordinator there takes "
             f"{gib(aside.size_bytes)}; remove --coordinator so that it may use memory of any node"
         )
+    weights = _less(weights, aside.others_bytes, weights)
+    taken = aside.size_bytes + aside.others_bytes
     total = sum(installed.values())
     limits = [(total, sum(weights.values()), "the memory of the nodes in use")]
     if machine.memory_bytes:
         size = machine.memory_bytes
-        limits.append((size, size - aside.size_bytes, "the machine's memory"))
+        limits.append((size, size - taken, "the machine's memory"))
     if machine.allowed.memory_max_bytes is not None:
         size = machine.allowed.memory_max_bytes
-        limits.append((size, size - aside.size_bytes, "the cgroup's memory.max"))
+        limits.append((size, size - taken, "the cgroup's memory.max"))
     size, budget, limited_by = min(limits, key=lambda limit: limit[1])
     if total <= 0 or size <= 0:
         raise UsageError(
             "the topology shows no memory, so no heap can be sized; add it to "
             "a synthetic string, for example NUMANode:2(memory=64GB)"
+        )
+    if budget <= 0 and aside.others_bytes:
+        raise UsageError(
+            f"--reserve {gib(aside.others_bytes)}: {limited_by} is {gib(size)}, so nothing is "
+            "left for the engine; reserve less"
         )
     if budget <= 0:
         raise UsageError(

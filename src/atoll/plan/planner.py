@@ -10,39 +10,40 @@ depend on the policy if the machine permits that; otherwise the plan warns.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from typing import Unpack
 
 from atoll.errors import UsageError
 from atoll.plan import rules
-from atoll.plan.capacity import NO_DEMAND, Demand, check_demand, fits
+from atoll.plan.auto import choose
+from atoll.plan.capacity import NO_DEMAND, Demand, check_demand
 from atoll.plan.capacity_rules import about_capacity
 from atoll.plan.cautions import warnings
 from atoll.plan.coordinator import (
-    CoordinatorChoice,
-    coordinator_cores,
     place_coordinator,
     reserve,
     with_coordinator_sized,
 )
-from atoll.plan.cores import Group, usable_places
+from atoll.plan.cores import Group, usable_places, without_reserved
+from atoll.plan.fitting import fitting_heaps, most_with_room
 from atoll.plan.identity import machine_id
-from atoll.plan.memory import Aside, memory_map, place_memory
+from atoll.plan.memory import place_memory
 from atoll.plan.network import Listen, about_exposure, about_network, deal, refuse_deaf
 from atoll.plan.policies import POLICIES, divide
-from atoll.plan.request import Request
-from atoll.plan.sizing import Heaps, shortfall, size_heaps
+from atoll.plan.request import Choices, Request, make_request
+from atoll.plan.sizing import Heaps
 from atoll.plan.threads import thread_order
 from atoll.schema.machine import Machine
 from atoll.schema.plan import (
     Asked,
     EngineTraits,
+    HugePages,
+    Malloc,
     MemoryPolicy,
     Placement,
     Plan,
     Policy,
     Slot,
 )
-from atoll.schema.size import gib
 
 # CPUs (None: no mask), memory policy, memory nodes: two slots with equal values are one place.
 Seat = tuple[tuple[int, ...] | None, MemoryPolicy, tuple[int, ...]]
@@ -53,63 +54,53 @@ def make_plan(
     traits: EngineTraits,
     asked: str,
     *,
-    count: int | None = None,
-    memory: MemoryPolicy | None = None,
-    placement: Placement = Placement.NONE,
-    smt: bool = False,
-    coordinator: CoordinatorChoice | None = None,
     heap_limit_bytes: int | None = None,
     demand: Demand = NO_DEMAND,
     listen: Listen = (),
+    **choices: Unpack[Choices],
 ) -> Plan:
     """The plan for `asked`, a policy or 'auto'.
 
-    `heap_limit_bytes` limits the total heap. The plan warns if it lacks the room for `demand`.
-    Raises UsageError if the machine or the engine cannot satisfy the request.
+    `heap_limit_bytes` limits the total heap, unless the user chooses each instance's. The plan
+    warns if it lacks the room for `demand`. Raises UsageError if the machine or the engine cannot
+    satisfy the request.
     """
     question = _known(asked)
     check_demand(demand, traits)
     refuse_deaf(listen, traits)
     least_bytes = traits.coordinator_bytes
-    traits = with_coordinator_sized(traits, machine, coordinator)
-    places, own = reserve(usable_places(machine, smt=smt), coordinator, traits)
+    own_choice, count = choices.get("coordinator"), choices.get("count")
+    traits = with_coordinator_sized(
+        traits, machine, own_choice, reserve_bytes=choices.get("reserve_bytes", 0)
+    )
+    usable = without_reserved(
+        usable_places(machine, smt=choices.get("smt", False)), choices.get("reserve_cores", 0)
+    )
+    places, own = reserve(usable, own_choice, traits)
+
+    def request_of(policy: Policy, count: int | None) -> Request:
+        own_choices = Choices(**{**choices, "count": count})
+        return make_request(
+            machine, traits, policy, own_choices, heap_limit_bytes, demand, listen, places, own
+        )
+
     if question == "auto":
-        policy, rule = rules.choose(traits, places, count)
+        request, groups, heaps, rule = choose(traits, places, count, request_of)
     else:
-        policy = question
-        rule = POLICIES[policy].reason
+        request, rule = request_of(question, count), POLICIES[question].reason
+        groups = divide(question, places, count)
+        heaps = fitting_heaps(request, groups)
+    policy, traits, memory = request.policy, request.traits, request.memory
+    placement = choices.get("placement", Placement.NONE)
     if policy is Policy.WIM and placement is not Placement.NONE:
         raise UsageError(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
             "for one instance with a mask use --policy win -n 1"
         )
-    groups = divide(policy, places, count)
-    request = Request(
-        machine=machine,
-        traits=traits,
-        policy=policy,
-        count=count,
-        memory_asked=memory,
-        placement=placement,
-        smt=smt,
-        coordinator=coordinator,
-        heap_limit_bytes=heap_limit_bytes,
-        demand=demand,
-        listen=listen,
-        places=places,
-        own=own,
-        memory=memory_map(
-            machine,
-            places,
-            Aside(
-                traits.coordinator_bytes + traits.coordinator_overhead_bytes,
-                coordinator_cores(coordinator, own, groups[0]),
-            ),
-        ),
-    )
-    heaps = _heaps(request, groups)
     slots = _slots(request, groups, heaps, auto=question == "auto")
     same, mask_only = _coincidences(request, slots)
+    if request.choices.get("count") != count:
+        same = ()  # auto's own number is of its policy alone
     reasons = [rule]
     if count is not None and policy is not Policy.WIM:
         reasons.append(rules.COUNTED)
@@ -124,15 +115,17 @@ def make_plan(
     if policy is Policy.WICP and count is None and _has_rest(places):
         reasons.append(rules.REST)
     reasons += [
-        rules.about_cores(policy, smt=smt, has_smt=machine.smt),
-        rules.about_memory(slots, request.memory, memory, policy),
-        *about_capacity(machine, request.memory, traits, slots, heaps, demand),
-        rules.PARTITIONS,
+        rules.about_cores(policy, smt=choices.get("smt", False), has_smt=machine.smt),
+        rules.about_memory(slots, memory, choices.get("memory"), policy),
+        *about_capacity(request, slots, heaps),
+        rules.about_concurrency(shuffles=traits.shuffles),
     ]
+    reasons += rules.about_reserve(choices)
+    reasons += rules.about_allocation(choices)
     if placement is not Placement.NONE:
         reasons.append(rules.about_threads(placement))
     if traits.has_coordinator:
-        reasons.append(rules.about_coordinator(coordinator))
+        reasons.append(rules.about_coordinator(own_choice))
         if traits.coordinator_ratio:
             reasons.append(rules.about_coordinators_heap(traits, least_bytes))
     if listen:
@@ -143,16 +136,18 @@ def make_plan(
         policy=policy,
         asked=question,
         placement=placement,
-        smt=smt,
+        smt=choices.get("smt", False),
+        malloc=choices.get("malloc", Malloc.SYSTEM),
+        thp=choices.get("thp", HugePages.SYSTEM),
         slots=slots,
-        coordinator=place_coordinator(coordinator, traits, own, request.memory, slots[0]),
+        coordinator=place_coordinator(own_choice, traits, own, memory, slots[0]),
         total_threads=threads,
         total_heap_bytes=sum(heaps.sizes_bytes),
-        shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads,
+        shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads if traits.shuffles else None,
         coincides_with=same,
         reasons=tuple(reasons),
         warnings=(
-            *warnings(request, slots, heaps, lambda: _most_with_room(request, len(slots))),
+            *warnings(request, slots, heaps, lambda: most_with_room(request, len(slots))),
             *about_exposure(listen),
         ),
         machine=machine.summary,
@@ -160,24 +155,18 @@ def make_plan(
     )
 
 
-def make_comparable_plans(
-    machine: Machine, traits: EngineTraits, policies: Sequence[str]
-) -> list[Plan]:
-    """One plan per policy, all with the same total heap (for a benchmark).
+def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
+    """Calls `make_plan`s that lack only `heap_limit_bytes`, so that their total heaps are equal,
+    unless the user chooses the heap of each instance (for a benchmark).
 
-    If one policy cannot reach the total of the others (a heap cut for compressed pointers), the
+    If one plan cannot reach the total of the others (a heap cut for compressed pointers), the
     others are reduced to it.
     """
-    return comparable([partial(make_plan, machine, traits, policy) for policy in policies])
-
-
-def comparable(planners: Sequence[Callable[..., Plan]]) -> list[Plan]:
-    """Calls `make_plan`s that lack only `heap_limit_bytes`, so that their total heaps are equal."""
     limit: int | None = None
     while True:
         plans = [planner(heap_limit_bytes=limit) for planner in planners]
         least = min(plan.total_heap_bytes for plan in plans)
-        if all(plan.total_heap_bytes == least for plan in plans):
+        if least == limit or all(plan.total_heap_bytes == least for plan in plans):
             return plans
         limit = least
 
@@ -193,64 +182,12 @@ def _known(asked: str) -> Asked:
         ) from None
 
 
-def _heaps(request: Request, groups: Sequence[Group]) -> Heaps:
-    """The heaps of `groups`. Raises UsageError with the number of instances that would fit."""
-    memory, traits = request.memory, request.traits
-    shares = [memory.share_bytes(group) for group in groups]
-    heaps = size_heaps(shares, traits, request.heap_limit_bytes)
-    lack = shortfall(heaps, traits)
-    if not lack:
-        return heaps
-    fewer = _most(request, len(groups), lambda _, heaps: not shortfall(heaps, traits))
-    if fewer:
-        raise UsageError(
-            f"{lack}: {len(groups)} instances do not fit in {gib(memory.budget_bytes)} "
-            f"({memory.limited_by}); use -n {fewer} or fewer"
-        )
-    raise UsageError(
-        f"{lack}: not even one instance fits in {gib(memory.budget_bytes)} "
-        f"({memory.limited_by}); "
-        + ("request less there" if traits.asked_bytes else "give the process more memory")
-    )
-
-
-def _most_with_room(request: Request, too_many: int) -> int:
-    """The most instances below `too_many` that have room for the demand; 0: not even one."""
-
-    def has_room(groups: Sequence[Group], heaps: Heaps) -> bool:
-        threads = [sum(len(place.cpus) for place in group) for group in groups]
-        return not shortfall(heaps, request.traits) and fits(
-            heaps.sizes_bytes, threads, request.demand, request.traits
-        )
-
-    return _most(request, too_many, has_room)
-
-
-def _most(request: Request, too_many: int, suits: Callable[[Sequence[Group], Heaps], bool]) -> int:
-    """The most instances below `too_many` that suit; 0: not even one.
-
-    Uses bisection, since fewer instances have larger heaps: dividing a thousand cores takes
-    a tenth of a second.
-    """
-    # wim takes no count.
-    policy = Policy.WIN if request.policy is Policy.WIM else request.policy
-    most = 0
-    while too_many - most > 1:
-        count = (most + too_many) // 2
-        groups = divide(policy, request.places, count)
-        shares = [request.memory.share_bytes(group) for group in groups]
-        if suits(groups, size_heaps(shares, request.traits, request.heap_limit_bytes)):
-            most = count
-        else:
-            too_many = count
-    return most
-
-
 def _slots(
     request: Request, groups: Sequence[Group], heaps: Heaps, *, auto: bool
 ) -> tuple[Slot, ...]:
     masked = request.policy is not Policy.WIM
-    memory_asked = request.memory_asked
+    choices = request.choices
+    memory_asked = choices.get("memory")
     if auto and not masked and memory_asked is None and request.memory.several:
         # A single server over several nodes: every thread reads all of its memory.
         memory_asked = MemoryPolicy.INTERLEAVE
@@ -264,7 +201,7 @@ def _slots(
             Slot(
                 index=index,
                 cpus=seat[0],
-                thread_cpus=thread_order(group, request.placement),
+                thread_cpus=thread_order(group, choices.get("placement", Placement.NONE)),
                 cores=len(group),
                 threads=sum(len(place.cpus) for place in group),
                 memory_policy=seat[1],
@@ -306,12 +243,12 @@ def _coincidences(
         if other is request.policy:
             continue
         try:
-            groups = divide(other, request.places, request.count)
+            groups = divide(other, request.places, request.choices.get("count"))
         except UsageError:
             continue  # impossible with this count
         if len(groups) != len(slots):
             continue
-        other_seats = set(_seats(request, groups, other, request.memory_asked))
+        other_seats = set(_seats(request, groups, other, request.choices.get("memory")))
         if other_seats == seats:
             same.append(other)
         elif Policy.WIM in (other, request.policy) and _without_masks(other_seats) == memories:

@@ -1,4 +1,4 @@
-"""The rules that a plan rests on, as data with their sources, and the choice of `auto`.
+"""The rules that a plan rests on, as data with their sources; those of `auto` are in plan.auto.
 
 Sources:
 - "Towards NUMA-Aware Distributed Query Engines" (A. Fogli, P. Pietzuch, D. Makreshanski,
@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atoll.plan.coordinator import CoordinatorChoice
-from atoll.plan.cores import Group
 from atoll.plan.memory import MemoryMap
+from atoll.plan.request import Choices
 from atoll.schema.plan import (
     CoordinatorKind,
     EngineTraits,
+    HugePages,
+    Malloc,
     MemoryPolicy,
     Placement,
     Policy,
@@ -24,30 +26,7 @@ from atoll.schema.plan import (
     Slot,
 )
 from atoll.schema.size import gib
-
-_AUTO_SINGLE = Reason(
-    rule="auto picks one instance",
-    text="Every instance of this engine is a whole server with a full copy of the data, so there "
-    "is one unless the user requests more (-n).",
-    source="rule of this tool, not a measurement",
-)
-_AUTO_CORE = Reason(
-    rule="auto picks one instance per core",
-    text="An instance runs a query on only one thread; such engines gain up to one instance per "
-    "physical core.",
-    source="numa-distributed-engines, section IV-B",
-)
-_AUTO_CHIPLET = Reason(
-    rule="auto picks one instance per chiplet",
-    text="The speed-up over one instance per machine peaks when the number of instances equals "
-    "the number of chiplets.",
-    source="olap-on-chiplets, sections 4.2 and 4.5.1",
-)
-_AUTO_NODE = Reason(
-    rule="auto picks one instance per NUMA node",
-    text="This machine's chiplets are unknown; the peak is then at one instance per node.",
-    source="numa-distributed-engines, section IV-B",
-)
+from atoll.schema.text import plural
 
 COUNTED = Reason(
     rule="requested count",
@@ -67,24 +46,21 @@ REST = Reason(
     source="rule of this tool, not a measurement",
 )
 PARTITIONS_PER_THREAD = 2
-PARTITIONS = Reason(
-    rule="equal concurrency",
-    text=f"The total number of threads, and {PARTITIONS_PER_THREAD} shuffle partitions per thread, "
-    "depend on the machine and not on the policy.",
-    source="Spark's tuning guide: 2 to 3 tasks per CPU core",
-)
 
 
-def choose(traits: EngineTraits, places: Group, count: int | None) -> tuple[Policy, Reason]:
-    """The policy that `auto` chooses for this engine on these cores."""
-    chiplets = any(place.chiplet is not None for place in places)
-    if not traits.distributed:
-        if count in (None, 1):
-            return Policy.WIM, _AUTO_SINGLE
-        return (Policy.WICP if chiplets else Policy.WIN), _AUTO_SINGLE
-    if not traits.parallel_query:
-        return Policy.WIC, _AUTO_CORE
-    return (Policy.WICP, _AUTO_CHIPLET) if chiplets else (Policy.WIN, _AUTO_NODE)
+def about_concurrency(*, shuffles: bool) -> Reason:
+    if not shuffles:
+        return Reason(
+            rule="equal concurrency",
+            text="The total number of threads depends on the machine and not on the policy.",
+            source="rule of this tool, not a measurement",
+        )
+    return Reason(
+        rule="equal concurrency",
+        text=f"The total number of threads, and {PARTITIONS_PER_THREAD} shuffle partitions per "
+        "thread, depend on the machine and not on the policy.",
+        source="Spark's tuning guide: 2 to 3 tasks per CPU core",
+    )
 
 
 def about_cores(policy: Policy, *, smt: bool, has_smt: bool) -> Reason:
@@ -150,6 +126,32 @@ def about_coordinators_heap(traits: EngineTraits, least_bytes: int) -> Reason:
         "table data.",
         source="rule of this tool, not a measurement",
     )
+
+
+def about_reserve(choices: Choices) -> list[Reason]:
+    """Memory and cores for other services."""
+    parts = [gib(size)] if (size := choices.get("reserve_bytes", 0)) else []
+    if cores := choices.get("reserve_cores", 0):
+        parts.append(f"the machine's first {plural(cores, 'core')}")
+    text = f"{' and '.join(parts)} reserved for other services, as requested."
+    return [Reason(rule="other services", text=text, source="the user")] if parts else []
+
+
+def about_allocation(choices: Choices) -> list[Reason]:
+    """The malloc and the huge pages of all processes."""
+    parts = []
+    if (malloc := choices.get("malloc", Malloc.SYSTEM)) is not Malloc.SYSTEM:
+        parts.append(f"every process preloads {malloc}")
+    if choices.get("thp", HugePages.SYSTEM) is HugePages.NEVER:
+        parts.append("no process has transparent huge pages")
+    if not parts:
+        return []
+    text = f"{_sentence(' and '.join(parts))}, as requested; the machine's settings stay."
+    return [Reason(rule="allocation", text=text, source="the user")]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def about_threads(placement: Placement) -> Reason:

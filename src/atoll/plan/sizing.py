@@ -10,11 +10,14 @@ therefore cut to 31 GiB.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from atoll.errors import UsageError
 from atoll.schema.plan import EngineTraits
-from atoll.schema.size import GIB, MIB, gib
+from atoll.schema.size import GIB, MIB, gib, parse_size, percent
 
 # The first heap without them: HotSpot keeps a region of G1 free below (32 MiB; JDK 17 and 25 have
 # them with -Xmx32736m but not with -Xmx32737m).
@@ -25,6 +28,23 @@ LARGEST_COMPRESSED_BYTES = 31 * GIB
 WORTH_PLAIN_POINTERS_BYTES = 48 * GIB
 
 _PARTS = 1_000_000  # ratios in millionths, so that sums are exact
+
+
+class PageCache(NamedTuple):
+    """Memory that the user wants kept free for the page cache: a size in total, or a share."""
+
+    size_bytes: int = 0
+    share: float = 0.0
+
+
+def parse_page_cache(text: str) -> PageCache:
+    """Parses '20%', '64GiB' or '0'. Raises UsageError."""
+    if match := re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?) ?%", text.strip(), re.ASCII):
+        return PageCache(share=float(match[1]) / 100)
+    try:
+        return PageCache(size_bytes=parse_size(text))
+    except ValueError as fault:
+        raise UsageError(f"--page-cache: {fault}, or a share such as 20%") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,53 @@ def size_heaps(shares_bytes: Sequence[int], traits: EngineTraits, limit_bytes: i
         cut_for_pointers=cut,
         plain_pointers=plain,
         cut_for_overhead=sum(room < share for room, share in zip(by_room, by_ratio, strict=True)),
+    )
+
+
+def asked_heaps(heap_bytes: int, shares_bytes: Sequence[int], traits: EngineTraits) -> Heaps:
+    """The heap that the user requests for each instance. Raises UsageError if one has no room.
+
+    None is cut: the user may want a heap without compressed pointers.
+    """
+    share = min(shares_bytes)
+    most = max(0, _room(share, traits) // (_PARTS * MIB)) * MIB
+    if heap_bytes > most:
+        unit = GIB if most >= GIB else MIB  # round down, so that the figure itself fits
+        fewer = " or use fewer instances (-n)" if len(shares_bytes) > 1 else ""
+        raise UsageError(
+            f"--heap {gib(heap_bytes)}: slot {shares_bytes.index(share)} has {gib(share)}, of "
+            f"which at most {gib(most // unit * unit)} can be heap; request less{fewer}"
+        )
+    size = heap_bytes // MIB * MIB
+    plain = len(shares_bytes) if traits.jvm and size >= COMPRESSED_POINTERS_END_BYTES else 0
+    return Heaps((size,) * len(shares_bytes), 0, plain, 0)
+
+
+def with_page_cache(
+    traits: EngineTraits, asked: PageCache | None, budget_bytes: int, *, heap_asked: bool
+) -> EngineTraits:
+    """The traits with the page cache that the user requests: heaps get what it gives up, or give
+    up what it gets. Raises UsageError if nothing is left to heaps.
+
+    `heap_asked`: the user requests the heaps too, so the page cache gets the rest unless it is
+    requested.
+    """
+    if asked is None:
+        return traits.model_copy(update={"page_cache_ratio": 0.0}) if heap_asked else traits
+    kept = asked.share + asked.size_bytes / budget_bytes
+    heap_ratio = traits.heap_ratio + traits.page_cache_ratio - kept
+    if heap_ratio <= 0:
+        most = traits.heap_ratio + traits.page_cache_ratio
+        raise UsageError(
+            f"--page-cache: takes {percent(kept)} of the {gib(budget_bytes)} to divide, and from "
+            f"{percent(most)} nothing is left for heaps; request less"
+        )
+    return traits.model_copy(
+        update={
+            "heap_ratio": heap_ratio,
+            "page_cache_ratio": kept,
+            "ratio_source": f"{traits.ratio_source}; the page cache: the user",
+        }
     )
 
 

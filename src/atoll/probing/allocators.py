@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.host.programs import find_program
 
@@ -31,6 +32,25 @@ def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
         raise OSError(f"{program} failed: {' '.join(done.stderr.split())}")
     lines = (line.partition("\t") for line in done.stdout.splitlines())
     return [Malloc(SYSTEM, ""), *(Malloc(name, path) for name, tab, path in lines if tab)]
+
+
+def library_of(name: str, host: Host) -> str:
+    """The library to preload for a malloc; empty for the C library's own.
+
+    Raises UsageError if it cannot be loaded on this machine.
+    """
+    if name == SYSTEM:
+        return ""
+    try:
+        found = {malloc.name: malloc.library for malloc in loadable_mallocs(host)}
+    except OSError as fault:
+        raise UsageError(f"--malloc {name}: {fault}") from None
+    if name not in found:
+        raise UsageError(
+            f"--malloc {name}: cannot be loaded here (loadable: {', '.join(found)}); "
+            f"'atoll-exec --malloc {name} true' names the package to install"
+        )
+    return found[name]
 
 
 def _launcher() -> str:

@@ -18,8 +18,8 @@ from atoll.engines.rendered import Rendering, Target, ports_from
 from atoll.engines.userconfig.changes import masked
 from atoll.errors import UsageError
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import MemoryPolicy, Plan
-from atoll.supervise.place import placed_argv
+from atoll.schema.plan import HugePages, MemoryPolicy, Plan
+from atoll.supervise.place import place_flags
 
 # The kernel's limit for the path of a UNIX socket, without the final NUL.
 _MAX_SOCKET_BYTES = 107
@@ -44,10 +44,18 @@ class UnattendedDeployment:
 
 
 def lay_out(
-    plan: Plan, engine: Engine, installation: Installation, target: Target
+    plan: Plan, engine: Engine, installation: Installation, target: Target, *, preload: str = ""
 ) -> UnattendedDeployment:
-    """Raises UsageError for an engine without a server of its own, a path that is too long, and
-    too few ports."""
+    """`preload`: the library of the plan's malloc.
+
+    Raises UsageError for an engine without a server of its own, a path that is too long, too few
+    ports, and a setting that only a program can make for itself."""
+    if plan.thp is HugePages.NEVER:
+        raise UsageError(
+            "--thp never: only a program can turn huge pages off for itself "
+            "(PR_SET_THP_DISABLE), and neither numactl nor systemd does; use 'atoll up', or turn "
+            "them off on the whole machine ('atoll knobs set thp-enabled=never')"
+        )
     engine = unattended(engine)
     ports = ports_from(target.port_base, wanted_ports(engine, plan))
     layout = laid_out(
@@ -66,7 +74,9 @@ def lay_out(
             continue
         make, own = _without_template(spec.argv)
         public = {key: value for key, value in spec.env.items() if not _is_secret(key, value)}
-        if hidden := spec.env.items() - public.items():
+        if preload:
+            public["LD_PRELOAD"] = f"{preload}:{public.get('LD_PRELOAD', '')}".rstrip(":")
+        if hidden := {(key, value) for key, value in spec.env.items() if key not in public}:
             secret[f"secret/{spec.name}.env"] = _assignments(dict(sorted(hidden)))
         processes.append(spec.model_copy(update={"argv": own, "env": public}))
         if make:
@@ -139,11 +149,11 @@ def folder_of(
 
 
 def numactl_argv(plan: Plan, process: ProcessSpec) -> list[str]:
-    """The process behind numactl, which takes atoll-exec's flags; the process alone if it needs
-    no place."""
-    argv = placed_argv("numactl", plan, process)
-    if argv[1] == "--":
-        return argv[2:]
+    """The process behind numactl; the process alone if it needs no place."""
+    flags = place_flags(plan, process)
+    if not flags:
+        return list(process.argv)
+    argv = ["numactl", *flags, "--", *process.argv]
     slot = None if process.slot is None else plan.slots[process.slot]
     if slot and slot.memory_policy is MemoryPolicy.PREFERRED and len(slot.memory_nodes) > 1:
         argv[argv.index("-p")] = "-P"  # numactl's -p takes one node

@@ -23,12 +23,14 @@ from atoll.install.parts import engines_dir
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.plan.network import Listen
+from atoll.plan.request import Choices
+from atoll.probing.allocators import library_of
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
 from atoll.render.native import render_native
 from atoll.render.systemd import render_systemd
 from atoll.schema.machine import Machine
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import EngineTraits, HugePages, Malloc, Plan
 from atoll.supervise.records import check_name
 
 FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
@@ -52,7 +54,7 @@ class RenderOptions:
     explain: bool
     diff: bool
     policy: str | None
-    count: int | None
+    choices: Choices
     here: bool  # the deployment will run on this machine
     base: str | None
     home: str | None
@@ -94,7 +96,7 @@ def make_job(
     installation, remarks = _installation(engine, options, host)
     if options.here and options.home is None:
         remarks += _cache_remarks(installation, target.user)
-    deployment = lay_out(plan, engine, installation, target)
+    deployment = lay_out(plan, engine, installation, target, preload=_preload(plan, options, host))
     return RenderJob(
         plan=plan,
         remarks=remarks,
@@ -121,6 +123,8 @@ def _render_only(
             "leave out --to, --home and --java"
         )
     plan = _plan(source, engine.traits, options, engine.policy, ground)
+    if plan.malloc is not Malloc.SYSTEM or plan.thp is not HugePages.SYSTEM:
+        raise UsageError(f"{name} starts its servers itself; leave out --malloc and --thp")
     target = _target(plan, facts_of(engine).account, options)
     return RenderJob(plan, (), engine.render(plan, target, slot_places(plan)), "", "")
 
@@ -151,7 +155,17 @@ def _plan(
         check_room(source, traits)
         return source
     machine, listen = ground()
-    return make_plan(machine, traits, options.policy or policy, count=options.count, listen=listen)
+    return make_plan(machine, traits, options.policy or policy, listen=listen, **options.choices)
+
+
+def _preload(plan: Plan, options: RenderOptions, host: Host) -> str:
+    """The library of the plan's malloc where the deployment will run."""
+    if plan.malloc is not Malloc.SYSTEM and not options.here:
+        raise UsageError(
+            f"--malloc {plan.malloc}: where another machine has the library is unknown; "
+            "render on that machine"
+        )
+    return library_of(plan.malloc, host)
 
 
 def _target(plan: Plan, account: str, options: RenderOptions) -> Target:

@@ -52,6 +52,23 @@ class Placement(StrEnum):
     SPARSE = "sparse"  # as far apart as the slot allows first
 
 
+class Malloc(StrEnum):
+    """Whose malloc the processes call."""
+
+    SYSTEM = "system"  # nothing is preloaded
+    JEMALLOC = "jemalloc"
+    TCMALLOC = "tcmalloc"
+    MIMALLOC = "mimalloc"
+    TBBMALLOC = "tbbmalloc"
+
+
+class HugePages(StrEnum):
+    """Whether the processes may have transparent huge pages."""
+
+    SYSTEM = "system"  # as the machine's own setting says
+    NEVER = "never"  # they are off for these processes (PR_SET_THP_DISABLE)
+
+
 class CoordinatorKind(StrEnum):
     SHARED = "shared"  # anywhere on the machine, no mask
     IN_WORKER = "in-worker"  # inside slot 0's CPUs
@@ -92,6 +109,8 @@ class EngineTraits(Record):
     query_reserved_bytes: int = Field(default=0, ge=0)
     query_beside_bytes: int = Field(default=0, ge=0)  # the part of `asked_bytes` for queries
     query_source: str = ""
+    shuffles: bool = False  # the plan's number of shuffle partitions is one of its settings
+    own_malloc: str = ""  # why a preloaded malloc changes little in it; empty: it serves it
 
 
 class Slot(Record):
@@ -141,12 +160,15 @@ class Plan(Record):
     asked: Asked
     placement: Placement
     smt: bool
+    # Of all processes of the deployment.
+    malloc: Malloc = Malloc.SYSTEM
+    thp: HugePages = HugePages.SYSTEM
     slots: tuple[Slot, ...] = Field(min_length=1)
     coordinator: CoordinatorPlace | None
     # Equal for all policies of a benchmark, so that only placement differs.
     total_threads: int
     total_heap_bytes: int
-    shuffle_partitions: int
+    shuffle_partitions: int | None  # None: the engine has no such setting
     coincides_with: tuple[Policy, ...] = ()  # policies that give the same slots on this machine
     reasons: tuple[Reason, ...]
     warnings: tuple[str, ...] = ()

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.procfs import status_field
+from atoll.probing.allocators import library_of
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.machine import Machine, Summary
-from atoll.schema.plan import MemoryPolicy, Plan
+from atoll.schema.plan import HugePages, Malloc, MemoryPolicy, Plan
 from atoll.schema.text import plural
 
 _MEMORY_FLAG = {
@@ -26,7 +27,18 @@ _MEMORY_FLAG = {
 
 
 def placed_argv(launcher: str, plan: Plan, process: ProcessSpec) -> list[str]:
-    """The command of `process`, run by atoll-exec with the mask and memory policy of its slot."""
+    """The command of `process`, run by atoll-exec with the mask and memory policy of its slot, and
+    with the deployment's malloc and huge pages."""
+    flags = place_flags(plan, process)
+    if plan.malloc is not Malloc.SYSTEM:
+        flags += ["--malloc", plan.malloc]
+    if plan.thp is HugePages.NEVER:
+        flags += ["--no-thp"]
+    return [launcher, *flags, "--", *process.argv]
+
+
+def place_flags(plan: Plan, process: ProcessSpec) -> list[str]:
+    """The mask and the memory policy of its slot, in flags that numactl takes too."""
     flags: list[str] = []
     if process.slot is not None:
         slot = plan.slots[process.slot]
@@ -41,7 +53,7 @@ def placed_argv(launcher: str, plan: Plan, process: ProcessSpec) -> list[str]:
             flags += ["-C", format_cpulist(plan.coordinator.cpus)]
         if plan.coordinator.memory_nodes:
             flags += ["-m", format_cpulist(plan.coordinator.memory_nodes)]
-    return [launcher, *flags, "--", *process.argv]
+    return flags
 
 
 def plan_cpus(plan: Plan) -> frozenset[int]:
@@ -112,8 +124,9 @@ def _refuse_addresses(plan: Plan, host: Host) -> None:
 
 def refuse_unfit(plan: Plan, host: Host) -> None:
     """Raises NotPermitted if this process may not use CPUs or memory nodes of the plan, UsageError
-    if the machine lacks an address of it."""
+    if the machine lacks an address of it or its malloc cannot be loaded."""
     _refuse_addresses(plan, host)
+    library_of(plan.malloc, host)
     wanted = plan_cpus(plan)
     online = frozenset(parse_cpulist(host.read_text("/sys/devices/system/cpu/online")))
     if offline := wanted - online:

@@ -10,13 +10,14 @@ from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.engines.spark.engine import SparkEngine
 from atoll.errors import UsageError
 from atoll.plan import make_plan
-from atoll.schema.plan import EngineTraits, Policy
+from atoll.plan.request import Choices
+from atoll.schema.plan import EngineTraits, HugePages, Malloc, MemoryPolicy, Placement, Policy
 from atoll.schema.results import Scheduler
 from tests.parts.bench import DUCKDB_TRAITS as DUCKDB
 from tests.parts.bench import SPARK_TRAITS as SPARK
 from tests.parts.bench import machine
 from tests.parts.faults import fails
-from tests.parts.machines import NodeShape, build
+from tests.parts.machines import GIB, NodeShape, build
 
 
 def labels(policies: list[str] | None, *engines: EngineTraits) -> list[str]:
@@ -60,6 +61,29 @@ def test_what_must_be_equal_is_equal() -> None:
     for name in ("total_threads", "total_heap_bytes", "shuffle_partitions"):
         assert len({getattr(entrant.plan, name) for entrant in found}) == 1, name
     assert {entrant.streams for entrant in found} == {1}
+
+
+def test_chosen_settings_are_of_all_and_places_not_of_the_baseline() -> None:
+    choices = Choices(
+        placement=Placement.DENSE,
+        memory=MemoryPolicy.LOCAL,
+        malloc=Malloc.JEMALLOC,
+        thp=HugePages.NEVER,
+        heap_bytes=GIB,
+    )
+    found, _ = make_entrants(machine(), [(SPARK, ["wic"])], (), choices=choices)
+    wim, wic = (entrant.plan for entrant in found)
+    assert wim is not None and wic is not None
+    for plan in (wim, wic):
+        assert (plan.malloc, plan.thp) == (Malloc.JEMALLOC, HugePages.NEVER)
+        assert {slot.heap_bytes for slot in plan.slots} == {GIB}
+    assert (wim.placement, wic.placement) == (Placement.NONE, Placement.DENSE)
+    memory = [plan.slots[0].memory_policy for plan in (wim, wic)]
+    assert memory == [MemoryPolicy.FIRST_TOUCH, MemoryPolicy.LOCAL]
+    found, _ = make_entrants(machine(), (), [(wic, SPARK)])
+    base = found[0].plan
+    assert base is not None and (base.malloc, base.thp) == (wic.malloc, wic.thp)
+    assert not same_deployment(base, base.model_copy(update={"malloc": Malloc.SYSTEM}), machine())
 
 
 def test_several_servers_get_as_many_streams_everywhere() -> None:

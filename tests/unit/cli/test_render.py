@@ -22,6 +22,7 @@ Capture = pytest.CaptureFixture[str]
 
 HOME = ("--home", "/opt/engine", "--java", "/opt/java")
 WIDE = ("--synthetic", "NUMANode:1(memory=32TB) Core:1600 PU:1", "-n", "1600")
+SMALL = ("--synthetic", "NUMANode:1(memory=28GB) Core:4 PU:1")
 TOO_HIGH = {"option": "--port-base 64000"}
 # Where a rendering is for another machine, nothing of this one is in it.
 ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
@@ -145,13 +146,18 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["greenplum", "-o", "x", "--policy", "win", "--to", "systemd"], {"option": "--to"}),
         (["singlestore", "-o", "x", "--home", "/opt/s"], {"options": "--to, --home and --java"}),
         (["oracle", "-o", "x"], {"engine": "'oracle'"}),
-        (["plan.json", "-o", "x", "-n", "2"], {"options": "--policy, -n and --listen"}),
+        (["plan.json", "-o", "x", "-n", "2"], {"options": "--policy, -n, --listen"}),
+        (["plan.json", "-o", "x", "--heap", "2GiB"], {"options": "--policy, -n, --listen"}),
+        (["trino", *SMALL, "-o", "x", "--heap", "64GiB"], {"asked": "64 GiB", "most": "24 GiB"}),
+        (["trino", *SMALL, "-o", "x", "--malloc", "jemalloc"], {"malloc": "jemalloc"}),
+        (["trino", *SMALL, "-o", "x", "--thp", "never"], {"option": "--thp never"}),
+        (["singlestore", *SMALL, "-o", "x", "--thp", "never"], {"engine": "singlestore"}),
         (["trino", "-o", "x", "--name", "a/b"], {"name": "'a/b'"}),
         (["trino", "-o", "x", "--user", "0"], {"account": "'0'"}),
         (["trino", "-o", "x", "--user", "x\nExecStartPre=/bin/sh"], {"option": "--user"}),
         (["trino", "-o", "x", "--at", "/srv/a\nb"], {"path": r"'/srv/a\nb'"}),
         (["trino", "-o", "x", "--to", "systemd", "--name", "a--b", *HOME], {"name": "a--b"}),
-        (["trino", "-o", ".", *HOME], {"path": "{folder}"}),
+        (["trino", "-o", ".", *SMALL, *HOME], {"path": "{folder}"}),
         (["trino", "-o", "x", *WIDE, "--port-base", "64000"], TOO_HIGH),
         (["greenplum", "-o", "x", *WIDE, "--port-base", "64000"], TOO_HIGH),
         (

@@ -133,7 +133,7 @@ def test_plan_options_reach_the_plan(capsys: Capture, milan_file: str) -> None:
 
 def test_plan_takes_chiplets_from_the_user(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
-    path.write_text(build([[NodeShape((), 28, 128)]]).model_dump_json())
+    path.write_text(build([[NodeShape((), 28, 64)]]).model_dump_json())
     argv = ["spark", "--machine", str(path), "--chiplets", "cores=14"]
     assert [slot.cores for slot in plan_of(capsys, *argv).slots] == [14, 14]
 
@@ -182,6 +182,12 @@ def test_identical_input_gives_identical_plans(capsys: Capture, milan_file: str)
         (["duckdb", "--coordinator", "shared"], {"option": "--coordinator", "engine": "duckdb"}),
         (["spark", "--chiplets", "0-999"], {"cpus": "0-999"}),
         (["spark", "--compare", "/no/such/plan.json"], {"path": "/no/such/plan.json"}),
+        (["spark", "--heap", "9TiB"], {"asked": "9 TiB"}),
+        (["spark", "--heap", "much"], {"option": "--heap", "text": "'much'"}),
+        (["spark", "--page-cache", "99%"], {"asked": "99 %"}),
+        (["spark", "--reserve", "2TiB"], {"asked": "2 TiB"}),
+        (["spark", "--reserve-cores", "128"], {"asked": "--reserve-cores 128"}),
+        (["spark", "--malloc", "hoard"], {"malloc": "hoard"}),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(

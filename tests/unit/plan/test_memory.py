@@ -3,11 +3,13 @@ under every policy."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 
 from atoll.errors import UsageError
-from atoll.plan import make_comparable_plans, make_plan, planner
+from atoll.plan import comparable, make_plan, planner
 from atoll.plan.cores import Group
 from atoll.plan.policies import divide
 from atoll.schema.machine import Distances
@@ -155,7 +157,9 @@ def test_comparable_plans_have_one_sum_of_heaps() -> None:
     machine = milan(2)  # 48 GiB a chiplet: heaps of 48 GiB a slot are cut, those of wim are not
     alone = {make_plan(machine, DISTRIBUTED, policy).total_heap_bytes for policy in ("wim", "wicp")}
     assert len(alone) == 2
-    plans = make_comparable_plans(machine, DISTRIBUTED, ["wim", "win", "wicp", "wic"])
+    plans = comparable(
+        [partial(make_plan, machine, DISTRIBUTED, one) for one in ("wim", "win", "wicp", "wic")]
+    )
     assert {plan.total_heap_bytes for plan in plans} == {min(alone)}
 
 

@@ -49,6 +49,7 @@ class DuckDBEngine:
         page_cache_ratio=0.1,
         reserve_source="measured; page cache: rule of this tool, not a measurement",
         query_source="DuckDB's manual, memory_limit: beyond it queries spill to disk",
+        own_malloc="DuckDB's library has its own jemalloc",
     )
 
     def under(self, scheduler: Scheduler) -> DuckDBEngine:

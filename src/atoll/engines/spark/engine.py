@@ -58,6 +58,7 @@ _TRAITS = EngineTraits(
     query_ratio=0.6,
     query_reserved_bytes=300 * MIB,
     query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
+    shuffles=True,
 )
 
 

@@ -126,12 +126,17 @@ def equal_settings(summary: BenchSummary) -> list[str]:
         settings = {
             "task threads": {str(entrant.threads) for entrant in entrants},
             "total heap": {gib(entrant.heap_bytes or 0) for entrant in entrants},
-            "shuffle partitions": {str(entrant.shuffle_partitions) for entrant in entrants},
+            "shuffle partitions": {
+                str(entrant.shuffle_partitions)
+                for entrant in entrants
+                if entrant.shuffle_partitions is not None
+            },
             "query streams": {str(entrant.streams) for entrant in entrants},
         }
         parts = [
             f"{name} {values.pop() if len(values) == 1 else 'NOT EQUAL'}"
             for name, values in settings.items()
+            if values
         ]
         lines.append(f"{engine}: {', '.join(parts)}")
     return lines

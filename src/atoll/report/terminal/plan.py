@@ -19,6 +19,8 @@ from atoll.schema.cpulist import brief_cpulist, format_cpulist
 from atoll.schema.plan import (
     LOOPBACK,
     CoordinatorPlace,
+    HugePages,
+    Malloc,
     MemoryPolicy,
     Plan,
     Reason,
@@ -41,8 +43,13 @@ def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> st
         f"{gib(plan.total_heap_bytes)} of heap",
     ]
     lines = []
-    if plan.coordinator is not None:  # a single server shuffles nothing
+    if plan.shuffle_partitions is not None:
         totals.append(plural(plan.shuffle_partitions, "shuffle partition"))
+    if plan.malloc is not Malloc.SYSTEM:
+        totals.append(f"malloc {plan.malloc}")
+    if plan.thp is HugePages.NEVER:
+        totals.append("no transparent huge pages")
+    if plan.coordinator is not None:
         lines.append(f"coordinator: {_coordinator(plan.coordinator)}")
     lines += [
         _reason(reason, width)
