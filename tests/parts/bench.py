@@ -12,19 +12,7 @@ from atoll.bench.runner import Bench, Tick
 from atoll.engines.api import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.schema.base import Record
-from atoll.schema.machine import (
-    Allowed,
-    Chiplet,
-    ChipletSource,
-    Core,
-    L3Domain,
-    Machine,
-    NumaNode,
-    Origin,
-    Package,
-    Summary,
-)
-from atoll.schema.plan import EngineTraits, MemoryPolicy, Placement, Plan, Policy, Reason, Slot
+from atoll.schema.plan import EngineTraits, Policy
 from atoll.schema.results import (
     DeploymentUp,
     EngineWork,
@@ -33,6 +21,7 @@ from atoll.schema.results import (
     Line,
     PassDone,
     ProcessSeen,
+    QueryFailed,
     QueryTime,
     RunEnd,
     RunHeader,
@@ -40,9 +29,8 @@ from atoll.schema.results import (
     SchedulerState,
 )
 from atoll.schema.seats import SpreadChange, ThreadSeat
+from tests.parts.bench_plans import GIB, machine, plan
 from tests.parts.fake_host import FakeHost
-
-GIB = 1 << 30
 
 SPARK_TRAITS = EngineTraits(
     name="spark",
@@ -61,79 +49,6 @@ DUCKDB_TRAITS = SPARK_TRAITS.model_copy(
 )
 
 IDLE = {"/proc/stat": "cpu  100 0 100 800 0 0 0 0 0 0\n"}
-
-
-def machine() -> Machine:
-    """One package, one node, two chiplets of two cores."""
-    return Machine(
-        summary=Summary(packages=1, numa_nodes=1, chiplets=2, l3=2, cores=4, pus=4),
-        chiplets=tuple(
-            Chiplet(
-                index=index,
-                pus=(2 * index, 2 * index + 1),
-                cores=(2 * index, 2 * index + 1),
-                node=0,
-                package=0,
-                source=ChipletSource.L3,
-            )
-            for index in range(2)
-        ),
-        origin=Origin(kind="synthetic", where="test"),
-        cpu_model="Test <CPU> & Co",
-        memory_bytes=16 * GIB,
-        smt=False,
-        packages=(Package(index=0, os_index=0, pus=(0, 1, 2, 3)),),
-        dies=(),
-        nodes=(NumaNode(index=0, os_index=0, package=0, pus=(0, 1, 2, 3), memory_bytes=16 * GIB),),
-        l3=tuple(
-            L3Domain(index=index, size_bytes=32 << 20, pus=(2 * index, 2 * index + 1))
-            for index in range(2)
-        ),
-        cores=tuple(
-            Core(index=pu, os_index=pu, pus=(pu,), package=0, die=None, l3=pu // 2, node=0)
-            for pu in range(4)
-        ),
-        caches=(),
-        allowed=Allowed(pus=(0, 1, 2, 3), nodes=(0,)),
-    )
-
-
-def plan(engine: str = "spark", policy: Policy = Policy.WIM, slots: int = 1, **more: Any) -> Plan:
-    cores = 4 // slots
-    values: dict[str, Any] = {
-        "engine": engine,
-        "policy": policy,
-        "asked": policy.value,
-        "placement": Placement.NONE,
-        "smt": False,
-        "slots": tuple(
-            Slot(
-                index=index,
-                cpus=(
-                    None
-                    if policy is Policy.WIM
-                    else tuple(range(cores * index, cores * (index + 1)))
-                ),
-                cores=cores,
-                threads=cores,
-                memory_policy=MemoryPolicy.FIRST_TOUCH,
-                nodes=(0,),
-                chiplets=(0,) if policy is not Policy.WIM else (0, 1),
-                packages=(0,),
-                memory_bytes=8 * GIB // slots,
-                heap_bytes=4 * GIB // slots,
-            )
-            for index in range(slots)
-        ),
-        "coordinator": None,
-        "total_threads": 4,
-        "total_heap_bytes": 4 * GIB,
-        "shuffle_partitions": 8,
-        "reasons": (Reason(rule="r", text="t", source="s"),),
-        "machine": machine().summary,
-        "machine_id": "m1",
-    }
-    return Plan(**{**values, **more})
 
 
 def entrant(engine: str, policy: Policy, slots: int = 1, **more: Any) -> Entrant:
@@ -238,9 +153,14 @@ class FakeClient:
     def close(self) -> None: ...
 
 
+def no_need(stream: int) -> Client:
+    """No query fails, so no stream is connected again."""
+    raise AssertionError(stream)
+
+
 @dataclass
 class FakeServer:
-    streams: Sequence[Client]
+    streams: list[Client]
     alive: bool = True
     drifted: int = 0
     states: Callable[[], Sequence[SchedulerState]] = lambda: ()
@@ -255,6 +175,13 @@ class FakeServer:
     def check_alive(self) -> None:
         if not self.alive:
             raise EngineFailed("worker-1 died (killed by SIGKILL)")
+
+    def reconnect(self, stream: int) -> Client:
+        self.check_alive()
+        return self.streams[stream]
+
+    def shown(self, fault: EngineFailed) -> str:
+        return str(fault)
 
     def schedulers(self) -> Sequence[SchedulerState]:
         return self.states()
@@ -285,7 +212,7 @@ class FakeEngines:
         self.refuse(entrant.label, turn)
         assert len(self.log) % 2 == 0, "one deployment is up at a time"
         self.log.append(f"up {entrant.label}")
-        clients = [
+        clients: list[FakeClient] = [
             FakeClient(
                 self.host,
                 self.seconds.get(entrant.label, 1.0),
@@ -296,7 +223,7 @@ class FakeEngines:
         self.asked[entrant.label] = [client.asked for client in clients]
         try:
             alive = not self.dead(entrant.label, turn)
-            yield FakeServer(clients, alive, states=lambda: self.states(entrant), told=self.told)
+            yield FakeServer([*clients], alive, states=lambda: self.states(entrant), told=self.told)
         finally:
             self.log.append(f"down {entrant.label}")
 
@@ -367,6 +294,16 @@ def time(block: int, label: str, query: str, seconds: float, phase: str = "measu
     )
 
 
+def query_failed(block: int, label: str, query: str, phase: str = "warm-up") -> QueryFailed:
+    return QueryFailed(
+        block=block,
+        label=label,
+        phase="warm-up" if phase == "warm-up" else "measured",
+        query=query,
+        error=f"no table of {query}",
+    )
+
+
 def results(given: Sequence[Line] | None = None, head: RunHeader | None = None) -> Results:
     return Results(head or header(), tuple(lines() if given is None else given))
 
@@ -388,6 +325,11 @@ class Run:
             append=self.records.append,
             tick=self.ticks.append,
         )
+
+    @property
+    def results(self) -> Results:
+        lines: list[Any] = self.records
+        return Results(self.bench.header, tuple(lines))
 
     def of(self, kind: type[Record]) -> list[Any]:
         return [record for record in self.records if isinstance(record, kind)]

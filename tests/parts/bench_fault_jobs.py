@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from atoll.bench import passes
-from atoll.bench.job import NAME, BenchRequest, make_job
+from atoll.bench.job import NAME, BenchRequest, Length, make_job
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench
 from atoll.host.local import LocalHost
@@ -94,7 +94,7 @@ def main(engine: str, path: str, fault: str, cgroup: str = "") -> None:
         scale_factor=0.01,
         policies=("wim",),
         queries="1",
-        blocks=2,
+        length=Length(2),
         query_limit_s=QUERY_LIMIT_S if fault == "hung" else 120.0,
         command="atoll bench",
     )

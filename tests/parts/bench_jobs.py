@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from atoll.bench.job import BenchRequest, Job, make_job
+from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.runner import Tick
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -19,7 +19,7 @@ def small_job(engine: str, queries: str) -> Job:
         scale_factor=0.01,
         policies=("wim", "wic"),
         queries=queries,
-        blocks=1,
+        length=Length(1),
         query_limit_s=120.0,
         command=f"atoll bench {engine}",
     )

@@ -8,7 +8,7 @@ mean over the streams. atoll.stats.paired has the statistics; docs/statistics.md
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from atoll.bench.cautions import cautions
 from atoll.bench.decompose import decomposition
@@ -17,7 +17,14 @@ from atoll.bench.estimates import GEOMEAN, interval_of, speedup_of
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
 from atoll.schema.machine import Machine
-from atoll.schema.results import BlockFailed, ClusterLook, Entrant, PassDone, QueryTime
+from atoll.schema.results import (
+    BlockFailed,
+    ClusterLook,
+    Entrant,
+    PassDone,
+    QueryFailed,
+    QueryTime,
+)
 from atoll.schema.size import gib
 from atoll.schema.summary import (
     BenchSummary,
@@ -29,9 +36,12 @@ from atoll.schema.summary import (
 from atoll.schema.text import plural
 from atoll.stats import paired
 from atoll.stats.outliers import outliers
+from atoll.stats.tails import percentile
 
 PASS = "pass"
 
+# label -> query (or PASS) -> block -> seconds of each stream
+Runs = dict[str, dict[str, dict[int, list[float]]]]
 # label -> query (or PASS) -> block -> seconds
 Times = dict[str, dict[str, dict[int, float]]]
 
@@ -39,8 +49,11 @@ Times = dict[str, dict[str, dict[int, float]]]
 def summarise(results: Results) -> BenchSummary:
     """The summary of a run, finished or not."""
     header, end = results.header, results.end
-    times = block_times(results)
-    entrants = tuple(_entrant(entrant, times, results) for entrant in header.entrants)
+    runs = measured_runs(results)
+    times = block_times(runs)
+    labels = {entrant.label for entrant in header.entrants}
+    checked = [line.answer for line in results.lines if isinstance(line, QueryTime)]
+    entrants = tuple(_entrant(entrant, runs, times, results) for entrant in header.entrants)
     return BenchSummary(
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
@@ -51,9 +64,14 @@ def summarise(results: Results) -> BenchSummary:
         suite=header.suite,
         suite_checksum=header.suite_checksum,
         scale_factor=header.scale_factor,
-        queries=header.queries,
+        queries=results.queries,
+        left_out=tuple(results.left_out),
         blocks_asked=header.blocks_asked,
-        blocks_done=results.whole_blocks,
+        blocks_done=sum(done >= labels for done in results.ended_in(PassDone).values()),
+        blocks_failed=len(results.ended_in(BlockFailed)),
+        warmups=header.warmups,
+        answers=len(checked),
+        answers_differing=len(checked) - checked.count("ok"),
         confidence=paired.CONFIDENCE,
         machine=machine_line(header.machine),
         machine_id=header.machine_id,
@@ -66,23 +84,36 @@ def summarise(results: Results) -> BenchSummary:
     )
 
 
-def block_times(results: Results) -> Times:
-    """Seconds per entrant, query and block, of the finished passes."""
+def measured_runs(results: Results) -> Runs:
+    """The runs of the finished passes, without the queries that failed.
+
+    A whole pass counts only if none of these queries ran in it: it would be longer than others.
+    """
     done = {(line.label, line.block) for line in results.lines if isinstance(line, PassDone)}
-    streams: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    for line in results.lines:
-        if isinstance(line, QueryTime) and line.phase == "measured":
-            if (line.label, line.block) in done:
-                streams[line.label, line.query, line.block].append(line.seconds)
-        elif isinstance(line, PassDone):
-            streams[line.label, PASS, line.block].append(line.seconds)
-    times: Times = {
-        entrant.label: {query: {} for query in (*results.header.queries, PASS)}
+    runs: Runs = {
+        entrant.label: {query: defaultdict(list) for query in (*results.queries, PASS)}
         for entrant in results.header.entrants
     }
-    for (label, query, block), seconds in streams.items():
-        times[label].setdefault(query, {})[block] = paired.geometric_mean(seconds)
-    return times
+    longer = set()
+    for line in results.lines:
+        if isinstance(line, QueryTime | QueryFailed) and line.phase == "measured":
+            if line.query not in runs[line.label]:
+                longer.add((line.label, line.block))
+            elif isinstance(line, QueryTime) and (line.label, line.block) in done:
+                runs[line.label][line.query][line.block].append(line.seconds)
+        elif isinstance(line, PassDone) and (line.label, line.block) not in longer:
+            runs[line.label][PASS][line.block].append(line.seconds)
+    return runs
+
+
+def block_times(runs: Runs) -> Times:
+    return {
+        label: {
+            query: {block: paired.geometric_mean(seconds) for block, seconds in blocks.items()}
+            for query, blocks in queries.items()
+        }
+        for label, queries in runs.items()
+    }
 
 
 def machine_line(machine: Machine) -> str:
@@ -99,14 +130,9 @@ def machine_line(machine: Machine) -> str:
     return ", ".join([machine.title, *words, gib(machine.memory_bytes)])
 
 
-def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary:
+def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> EntrantSummary:
     plan, mine = entrant.plan, times[entrant.label]
     base = times.get(entrant.baseline) if entrant.baseline else None
-    failed = {
-        line.block
-        for line in results.lines
-        if isinstance(line, BlockFailed) and line.label == entrant.label
-    }
     looks = [
         line
         for line in results.lines
@@ -125,10 +151,14 @@ def _entrant(entrant: Entrant, times: Times, results: Results) -> EntrantSummary
         shuffle_partitions=plan.shuffle_partitions if plan else None,
         streams=entrant.streams,
         coincides_with=plan.coincides_with if plan else (),
-        blocks_done=len(mine[PASS]),
-        blocks_failed=len(failed),
-        times=tuple(_measured(query, by_block) for query, by_block in mine.items() if by_block),
-        speedups=_speedups(base, mine, results.header.queries) if base else (),
+        blocks_done=_ended(results, PassDone, entrant.label),
+        blocks_failed=_ended(results, BlockFailed, entrant.label),
+        times=tuple(
+            _measured(query, by_block, runs[entrant.label][query])
+            for query, by_block in mine.items()
+            if by_block
+        ),
+        speedups=_speedups(base, mine, results.queries) if base else (),
         work=work_summary(results.lines, entrant.label),
         spread=spread_summary(
             [course for course in courses(results.lines) if course.label == entrant.label]
@@ -143,17 +173,25 @@ def _decompositions(results: Results, times: Times) -> tuple[Decomposition, ...]
         decomposition(
             engines[chain[0]],
             chain,
-            {label: _means(times[label], results.header.queries) for label in chain},
+            {label: _means(times[label], results.queries) for label in chain},
         )
         for chain in results.header.chains
     )
     return tuple(one for one in found if one is not None)
 
 
-def _measured(query: str, by_block: Mapping[int, float]) -> Measured:
+def _ended(results: Results, kind: type[PassDone | BlockFailed], label: str) -> int:
+    """The number of blocks that the entrant ended in this way."""
+    return sum(label in labels for labels in results.ended_in(kind).values())
+
+
+def _measured(
+    query: str, by_block: Mapping[int, float], runs: Mapping[int, Sequence[float]]
+) -> Measured:
     blocks = sorted(by_block)
     seconds = [by_block[block] for block in blocks]
     estimate = paired.median_estimate(seconds)
+    each = [one for block in blocks for one in runs[block]]
     return Measured(
         query=query,
         median_s=estimate.value,
@@ -161,6 +199,9 @@ def _measured(query: str, by_block: Mapping[int, float]) -> Measured:
         min_s=min(seconds),
         max_s=max(seconds),
         blocks=len(blocks),
+        runs=len(each),
+        p95_s=percentile(each, 95),
+        p99_s=percentile(each, 99),
         outlier_blocks=tuple(blocks[index] for index in outliers(seconds)),
     )
 

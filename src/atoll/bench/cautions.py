@@ -31,6 +31,7 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
         for source in (
             _answers(results),
             _changed(results),
+            _left_out(results),
             _failed(results),
             _incomparable(entrants),
             _drift(results),
@@ -90,12 +91,21 @@ def _clusters(results: Results) -> Iterator[tuple[str, str]]:
             yield "cluster-unseen", f"{entrant.label}: {unknown}"
 
 
+def _left_out(results: Results) -> Iterator[tuple[str, str]]:
+    for line in results.left_out:
+        yield (
+            "query-failed",
+            f"{line.query} failed on {line.label} in block {line.block + 1} ({line.phase}) and is "
+            f"left out: {line.error}",
+        )
+
+
 def _failed(results: Results) -> Iterator[tuple[str, str]]:
     for line in results.lines:
         if isinstance(line, BlockFailed):
             yield (
                 "block-failed",
-                f"{line.label} did not finish block {line.block + 1}, so this pair is left out: "
+                f"{line.label} did not finish block {line.block + 1}; this block is left out: "
                 f"{line.error}",
             )
 
@@ -167,12 +177,12 @@ def _cache(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
-    few = min((entrant.blocks_done for entrant in entrants), default=0)
-    if few < MIN_BLOCKS:
+    fewest = min(entrants, key=lambda entrant: entrant.blocks_done)
+    if fewest.blocks_done < MIN_BLOCKS:
         yield (
             "few-blocks",
-            f"an entrant has finished only {plural(few, 'block')}; an interval needs at least "
-            f"{MIN_BLOCKS} blocks",
+            f"{fewest.label} has finished only {plural(fewest.blocks_done, 'block')}; an interval "
+            f"needs at least {MIN_BLOCKS} blocks",
         )
 
 

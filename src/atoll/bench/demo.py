@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from atoll.bench.estimates import GEOMEAN
-from atoll.bench.job import BenchRequest, Job
+from atoll.bench.job import BenchRequest, Job, Length
 from atoll.bench.results import Results, read_results
 from atoll.bench.runner import Tick
 from atoll.engines import registry
@@ -69,7 +69,7 @@ def demo_request(engine: str, scale_factor: float, queries: Sequence[str]) -> Be
         scale_factor=scale_factor,
         policies=facts_of(registry.get(engine)).demo,
         queries=",".join(query.removeprefix("q") for query in queries),
-        blocks=MIN_BLOCKS,
+        length=Length(MIN_BLOCKS),
         query_limit_s=300.0,
         command="atoll demo",
     )
@@ -93,7 +93,7 @@ def measure_in_time(
     while queries:
         # A busy machine would use up the demo's time.
         job = replace(make(queries), longest_wait_s=0.0)
-        deployments = len(job.header.entrants) * job.header.blocks_asked
+        deployments = len(job.header.entrants) * MIN_BLOCKS
         check = _TimeCheck(path, deployments, until_s)
         try:
             run(job, path, check)
@@ -107,7 +107,7 @@ def measure_in_time(
         fitting = queries_that_fit(cost, deployments, left_s)
         tried = queries if fitting else (cost.cheapest,)
         say(
-            f"{job.header.entrants[0].engine}: {job.header.blocks_asked} blocks of "
+            f"{job.header.entrants[0].engine}: {MIN_BLOCKS} blocks of "
             f"{', '.join(tried)} would take {deployments * cost.of(tried):.0f} s and the demo has "
             f"{left_s:.0f} s left, so it "
             + (f"runs {', '.join(fitting)}" if fitting else "leaves this engine out")

@@ -37,8 +37,9 @@ class LiveServer:
     """The `atoll.bench.runner.Server` of a deployment."""
 
     running: Running
+    engine: Engine
     entrant: Entrant
-    streams: Sequence[Client]
+    streams: list[Client]
 
     def verify(self) -> tuple[int, int, str]:
         # Not deep: counting the pages of large memory would disturb the measured pass.
@@ -64,6 +65,31 @@ class LiveServer:
             raise EngineFailed(
                 f"only {found} of {wanted} worker instances were left after the pass"
             )
+
+    def reconnect(self, stream: int) -> Client:
+        """See `atoll.bench.runner.Server`. Waits for the supervisor to report a death."""
+        close_all([self.streams[stream]])
+        self.running.check(wait_s=_WHY_S)
+        self.check_alive()
+        self.streams[stream] = self.connect([stream])[0]
+        return self.streams[stream]
+
+    def connect(self, streams: Sequence[int]) -> list[Client]:
+        """Connections of these streams, which are distributed round-robin over the servers."""
+        endpoints = self.running.deployment.endpoints
+        return within(
+            _CONNECT_S * len(streams),
+            "connecting",
+            lambda: connected(
+                self.engine,
+                [endpoints[stream % len(endpoints)] for stream in streams],
+                timeout_s=_CONNECT_S,
+            ),
+            undo=close_all,
+        )
+
+    def shown(self, fault: EngineFailed) -> str:
+        return str(fault)
 
     def schedulers(self) -> list[SchedulerState]:
         if self.entrant.scheduler != "atoll":
@@ -115,7 +141,7 @@ class Deployer:
             name=self.name,
             progress=self.progress,
         ) as running:
-            streams: list[Client] = []
+            server = LiveServer(running, engine, entrant, [])
             try:
                 for client in running.clients:
                     for table in self.data.tables:
@@ -125,18 +151,16 @@ class Deployer:
                                 f"attaching {table.name}",
                                 partial(client.execute, statement, timeout_s=_ATTACH_S),
                             )
-                endpoints = running.deployment.endpoints
-                dealt = [endpoints[number % len(endpoints)] for number in range(entrant.streams)]
-                streams = within(
-                    _CONNECT_S * len(dealt),
-                    "connecting",
-                    lambda: connected(engine, dealt, timeout_s=_CONNECT_S),
-                    undo=close_all,
-                )
-                yield LiveServer(running, entrant, streams)
+                server.streams.extend(server.connect(range(entrant.streams)))
+                yield server
             except EngineFailed as fault:
-                # A dead process explains more than its client's error.
-                running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
+                # A dead process explains more than its client's error, which names the query.
+                try:
+                    running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
+                except EngineFailed as death:
+                    if str(death) in str(fault):
+                        raise fault from None
+                    raise EngineFailed(f"{death} (the client: {fault})") from None
                 raise
             finally:
-                close_all(streams)
+                close_all(server.streams)

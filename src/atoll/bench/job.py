@@ -19,7 +19,7 @@ from atoll.bench import pagecache
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.results import Results, ResultsWriter, read_results
+from atoll.bench.results import Results, ResultsWriter
 from atoll.bench.runner import Bench, Deploy, Tick, Work
 from atoll.engines import registry
 from atoll.engines.api import (
@@ -42,7 +42,7 @@ from atoll.probing.allocators import library_of
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.results import RunHeader, Scheduler
-from atoll.schema.summary import BenchSummary
+from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
@@ -55,6 +55,25 @@ NAME = "bench"
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """How long a run is to be: a number of blocks, or as many as fit into a time.
+
+    Neither: MIN_BLOCKS, or the number that a resumed run had.
+    """
+
+    blocks: int | None = None
+    time_s: float | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.blocks is None and self.time_s is None
+
+    @property
+    def blocks_asked(self) -> int | None:
+        return self.blocks or (MIN_BLOCKS if self.time_s is None else None)
+
+
+@dataclass(frozen=True, slots=True)
 class BenchRequest:
     """What the user wants to measure."""
 
@@ -63,9 +82,10 @@ class BenchRequest:
     scale_factor: float
     policies: tuple[str, ...] | None  # None: each policy that differs on this machine
     queries: str | None  # for example '1,3-5'; None: all
-    blocks: int
+    length: Length
     query_limit_s: float
     command: str  # the command line, for the record
+    warmups: int = 1  # passes before each measured one
     schedulers: tuple[str, ...] | None = None  # None: each engine's own
     choices: Choices = field(default_factory=Choices)  # of the engines' plans
     decompose: bool = False  # measure the steps from WIM to bound instances instead of policies
@@ -113,6 +133,7 @@ class Job:
     work: Work
     # (machine, host, progress) -> what brings an entrant up
     deployer: Callable[[Machine, Host, Callable[[str], None]], Deploy]
+    length: Length
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
 
     def run(
@@ -125,16 +146,26 @@ class Job:
         say: Callable[[str], None],
     ) -> None:
         """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
-        header, first = self.header, 0
+        earlier, first = Results(self.header, ()), 0
         if resume:
-            writer, header, first = ResultsWriter.resume(path, header)
-            self.work.recall(read_results(path))
+            writer, earlier, first = ResultsWriter.resume(
+                path, self.header, extend=not self.length.is_default
+            )
+            self.work.recall(earlier)
         else:
-            writer = ResultsWriter.create(path, header)
+            writer = ResultsWriter.create(path, self.header)
         with writer:
-            deploy = self.deployer(header.machine, host, say)
-            bench = Bench(header, host, deploy, self.work, writer.append, tick, self.longest_wait_s)
-            bench.run(first_block=first)
+            Bench(
+                header=earlier.header,
+                host=host,
+                deploy=self.deployer(earlier.header.machine, host, say),
+                work=self.work,
+                append=writer.append,
+                tick=tick,
+                longest_wait_s=self.longest_wait_s,
+                time_s=self.length.time_s,
+                left_out=earlier.left_out,
+            ).run(first_block=first)
 
 
 def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: Progress) -> Job:
@@ -201,7 +232,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         suite=suite.name,
         scale_factor=data.scale_factor,
         queries=queries,
-        blocks_asked=request.blocks,
+        blocks_asked=request.length.blocks_asked,
+        warmups=request.warmups,
         query_limit_s=request.query_limit_s,
         machine=machine,
         machine_id=machine_id(machine),
@@ -220,7 +252,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     def deployer(machine: Machine, host: Host, say: Callable[[str], None]) -> Deployer:
         return Deployer(engines, machine, host, data.data, NAME, say)
 
-    return Job(header, _work(suite, engines, queries, data, progress), deployer)
+    return Job(header, _work(suite, engines, queries, data, progress), deployer, request.length)
 
 
 def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Scheduler, ...]:
@@ -248,13 +280,6 @@ def configured(found: Installation, tree: UserTree | None) -> Installation:
         return found
     digest = hashlib.sha256(repr(sorted(tree.texts.items())).encode()).hexdigest()
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
-
-
-def require_blocks(summary: BenchSummary) -> None:
-    """Raises EngineFailed if an entrant finished no block."""
-    without = [entrant.label for entrant in summary.entrants if not entrant.blocks_done]
-    if without:
-        raise EngineFailed(f"{', '.join(without)} finished no block; see the errors above")
 
 
 def _work(

@@ -3,6 +3,10 @@
 The clock of a query stops when the engine's client has all rows. If that client is a call in
 another process (`HostedClient`), the rows come here only afterwards.
 
+A query that the server refuses, or that takes longer than its limit, does not end the pass. Its
+stream gets a new connection and goes on with the next query, and no stream starts it again. A
+server that is lost ends the pass.
+
 The client enforces a query's limit. If the client itself hangs, the pass gives up SLACK_S later
 and leaves its thread behind; stopping the deployment ends the thread's wait.
 """
@@ -16,9 +20,9 @@ from dataclasses import dataclass, field
 
 from atoll.engines.api import Client, HostedClient, QueryResult
 from atoll.engines.calls import blamed
-from atoll.errors import EngineFailed
+from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
-from atoll.supervise.client_calls import SLACK_S
+from atoll.supervise.client_calls import SLACK_S, close_all
 
 _POLL_S = 0.5  # how often to check for overdue answers
 
@@ -32,8 +36,16 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    stream: int
+    query: str
+    fault: EngineFailed
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     answers: list[Answered]
+    unanswered: list[Unanswered]
     seconds: float  # of all streams together
     fault: Exception | None  # what ended it early
 
@@ -63,9 +75,14 @@ def run_pass(
     *,
     limit_s: float,
     host: Host,
+    reconnect: Callable[[int], Client],
 ) -> Pass:
-    """`orders` has the queries of each stream; `sql` maps a query to its text."""
-    running_streams = _Streams(sql, limit_s, host)
+    """`orders` has the queries of each stream; `sql` maps a query to its text.
+
+    `reconnect` gives a stream a new connection after a query has failed. It raises EngineFailed if
+    the server did not survive the query.
+    """
+    running_streams = _Streams(sql, limit_s, host, reconnect)
     threads = [
         # Daemons: after an interrupt, stopping the servers ends their wait.
         threading.Thread(target=running_streams.stream, args=(number, client, order), daemon=True)
@@ -75,22 +92,29 @@ def run_pass(
     for thread in threads:
         thread.start()
     answers: list[Answered] = []
+    unanswered: list[Unanswered] = []
     fault: Exception | None = None
     running = len(threads)
-    while running and fault is None:
-        try:
-            item = running_streams.done.get(timeout=_POLL_S)
-        except queue.Empty:
-            fault = _overdue(running_streams.out, limit_s, host.monotonic())
-            continue
-        if item is None:
-            running -= 1
-        elif isinstance(item, Exception):
-            fault = item
-        else:
-            answers.append(item)
-            fault = _overdue(running_streams.out, limit_s, host.monotonic())
-    return Pass(answers, host.monotonic() - began, fault)
+    try:
+        while running and fault is None:
+            try:
+                item = running_streams.done.get(timeout=_POLL_S)
+            except queue.Empty:
+                fault = _overdue(running_streams.out, limit_s, host.monotonic())
+                continue
+            if item is None:
+                running -= 1
+            elif isinstance(item, Exception):
+                fault = item
+            else:
+                if isinstance(item, Answered):
+                    answers.append(item)
+                else:
+                    unanswered.append(item)
+                fault = _overdue(running_streams.out, limit_s, host.monotonic())
+    finally:
+        running_streams.is_over.set()
+    return Pass(answers, unanswered, host.monotonic() - began, fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +122,61 @@ class _Streams:
     sql: Callable[[str], str]
     limit_s: float
     host: Host
-    # Answers, and for each stream the fault that ended it, or None.
-    done: queue.SimpleQueue[Answered | Exception | None] = field(default_factory=queue.SimpleQueue)
+    reconnect: Callable[[int], Client]
+    # Answers and failures, and for each stream the fault that ended it, or None.
+    done: queue.SimpleQueue[Answered | Unanswered | Exception | None] = field(
+        default_factory=queue.SimpleQueue
+    )
     # Stream -> the query that is running, and since when.
     out: dict[int, tuple[str, float]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    failing: threading.Lock = field(default_factory=threading.Lock)
+    is_over: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
 
     def stream(self, number: int, client: Client, order: Sequence[str]) -> None:
         try:
-            ask = asker(client)
             for query in order:
-                sql = self.sql(query)
-                began = self.host.monotonic()
-                self.out[number] = query, began
-                fetch = ask(sql, self.limit_s)
-                held = self.host.monotonic()
-                seconds = held - began
-                self.out[number] = query, held  # fetching the rows has its own limit
-                result = fetch()
-                del self.out[number]
-                self.done.put(Answered(number, query, seconds, result))
+                if query in self.failed:
+                    continue
+                try:
+                    self.done.put(self._ask(number, client, query))
+                except ServerGone as fault:
+                    raise type(fault)(f"{query}: {fault}") from fault
+                except EngineFailed as fault:
+                    client = self._go_on(number, query, fault)
         except Exception as fault:  # passed to the waiting thread, which raises it
             self.done.put(blamed(fault) or fault)
         else:
             self.done.put(None)
+
+    def _ask(self, number: int, client: Client, query: str) -> Answered:
+        sql, ask = self.sql(query), asker(client)
+        began = self.host.monotonic()
+        self.out[number] = query, began
+        try:
+            fetch = ask(sql, self.limit_s)
+            held = self.host.monotonic()
+            self.out[number] = query, held  # fetching the rows has its own limit
+            result = fetch()
+        finally:
+            del self.out[number]
+        return Answered(number, query, held - began, result)
+
+    def _go_on(self, number: int, query: str, fault: EngineFailed) -> Client:
+        """A new connection after a failed query. Raises EngineFailed if the server is lost too."""
+        with self.failing:  # one at a time: `reconnect` asks the server's processes
+            if self.is_over.is_set():
+                raise fault
+            self.failed.add(query)
+            try:
+                client = self.reconnect(number)
+            except EngineFailed as loss:
+                raise type(loss)(f"{query}: {fault}; then {loss}") from loss
+            if self.is_over.is_set():  # nobody else would close it
+                close_all([client])
+                raise fault
+        self.done.put(Unanswered(number, query, fault))
+        return client
 
 
 def _overdue(

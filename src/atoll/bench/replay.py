@@ -12,7 +12,7 @@ import hashlib
 import secrets
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,7 +20,7 @@ from typing import Literal
 from atoll.bench.address import ClusterAddress, parse_address, without
 from atoll.bench.cluster import look_at_cluster
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.job import Job
+from atoll.bench.job import Job, Length
 from atoll.bench.results import Results
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
@@ -58,7 +58,8 @@ class ReplayRequest:
     suite: str  # a folder
     queries: str | None  # names of files, comma-separated
     streams: int
-    blocks: int
+    length: Length
+    warmups: int
     query_limit_s: float
     command: tuple[str, ...]  # the command line; `make_replay` removes its secrets
 
@@ -133,8 +134,10 @@ def digest_of(result: QueryResult, places: Sequence[int]) -> str:
 class ClusterServer:
     """The `atoll.bench.runner.Server` of a running cluster."""
 
-    streams: Sequence[Client]
+    streams: list[Client]
     addresses: Sequence[ClusterAddress]
+    connect: Callable[[], Client]
+    secrets: Sequence[str]
     instances: int  # when the bench began
     host: Host
 
@@ -144,12 +147,23 @@ class ClusterServer:
     def look(self, *, deep: bool) -> tuple[tuple[ProcessSeen, ...], str]:
         return look_at_cluster(self.host, self.addresses, deep=deep)
 
+    def reconnect(self, stream: int) -> Client:
+        close_all([self.streams[stream]])
+        client = self.streams[stream] = self.connect()
+        self._check(client)
+        return client
+
+    def shown(self, fault: EngineFailed) -> str:
+        return without(self.secrets, str(fault))
+
     def check_alive(self) -> None:
-        found = instances_of(self.streams[0])
+        self._check(self.streams[0])
+
+    def _check(self, client: Client) -> None:
+        found = instances_of(client)
         if found != self.instances:
             raise EngineFailed(
-                f"{plural(found, 'worker instance')} answered after the pass, but "
-                f"{self.instances} when the run began"
+                f"{plural(found, 'worker instance')} left, but {self.instances} when the run began"
             )
 
     def schedulers(self) -> Sequence[SchedulerState]:
@@ -177,8 +191,14 @@ class Connector:
         try:
             while len(streams) < entrant.streams:
                 streams.append(reach(self.engine, url))
-            addresses = nodes_of(streams[0], ports) or [address]
-            yield ClusterServer(streams, addresses, self.instances[entrant.label], self.host)
+            yield ClusterServer(
+                streams=streams,
+                addresses=nodes_of(streams[0], ports) or [address],
+                connect=lambda: reach(self.engine, url),
+                secrets=address.secrets,
+                instances=self.instances[entrant.label],
+                host=self.host,
+            )
         except EngineFailed as fault:
             message = without(address.secrets, str(fault))
             if not self._answers(url):
@@ -268,7 +288,8 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
         suite_checksum=folder.checksum,
         scale_factor=None,
         queries=queries,
-        blocks_asked=request.blocks,
+        blocks_asked=request.length.blocks_asked,
+        warmups=request.warmups,
         query_limit_s=request.query_limit_s,
         machine=machine,
         machine_id=machine_id(machine),
@@ -283,7 +304,7 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
     )
     connector = Connector(engine, dict(zip(labels, request.urls, strict=True)), instances, host)
     work = ReplayWork(folder, facts.comments_and_quotes)
-    return Job(header, work, lambda machine, host, say: connector)
+    return Job(header, work, lambda machine, host, say: connector, request.length)
 
 
 def _labels(engine: str, addresses: Sequence[ClusterAddress]) -> list[str]:

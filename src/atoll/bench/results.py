@@ -20,7 +20,15 @@ from atoll.bench.entrants import same_deployment
 from atoll.errors import DownloadFailed, UsageError
 from atoll.schema.base import Record, parse, what_is_wrong
 from atoll.schema.machine import Machine
-from atoll.schema.results import BlockFailed, Entrant, Line, PassDone, RunEnd, RunHeader
+from atoll.schema.results import (
+    BlockFailed,
+    Entrant,
+    Line,
+    PassDone,
+    QueryFailed,
+    RunEnd,
+    RunHeader,
+)
 from atoll.store.files import refusal, sync_folder, write_atomic
 from atoll.store.locks import try_lock
 
@@ -42,15 +50,31 @@ class Results:
     @property
     def whole_blocks(self) -> int:
         """The number of whole blocks from 0 on: every entrant finished or failed in them."""
-        ended: dict[int, set[str]] = {}
-        for line in self.lines:
-            if isinstance(line, PassDone | BlockFailed):
-                ended.setdefault(line.block, set()).add(line.label)
+        ended = self.ended_in(PassDone, BlockFailed)
         labels = {entrant.label for entrant in self.header.entrants}
         block = 0
         while ended.get(block, set()) >= labels:
             block += 1
         return block
+
+    def ended_in(self, *kinds: type[PassDone | BlockFailed]) -> dict[int, set[str]]:
+        """Block -> the labels of the entrants that ended it in one of these ways."""
+        ended: dict[int, set[str]] = {}
+        for line in self.lines:
+            if isinstance(line, kinds):
+                ended.setdefault(line.block, set()).add(line.label)
+        return ended
+
+    @property
+    def left_out(self) -> list[QueryFailed]:
+        """The queries that failed, each once."""
+        return [line for line in self.lines if isinstance(line, QueryFailed)]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries that did not fail: the figures are over these."""
+        failed = {line.query for line in self.left_out}
+        return tuple(query for query in self.header.queries if query not in failed)
 
 
 def read_results(path: str | Path) -> Results:
@@ -132,17 +156,20 @@ class ResultsWriter:
         return writer
 
     @classmethod
-    def resume(cls, path: Path, wanted: RunHeader) -> tuple[ResultsWriter, RunHeader, int]:
-        """The file cut back, atomically, to its whole blocks: with its header, and the block to
-        go on with. Raises UsageError as `resumable`, or if a bench is writing the file."""
+    def resume(
+        cls, path: Path, wanted: RunHeader, *, extend: bool = False
+    ) -> tuple[ResultsWriter, Results, int]:
+        """The file cut back, atomically, to its whole blocks, and the block to go on with.
+
+        Raises UsageError as `resumable`, or if a bench is writing the file."""
         # Locked before it is read: else what a bench that still runs appends would be lost.
         held = _open_locked(path)
         try:
             found = read_results(path)
-            header, kept = resumable(found, wanted, where=str(path))
-            text = "".join(record.model_dump_json() + "\n" for record in (header, *kept))
+            kept = resumable(found, wanted, extend=extend, where=str(path))
+            text = "".join(record.model_dump_json() + "\n" for record in (kept.header, *kept.lines))
             write_atomic(path, text)
-            return cls(path, _open_locked(path)), header, found.whole_blocks
+            return cls(path, _open_locked(path)), kept, found.whole_blocks
         finally:
             os.close(held)
 
@@ -229,12 +256,12 @@ def _lock(descriptor: int, path: Path) -> None:
 _MAY_CHANGE = {"cgroup", "memory_bytes"}
 
 
-def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHeader, list[Line]]:
+def resumable(results: Results, wanted: RunHeader, *, where: str, extend: bool = False) -> Results:
     """The header and the lines of the whole blocks, from which a run continues.
 
-    The header and its plans are the file's own, with more blocks if the user wants more now: a
-    machine whose free memory varies would plan other heaps today. Raises UsageError if machine,
-    data, engine, placement or environment differ.
+    The header and its plans are the file's own: a machine whose free memory varies would plan
+    other heaps today. With `extend` it asks for as many blocks as `wanted`, but no fewer than there
+    are. Raises UsageError if machine, data, engine, placement or environment differ.
     """
     old = results.header
     there, now = (one.fingerprint.model_dump(exclude=_MAY_CHANGE) for one in (old, wanted))
@@ -247,6 +274,7 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
         ("entrants", _names(old), _names(wanted)),
         ("url", _urls(old), _urls(wanted)),
         ("query limit", old.query_limit_s, wanted.query_limit_s),
+        ("warm-up passes", old.warmups, wanted.warmups),
         *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
     )
     _require_same(where, *same)
@@ -257,11 +285,18 @@ def resumable(results: Results, wanted: RunHeader, *, where: str) -> tuple[RunHe
                 "start a new file with -o"
             )
     keep = results.whole_blocks
-    blocks = max(old.blocks_asked, wanted.blocks_asked)
-    header = old.model_copy(update={"blocks_asked": blocks})
-    return header, [
-        line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep
-    ]
+    blocks = old.blocks_asked
+    if extend:
+        blocks = wanted.blocks_asked and max(wanted.blocks_asked, keep)
+    elif blocks is None:
+        raise UsageError(
+            f"{where}: ran for a time and not for a number of blocks; say how much more to measure "
+            "with --minutes or --blocks"
+        )
+    return Results(
+        old.model_copy(update={"blocks_asked": blocks}),
+        tuple(line for line in results.lines if not isinstance(line, RunEnd) and line.block < keep),
+    )
 
 
 def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:

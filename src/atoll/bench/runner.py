@@ -5,23 +5,26 @@ deployment the data leave the page cache and the warm-up reads them back, so tha
 works on memory that it placed itself. Answers are checked in every pass, after the clock stopped.
 
 The callers pass in a `Deploy`, a `Work` and a `Host`, so tests need no engine. An engine's fault
-becomes a `BlockFailed` record and the bench goes on. It ends with a `RunEnd` record that gives the
-reason after FAILURES_IN_A_ROW faults, on a wrong answer, when a running cluster has gone, or on
-Ctrl-C. In every case the measurements are on disk and the deployment is down.
+becomes a `BlockFailed` record and the bench goes on. A query that fails while its engine lives on
+becomes a `QueryFailed` record, and no entrant runs it again, so that all entrants run the same
+queries. The bench ends with a `RunEnd` record that gives the reason after FAILURES_IN_A_ROW faults,
+when every query has failed, on a wrong answer, when a running cluster has gone, or on Ctrl-C. In
+every case the measurements are on disk and the deployment is down.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal, Protocol
 
 from atoll.bench.idle import wait_until_idle
 from atoll.bench.passes import Answered, Pass, run_pass
 from atoll.bench.results import Results
-from atoll.bench.schedule import schedule, stream_orders
+from atoll.bench.schedule import in_block, stream_orders
 from atoll.engines.api import Client, QueryResult
 from atoll.errors import AtollError, CheckFailed, ClusterGone, DownloadFailed, EngineFailed
 from atoll.host.api import Host
@@ -34,6 +37,7 @@ from atoll.schema.results import (
     Entrant,
     PassDone,
     ProcessSeen,
+    QueryFailed,
     QueryTime,
     QueryWork,
     RunEnd,
@@ -69,6 +73,14 @@ class Server(Protocol):
 
     def check_alive(self) -> None:
         """Raises EngineFailed if a process died or an instance is missing."""
+        ...
+
+    def reconnect(self, stream: int) -> Client:
+        """Replaces the connection of a stream whose query failed. Raises as `check_alive`."""
+        ...
+
+    def shown(self, fault: EngineFailed) -> str:
+        """The fault without secrets."""
         ...
 
     def schedulers(self) -> Sequence[SchedulerState]:
@@ -126,9 +138,11 @@ class Tick:
     """What the bench is doing now, for a progress display."""
 
     block: int
+    blocks: int | None  # in all; None: as many as fit into a time
     position: int
     label: str
-    doing: str  # 'starting', 'warming up', 'measuring', 'stopping', 'done', 'failed: ...'
+    # 'starting', 'warming up', 'measuring', 'stopping', 'done', 'failed: ...', 'left out: ...'
+    doing: str
 
 
 @dataclass(slots=True)
@@ -142,12 +156,20 @@ class Bench:
     append: Callable[[Record], None]
     tick: Callable[[Tick], None]
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
+    time_s: float | None = None  # for all blocks, if their number is open
+    left_out: list[QueryFailed] = field(default_factory=list)  # in the resumed part of the run
+
+    @property
+    def queries(self) -> list[str]:
+        """Those that are still run."""
+        failed = {one.query for one in self.left_out}
+        return [query for query in self.header.queries if query not in failed]
 
     def run(self, *, first_block: int = 0) -> None:
         """Measure the requested blocks from `first_block` on.
 
-        Raises WrongAnswer, or EngineFailed after several failures in a row. Writes a RunEnd
-        first, also on KeyboardInterrupt.
+        Raises WrongAnswer, or EngineFailed after several failures in a row or if every query
+        failed. Writes a RunEnd first, also on KeyboardInterrupt.
         """
         try:
             self._blocks(first_block)
@@ -165,15 +187,35 @@ class Bench:
 
     def _blocks(self, first: int) -> None:
         failures = 0
-        blocks = self.header.blocks_asked - first
-        for block, position, label in schedule(self._labels, blocks, first):
-            error = self._one(block, position, label)
-            failures = failures + 1 if error else 0
-            if failures == FAILURES_IN_A_ROW:
-                raise EngineFailed(
-                    f"{failures} deployments in a row failed, the last {label} in block "
-                    f"{block + 1}: {error}; all errors are in the results file"
-                )
+        for block in self._numbers(first):
+            for position, label in in_block(self._labels, block):
+                error = self._one(block, position, label)
+                if not self.queries:
+                    one = self.left_out[0]
+                    raise EngineFailed(
+                        f"every query failed, first {one.query} on {one.label}: {one.error}"
+                    )
+                failures = failures + 1 if error else 0
+                if failures == FAILURES_IN_A_ROW:
+                    raise EngineFailed(
+                        f"{failures} deployments in a row failed, the last {label} in block "
+                        f"{block + 1}: {error}; all errors are in the results file"
+                    )
+
+    def _numbers(self, first: int) -> Iterator[int]:
+        """The numbers of the blocks. If their number is open, at least one, and each further one
+        if it ends in time, should it take as long as the one before."""
+        if self.header.blocks_asked is not None:
+            yield from range(first, self.header.blocks_asked)
+            return
+        assert self.time_s is not None
+        end = self.host.monotonic() + self.time_s
+        for block in count(first):
+            began = self.host.monotonic()
+            yield block
+            now = self.host.monotonic()
+            if now + (now - began) > end:
+                return
 
     @property
     def _labels(self) -> list[str]:
@@ -184,7 +226,7 @@ class Bench:
         entrant = next(one for one in self.header.entrants if one.label == label)
 
         def tick(doing: str) -> None:
-            self.tick(Tick(block, position, label, doing))
+            self.tick(Tick(block, self.header.blocks_asked, position, label, doing))
 
         measured = False
         try:
@@ -193,8 +235,11 @@ class Bench:
             began = self.host.monotonic()
             with self.deploy(entrant) as server:
                 up_s = self.host.monotonic() - began
-                tick("warming up")
-                self._judge(self._pass(server, entrant), entrant, block, "warm-up")
+                for _ in range(self.header.warmups):
+                    tick("warming up")
+                    warm = self._pass(server, entrant)
+                    self._judge(warm, entrant, block, "warm-up")
+                    self._leave_out(warm, server, block, label, "warm-up", tick)
                 self._verify(server, block, label)
                 self._look(server, block, label, "before")
                 tick("waiting for a quiet machine")
@@ -217,6 +262,7 @@ class Bench:
                 finally:
                     self._judge(ran, entrant, block, "measured")
                 server.check_alive()
+                self._leave_out(ran, server, block, label, "measured", tick)
                 self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
@@ -274,11 +320,41 @@ class Bench:
     def _pass(self, server: Server, entrant: Entrant) -> Pass:
         return run_pass(
             server.streams,
-            stream_orders(self.header.queries, entrant.streams),
+            stream_orders(self.queries, entrant.streams),
             lambda query: self.work.sql(entrant.engine, query),
             limit_s=self.header.query_limit_s,
             host=self.host,
+            reconnect=server.reconnect,
         )
+
+    def _leave_out(
+        self,
+        ran: Pass,
+        server: Server,
+        block: int,
+        label: str,
+        phase: Phase,
+        tick: Callable[[str], None],
+    ) -> None:
+        """Record the queries that failed in a pass. Raises EngineFailed if no query is left."""
+        known = {one.query for one in self.left_out}
+        for one in ran.unanswered:
+            if one.query in known:  # in two streams at once
+                continue
+            known.add(one.query)
+            record = QueryFailed(
+                block=block,
+                label=label,
+                phase=phase,
+                stream=one.stream,
+                query=one.query,
+                error=server.shown(one.fault),
+            )
+            self.append(record)
+            self.left_out.append(record)
+            tick(f"left out: {record.query} failed ({phase}): {record.error}")
+        if not self.queries:
+            raise EngineFailed("no query is left")
 
     def _judge(self, ran: Pass, entrant: Entrant, block: int, phase: Phase) -> None:
         """Record all answers. Raises WrongAnswer, or the fault that ended the pass."""

@@ -11,13 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def schedule(labels: Sequence[str], blocks: int, first: int = 0) -> list[tuple[int, int, str]]:
-    """(block, position, label) of `blocks` blocks from number `first` on, in running order."""
-    return [
-        (block, position, label)
-        for block in range(first, first + blocks)
-        for position, label in enumerate(labels if block % 2 == 0 else reversed(labels))
-    ]
+def in_block(labels: Sequence[str], block: int) -> list[tuple[int, str]]:
+    """(position, label) of the entrants of a block, in running order."""
+    return list(enumerate(labels if block % 2 == 0 else reversed(labels)))
 
 
 def stream_orders(queries: Sequence[str], streams: int) -> list[list[str]]:

@@ -102,8 +102,8 @@ def cli() -> None:
     """Run query engines at the speed of the hardware: one worker instance per chiplet or node.
 
     Exit codes: 0 success, 1 a check failed or found drift, 2 wrong usage, 3 unreadable topology,
-    4 not permitted, 5 the engine failed, 6 a download or write failed, 70 internal error (a bug in
-    Atoll), 130 interrupted.
+    4 not permitted, 5 the engine failed, 6 data or disk, 70 internal error (a bug in Atoll), 130
+    interrupted.
     """
 
 

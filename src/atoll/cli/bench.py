@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from atoll.cli.measuring import SuiteOptions, measure_suite, suite_options
+from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
 from atoll.cli.planning import planning_options
 from atoll.errors import UsageError
 from atoll.plan.request import Choices
@@ -33,6 +33,7 @@ from atoll.schema.policy import Policy
 @suite_options
 def command(
     options: SuiteOptions,
+    run: RunOptions,
     choices: Choices,
     targets: tuple[str, ...],
     policies: str | None,
@@ -41,11 +42,13 @@ def command(
     """Compare policies on this machine, for ENGINEs or for PLANs from files.
 
     A block starts every policy in turn, warms it up, runs one measured pass and stops it. The
-    order is reversed from block to block. Answers are checked in every pass. Each result is
+    order is reversed from block to block. Answers are checked in every pass. A query that fails or
+    is too slow is left out, and the rest is measured; the exit code is then 5. Each result is
     written to the file at once, so an interrupted bench loses nothing.
     """
     measure_suite(
         options,
+        run,
         targets,
         policies=_names("--policies", policies),
         schedulers=_names("--scheduler", schedulers),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from atoll.cli.measuring import SuiteOptions, measure_suite, suite_options
+from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
 from atoll.cli.options import count_option
 
 
@@ -19,7 +19,9 @@ from atoll.cli.options import count_option
     help="Which scheduler runs the engine's tasks: its own (default) or atoll.",
 )
 @suite_options
-def command(options: SuiteOptions, engine: str, count: int | None, scheduler: str | None) -> None:
+def command(
+    options: SuiteOptions, run: RunOptions, engine: str, count: int | None, scheduler: str | None
+) -> None:
     """Split the gain of WIN over WIM into steps: GC threads, several processes, CPU locality,
     memory locality.
 
@@ -28,6 +30,7 @@ def command(options: SuiteOptions, engine: str, count: int | None, scheduler: st
     """
     measure_suite(
         options,
+        run,
         (engine,),
         schedulers=None if scheduler is None else (scheduler,),
         decompose=True,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from atoll.bench.job import BenchRequest, Job, make_job, require_blocks
+from atoll.bench.job import BenchRequest, Job, Length, make_job
+from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
 from atoll.cli.options import base_option, machine_for
@@ -24,34 +25,54 @@ from atoll.store.paths import state_dir
 from atoll.suites import registry as suites
 from atoll.supervise.interrupts import terminate_is_interrupt
 
-blocks_option = click.option(
-    "--blocks",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Number of blocks (each runs every entrant once). Intervals need at least 5.",
+_RUN_OPTIONS = (
+    click.option(
+        "--blocks",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Number of blocks in the file; each measures everything once (default: 5; after "
+        "--resume the number of the file). Intervals need at least 5.",
+    ),
+    click.option(
+        "--minutes",
+        metavar="M",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Measure as many whole blocks as fit into this time, and at least one.",
+    ),
+    click.option(
+        "--warmup",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Number of warm-up passes before each measured pass.",
+    ),
+    click.option(
+        "--query-limit",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=300.0,
+        show_default=True,
+        help="A query that takes longer is cancelled and left out.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Results file (default: a new one in Atoll's state folder, whose path is printed).",
+    ),
+    click.option(
+        "--resume", is_flag=True, help="Continue the file of -o after its last whole block."
+    ),
+    click.option(
+        "--fail-if-slower",
+        metavar="RATIO",
+        type=click.FloatRange(min=1),
+        help="End with exit code 1 if something certainly takes more than RATIO times as long as "
+        "its baseline, for example 1.05.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
 )
-query_limit_option = click.option(
-    "--query-limit",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=300.0,
-    show_default=True,
-    help="A query that takes longer fails, and its block with it.",
-)
-output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Results file (default: a new one in Atoll's state folder, whose path is printed).",
-)
-resume_option = click.option(
-    "--resume", is_flag=True, help="Continue the file of -o after its last whole block."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-
-
 _SUITE_OPTIONS = (
     base_option,
     click.option(
@@ -76,12 +97,28 @@ _SUITE_OPTIONS = (
         help="Number of concurrent queries (default: 1; one per server if there are several; one "
         "per thread if a query runs on one thread).",
     ),
-    blocks_option,
-    query_limit_option,
-    output_option,
-    resume_option,
-    json_option,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options that bench, decompose and replay share."""
+
+    blocks: int | None
+    minutes: float | None
+    warmup: int
+    query_limit: float
+    output: Path | None
+    resume: bool
+    fail_if_slower: float | None
+    as_json: bool
+
+    @property
+    def length(self) -> Length:
+        """Raises UsageError."""
+        if self.blocks is not None and self.minutes is not None:
+            raise UsageError("give either --blocks or --minutes, not both")
+        return Length(self.blocks, None if self.minutes is None else 60 * self.minutes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +130,37 @@ class SuiteOptions:
     scale_factor: float
     queries: str | None
     streams: int | None
-    blocks: int
-    query_limit: float
-    output: Path | None
-    resume: bool
-    as_json: bool
 
 
-def suite_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options, which it receives as `options`."""
+def _gathered(
+    command: Callable[..., None], name: str, record: type, options: Sequence[Callable[..., Any]]
+) -> Callable[..., None]:
+    """The command with these options, which it receives as one argument."""
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> None:
-        shared = {field.name: given.pop(field.name) for field in fields(SuiteOptions)}
-        command(options=SuiteOptions(**shared), **given)
+        shared = {field.name: given.pop(field.name) for field in fields(record)}
+        command(**{name: record(**shared)}, **given)
 
-    for option in reversed(_SUITE_OPTIONS):
+    for option in reversed(options):
         wrapped = option(wrapped)
     return wrapped
 
 
+def run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a run, which it receives as `run`."""
+    return _gathered(command, "run", RunOptions, _RUN_OPTIONS)
+
+
+def suite_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a suite and of a run, which it receives as `options` and
+    `run`."""
+    return _gathered(run_options(command), "options", SuiteOptions, _SUITE_OPTIONS)
+
+
 def measure_suite(
     options: SuiteOptions,
+    run: RunOptions,
     targets: tuple[str, ...],
     *,
     policies: tuple[str, ...] | None = None,
@@ -129,7 +175,8 @@ def measure_suite(
             f"--suite {options.suite}: unknown suite (known: {', '.join(suites.names())}); to run "
             "your own SQL, use 'atoll replay' with a cluster that has the data"
         )
-    prepare_output(options.output, options.resume, options.scale_factor)
+    length = run.length
+    prepare_output(run, options.scale_factor)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine_for()
@@ -145,42 +192,47 @@ def measure_suite(
             streams=options.streams,
             base=options.base,
             queries=options.queries,
-            blocks=options.blocks,
-            query_limit_s=options.query_limit,
+            length=length,
+            warmups=run.warmup,
+            query_limit_s=run.query_limit,
             command=shlex.join(["atoll", *sys.argv[1:]]),
         )
         with preparation() as progress:
             job = make_job(request, host=host, machine=machine, progress=progress)
-        measure(job, options.output, host, resume=options.resume, as_json=options.as_json)
+        measure(job, run, host)
 
 
-def prepare_output(output: Path | None, resume: bool, scale_factor: float | None) -> None:
+def prepare_output(run: RunOptions, scale_factor: float | None) -> None:
     """Raises what is wrong with the results file before minutes are spent on data."""
-    if output is not None:
-        require_output(output, resume=resume, scale_factor=scale_factor)
-    elif resume:
+    if run.output is not None:
+        require_output(run.output, resume=run.resume, scale_factor=scale_factor)
+    elif run.resume:
         raise UsageError("--resume continues a results file; name it with -o")
 
 
-def measure(job: Job, output: Path | None, host: LocalHost, *, resume: bool, as_json: bool) -> None:
-    """Run the job and print its summary. Raises EngineFailed if an entrant finished no block."""
+def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
+    """Run the job and print its summary. Raises as `atoll.bench.outcome` does."""
     from rich.console import Console
 
     from atoll.bench.analysis import summarise
     from atoll.report.bench.text import bench_text
 
-    path = output or state_dir("results") / f"{job.header.run_id}.jsonl"
+    if run.fail_if_slower is not None:
+        require_pairs(job.header.entrants)
+    path = run.output or state_dir("results") / f"{job.header.run_id}.jsonl"
     try:
-        run_with_progress(job, path, host, resume=resume)
+        run_with_progress(job, path, host, resume=run.resume)
     finally:
         if path.exists():
             print(f"results: {path}", file=sys.stderr)
     summary = summarise(read_results(path))
-    if as_json:
+    if run.as_json:
         print(summary.model_dump_json(indent=2))
     else:
         Console(highlight=False).print(bench_text(summary))
-    require_blocks(summary)
+    if run.fail_if_slower is not None:
+        require_speed(summary, run.fail_if_slower)
+    require_answers(summary)
 
 
 def run_with_progress(
@@ -195,7 +247,7 @@ def run_with_progress(
 
     `watch` also receives each tick; an AtollError that it raises stops the job.
     """
-    with bench_progress(len(job.header.entrants), job.header.blocks_asked) as progress:
+    with bench_progress(len(job.header.entrants)) as progress:
 
         def tick(one: Tick) -> None:
             progress.tick(one)

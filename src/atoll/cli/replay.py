@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from atoll.bench.address import parse_address
 from atoll.bench.replay import ReplayRequest, make_replay
-from atoll.cli.measuring import (
-    blocks_option,
-    json_option,
-    measure,
-    output_option,
-    prepare_output,
-    query_limit_option,
-    resume_option,
-)
+from atoll.cli.measuring import RunOptions, measure, prepare_output, run_options
 from atoll.cli.options import machine_for
 from atoll.errors import UsageError
 from atoll.host import arguments
@@ -47,34 +38,28 @@ from atoll.supervise.interrupts import terminate_is_interrupt
     show_default=True,
     help="Number of concurrent queries.",
 )
-@blocks_option
-@query_limit_option
-@output_option
-@resume_option
-@json_option
+@run_options
 def command(
+    run: RunOptions,
     engine: str,
     urls: tuple[str, ...],
     suite: str,
     queries: str | None,
     streams: int,
-    blocks: int,
-    query_limit: float,
-    output: Path | None,
-    resume: bool,
-    as_json: bool,
 ) -> None:
     """Run your own SQL against the running clusters at URL, and measure it.
 
     Atoll starts and stops nothing. Give two URLs to compare the second cluster with the first. If
-    a URL contains a password, put it in the environment variable ATOLL_URL instead.
+    a URL contains a password, put it in the environment variable ATOLL_URL instead. A query that
+    fails or is too slow is left out, and the rest is measured; the exit code is then 5.
     """
     if "://" in engine:  # not repeated here: it may contain a password
         raise UsageError("the engine comes before the URLs: atoll replay ENGINE URL...")
     for url in urls:
         for secret in parse_address(url, {}).secrets:
             arguments.hide(secret)
-    prepare_output(output, resume, None)
+    length = run.length
+    prepare_output(run, None)
     host = LocalHost()
     with terminate_is_interrupt():
         request = ReplayRequest(
@@ -83,9 +68,10 @@ def command(
             suite=suite,
             queries=queries,
             streams=streams,
-            blocks=blocks,
-            query_limit_s=query_limit,
+            length=length,
+            warmups=run.warmup,
+            query_limit_s=run.query_limit,
             command=("atoll", *sys.argv[1:]),
         )
         job = make_replay(request, host=host, machine=machine_for())
-        measure(job, output, host, resume=resume, as_json=as_json)
+        measure(job, run, host)

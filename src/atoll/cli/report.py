@@ -31,7 +31,7 @@ from atoll.store.files import write_atomic
     "--format",
     "kind",
     type=click.Choice(FORMATS),
-    help="Format of the report (default: by the suffix of -o, otherwise html).",
+    help="Format of the report (default: by the suffix of -o; on standard output html).",
 )
 @click.option(
     "--profile",
@@ -47,7 +47,7 @@ def command(results: Path, output: Path | None, kind: str | None, measured: Path
     md has the same as text and tables. csv has every measurement. json is the summary for
     programs. RESULTS may be the file of a run that was stopped or is still running.
     """
-    kind = kind or _by_ending(output)
+    kind = kind or _by_suffix(output)
     if measured is not None and kind != "html":
         raise UsageError(f"--profile needs the format html, not {kind}; leave out one of them")
     found = read_results(results)
@@ -78,6 +78,15 @@ def _profile(path: Path, header: RunHeader) -> Profile:
     return profile
 
 
-def _by_ending(output: Path | None) -> str:
-    ending = output.suffix.lstrip(".") if output else ""
-    return {"htm": "html", "markdown": "md"}.get(ending, ending if ending in FORMATS else "html")
+def _by_suffix(output: Path | None) -> str:
+    """Raises UsageError if the suffix is not that of a format."""
+    if output is None:
+        return "html"
+    suffix = output.suffix.lstrip(".").lower()
+    kind = {"htm": "html", "markdown": "md"}.get(suffix, suffix)
+    if kind not in FORMATS:
+        raise UsageError(
+            f"{output}: its suffix names no format; use {', '.join(f'.{one}' for one in FORMATS)}, "
+            "or choose the format with --format"
+        )
+    return kind

@@ -4,11 +4,12 @@ Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block 
 `schedule`, each entrant writes its warm-up and measured `QueryTime`s, a `DeploymentUp`, a
 `VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
 server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
-reported. If the entrant fails, it writes a `BlockFailed` instead. A cluster that was already
-running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured
-pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while
-writing) is ignored when the file is read, so that `--resume` can continue. A block is whole when
-every entrant has a `PassDone` or a `BlockFailed` in it.
+reported. If the entrant fails, it writes a `BlockFailed` instead. If only a query fails, it writes
+a `QueryFailed` after that pass, and from then on no entrant runs this query. A cluster that was
+already running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its
+measured pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was
+killed while writing) is ignored when the file is read, so that `--resume` can continue. A block is
+whole when every entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ class RunHeader(Record):
     suite_checksum: str = ""  # for the user's SQL: over the names and texts of all its queries
     scale_factor: float | None = Field(gt=0)  # None: the data is the user's
     queries: tuple[str, ...] = Field(min_length=1)
-    blocks_asked: int = Field(ge=1)
-    query_limit_s: float = Field(gt=0)  # a query that exceeds it fails its deployment's block
+    blocks_asked: int | None = Field(ge=1)  # None: as many as fit into the time of the run
+    warmups: int = Field(default=1, ge=0)  # warm-up passes before each measured pass
+    query_limit_s: float = Field(gt=0)  # a query that exceeds it is cancelled and fails
     machine: Machine
     machine_id: str
     entrants: tuple[Entrant, ...] = Field(min_length=1)
@@ -181,6 +183,19 @@ class BlockFailed(Record):
     error: str
 
 
+class QueryFailed(Record):
+    """A query without an answer, while its deployment lived on: the server refused it, or it took
+    longer than the limit and was cancelled. No entrant runs it in later passes."""
+
+    record: Literal["query-failed"] = "query-failed"
+    block: Block
+    label: str
+    phase: Literal["warm-up", "measured"]
+    stream: int = 0
+    query: str
+    error: str
+
+
 class VerifyResult(Record):
     record: Literal["verify"] = "verify"
     block: Block
@@ -230,6 +245,7 @@ Line = Annotated[
     | QueryWork
     | PassDone
     | BlockFailed
+    | QueryFailed
     | VerifyResult
     | ClusterLook
     | RunEnd,

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from atoll.schema.base import Record
 from atoll.schema.plan import Policy
-from atoll.schema.results import Fingerprint, ProcessSeen, Scheduler
+from atoll.schema.results import Fingerprint, ProcessSeen, QueryFailed, Scheduler
 
 
 class Interval(Record):
@@ -30,6 +30,9 @@ class Measured(Record):
     min_s: float
     max_s: float
     blocks: int
+    runs: int  # in all blocks and streams
+    p95_s: float | None = None  # of the runs; None if there are too few
+    p99_s: float | None = None
     outlier_blocks: tuple[int, ...] = ()
 
 
@@ -40,7 +43,7 @@ class Speedup(Record):
     value: float
     interval: Interval | None
     blocks: int  # pairs
-    verdict: Literal["faster", "slower", "no significant difference", "too few blocks to tell"]
+    verdict: Literal["faster", "slower", "no significant difference", "cannot tell"]
 
 
 class SpreadSummary(Record):
@@ -128,9 +131,14 @@ class BenchSummary(Record):
     suite: str
     suite_checksum: str = ""  # of the user's SQL
     scale_factor: float | None  # None: the data is the user's
-    queries: tuple[str, ...]
-    blocks_asked: int
-    blocks_done: int  # whole blocks
+    queries: tuple[str, ...]  # those that the figures are over
+    left_out: tuple[QueryFailed, ...] = ()  # the other queries of the run, and why
+    blocks_asked: int | None  # None: as many as fitted into the time of the run
+    blocks_done: int  # that every entrant finished
+    blocks_failed: int  # that an entrant did not finish
+    warmups: int  # warm-up passes before each measured pass
+    answers: int  # that were checked, warm-ups included
+    answers_differing: int  # from the right answer; if it is unknown, from the first answer
     confidence: float
     machine: str  # in one line
     machine_id: str

@@ -44,7 +44,7 @@ class Verdict(StrEnum):
     FASTER = "faster"
     SLOWER = "slower"
     NO_DIFFERENCE = "no significant difference"
-    TOO_FEW_BLOCKS = "too few blocks to tell"
+    CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Estimate:
     def verdict(self) -> Verdict:
         """The verdict on a speed-up: its interval against 1, never the estimate alone."""
         if self.interval is None:
-            return Verdict.TOO_FEW_BLOCKS
+            return Verdict.CANNOT_TELL
         if self.interval.holds(1.0):
             return Verdict.NO_DIFFERENCE
         return Verdict.FASTER if self.interval.low > 1.0 else Verdict.SLOWER

@@ -63,7 +63,7 @@ def decompose(chain: Sequence[Mapping[int, float]]) -> Decomposed | None:
     times = np.array([[times[block] for block in blocks] for times in chain], dtype=np.float64)
     whole = median_estimate(list(times[0] / times[-1]))
     steps = tuple(median_estimate(list(step)) for step in times[:-1] / times[1:])
-    if whole.verdict is Verdict.TOO_FEW_BLOCKS:
+    if whole.verdict is Verdict.CANNOT_TELL:
         return Decomposed(whole, steps, (), f"fewer than {MIN_BLOCKS} blocks prove nothing")
     logs = np.log(times[:-1] / times[1:])
     rng = np.random.default_rng(SEED)

@@ -28,9 +28,9 @@ from tests.parts.bench import (
     entrant,
     header,
     lines,
-    machine,
     results,
 )
+from tests.parts.bench_plans import machine
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build
 

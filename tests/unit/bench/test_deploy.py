@@ -17,7 +17,8 @@ from atoll.engines.spark.engine import SparkEngine
 from atoll.errors import EngineFailed
 from atoll.schema.results import Entrant, SchedulerState
 from atoll.supervise.launch import Running
-from tests.parts.bench import ATOLL, DUCKDB, WIM, FakeClient, machine, scheduler_state
+from tests.parts.bench import ATOLL, DUCKDB, WIM, FakeClient, scheduler_state
+from tests.parts.bench_plans import machine
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
@@ -31,7 +32,7 @@ class ScheduledFake(FakeClient):
 
 def server(entrant: Entrant) -> LiveServer:
     running = SimpleNamespace(clients=[ScheduledFake(FakeHost())], check=lambda: None)
-    return LiveServer(cast(Running, running), entrant, ())
+    return LiveServer(cast(Running, running), DuckDBEngine(), entrant, [])
 
 
 def test_only_atolls_scheduler_is_asked() -> None:

@@ -15,6 +15,7 @@ from atoll.bench.deploy import LiveServer
 from atoll.bench.engine_work import observed_peak, work_summary
 from atoll.bench.results import Results, ResultsWriter
 from atoll.cli import run
+from atoll.engines.api import Engine
 from atoll.errors import EngineFailed, UsageError
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
@@ -71,7 +72,7 @@ class TellingClient(FakeClient):
 
 def live(client: TellingClient) -> LiveServer:
     running = SimpleNamespace(clients=[client], check=lambda: None)
-    return LiveServer(cast(Running, running), WIM, ())
+    return LiveServer(cast(Running, running), cast(Engine, None), WIM, [])
 
 
 def test_a_log_that_cannot_be_read_costs_no_block() -> None:

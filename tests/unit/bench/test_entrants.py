@@ -15,7 +15,7 @@ from atoll.schema.plan import EngineTraits, HugePages, Malloc, MemoryPolicy, Pla
 from atoll.schema.results import Scheduler
 from tests.parts.bench import DUCKDB_TRAITS as DUCKDB
 from tests.parts.bench import SPARK_TRAITS as SPARK
-from tests.parts.bench import machine
+from tests.parts.bench_plans import machine
 from tests.parts.faults import fails
 from tests.parts.machines import GIB, NodeShape, build
 

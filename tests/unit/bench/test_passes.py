@@ -10,7 +10,7 @@ from atoll.bench.runner import Bench
 from atoll.engines.api import QueryResult
 from atoll.schema.base import Record
 from atoll.schema.results import ClusterLook, Entrant, PassDone, ProcessSeen
-from tests.parts.bench import IDLE, WIM, FakeClient, FakeServer, FakeWork, header
+from tests.parts.bench import IDLE, WIM, FakeClient, FakeServer, FakeWork, header, no_need
 from tests.parts.fake_host import FakeHost
 
 
@@ -28,7 +28,9 @@ def test_the_clock_stops_when_the_rows_are_held() -> None:
             return fetch
 
     host = FakeHost(IDLE)
-    ran = run_pass([Hosted(host, 2.0)], [["q1", "q6"]], str, limit_s=60.0, host=host)
+    ran = run_pass(
+        [Hosted(host, 2.0)], [["q1", "q6"]], str, limit_s=60.0, host=host, reconnect=no_need
+    )
     assert ran.fault is None
     assert [one.seconds for one in ran.answers] == [2.0, 2.0]
     assert [len(one.result.rows) for one in ran.answers] == [1, 1]

@@ -232,7 +232,7 @@ def test_a_report_of_a_cluster() -> None:
 
 def test_only_the_same_sql_at_the_same_url_is_resumed() -> None:
     found = results(lines((CLUSTER,), 1)[:-1], replayed())
-    assert resumable(found, replayed(), where="r")[0].suite == "mine"
+    assert resumable(found, replayed(), where="r").header.suite == "mine"
     elsewhere = CLUSTER.model_copy(update={"url": "http://h:8080/other"})
     for wanted, named in (
         (replayed(suite_checksum="cd" * 32), {"what": "SQL", "before": "ab" * 6, "now": "cd" * 6}),

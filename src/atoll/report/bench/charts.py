@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from atoll.report.bench.verdicts import baseline, query_name, speedup_of, times_of, title, variant
-from atoll.report.numbers import cut, duration, ratio, ratio_interval, time_tick
+from atoll.report.bench.verdicts import (
+    baseline,
+    query_name,
+    speedup_of,
+    speedup_ratio,
+    times_of,
+    title,
+    variant,
+)
+from atoll.report.numbers import cut, duration, ratio_interval, time_tick
 from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
 from atoll.report.svg.elements import Picture, circle, element, line, path, rect, text
 from atoll.report.svg.palette import SERIES
@@ -26,6 +34,7 @@ BAR = 16
 GAP = 5
 GROUP = 16
 _LONGEST_NAME = 17
+_LONGEST_LABEL = 21  # in smaller letters
 
 
 def times_chart(summary: BenchSummary, engine: str) -> Picture | None:
@@ -53,7 +62,8 @@ def times_chart(summary: BenchSummary, engine: str) -> Picture | None:
 
 
 def speedup_chart(summary: BenchSummary) -> Picture | None:
-    """Speed-ups over the baseline: a point and its interval per query, the mean at the top."""
+    """Speed-ups over the baseline: a point and its interval per query, the mean at the top. Of
+    several entrants each has its label at its row, below the name of the query."""
     entrants = [one for one in summary.entrants if one.speedups]
     values = [
         value
@@ -66,16 +76,20 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
     ticks = ratio_ticks(min(values), max(values))
     scale = Scale(ticks[0], ticks[-1])
     colours = entrant_colours(summary)
+    several = len(entrants) > 1
     rows: list[str] = []
     y = float(TOP)
     for query in ("geomean", *summary.queries, "pass"):
-        top = y
+        rows.append(_name(query, y + BAR / 2))
+        y += BAR if several else 0
         for one in entrants:
             speedup = speedup_of(one, query)
             if speedup is not None:
                 rows += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
+                if several:
+                    label = cut(one.label, _LONGEST_LABEL)
+                    rows.append(text(LEFT - 12, y + BAR / 2 + 4, label, "soft small", "end"))
                 y += BAR + GAP
-        rows.append(_name(query, (top + y - GAP) / 2))
         if query == "geomean":
             y += 6
             rows.append(line(8, y, WIDTH - 8, y, "grid dotted"))
@@ -94,12 +108,10 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
 
 
 def entrant_colours(summary: BenchSummary) -> dict[str, int]:
-    """The series of each entrant: 0, grey, for baselines; otherwise one for each variant."""
-    variants = list(
-        dict.fromkeys(variant(one) for one in summary.entrants if one.baseline is not None)
-    )
+    """The series of each entrant: 0, grey, for baselines; otherwise one of its own."""
+    compared = [one.label for one in summary.entrants if one.baseline is not None]
     return {
-        one.label: 0 if one.baseline is None else 1 + variants.index(variant(one)) % SERIES
+        one.label: 0 if one.baseline is None else 1 + compared.index(one.label) % SERIES
         for one in summary.entrants
     }
 
@@ -164,12 +176,12 @@ def _speedup(
     mean = speedup.query == "geomean"
     interval = ratio_interval(speedup.interval)
     tip = (
-        f"{one.label}, {query_name(speedup.query)}: {ratio(speedup.value)} over {one.baseline}, "
+        f"{one.label}, {query_name(speedup.query)}: {speedup_ratio(speedup)} over {one.baseline}, "
         f"interval {interval}, {speedup.verdict}"
     )
     x = plot_x(scale, speedup.value)
     marks = ""
-    figures = ratio(speedup.value)
+    figures = speedup_ratio(speedup)
     if speedup.interval:
         left, right = (plot_x(scale, end) for end in _ends(speedup.interval))
         marks = _whisker(left, right, y, f"whisker l{colour}")
@@ -198,10 +210,13 @@ def _whisker(left: float, right: float, y: float, kind: str) -> str:
 
 def _longest(one: EntrantSummary) -> float:
     return max(
-        value
-        for times in one.times
-        if times.query != "pass"
-        for value in (times.median_s, *_ends(times.interval))
+        (
+            value
+            for times in one.times
+            if times.query != "pass"
+            for value in (times.median_s, *_ends(times.interval))
+        ),
+        default=0.0,
     )
 
 

@@ -17,7 +17,7 @@ def markdown(summary: BenchSummary) -> str:
         f"**Measured** on: {_text(summary.machine)}  \nby: {_code(summary.command)}  \n"
         + _text(verdicts.state(summary)),
         "## Verdict",
-        _list(verdicts.verdicts(summary)) or "There is nothing to compare.",
+        _list([*verdicts.verdicts(summary), verdicts.answers(summary)]),
     ]
     for decomposition in summary.decompositions:
         parts += _section(tables.step_table(decomposition))
@@ -27,12 +27,12 @@ def markdown(summary: BenchSummary) -> str:
         parts += ["## Warnings", "\n".join(warnings)]
     if summary.notes:
         parts += ["## Notes", _list(summary.notes)]
-    for table in (
-        tables.speedup_table(summary),
-        tables.time_table(summary),
-        tables.entrant_table(summary),
-    ):
-        parts += _section(table)
+    speedups, tails = tables.speedup_table(summary), tables.tail_table(summary)
+    if speedups.rows:
+        parts += [*_section(speedups), verdicts.HOW_SPEEDUPS_COME]
+    parts += _section(tables.time_table(summary))
+    parts += _section(tails) if tails.rows else []
+    parts += _section(tables.entrant_table(summary))
     parts += _titled_list("Equal for all policies:", verdicts.equal_settings(summary))
     for one in summary.entrants:
         title = f"Processes of {_text(one.label)} on this machine:"

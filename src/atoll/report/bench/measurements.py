@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable
 
-from atoll.schema.results import BlockFailed, Line, QueryTime, RunHeader
+from atoll.schema.results import BlockFailed, Line, QueryFailed, QueryTime, RunHeader
 from atoll.schema.summary import BenchSummary
 
 _PASS = ("run_id", "suite", "scale_factor", "machine_id", "block")
@@ -16,7 +16,7 @@ _COLUMNS = (*_PASS, *_ENTRANT, *_QUERY, "used", "outlier", "detail")
 
 
 def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) -> str:
-    """A row for each query time, warm-ups included, and for each failed block.
+    """A row for each query time, warm-ups included, and for each failed query and block.
 
     `used` shows whether the figures of the report rest on the row.
     """
@@ -33,7 +33,7 @@ def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) ->
     writer = csv.DictWriter(out, _COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for line in kept:
-        if not isinstance(line, QueryTime | BlockFailed):
+        if not isinstance(line, QueryTime | BlockFailed | QueryFailed):
             continue
         entrant = entrants[line.label]
         plan = entrant.plan
@@ -51,8 +51,19 @@ def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) ->
         }
         if isinstance(line, BlockFailed):
             row |= {"phase": "failed", "used": "no", "outlier": "no", "detail": line.error}
+        elif isinstance(line, QueryFailed):
+            row |= {
+                "phase": line.phase,
+                "stream": line.stream,
+                "query": line.query,
+                "answer": "failed",
+                "used": "no",
+                "outlier": "no",
+                "detail": line.error,
+            }
         else:
             used = line.phase == "measured" and (line.label, line.block) in done
+            used = used and line.query in summary.queries
             outlier = used and (line.label, line.query, line.block) in outliers
             row |= {
                 "phase": line.phase,

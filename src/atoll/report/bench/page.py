@@ -12,7 +12,7 @@ from atoll.bench.spreads import Course
 from atoll.report.bench import charts, tables, verdicts
 from atoll.report.bench.spread_chart import spread_chart
 from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
-from atoll.report.numbers import duration, moment, ratio, ratio_interval
+from atoll.report.numbers import duration, moment, ratio_interval
 from atoll.report.pages import page
 from atoll.report.profile.findings import headline
 from atoll.report.profile.pictures import core_pictures
@@ -74,13 +74,15 @@ def _card(entrant: EntrantSummary) -> dict[str, str]:
     """The large figure of an entrant: its speed-up; for a baseline its time."""
     speedup = verdicts.speedup_of(entrant, "geomean")
     whole = verdicts.times_of(entrant, "pass")
-    time = f"whole pass {duration(whole.median_s)}" if whole else "no block finished"
+    time = "no whole pass" if entrant.blocks_done else "no block finished"
+    if whole:
+        time = f"whole pass {duration(whole.median_s)}{' ⚑' if whole.outlier_blocks else ''}"
     if entrant.baseline is None:
         figure, kind, verdict, more = "1×", "base", "baseline", time
     elif speedup is None:
         figure, kind, verdict, more = "–", "none", "not measured", time
     else:
-        figure, verdict = ratio(speedup.value), speedup.verdict
+        figure, verdict = verdicts.speedup_ratio(speedup), speedup.verdict
         kind = {"faster": "up", "slower": "down"}.get(verdict, "even")
         interval = f"{ratio_interval(speedup.interval)}, " if speedup.interval else ""
         more = f"{interval}{plural(speedup.blocks, 'block')}; {time}"

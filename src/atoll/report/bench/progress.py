@@ -16,19 +16,18 @@ from atoll.report.numbers import duration
 class BenchProgress:
     """Shows the ticks of a bench, and how its deployments start."""
 
-    def __init__(self, console: Console, status: Status | None, entrants: int, blocks: int | None):
+    def __init__(self, console: Console, status: Status | None, entrants: int):
         self._console = console
         self._status = status
         self._entrants = entrants
-        self._blocks = f"/{blocks}" if blocks else ""
         self._where = ""
         self._began_s = 0.0
 
     def tick(self, tick: Tick) -> None:
         now_s = self._console.get_time()
+        blocks = f"/{tick.blocks}" if tick.blocks else ""
         self._where = (
-            f"block {tick.block + 1}{self._blocks}, {tick.position + 1}/{self._entrants} "
-            f"{tick.label}"
+            f"block {tick.block + 1}{blocks}, {tick.position + 1}/{self._entrants} {tick.label}"
         )
         if tick.doing == "starting":
             self._began_s = now_s
@@ -40,6 +39,8 @@ class BenchProgress:
             )
         elif tick.doing.startswith("failed"):
             self._console.print(f"{self._where}: {tick.doing}", markup=False, style="red")
+        elif tick.doing.startswith("left out"):
+            self._console.print(f"{self._where}: {tick.doing}", markup=False, style="yellow")
         else:
             self.say(tick.doing)
 
@@ -65,9 +66,9 @@ def preparation() -> Iterator[Progress]:
 
 
 @contextmanager
-def bench_progress(entrants: int, blocks: int | None) -> Iterator[BenchProgress]:
+def bench_progress(entrants: int) -> Iterator[BenchProgress]:
     with _stderr() as (console, status):
-        yield BenchProgress(console, status, entrants, blocks)
+        yield BenchProgress(console, status, entrants)
 
 
 @contextmanager

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from atoll.bench.spreads import Course
-from atoll.report.bench.verdicts import baseline, query_name, speedup_of, times_of
+from atoll.report.bench.verdicts import (
+    baseline,
+    candidate,
+    query_name,
+    speedup_of,
+    speedup_ratio,
+    times_of,
+)
 from atoll.report.environment import environment_rows
-from atoll.report.numbers import duration, moment, ratio, ratio_interval, share_interval
+from atoll.report.numbers import duration, moment, ratio_interval, share_interval
 from atoll.report.table import Row, Table
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import BenchSummary, Decomposition, EntrantSummary, Speedup
@@ -18,13 +25,13 @@ MOST_CHANGES = 200  # of the spread; the results file has all
 def speedup_table(summary: BenchSummary) -> Table:
     return Table(
         f"Speed-up over {baseline(summary)}",
-        ("query", "entrant", "over", "speed-up", "interval", "blocks", "verdict"),
+        ("query", candidate(summary), "over", "speed-up", "interval", "blocks", "verdict"),
         [
             (
                 query_name(query),
                 entrant.label,
                 entrant.baseline or "",
-                ratio(speedup.value),
+                speedup_ratio(speedup),
                 ratio_interval(speedup.interval),
                 str(speedup.blocks),
                 speedup.verdict,
@@ -39,7 +46,7 @@ def speedup_table(summary: BenchSummary) -> Table:
 def time_table(summary: BenchSummary) -> Table:
     return Table(
         "Times",
-        ("query", "entrant", "median", "interval", "min", "max", "blocks", "outliers"),
+        ("query", candidate(summary), "median", "interval", "min", "max", "blocks", "outliers"),
         [
             (
                 query_name(query),
@@ -62,7 +69,40 @@ def time_table(summary: BenchSummary) -> Table:
     )
 
 
+def tail_table(summary: BenchSummary) -> Table:
+    """High percentiles, for the queries that have enough runs."""
+
+    def shown(seconds: float | None) -> str:
+        return "–" if seconds is None else duration(seconds)
+
+    return Table(
+        "Slow runs: 95th and 99th percentile of all measured runs",
+        ("query", candidate(summary), "runs", "p95", "p99"),
+        [
+            (
+                query_name(query),
+                entrant.label,
+                str(times.runs),
+                shown(times.p95_s),
+                shown(times.p99_s),
+            )
+            for query in (*summary.queries, "pass")
+            for entrant in summary.entrants
+            if (times := times_of(entrant, query)) and times.p95_s is not None
+        ],
+    )
+
+
 def entrant_table(summary: BenchSummary) -> Table:
+    if summary.entrants[0].url:  # Atoll planned none of them
+        return Table(
+            "Clusters",
+            ("cluster", "streams", "blocks done", "failed"),
+            [
+                (one.label, str(one.streams), str(one.blocks_done), str(one.blocks_failed))
+                for one in summary.entrants
+            ],
+        )
     columns = (
         "entrant",
         "scheduler",
@@ -149,7 +189,7 @@ def step_table(decomposition: Decomposition) -> Table:
     """A row for each step, then the whole. A share is of the logarithm of the whole."""
 
     def row(before: str, after: str, changes: str, speedup: Speedup, share: str, of: str) -> Row:
-        value, interval = ratio(speedup.value), ratio_interval(speedup.interval)
+        value, interval = speedup_ratio(speedup), ratio_interval(speedup.interval)
         return (f"{before} → {after}", changes, value, interval, speedup.verdict, share, of)
 
     steps = decomposition.steps

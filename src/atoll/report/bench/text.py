@@ -11,12 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
-from atoll.report.numbers import duration, ratio, ratio_interval
+from atoll.report.numbers import duration, ratio_interval
+from atoll.report.table import Table as TextTable
 from atoll.report.terminal.grid import grid
 from atoll.schema.summary import BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
-_SHORT = {"no significant difference": "no difference", "too few blocks to tell": "too few"}
+_SHORT = {"no significant difference": "no difference"}
 
 
 def bench_text(summary: BenchSummary) -> RenderableType:
@@ -27,17 +28,17 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         Text(f"measured {measured} {summary.machine}", style="dim"),
         _figures(summary),
     ]
-    dim = [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
+    tails = tables.tail_table(summary)
+    if tails.rows:
+        parts.append(Padding(_drawn(tails, tails.title, ("query", tails.columns[1])), (1, 0)))
+    dim = [verdicts.HOW_SPEEDUPS_COME] if any(one.speedups for one in summary.entrants) else []
+    dim += [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
     dim += [f"Chiplets used by {line}" for line in verdicts.spreads(summary)]
     parts += [Text(line, style="dim") for line in dim]
     work = tables.work_table(summary)
     if work.rows:
-        counted = grid(f"{work.title}, per pass, as the engine counts it")
-        for name in work.columns:
-            left = name in ("deployment", "in query")
-            counted.add_column(name, no_wrap=True, justify="left" if left else "right")
-        for row in work.rows:
-            counted.add_row(*map(Text, row))
+        words = ("deployment", "in query")
+        counted = _drawn(work, f"{work.title}, per pass, as the engine counts it", words)
         parts.append(Padding(counted, (1, 0, 0, 0)))
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
@@ -46,12 +47,23 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     parts += [
         Text.assemble(("Warning: ", "yellow"), warning.message) for warning in summary.warnings
     ]
+    parts.append(Text(verdicts.answers(summary)))
     for decomposition in summary.decompositions:
         parts.append(Padding(_steps(decomposition), (1, 0, 0, 0)))
         parts += [Text(line) for line in verdicts.decomposition_notes(decomposition)]
     if sentences := verdicts.verdicts(summary):
         parts.append(Padding(Text("\n".join(sentences), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)
+
+
+def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
+    """A table of the page for the terminal; the columns other than `words` are numbers."""
+    shown = grid(title)
+    for name in table.columns:
+        shown.add_column(name, no_wrap=True, justify="left" if name in words else "right")
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    return shown
 
 
 def _steps(decomposition: Decomposition) -> Table:
@@ -72,16 +84,17 @@ def _steps(decomposition: Decomposition) -> Table:
 def _figures(summary: BenchSummary) -> Table:
     shown = grid()
     shown.add_column("query", no_wrap=True)
-    shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
+    shown.add_column(verdicts.candidate(summary), no_wrap=True, overflow="ellipsis")
     shown.add_column("median", justify="right", no_wrap=True)
-    # No value has a blank: if a label needs the room, only the header breaks.
-    over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
-    shown.add_column(over, justify="right")
-    shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
+    compared = any(entrant.speedups for entrant in summary.entrants)
+    if compared:
+        # No value has a blank: if a label needs the room, only the header breaks.
+        over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
+        shown.add_column(over, justify="right")
+        shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
     shown.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):
-        name = query if query in ("pass", "geomean") else verdicts.query_name(query)
-        label = Text(name, style="bold" if query == "geomean" else "")
+        label = Text(query, style="bold" if query == "geomean" else "")
         for entrant in summary.entrants:
             times = verdicts.times_of(entrant, query)
             speedup = verdicts.speedup_of(entrant, query)
@@ -89,12 +102,15 @@ def _figures(summary: BenchSummary) -> Table:
                 continue
             verdict = speedup.verdict if speedup else ""
             flag = " ⚑" if times and times.outlier_blocks else ""
+            ratios = (
+                verdicts.speedup_ratio(speedup) if speedup else "",
+                ratio_interval(speedup.interval) if speedup else "",
+            )
             shown.add_row(
                 label,
                 entrant.label,
                 duration(times.median_s) if times else "",
-                ratio(speedup.value) if speedup else "",
-                ratio_interval(speedup.interval) if speedup else "",
+                *(ratios if compared else ()),
                 Text((_SHORT.get(verdict, verdict) + flag).strip(), _STYLES.get(verdict, "")),
             )
             label = Text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from atoll.report.numbers import ratio, ratio_interval
@@ -18,13 +17,25 @@ from atoll.schema.summary import (
 from atoll.schema.text import plural
 from atoll.stats.paired import MIN_BLOCKS
 
-_NUMBERED = re.compile(r"q\d+")
+# What the ratios and the medians of a table have to do with each other.
+HOW_SPEEDUPS_COME = (
+    "A speed-up is the median of the ratios within each block, not the ratio of the two medians."
+)
 
 
 def query_name(query: str) -> str:
-    """'Q1' for the queries of a suite; a user's query is named after its file."""
-    names = {"geomean": "geometric mean", "pass": "whole pass"}
-    return names.get(query, query.upper() if _NUMBERED.fullmatch(query) else query)
+    """A query has the name that --queries takes; the other rows have names in words."""
+    return {"geomean": "geometric mean", "pass": "whole pass"}.get(query, query)
+
+
+def candidate(summary: BenchSummary) -> str:
+    """What is measured: 'cluster', or 'entrant' if Atoll started it."""
+    return "cluster" if summary.entrants[0].url else "entrant"
+
+
+def speedup_ratio(speedup: Speedup) -> str:
+    """'1.25×', or '~1.25×' if it has no interval."""
+    return f"{'' if speedup.interval else '~'}{ratio(speedup.value)}"
 
 
 def title(summary: BenchSummary) -> str:
@@ -35,9 +46,30 @@ def title(summary: BenchSummary) -> str:
 
 
 def state(summary: BenchSummary) -> str:
-    """'6 complete blocks, run stopped (interrupted)'."""
+    """'6 complete blocks, 1 failed, 2 queries left out, run stopped (interrupted)'."""
+    parts = [plural(summary.blocks_done, "complete block")]
+    if summary.blocks_failed:
+        parts.append(f"{summary.blocks_failed} failed")
+    if summary.left_out:
+        parts.append(f"{plural(len(summary.left_out), 'query')} left out")
     reason = f" ({summary.reason})" if summary.reason else ""
-    return f"{plural(summary.blocks_done, 'complete block')}, run {summary.status}{reason}"
+    return f"{', '.join(parts)}, run {summary.status}{reason}"
+
+
+def answers(summary: BenchSummary) -> str:
+    """Whether the answers were right, or the same, if the right ones are unknown."""
+    known = summary.scale_factor is not None
+    count, differing = summary.answers, summary.answers_differing
+    if not count:
+        return "No answer came."
+    if differing:
+        differ = "was wrong" if known else "differed from the first answer to its query"
+        if differing > 1 and known:
+            differ = "were wrong"
+        return f"{differing} of {plural(count, 'answer')} {differ}."
+    if known:
+        return f"All answers were right ({count} checked)."
+    return f"All answers to a query were the same ({count} compared)."
 
 
 def confidence(summary: BenchSummary) -> str:
@@ -99,12 +131,12 @@ def _verdict(summary: BenchSummary, entrant: EntrantSummary, base: str) -> str:
     speedup = speedup_of(entrant, "geomean")
     if speedup is None:
         return f"{label} cannot be compared with {base}: no block in which both finished."
-    over = f"{ratio(speedup.value)} as fast over {plural(len(summary.queries), 'query')}"
+    over = f"{speedup_ratio(speedup)} as fast over {plural(len(summary.queries), 'query')}"
     blocks = plural(speedup.blocks, "block")
     if speedup.interval is None:
         return (
-            f"Too few blocks to compare {label} with {base}: {over} in {blocks}; an interval "
-            f"needs at least {MIN_BLOCKS} blocks."
+            f"Cannot tell whether {label} is faster than {base}: {over} in {blocks}, and an "
+            f"interval needs at least {MIN_BLOCKS} blocks."
         )
     interval = f"{confidence(summary)} interval {ratio_interval(speedup.interval)}"
     figures = f"{over} ({interval}, {blocks})"

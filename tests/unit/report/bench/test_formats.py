@@ -17,7 +17,7 @@ from atoll.bench.analysis import summarise
 from atoll.bench.results import Results, ResultsWriter
 from atoll.cli.report import command
 from atoll.errors import UsageError
-from atoll.report.bench.charts import LEFT, PLOT, times_chart
+from atoll.report.bench.charts import LEFT, PLOT, speedup_chart, times_chart
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.page import html
 from atoll.report.bench.render import render
@@ -33,7 +33,8 @@ from atoll.schema.results import (
     RunEnd,
 )
 from atoll.schema.summary import BenchSummary
-from tests.parts.bench import WIC, WIM, entrant, header, lines, plan, results, time
+from tests.parts.bench import WIC, WIM, entrant, header, lines, results, time
+from tests.parts.bench_plans import plan
 from tests.parts.faults import fails
 from tests.parts.profiles import graviton, one_cpu
 
@@ -184,6 +185,48 @@ def test_markdown_has_tables_of_equal_width() -> None:
         assert f"## {heading}" in text
 
 
+def test_a_replay_of_one_cluster_compares_nothing() -> None:
+    """No table without rows, and no words of entrants and pairs."""
+    one = Entrant(label="trino/h:8080", engine="trino", url="http://h:8080/hive")
+    failed = BlockFailed(block=6, label=one.label, error="1 worker instance left")
+    recorded = results([*lines((one,))[:-1], failed], header(one, scale_factor=None))
+    for kind in ("md", "html"):
+        text = render(recorded, kind)
+        assert "Speed-up" not in text
+        assert not re.search(r"\b(entrant|pair)s?\b", text.lower().split("</style>")[-1]), kind
+        assert "this block is left out: 1 worker instance left" in text
+    assert not re.search(r"(?m)^\| --- .*\n\n", render(recorded, "md"))
+
+
+def test_a_query_has_the_name_of_its_file() -> None:
+    for kind in ("md", "html"):
+        text = render(results(), kind)
+        assert "q1" in text and "Q1" not in text
+
+
+def test_rows_of_several_engines_have_their_label_and_colour() -> None:
+    engines = ("spark", "duckdb", "trino")
+    all_of = [
+        entrant(engine, policy, slots)
+        for engine in engines
+        for policy, slots in ((Policy.WIM, 1), (Policy.WIC, 4))
+    ]
+    chart = speedup_chart(summarise(results(lines(all_of), header(*all_of))))
+    assert chart
+    root = ElementTree.fromstring(inline(chart))
+    colours = {
+        group.get("data-label"): [
+            point.get("class") for point in group if point.tag == f"{SVG}circle"
+        ]
+        for group in root.iter(f"{SVG}g")
+        if group.get("class") == "speedup" and group.get("data-query") == "q1"
+    }
+    assert len(set(map(str, colours.values()))) == 3
+    labels = [one.text for one in root.iter(f"{SVG}text")]
+    for engine in engines:
+        assert labels.count(f"{engine}/wic") == 4  # the mean, two queries, the pass
+
+
 def test_json_is_the_summary() -> None:
     text = render(results(), "json")
     assert parse(BenchSummary, text, where="x") == summarise(results())
@@ -222,7 +265,7 @@ def written(path: Path, recorded: Results) -> Path:
         ("r.csv", [], "run_id,"),
         ("r.json", [], "{"),
         ("r.txt", ["--format", "md"], "# Atoll bench"),
-        ("r.out", [], "<!doctype html>"),
+        ("R.HTM", [], "<!doctype html>"),
     ],
 )
 def test_the_format_follows_the_ending(
@@ -234,6 +277,14 @@ def test_the_format_follows_the_ending(
     assert done.exit_code == 0, done.output
     assert target.read_text().startswith(begins)
     assert done.output.strip() == str(target)
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "x.html.gz"])
+def test_a_suffix_that_names_no_format_is_refused(tmp_path: Path, name: str) -> None:
+    source, target = written(tmp_path / "in.jsonl", results()), tmp_path / name
+    with fails(UsageError, path=target, option="--format"):
+        CliRunner().invoke(command, [str(source), "-o", str(target)], catch_exceptions=False)
+    assert not target.exists()
 
 
 def test_a_bad_file_leaves_no_report(tmp_path: Path) -> None:

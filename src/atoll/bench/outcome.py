@@ -1,0 +1,50 @@
+"""Whether a finished run is a success, for its exit code. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atoll.bench.cautions import MOST_LISTED
+from atoll.bench.estimates import GEOMEAN
+from atoll.errors import CheckFailed, EngineFailed, UsageError
+from atoll.schema.results import Entrant
+from atoll.schema.size import percent
+from atoll.schema.summary import BenchSummary
+from atoll.schema.text import plural
+
+
+def require_pairs(entrants: Sequence[Entrant]) -> None:
+    """Raises UsageError if there is nothing that could be slower than something else."""
+    if not any(entrant.baseline for entrant in entrants):
+        raise UsageError(
+            "--fail-if-slower: there is nothing to compare with; name a second policy or URL"
+        )
+
+
+def require_speed(summary: BenchSummary, ratio: float) -> None:
+    """Raises CheckFailed if an entrant is slower than its baseline by more than `ratio` beyond
+    doubt: if the whole interval of its geometric mean is. Without an interval there is doubt."""
+    for entrant in summary.entrants:
+        for speedup in entrant.speedups:
+            interval = speedup.interval
+            if speedup.query == GEOMEAN and interval and interval.high * ratio < 1:
+                raise CheckFailed(
+                    f"{entrant.label} takes {1 / speedup.value:.2f} times as long as "
+                    f"{entrant.baseline} ({percent(summary.confidence)} interval "
+                    f"{1 / interval.high:.2f} to {1 / interval.low:.2f}), and --fail-if-slower "
+                    f"allows {ratio:g} times"
+                )
+
+
+def require_answers(summary: BenchSummary) -> None:
+    """Raises EngineFailed if an entrant finished no block, or if a query failed."""
+    without = [entrant.label for entrant in summary.entrants if not entrant.blocks_done]
+    if without:
+        raise EngineFailed(f"{', '.join(without)} finished no block; see the errors above")
+    if failed := [one.query for one in summary.left_out]:
+        more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
+        raise EngineFailed(
+            f"{len(failed)} of {plural(len(summary.queries) + len(failed), 'query')} failed and "
+            f"{'was' if len(failed) == 1 else 'were'} left out: "
+            f"{', '.join(failed[:MOST_LISTED])}{more}; the rest was measured"
+        )

@@ -1,0 +1,55 @@
+"""How far a resumed run goes, and which queries it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atoll.bench.job import Length
+from atoll.bench.results import ResultsWriter, resumable
+from atoll.errors import UsageError
+from atoll.schema.results import PassDone
+from tests.parts.bench import header, lines, query_failed, results
+from tests.parts.faults import fails
+
+
+@pytest.mark.parametrize(
+    ("there", "done", "now", "then"),
+    [
+        (5, 1, Length(7), 7),
+        (8, 1, Length(3), 3),  # not 8, as it was
+        (8, 4, Length(3), 4),  # what is measured stays
+        (8, 1, Length(), 8),
+        (8, 1, Length(time_s=60.0), None),
+        (None, 3, Length(5), 5),
+    ],
+)
+def test_resuming_measures_as_many_blocks_as_are_asked_for(
+    there: int | None, done: int, now: Length, then: int | None
+) -> None:
+    found = results(lines(blocks=done)[:-1], header(blocks_asked=there))
+    wanted = header(blocks_asked=now.blocks_asked)
+    kept = resumable(found, wanted, where="r", extend=not now.is_default)
+    assert kept.header.blocks_asked == then
+    assert kept.whole_blocks == done
+
+
+def test_a_run_of_some_time_is_not_resumed_without_one() -> None:
+    found = results(lines(blocks=1)[:-1], header(blocks_asked=None))
+    with fails(UsageError, where="r", option="--minutes", other="--blocks"):
+        resumable(found, header(), where="r")
+
+
+def test_what_failed_stays_left_out_after_resuming(tmp_path: Path) -> None:
+    gone = query_failed(0, "spark/wim", "q6")
+    path = tmp_path / "r.jsonl"
+    with ResultsWriter.create(path, header()) as writer:
+        writer.append(gone)
+        for label in ("spark/wim", "spark/wic"):
+            writer.append(PassDone(block=0, label=label, seconds=1.0))
+        writer.append(query_failed(1, "spark/wic", "q1"))
+    writer, kept, _ = ResultsWriter.resume(path, header())
+    with writer:
+        assert kept.left_out == [gone], "a block that is repeated tries its queries again"
+        assert kept.queries == ("q1",)
