@@ -14,7 +14,7 @@ from atoll.render.deployment import UnattendedDeployment, lay_out
 from atoll.schema.machine import Machine
 from tests.parts.machines import milan
 
-TARGET = Target(name="t", folder="/srv/t", user="engine", port_base=9000)
+TARGET = Target(name="t", folder="/srv/t", user="engine", port_base=9000, data="/srv/t/data")
 THERE = Installation("1", "/opt/engine", "/opt/java/bin/java")
 ENGINES: Sequence[str] = ("trino", "presto", "spark", "postgresql", "mariadb")
 

@@ -73,6 +73,11 @@ from atoll.store.plan_file import is_plan_file, read_plan
     metavar="DIR",
     help="Where the folder -o will be on the target machine (default: the same path).",
 )
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Folder on the target machine for whatever grows (default: data below the other files).",
+)
 @click.option("--name", help="Name of the deployment (default: the engine's).")
 @click.option(
     "--user", help="Account that runs it (default: the one that the engine's packages create)."

@@ -35,11 +35,13 @@ class Target:
     folder: str  # absolute, on the machine that will run the deployment
     user: str
     port_base: int
+    data: str  # the folder for whatever grows: data directories, spilled data
 
     @property
-    def data(self) -> str:
-        """The folder for whatever grows: data directories, spilled data."""
-        return f"{self.folder}/data"
+    def own_data(self) -> tuple[str, ...]:
+        """The path of `data` below `folder`, if it is there."""
+        inside = self.data.removeprefix(f"{self.folder}/")
+        return () if inside == self.data else (inside,)
 
 
 class RenderedEngine(Protocol):

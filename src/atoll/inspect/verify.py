@@ -9,6 +9,7 @@ included, and compared with the slot of the planned process that it comes from. 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from atoll.errors import EngineFailed, ProcessGone
 from atoll.host.api import Host
@@ -22,8 +23,9 @@ from atoll.inspect.processes import PROCESS_MARK, descendants, environment, proc
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.spread import SpreadReader
 from atoll.schema.base import Record
-from atoll.schema.deployment import Deployment, ProcessRecord
+from atoll.schema.deployment import Deployment, NicCount, ProcessRecord
 from atoll.schema.inspection import Finding, Inspection, NicLook, Severity
+from atoll.schema.plan import Plan
 from atoll.schema.text import printable
 
 
@@ -54,6 +56,19 @@ class Verification(Record):
         return sum(len(process.threads) for process in self.processes)
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What to inspect: the planned processes of a deployment, and all that come from them."""
+
+    name: str
+    plan: Plan
+    processes: tuple[ProcessRecord, ...]
+    origins: Mapping[int, ProcessRecord]  # by pid; the records are those of `processes`
+    everything: frozenset[int]  # the CPUs of a process without a mask
+    missing: tuple[Finding, ...]
+    nics: tuple[NicCount, ...] = ()  # their counts at the start
+
+
 def verify(
     host: Host, deployment: Deployment, *, deep: bool, interval_s: float = 1.0
 ) -> Verification:
@@ -68,13 +83,35 @@ def verify(
         everything = host.affinity(supervisor.pid)
     except ProcessLookupError:
         raise EngineFailed(f"{deployment.name}: has just ended; see 'atoll ps'") from None
+    return look(
+        host,
+        Subject(
+            name=deployment.name,
+            plan=deployment.plan,
+            processes=deployment.processes,
+            origins=attribute(host, deployment, process_table(host)),
+            everything=everything,
+            nics=deployment.nics,
+            missing=tuple(
+                _missing(process)
+                for process in deployment.processes
+                # A process of a later stage has no id yet while the deployment starts.
+                if process.id is not None and host.identify(process.id.pid) != process.id
+            ),
+        ),
+        deep=deep,
+        interval_s=interval_s,
+    )
+
+
+def look(host: Host, subject: Subject, *, deep: bool, interval_s: float) -> Verification:
+    """Inspects every process of the subject once."""
     machine = read_numa_system(host)
     files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadReader()
     inspections = []
-    origins = attribute(host, deployment, process_table(host))
-    for pid, process in sorted(origins.items()):
+    for pid, process in sorted(subject.origins.items()):
         expectation = planned(
-            process, deployment.plan, everything=everything, node_cpus=machine.node_cpus
+            process, subject.plan, everything=subject.everything, node_cpus=machine.node_cpus
         )
         try:
             inspections.append(
@@ -83,24 +120,19 @@ def verify(
                 )
             )
         except ProcessGone:
-            continue  # a child that has ended; a planned process is reported missing below
+            continue  # a child that has ended; the subject names missing planned processes
     return Verification(
-        deployment=deployment.name,
+        deployment=subject.name,
         processes=tuple(inspections),
-        missing=tuple(
-            _missing(process)
-            for process in deployment.processes
-            # A process of a later stage has no id yet while the deployment starts.
-            if process.id is not None and host.identify(process.id.pid) != process.id
-        ),
+        missing=subject.missing,
         elsewhere=tuple(
             finding
-            for process in (deployment.processes if deep else ())
+            for process in (subject.processes if deep else ())
             for finding in listener_findings(
-                host, process, [pid for pid, origin in origins.items() if origin is process]
+                host, process, [pid for pid, own in subject.origins.items() if own is process]
             )
         ),
-        nics=look_at_nics(host, deployment.plan, deployment.nics) if deep else (),
+        nics=look_at_nics(host, subject.plan, subject.nics) if deep else (),
     )
 
 
@@ -147,7 +179,8 @@ def brief(finding: Finding) -> str:
     """One finding as a line of a log: 'worker-0 tid 12 (python): CPUs 0-3 instead of 1'."""
     thread = "" if finding.tid is None else f" tid {finding.tid} ({finding.comm})"
     mapping = f" {finding.mapping}" if finding.mapping else ""
-    where = f"{finding.process} pid {finding.pid}{thread}{mapping}"
+    pid = f" pid {finding.pid}" if finding.pid else ""
+    where = f"{finding.process}{pid}{thread}{mapping}"
     return printable(f"{where}: {finding.code}: {finding.found} instead of {finding.expected}")
 
 

@@ -17,8 +17,10 @@ from atoll.engines.loading import instance as template_instance
 from atoll.engines.rendered import Rendering, Target, ports_from
 from atoll.engines.userconfig.changes import masked
 from atoll.errors import UsageError
+from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import HugePages, MemoryPolicy, Plan
+from atoll.schema.plan import EngineTraits, HugePages, MemoryPolicy, Plan
+from atoll.schema.rendered import FILE, Rendered
 from atoll.supervise.place import place_flags
 
 # The kernel's limit for the path of a UNIX socket, without the final NUL.
@@ -36,6 +38,15 @@ class UnattendedDeployment:
     # Process -> the command that creates its data directory, to be run once.
     prepare: Mapping[str, tuple[str, ...]]
     facts: EngineFacts
+    memory_bytes: int  # what the plan gives all of it together
+
+    @property
+    def mark(self) -> str:
+        """Tells this deployment's processes from others; see `atoll.inspect.rendered`."""
+        return f"{self.target.name}:{self.target.folder}"
+
+    def environment(self, spec: ProcessSpec) -> list[tuple[str, str]]:
+        return sorted({**spec.env, MARK: self.mark, PROCESS_MARK: spec.name}.items())
 
     def secret_environment(self, spec: ProcessSpec) -> list[str]:
         """Paths of files with further variables of the process, NAME="value" on each line."""
@@ -93,7 +104,22 @@ def lay_out(
                 "bytes); give a shorter folder with --at"
             )
     layout = replace(layout, files={**layout.files, **secret})
-    return UnattendedDeployment(plan, target, layout, tuple(processes), prepare, facts_of(engine))
+    return UnattendedDeployment(
+        plan,
+        target,
+        layout,
+        tuple(processes),
+        prepare,
+        facts_of(engine),
+        _memory_bytes(plan, engine.traits),
+    )
+
+
+def _memory_bytes(plan: Plan, traits: EngineTraits) -> int:
+    workers = sum(slot.memory_bytes for slot in plan.slots)
+    if plan.coordinator is None:
+        return workers
+    return workers + plan.coordinator.heap_bytes + traits.coordinator_overhead_bytes
 
 
 def _is_secret(key: str, value: str) -> bool:
@@ -138,13 +164,22 @@ def folder_of(
         if f"{deployment.target.folder}/{path}" not in named
     }
     files["plan.json"] = deployment.plan.model_dump_json(indent=2) + "\n"
+    files[FILE] = (
+        Rendered(
+            name=deployment.target.name, mark=deployment.mark, processes=deployment.processes
+        ).model_dump_json(indent=2)
+        + "\n"
+    )
     files["README.md"] = readme
     return Rendering(
         files=files,
         scripts=scripts,
         copies=deployment.layout.copies,
         links=deployment.layout.links,
-        folders=("data", *sorted({spec.cwd for spec in deployment.processes if spec.cwd})),
+        folders=(
+            *deployment.target.own_data,
+            *sorted({spec.cwd for spec in deployment.processes if spec.cwd}),
+        ),
     )
 
 

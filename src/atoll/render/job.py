@@ -60,6 +60,7 @@ class RenderOptions:
     home: str | None
     java: str | None
     at: str | None
+    data: str | None
     name: str | None
     user: str | None
     port_base: int
@@ -169,11 +170,13 @@ def _preload(plan: Plan, options: RenderOptions, host: Host) -> str:
 
 
 def _target(plan: Plan, account: str, options: RenderOptions) -> Target:
+    folder = _absolute(options.at or str(options.output or plan.engine))
     target = Target(
         name=options.name or plan.engine,
-        folder=_absolute(options.at or str(options.output or plan.engine)),
+        folder=folder,
         user=options.user or account or plan.engine,
         port_base=options.port_base,
+        data=_absolute(options.data) if options.data else f"{folder}/data",
     )
     check_name(target.name)
     if target.user == "root":

@@ -25,7 +25,7 @@ def script(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         "#!/bin/sh",
         f"# {spec.name}, placed with numactl: {place_of(plan, spec)}",
         f"cd {shlex.quote(f'{folder}/{spec.cwd}'.rstrip('/'))} || exit 1",
-        *(f"export {key}={shlex.quote(value)}" for key, value in sorted(spec.env.items())),
+        *(f"export {key}={shlex.quote(value)}" for key, value in deployment.environment(spec)),
         *(f"set -a; . {shlex.quote(path)}; set +a" for path in deployment.secret_environment(spec)),
         f"exec {_wrapped(numactl_argv(plan, spec))}",
     ]
@@ -55,14 +55,38 @@ def readme(deployment: UnattendedDeployment, start: Sequence[str]) -> str:
         "",
         *start,
         "",
+        "## Connect",
+        "",
+        *_connect(deployment),
+        "",
         "## Check",
         "",
-        "`atoll inspect PID` shows where the threads and the memory of a process really are.",
+        f"`atoll verify --rendered {shlex.quote(target.folder)}` checks every thread and page of "
+        "the running processes against `plan.json`. It needs Atoll, and root or the account "
+        f"`{target.user}`.",
     ]
     notes = [*_notes(deployment), *(f"- {warning}" for warning in plan.warnings)]
     if notes:
         lines += ["", "## Remarks", "", *notes]
     return "\n".join(lines) + "\n"
+
+
+def _connect(deployment: UnattendedDeployment) -> list[str]:
+    plan, target = deployment.plan, deployment.target
+    lines = []
+    if any(spec.ready_socket for spec in deployment.processes):
+        lines.append(
+            f"It listens only on UNIX sockets in `{target.folder}`, which is closed to all but "
+            f"`{target.user}` and root."
+        )
+    if any(spec.ready_port for spec in deployment.processes):
+        lines.append(
+            f"It listens at {', '.join(plan.addresses)}. Others on that network can reach it, and "
+            "the traffic is not encrypted."
+            if plan.addresses
+            else "It listens only on loopback, so only programs on this machine can connect."
+        )
+    return lines
 
 
 def preparations(deployment: UnattendedDeployment) -> list[str]:
@@ -76,6 +100,8 @@ def preparations(deployment: UnattendedDeployment) -> list[str]:
         # chown(1) knows no group of an account that is only a number.
         f"chown -R {target.user}{'' if is_number else ':'} {shlex.quote(target.folder)}",
     ]
+    if not target.own_data:
+        lines.append(f"install -d -m 700 -o {target.user} {shlex.quote(target.data)}")
     for spec in deployment.processes:
         if command := deployment.prepare.get(spec.name):
             placed = numactl_argv(deployment.plan, spec.model_copy(update={"argv": command}))

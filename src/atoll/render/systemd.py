@@ -14,7 +14,7 @@ import shlex
 from dataclasses import replace
 
 from atoll.engines.facts import EngineFacts
-from atoll.engines.rendered import Rendering
+from atoll.engines.rendered import Rendering, Target
 from atoll.errors import UsageError
 from atoll.render.deployment import UnattendedDeployment, folder_of
 from atoll.render.native import preparations, readme
@@ -30,6 +30,22 @@ _POLICY = {
     MemoryPolicy.INTERLEAVE: "interleave",
 }
 _STOP_S = 300  # a database writes its memory to disk
+_START_S = 300  # as `atoll up`
+_LISTENS = "00010000"  # the flags of a listening socket (unix(7), __SO_ACCEPTCON)
+# A server of an ordinary user needs nothing that these take away.
+_CLOSED_OFF = (
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "RestrictSUIDSGID=yes",
+    "RestrictNamespaces=yes",
+    "LockPersonality=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectControlGroups=yes",
+    "ProtectSystem=strict",
+)
+_RESTART_S = 5
+_STARTS, _START_LIMIT_S = 5, 5 * (_START_S + _STOP_S)  # then a unit stays failed
 
 
 def render_systemd(deployment: UnattendedDeployment) -> Rendering:
@@ -51,7 +67,12 @@ def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
     wanted = " ".join(units)
     of_all = f"{deployment.plan.engine} under {deployment.plan.policy.value}"
     return {
-        f"{name}.slice": _text([("Unit", [f"Description=All of {of_all}"])]),
+        f"{name}.slice": _text(
+            [
+                ("Unit", [f"Description=All of {of_all}"]),
+                ("Slice", [f"MemoryMax={deployment.memory_bytes}"]),
+            ]
+        ),
         f"{name}.target": _text(
             [
                 ("Unit", [f"Description={of_all}", f"Wants={wanted}"]),
@@ -71,6 +92,9 @@ def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         f"Description={deployment.plan.engine}: {spec.name}",
         f"PartOf={target.name}.target",
         f"After={' '.join(['network.target', *before])}",
+        # A start takes longer than systemd's default interval, so that would never end it.
+        f"StartLimitIntervalSec={_START_LIMIT_S}",
+        f"StartLimitBurst={_STARTS}",
     ]
     if before:
         unit.append(f"Requires={' '.join(before)}")
@@ -79,21 +103,54 @@ def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         f"User={target.user}",
         f"Slice={target.name}.slice",
         f"WorkingDirectory={_escaped(f'{target.folder}/{spec.cwd}'.rstrip('/'))}",
-        *(f"Environment={_word(f'{key}={value}')}" for key, value in sorted(spec.env.items())),
+        *(f"Environment={_word(f'{key}={value}')}" for key, value in deployment.environment(spec)),
         *(f"EnvironmentFile={_escaped(path)}" for path in deployment.secret_environment(spec)),
         f"ExecStart={' '.join(_argument(word) for word in spec.argv)}",
+        *_readiness(spec),
         "SuccessExitStatus=143",  # the exit status of a JVM after SIGTERM
         # The first process ends its own children: a database's processes, a worker's executors.
         "KillMode=mixed",
         *_stop_signal(deployment.facts),
         f"TimeoutStopSec={_STOP_S}",
         "Restart=on-failure",
+        f"RestartSec={_RESTART_S}",
         "UMask=0077",
-        "NoNewPrivileges=yes",
+        *_CLOSED_OFF,
+        f"ReadWritePaths={' '.join(map(_word, _writable(deployment, spec)))}",
+        # A private /tmp would hide a deployment that lies there.
+        f"PrivateTmp={'no' if _is_temporary(target) else 'yes'}",
         "LimitNOFILE=131072",
         *_place(deployment, spec),
     ]
     return _text([("Unit", unit), ("Service", service)])
+
+
+def _readiness(spec: ProcessSpec) -> list[str]:
+    """The unit counts as started once the process accepts connections. If it ends before, so does
+    the check."""
+    if spec.ready_port is not None:  # bash(1), Redirections
+        listens = f": </dev/tcp/{spec.ready_address}/{spec.ready_port}"
+    elif spec.ready_socket is not None:
+        path = shlex.quote(f" {spec.ready_socket}")
+        listens = f"grep -F {path} /proc/net/unix | grep -q ' {_LISTENS} '"
+    else:
+        return []
+    check = f'until ({listens}) 2>/dev/null; do kill -0 "$MAINPID" || exit 1; sleep 0.2; done'
+    return [
+        f"ExecStartPost=/bin/bash -c {_argument(check)}",
+        f"TimeoutStartSec={_START_S}",
+    ]
+
+
+def _writable(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
+    target = deployment.target
+    return [target.data, *([target.folder] if spec.ready_socket else [])]
+
+
+def _is_temporary(target: Target) -> bool:
+    return any(
+        f"{path}/".startswith(("/tmp/", "/var/tmp/")) for path in (target.folder, target.data)
+    )
 
 
 def _stop_signal(facts: EngineFacts) -> list[str]:
@@ -157,8 +214,7 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
     if len({spec.stage for spec in deployment.processes}) > 1:
         lines += [
             "",
-            "systemd starts a unit once the units before it run; it does not wait until they "
-            "answer. Workers retry until their coordinator answers.",
+            "systemd starts a unit once those before it accept connections.",
         ]
     return lines
 

@@ -159,7 +159,7 @@ class Finding(Record):
     code: str
     severity: Severity
     process: str
-    pid: int
+    pid: int  # 0 if the process is not there and Atoll did not start it
     tid: int | None = None
     comm: str = ""
     mapping: str = ""  # 'anonymous 0x7f..', a path

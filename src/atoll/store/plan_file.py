@@ -1,13 +1,14 @@
-"""Plan files, as `atoll plan -o` writes them."""
+"""Plan files, as `atoll plan -o` and `atoll render` write them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from atoll.errors import UsageError
+from atoll.errors import NotPermitted, UsageError
 from atoll.schema.base import parse
 from atoll.schema.plan import Plan
+from atoll.schema.rendered import FILE, Rendered
 
 
 def is_plan_file(engine_or_plan: str) -> bool:
@@ -21,3 +22,18 @@ def read_plan(path: str) -> Plan:
         return parse(Plan, Path(path).read_bytes(), where=path)
     except OSError as fault:
         raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
+
+
+def read_rendered(folder: str) -> tuple[Rendered, Plan]:
+    """The processes and the plan of a folder that `atoll render` wrote. Raises UsageError, and
+    NotPermitted for a folder that is closed to this user."""
+    path = Path(folder) / FILE
+    try:
+        text = path.read_bytes()
+    except PermissionError:
+        raise NotPermitted(f"{path}: run as root, or as the account that owns it") from None
+    except OSError:
+        raise UsageError(
+            f"{folder}: has no {FILE}; name a folder that 'atoll render' wrote, or render it again"
+        ) from None
+    return parse(Rendered, text, where=str(path)), read_plan(str(path.with_name("plan.json")))

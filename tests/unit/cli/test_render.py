@@ -34,6 +34,9 @@ RENDERINGS = {
 }
 
 
+_OTHERS = ("plan.json", "processes.json", ".atoll-render.json")
+
+
 def tree_text(folder: Path) -> str:
     """All files of a folder in one text; secrets are fresh in each, and checksums with them."""
     parts = []
@@ -41,7 +44,7 @@ def tree_text(folder: Path) -> str:
         name = path.relative_to(folder)
         if path.is_symlink():
             parts.append(f"==== {name} -> {os.readlink(path)}\n")
-        elif path.is_file() and name.name not in ("plan.json", ".atoll-render.json"):
+        elif path.is_file() and name.name not in _OTHERS:
             parts.append(f"==== {name} {path.stat().st_mode & 0o777:o}\n{path.read_text()}")
     return re.sub(r"\b[0-9a-f]{32,}\b", "SECRET", "".join(parts))
 

@@ -5,25 +5,24 @@ from __future__ import annotations
 import errno
 import os
 import shlex
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from atoll.engines import registry
-from atoll.engines.api import ConfigurableEngine, Installation
-from atoll.engines.rendered import Rendering, Target
+from atoll.engines.api import ConfigurableEngine
+from atoll.engines.rendered import Rendering
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
-from atoll.plan import make_plan
-from atoll.render.deployment import lay_out, numactl_argv
+from atoll.render.deployment import numactl_argv
 from atoll.render.explain import UNKNOWN, explain
 from atoll.render.native import render_native, script
 from atoll.render.systemd import render_systemd, unit_files
 from atoll.render.writing import NOTE, write_rendering
+from atoll.schema.base import parse
 from atoll.schema.plan import MemoryPolicy, Slot
+from atoll.schema.rendered import Rendered
 from tests.parts.faults import fails
 from tests.parts.machines import milan
 from tests.parts.render import ENGINES, TARGET, unattended
@@ -126,7 +125,7 @@ def test_a_sockets_path_that_is_too_long_is_refused() -> None:
 
 def test_odd_names_are_quoted() -> None:
     folder = '/srv/it\'s 100% $HOME "x"'
-    made = unattended("trino", target=replace(TARGET, folder=folder))
+    made = unattended("trino", target=replace(TARGET, folder=folder, data=f"{folder}/data"))
     spec = made.processes[1]
     text = script(made, spec)
     assert words_of(text) == numactl_argv(made.plan, spec)
@@ -136,31 +135,6 @@ def test_odd_names_are_quoted() -> None:
     assert f"WorkingDirectory={folder.replace('%', '%%')}/worker-0" in unit
 
 
-def unit_of(made_slot: dict[str, object]) -> str:
-    made = unattended("trino", milan(2, 2, 4), "win")
-    slots = tuple(slot.model_copy(update=made_slot) for slot in made.plan.slots)
-    changed = replace(made, plan=made.plan.model_copy(update={"slots": slots}))
-    return unit_files(changed)["t-worker-1.service"]
-
-
-def test_bound_memory_is_a_limit_of_the_cgroup_and_a_wish_is_not() -> None:
-    bound = unit_of({"memory_policy": MemoryPolicy.BIND})
-    assert "AllowedCPUs=8-15\nCPUAffinity=8-15\nAllowedMemoryNodes=1\n" in bound
-    assert "NUMAPolicy=bind\nNUMAMask=1\n" in bound
-    preferred = unit_of({"memory_policy": MemoryPolicy.PREFERRED})
-    assert "AllowedMemoryNodes" not in preferred
-    assert "NUMAPolicy=preferred\nNUMAMask=1\n" in preferred
-    local = unit_of({"memory_policy": MemoryPolicy.LOCAL, "memory_nodes": ()})
-    assert "NUMAPolicy=local\n" in local
-    assert "NUMAMask" not in local
-
-
-@pytest.mark.parametrize("policy", [MemoryPolicy.WEIGHTED_INTERLEAVE, MemoryPolicy.PREFERRED])
-def test_what_systemd_cannot_say_is_refused(policy: MemoryPolicy) -> None:
-    with fails(UsageError, policy=policy.value, nodes="0-1"):
-        unit_of({"memory_policy": policy, "memory_nodes": (0, 1)})
-
-
 def test_an_engine_as_it_is_has_no_place() -> None:
     made = unattended("trino", policy="wim")
     unit = unit_files(made)["t-worker-0.service"]
@@ -168,42 +142,26 @@ def test_an_engine_as_it_is_has_no_place() -> None:
     assert words_of(script(made, made.processes[1]))[0] == "/opt/java/bin/java"
 
 
-def test_units_start_by_stage() -> None:
-    units = unit_files(unattended("spark"))
-    assert "Requires=t-master.service" in units["t-worker-0.service"]
-    assert "After=network.target t-master.service" in units["t-worker-0.service"]
-    assert "Requires" not in units["t-master.service"]
-    assert all("User=engine\n" in text for name, text in units.items() if name.endswith("service"))
+def test_data_may_lie_elsewhere() -> None:
+    made = unattended("postgresql", target=replace(TARGET, data="/var/lib/pg"))
+    rendering = render_native(made)
+    assert "data_directory = '/var/lib/pg/data-0'" in rendering.files["postgresql-0.conf"]
+    assert "data" not in rendering.folders
+    assert "install -d -m 700 -o engine /var/lib/pg\n" in rendering.files["README.md"]
+    assert render_native(unattended("postgresql")).folders == ("data",)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        pytest.skip("systemd-analyze is not installed (Debian's package systemd)")
-    for path in ("java", "postgres", "bin/mariadbd"):  # systemd looks whether they can be run
-        stub = tmp_path / path
-        stub.parent.mkdir(exist_ok=True)
-        stub.write_text("#!/bin/sh\n")
-        stub.chmod(0o755)
-    there = Installation("1", str(tmp_path), str(tmp_path / "java"))
-    user = os.environ.get("USER", "root")
-    target = Target("t", str(tmp_path / "100% it's"), user, 9000)
-    Path(target.folder).mkdir()
-    made = registry.get(engine)
-    plan = make_plan(milan(1, 2, 4), made.traits, "wicp")
-    units = unit_files(lay_out(plan, made, there, target))
-    for name, text in units.items():
-        (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        [program, "verify", *(str(tmp_path / name) for name in units)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or "t-" in line]
-    assert said == []
+def test_processes_can_be_found_again() -> None:
+    made = unattended("spark")
+    rendering = render_native(made)
+    found = parse(Rendered, rendering.files["processes.json"], where="x")
+    assert [spec.name for spec in found.processes] == [spec.name for spec in made.processes]
+    for spec in made.processes:
+        text = rendering.scripts[f"bin/{spec.name}.sh"]
+        assert f"export ATOLL_DEPLOYMENT={found.mark}\n" in text
+        assert f"export ATOLL_PROCESS={spec.name}\n" in text
+        unit = unit_files(made)[f"t-{spec.name}.service"]
+        assert f"Environment=ATOLL_DEPLOYMENT={found.mark}\n" in unit
 
 
 @pytest.mark.parametrize("engine", ENGINES)

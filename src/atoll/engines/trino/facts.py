@@ -17,6 +17,12 @@ def _notes(files: Mapping[str, str]) -> list[str]:
         "The engine's own `bin/launcher` reads `etc/jvm.config` and `etc/node.properties`. The "
         "scripts and units here pass the same values as arguments, so change both."
     ]
+    if "user" in files:
+        notes.insert(
+            0,
+            "Only one user may send queries. Its name is in the file `user`, which only the "
+            "engine's account and root can read.",
+        )
     if named := variables(files):
         notes.insert(
             0,

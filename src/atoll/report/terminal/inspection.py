@@ -145,7 +145,8 @@ def _subjects(group: Sequence[Finding], *, several_processes: bool) -> list[str]
     lines = []
     by_found: dict[tuple[str, str], list[Finding]] = {}
     for finding in group:
-        process = f"{finding.process} pid {finding.pid}" if several_processes else ""
+        pid = f" pid {finding.pid}" if finding.pid else ""
+        process = f"{finding.process}{pid}" if several_processes else ""
         by_found.setdefault((process, finding.found), []).append(finding)
     for (process, found), alike in by_found.items():
         subjects = [text for finding in alike if (text := _subject(finding))]
