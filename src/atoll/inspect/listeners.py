@@ -49,6 +49,16 @@ def _listening(host: Host, port: int) -> Iterator[tuple[_Address, str]]:
                 yield _address(where), fields[9]
 
 
+def listening_ports(host: Host) -> frozenset[int]:
+    """The TCP ports at which something listens, at any address."""
+    return frozenset(
+        int(fields[1].rpartition(":")[2], 16)
+        for name in ("tcp", "tcp6")
+        for fields in _rows(host, name)
+        if fields[3] == _LISTENS
+    )
+
+
 def unix_listeners(host: Host, path: str, port: int | None) -> frozenset[str]:
     """The inodes of listening UNIX sockets at `path`. If `path` is a folder, of the sockets in it
     whose names end in the port: servers share a folder."""

@@ -24,14 +24,13 @@ from atoll.engines.spark import settings, user_tree
 from atoll.engines.spark.facts import FACTS
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
-from atoll.engines.userconfig.java import flag_kind
+from atoll.engines.userconfig.java import INSTANCE_FLAGS
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
-from atoll.plan.jvm import placement_flags
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import LOOPBACK, EngineTraits, Plan
+from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot
 from atoll.schema.size import MIB
 
 JAVA_MAJOR = 17
@@ -109,8 +108,11 @@ class SparkEngine:
         master_port, *worker_ports = ports
         home = settings.coordinator_address(plan)
         env = settings.environment(installation, run_dir, scratch) | settings.local_address(home)
+        agents = user_tree.Agents({}, [[] for _ in plan.slots])
         if self.tree:
             env = user_tree.environment(self.tree) | env
+            agents = user_tree.agents(self.tree, len(plan.slots), ports)
+        with_agents = [slot for slot in plan.slots if agents.executors[slot.index]]
         daemon = settings.daemon_argv(installation, run_dir)
         master = ProcessSpec(
             name="master",
@@ -146,7 +148,9 @@ class SparkEngine:
                 ),
                 env=env
                 | settings.local_address(address)
-                | settings.executor_environment(slot, plan),
+                | settings.executor_environment(slot, plan)
+                # A worker gives its executor the flags that it finds there.
+                | ({"SPARK_CONF_DIR": f"{run_dir}/{_folder(slot)}"} if slot in with_agents else {}),
                 stage=1,
                 ready_port=port,
                 ready_address=address,
@@ -166,10 +170,17 @@ class SparkEngine:
             ready_socket=socket,
         )
         defaults = settings.defaults(plan, master_port, scratch)
+        configuration = self._configuration(plan, values(defaults), agents)
+        names = [*configuration, *(self.tree.others if self.tree else ())]
+        own = [f"{_folder(slot)}/{INSTANCE_FLAGS}" for slot in with_agents]
         return Layout(
             processes=(master, *workers, driver),
             files={
-                **self._configuration(plan, values(defaults)),
+                **{f"conf/{name}": text for name, text in configuration.items()},
+                **{
+                    path: f"{settings.options(agents.executors[slot.index])}\n"
+                    for path, slot in zip(own, with_agents, strict=True)
+                },
                 "sqlhost.json": json.dumps(
                     {"executors": len(plan.slots), "events": settings.events_folder(scratch)}
                 ),
@@ -177,11 +188,18 @@ class SparkEngine:
             copies={f"conf/{name}": f"{self.tree.root}/{name}" for name in self.tree.others}
             if self.tree
             else {},
+            links={
+                f"{_folder(slot)}/{name}": f"{run_dir}/conf/{name}"
+                for slot in with_agents
+                for name in names
+            },
             endpoints=(socket,),
-            reasons={**settings.flag_reasons(plan), **reasons(defaults)},
+            reasons={**user_tree.REMOVED, **settings.flag_reasons(plan), **reasons(defaults)},
         )
 
-    def _configuration(self, plan: Plan, defaults: dict[str, str]) -> dict[str, str]:
+    def _configuration(
+        self, plan: Plan, defaults: dict[str, str], agents: user_tree.Agents
+    ) -> dict[str, str]:
         if self.outlives_atoll:
             defaults = {
                 key: value for key, value in defaults.items() if key not in settings.OF_OUR_DRIVER
@@ -190,11 +208,8 @@ class SparkEngine:
         if self.tree is None:
             texts["spark-defaults.conf"] = settings.text(defaults)
         else:
-            decided = {
-                flag_kind(flag) for slot in plan.slots for flag in placement_flags(slot, plan)
-            }
-            texts |= user_tree.files(self.tree, defaults, decided)
-        return {f"conf/{name}": text for name, text in texts.items()}
+            texts |= user_tree.files(self.tree, defaults, plan, agents.driver)
+        return texts
 
     def on(self, tree: UserTree) -> SparkEngine:
         user_tree.check(tree)
@@ -212,3 +227,8 @@ class SparkEngine:
         return [
             f"create or replace temporary view {table.name} using parquet options (path '{quoted}')"
         ]
+
+
+def _folder(slot: Slot) -> str:
+    """The configuration of a worker whose executor has agents."""
+    return f"worker-{slot.index}/conf"

@@ -13,30 +13,42 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from atoll.engines.explained import Reasons, Why
 from atoll.engines.spark.settings import options
+from atoll.engines.userconfig.agents import (
+    Listener,
+    deal_ports,
+    for_instance,
+    is_agent,
+    listeners,
+    refuse_shared,
+)
 from atoll.engines.userconfig.included import refuse_closed
 from atoll.engines.userconfig.java import (
     DIRECT_MEMORY,
     MACHINE_WIDE,
+    SHARED,
     direct_memory_bytes,
     flag_kind,
+    properties,
 )
 from atoll.engines.userconfig.merge import merge_flags, merge_properties, read_properties
-from atoll.engines.userconfig.pieces import lines
+from atoll.engines.userconfig.pieces import lines, numbered
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
-from atoll.schema.plan import EngineTraits
+from atoll.plan.jvm import placement_flags
+from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.size import MIB
 
 _DEFAULTS = "spark-defaults.conf"
 _ENVIRONMENT = "spark-env.sh"
 _KNOWN = (_DEFAULTS, _ENVIRONMENT, "log4j2.properties", "hive-site.xml", "metrics.properties")
+_ROLES = ("driver", "executor")
 _JVM_OPTIONS = tuple(
-    f"spark.{role}.{kind}JavaOptions"
-    for kind in ("default", "extra")
-    for role in ("driver", "executor")
+    f"spark.{role}.{kind}JavaOptions" for kind in ("default", "extra") for role in _ROLES
 )
 # Atoll's choices, which a user's configuration replaces.
 _USERS = (
@@ -50,23 +62,38 @@ _USERS = (
 )
 # Every JVM reads these, and they override its command line, or the options before it.
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_OWN_PORTS = Why("the processes of one machine cannot share it; each has its own port")
+_PLAN = Why("the plan decides it")
 # Settings that would undo the plan: executors of another size or number, ports that N workers on
 # one machine cannot share, another place for the driver; and what would join another cluster.
-_REMOVED = (
-    "spark.blockManager.port",
-    "spark.deploy.recoveryMode",
-    "spark.driver.blockManager.port",
-    "spark.driver.port",
-    "spark.dynamicAllocation.enabled",
-    "spark.executor.cores",
-    "spark.executor.instances",
-    "spark.local.dir",
-    "spark.master.ui.port",
-    "spark.shuffle.service.enabled",
-    "spark.submit.deployMode",
-    "spark.worker.ui.port",
-    *(f"spark.executorEnv.{name}" for name in _JVM_VARIABLES),
-)
+REMOVED: Reasons = {
+    **dict.fromkeys(
+        (
+            "spark.blockManager.port",
+            "spark.driver.blockManager.port",
+            "spark.driver.port",
+            "spark.master.ui.port",
+            "spark.worker.ui.port",
+        ),
+        _OWN_PORTS,
+    ),
+    **dict.fromkeys(
+        (
+            "spark.dynamicAllocation.enabled",
+            "spark.executor.cores",
+            "spark.executor.instances",
+            "spark.submit.deployMode",
+            *(f"spark.executorEnv.{name}" for name in _JVM_VARIABLES),
+        ),
+        _PLAN,
+    ),
+    "spark.deploy.recoveryMode": Why("the master would join your cluster"),
+    "spark.local.dir": Why("each deployment has its own folder"),
+    "spark.shuffle.service.enabled": Why("the service has one port for all workers of a machine"),
+}
+# How queries are divided and how much of the cluster they take: the user's, where it fits.
+_DIVISION = ("spark.default.parallelism", "spark.sql.shuffle.partitions")
+_MOST_CORES = "spark.cores.max"
 # Variables that only Spark's scripts read, refused because they are meant for a JVM.
 _SCRIPTS_OWN = re.compile(r"SPARK_(\w+_OPTS|DAEMON_CLASSPATH)")
 # Variables for folders and sizes, which the deployment decides, and for scripts.
@@ -88,8 +115,8 @@ def check(tree: UserTree) -> None:
             f"{tree.root}: no {_DEFAULTS} found; give the folder that SPARK_CONF_DIR names"
         )
     defaults = _Defaults(tree)
-    for option in _JVM_OPTIONS:
-        defaults.jvm_options(option)
+    for role in _ROLES:
+        refuse_shared(defaults.agents(role))
     environment(tree)
 
 
@@ -138,9 +165,44 @@ class _Defaults:
 
     def direct_bytes(self, role: str) -> int:
         """The direct memory that the options of that role's JVMs allow; 0 if they set no limit."""
-        options = [option for option in _JVM_OPTIONS if f".{role}." in option]
-        words = [word for option in options for word in self.jvm_options(option)]
+        words = [word for option in _options_of(role) for word in self.jvm_options(option)]
         return direct_memory_bytes(words, where=self.where)
+
+    def agents(self, role: str) -> list[Listener]:
+        """What listens in each JVM of that role."""
+        pieces = numbered(properties(self.text, where=self.where))
+        lines = {piece.key: number for number, piece in pieces if piece.key}
+        return listeners(
+            (f"{self.where}:{lines[option]}", word)
+            for option in _options_of(role)
+            if option in lines
+            for word in self.jvm_options(option)
+        )
+
+
+def _options_of(role: str) -> list[str]:
+    return [option for option in _JVM_OPTIONS if f".{role}." in option]
+
+
+class Agents(NamedTuple):
+    """The ports of the driver's agents, and the flags of each executor's."""
+
+    driver: Mapping[int, int]
+    executors: Sequence[Sequence[str]]
+
+
+def agents(tree: UserTree, executors: int, ports: Sequence[int]) -> Agents:
+    """Spark has one set of JVM options for all executors, so those that listen go elsewhere."""
+    theirs = _Defaults(tree)
+    (driver,) = deal_ports(theirs.agents("driver"), 1, {*ports, *tree.taken_ports})
+    taken = {*ports, *tree.taken_ports, *driver.values()}
+    dealt = deal_ports(theirs.agents("executor"), executors, taken)
+    words = [word for name in _options_of("executor") for word in theirs.jvm_options(name)]
+    listening = [word for word in words if is_agent(word)]
+    return Agents(
+        driver,
+        [for_instance(listening, own, is_first=not at) for at, own in enumerate(dealt)],
+    )
 
 
 def traits(ours: EngineTraits, tree: UserTree) -> EngineTraits:
@@ -178,24 +240,35 @@ def traits(ours: EngineTraits, tree: UserTree) -> EngineTraits:
     )
 
 
-def files(tree: UserTree, ours: Mapping[str, str], placement: Collection[str]) -> dict[str, str]:
-    """Path below conf -> text.
-
-    `ours`: Atoll's own spark-defaults.conf; `placement`: the kinds of JVM flags that the plan
-    decides.
-    """
+def files(
+    tree: UserTree,
+    ours: Mapping[str, str],
+    plan: Plan,
+    driver_ports: Mapping[int, int],
+) -> dict[str, str]:
+    """Path below conf -> text. `ours`: Atoll's own spark-defaults.conf."""
     theirs = _Defaults(tree)
-    settings: dict[str, str | None] = dict.fromkeys(_REMOVED)
+    settings: dict[str, str | None] = dict.fromkeys(REMOVED)
     settings |= {key: value for key, value in ours.items() if key not in _USERS}
+    for key in _kept(theirs, plan):
+        settings.pop(key, None)
     for option in _JVM_OPTIONS:
         given = theirs.jvm_options(option)
         if not given and option not in ours:
             continue
-        decided = set(placement) if ".executor." in option else set()
+        if ".executor." in option:
+            decided = {
+                flag_kind(flag) for slot in plan.slots for flag in placement_flags(slot, plan)
+            }
+            given = [flag for flag in given if not is_agent(flag)]
+        else:
+            decided = set()
+            given = for_instance(given, driver_ports, is_first=True)
+        whole = all(slot.cpus is None for slot in plan.slots)
         # The user's flags win: a JVM has one collector, and Atoll's is only a default.
         merged = merge_flags(
             "".join(f"{flag}\n" for flag in shlex.split(ours.get(option, ""))),
-            [flag for flag in given if not _undoes_plan(flag, decided)],
+            [flag for flag in given if not _undoes_plan(flag, decided, whole=whole)],
             where=theirs.where,
         )
         flags = [flag for flag in merged.splitlines() if not flag.startswith("#")]
@@ -210,10 +283,21 @@ def files(tree: UserTree, ours: Mapping[str, str], placement: Collection[str]) -
     }
 
 
-def _undoes_plan(flag: str, decided: Collection[str]) -> bool:
-    """Whether the flag overrides the plan, or conflicts with the heap that the plan gives."""
+def _kept(theirs: _Defaults, plan: Plan) -> Iterator[str]:
+    """Those of the user's settings that fit the plan and so replace Atoll's."""
+    yield from (key for key in _DIVISION if theirs.get(key))
+    cores = theirs.get(_MOST_CORES)
+    # Every worker instance needs a core.
+    if cores.isdecimal() and len(plan.slots) <= int(cores) <= plan.total_threads:
+        yield _MOST_CORES
+
+
+def _undoes_plan(flag: str, decided: Collection[str], *, whole: bool) -> bool:
+    """Whether the flag overrides the plan, or conflicts with the heap that the plan gives.
+    `whole`: the one executor has the whole machine, as the user's flags have it."""
     kind = flag_kind(flag)
-    return kind in ("-Xms", "-Xmx") or kind in decided or MACHINE_WIDE.match(flag) is not None
+    wide = SHARED if whole else MACHINE_WIDE
+    return kind in ("-Xms", "-Xmx") or kind in decided or wide.match(flag) is not None
 
 
 def environment(tree: UserTree) -> dict[str, str]:

@@ -21,7 +21,8 @@ from atoll.engines.sql.connections import require_client
 from atoll.engines.trino.facts import PRESTO_FACTS, TRINO_FACTS
 from atoll.engines.trino.family import PRESTO, TRINO, Family
 from atoll.engines.trino.layout import CATALOG, SCHEMA, lay_out, ports
-from atoll.engines.trino.settings import COORDINATOR_BYTES, HEADROOM, Cluster
+from atoll.engines.trino.memory import HEADROOM
+from atoll.engines.trino.settings import COORDINATOR_BYTES, Cluster
 from atoll.engines.trino.user_tree import check, with_direct_memory
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed

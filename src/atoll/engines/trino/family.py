@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from atoll.engines.explained import Setting, Why
 from atoll.engines.java import JVM_FLAGS
+
+
+class NodeLimit(NamedTuple):
+    """A setting that limits what queries take on a node."""
+
+    why: Why
+    # The default: a share of the heap, or a multiple of the limit before it.
+    of_heap: float = 0
+    of_last: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class Family:
     own_config: Mapping[str, Setting]  # only in Atoll's own configuration
     coordinator_config: Mapping[str, Setting]
     config: Mapping[str, Setting]
-    per_node_limits: Mapping[str, Why]  # settings that limit what queries take on a node
+    per_node_limits: Mapping[str, NodeLimit]  # the largest last
 
 
 _DEPLOY = "Trino's manual, Deploying Trino"
@@ -125,10 +135,13 @@ TRINO = Family(
     coordinator_config={},
     config={},
     per_node_limits={
-        "query.max-memory-per-node": Why(
-            "all of the heap but the headroom: one query may use the whole instance. Trino's "
-            "default, 30 %, leaves the rest to other queries",
-            _RESOURCES,
+        "query.max-memory-per-node": NodeLimit(
+            Why(
+                "all of the heap but the headroom: one query may use the whole instance. Trino's "
+                "default, 30 %, leaves the rest to other queries",
+                _RESOURCES,
+            ),
+            of_heap=0.3,
         )
     },
 )
@@ -201,12 +214,19 @@ PRESTO = Family(
         ),
     },
     per_node_limits={
-        "query.max-memory-per-node": Why(
-            "all of the heap but the headroom: one query may use the whole instance", _RESOURCES
+        "query.max-memory-per-node": NodeLimit(
+            Why(
+                "all of the heap but the headroom: one query may use the whole instance", _RESOURCES
+            ),
+            of_heap=0.1,
         ),
-        "query.max-total-memory-per-node": Why(
-            "the same as query.max-memory-per-node: twice that, the default, does not fit the heap",
-            _PRESTO,
+        "query.max-total-memory-per-node": NodeLimit(
+            Why(
+                "the same as query.max-memory-per-node: twice that, the default, does not fit the "
+                "heap",
+                _PRESTO,
+            ),
+            of_last=2,
         ),
     },
 )

@@ -15,18 +15,16 @@ from urllib.parse import quote
 from atoll.engines.api import Layout
 from atoll.engines.explained import Reasons, Why, reasons, values
 from atoll.engines.trino.family import Family
+from atoll.engines.trino.removed import REMOVED_FROM_NODE, removed_flags, removed_settings
 from atoll.engines.trino.settings import (
     HTTPS_PORT,
     OWN_FOLDERS,
-    REMOVED_FROM_NODE,
     Cluster,
     Instance,
     authenticates,
     jvm_flags,
     node_settings,
     own_folders,
-    removed_flags,
-    removed_settings,
     server_settings,
     serves_tls,
 )
@@ -39,8 +37,10 @@ from atoll.engines.trino.user_tree import (
     holds_settings,
     server_properties,
 )
+from atoll.engines.userconfig.agents import text_for_instance
 from atoll.engines.userconfig.changes import setting_name
 from atoll.engines.userconfig.java import ARGUMENTS, write_arguments
+from atoll.engines.userconfig.java import flags as java_flags
 from atoll.engines.userconfig.merge import (
     merge_flags,
     merge_properties,
@@ -126,7 +126,7 @@ def lay_out(cluster: Cluster) -> Layout:
         files |= {f"{etc}/{name}": text for name, text in (texts | changed).items()}
         if tree:
             copies |= {f"{etc}/{name}": f"{tree.root}/{name}" for name in tree.others}
-        options = _options(family, instance, changed)
+        options = _options(cluster, instance, changed)
         if tree:
             # A user's flags may contain passwords, and everybody can read a command line.
             arguments = f"{instance.name}/{ARGUMENTS}"
@@ -204,24 +204,33 @@ def _configured(
     server = server_settings(cluster, instance)
     node = node_settings(cluster, instance, read_properties(given[NODE], where=root + NODE))
     flags = jvm_flags(cluster, instance, read_flags(given[JVM], where=root + JVM))
-    config = dict.fromkeys(removed_settings(cluster, instance)) | values(server)
+    removed = removed_settings(cluster, instance)
+    config = dict.fromkeys(removed) | values(server)
     # They become the JVM's own properties, which override config.properties.
     named = dict.fromkeys([*REMOVED_FROM_NODE, *config]) | values(node)
     given[CONFIG] = merge_properties(given[CONFIG], config, where=root + CONFIG)
     given[NODE] = merge_properties(given[NODE], named, where=root + NODE)
+    theirs = text_for_instance(
+        java_flags(given[JVM], where=root + JVM), instance.agents, is_first=instance.is_first
+    )
     given[JVM] = merge_flags(
-        given[JVM], list(flags), where=root + JVM, without=removed_flags(named)
+        theirs, list(flags), where=root + JVM, without=removed_flags(cluster, named)
     )
     why = {setting_name(flag): reason for flag, reason in flags.items()}
-    return given, reasons(server) | reasons(node) | why
+    return given, {**REMOVED_FROM_NODE, **removed, **reasons(server), **reasons(node), **why}
 
 
-def _options(family: Family, instance: Instance, changed: Mapping[str, str]) -> tuple[str, ...]:
+def _options(cluster: Cluster, instance: Instance, changed: Mapping[str, str]) -> tuple[str, ...]:
     """The JVM's flags, as bin/launcher gives them."""
     node = read_properties(changed[NODE], where=NODE)
     return (
         *read_flags(changed[JVM], where=JVM),
-        *(argument.format(port=instance.port) for argument in family.arguments),
+        *(
+            argument.format(port=instance.port)
+            for argument in cluster.family.arguments
+            # The user's own agent of JMX; a JVM has one.
+            if not (cluster.opens_jmx and argument.startswith("-Dcom.sun.management."))
+        ),
         *(f"-D{key}={value}" for key, value in node.items()),
     )
 

@@ -1,7 +1,8 @@
-"""The settings of a Trino or Presto instance: memory, threads, addresses, JVM flags. Pure.
+"""The settings of a Trino or Presto instance: threads, addresses, JVM flags. Pure.
 
 Each setting stands with its reason and the reason's source, which `atoll render --explain` prints.
-`atoll.engines.trino.family` has the settings that differ between the two engines.
+`atoll.engines.trino.family` has the settings that differ between the two engines, `memory` the
+limits of queries.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from atoll.engines.api import Installation
 from atoll.engines.explained import Reasons, Setting, Why, values
 from atoll.engines.java import JVM_FLAGS
 from atoll.engines.trino.family import G1, Family
-from atoll.engines.trino.user_tree import CATALOG_FOLDER, catalog_folder, server_properties
-from atoll.engines.userconfig.java import COLLECTOR, MACHINE_WIDE, flag_kind
+from atoll.engines.trino.memory import limits_to_change, own_limits
+from atoll.engines.trino.user_tree import (
+    CATALOG_FOLDER,
+    JMX_PORTS,
+    agents,
+    catalog_folder,
+    server_properties,
+)
+from atoll.engines.userconfig.agents import deal_ports
+from atoll.engines.userconfig.java import COLLECTOR, flag_kind
 from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.plan.jvm import placement_flags
@@ -28,7 +37,6 @@ from atoll.schema.size import MIB
 COORDINATOR_BYTES = 1 << 30  # the least heap of a coordinator
 
 _DEPLOY = "Trino's manual, Deploying Trino"
-_RESOURCES = "Trino's manual, Resource management properties"
 _TASKS = "Trino's manual, Task properties"
 _SECURE = "Trino's manual, Secure internal communication"
 
@@ -40,6 +48,11 @@ class Instance:
     port: int
     heap_bytes: int
     address: str
+    agents: Mapping[int, int]  # the user's port of an agent -> this instance's
+
+    @property
+    def is_first(self) -> bool:
+        return self.slot is None
 
 
 @dataclass(frozen=True)
@@ -76,14 +89,27 @@ class Cluster:
         place = self.plan.coordinator
         # A plan edited by hand may have no coordinator, or one without a heap.
         heap = (place.heap_bytes if place else 0) or COORDINATOR_BYTES
-        slots = zip(self.plan.slots, self.ports[1:], strict=False)
-        return [
-            Instance("coordinator", None, self.ports[0], heap, self.address),
-            *(
-                Instance(f"worker-{slot.index}", slot, p, slot.heap_bytes, slot.address or LOOPBACK)
-                for slot, p in slots
-            ),
+        places: list[tuple[str, Slot | None, int]] = [
+            ("coordinator", None, heap),
+            *((f"worker-{slot.index}", slot, slot.heap_bytes) for slot in self.plan.slots),
         ]
+        return [
+            Instance(name, slot, port, heap_bytes, self.address_of(slot), agents)
+            for (name, slot, heap_bytes), port, agents in zip(
+                places, self.ports, self._agents(len(places)), strict=False
+            )
+        ]
+
+    def address_of(self, slot: Slot | None) -> str:
+        return (slot.address or LOOPBACK) if slot else self.address
+
+    def _agents(self, instances: int) -> list[dict[int, int]]:
+        if self.tree is None:
+            return [{}] * instances
+        taken = {*self.ports, *self.tree.taken_ports}
+        if serves_tls(self.config) and self.outlives_atoll:
+            taken.add(int(self.config.get(HTTPS_PORT, "8443")))
+        return deal_ports(agents(self.tree), instances, taken)
 
     @property
     def address(self) -> str:
@@ -95,40 +121,13 @@ class Cluster:
     def on_network(self) -> bool:
         return bool(self.plan.addresses)
 
-
-# ---- memory --------------------------------------------------------------------------------------
-
-HEADROOM = 0.3  # Trino's default of the heap's share that no query is charged for
-
-
-def _memory(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
-    per_node = _mib(_query_bytes(instance.heap_bytes))
-    total = sum(_query_bytes(slot.heap_bytes) for slot in cluster.plan.slots)
-    return {
-        **{
-            name: Setting(per_node, why.text, why.source)
-            for name, why in cluster.family.per_node_limits.items()
-        },
-        "memory.heap-headroom-per-node": Setting(
-            _mib(int(instance.heap_bytes * HEADROOM)),
-            "30 % of the heap, the default, for what no query is charged for; the server starts "
-            "only if this and query.max-memory-per-node fit the heap",
-            _RESOURCES,
-        ),
-        "query.max-memory": Setting(
-            _mib(total),
-            "the sum over all workers; the default, 20 GB, would stop queries on a large machine",
-            _RESOURCES,
-        ),
-    }
+    @property
+    def opens_jmx(self) -> bool:
+        """Whether the user's configuration has servers listen for JMX."""
+        return self.tree is not None and any(one.is_jmx for one in agents(self.tree))
 
 
-def _query_bytes(heap_bytes: int) -> int:
-    return heap_bytes - int(heap_bytes * HEADROOM) - MIB
-
-
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes // MIB}MB"
+# ---- flags ---------------------------------------------------------------------------------------
 
 
 def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dict[str, Why]:
@@ -161,12 +160,6 @@ def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dic
 _DUMPS = re.compile(r"-XX:HeapDumpPath=/.*(?<!\.hprof)$")
 
 
-def removed_flags(node: Mapping[str, object]) -> re.Pattern[str]:
-    """JVM flags of the user's that hold for a whole machine, or set what Atoll sets in `node`."""
-    decided = "|".join(map(re.escape, node))
-    return re.compile(f"{MACHINE_WIDE.pattern}|-D(?:{decided})=")
-
-
 # ---- threads, roles, addresses -------------------------------------------------------------------
 
 HTTPS_PORT = "http-server.https.port"
@@ -176,7 +169,7 @@ _LEAST_CONCURRENCY, _MOST_CONCURRENCY = 2, 32
 
 def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
     """What Atoll sets in config.properties."""
-    family, plan, slot = cluster.family, cluster.plan, instance.slot
+    family, slot = cluster.family, instance.slot
     settings = {
         **family.config,
         "http-server.http.enabled": Setting(
@@ -195,7 +188,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             cluster.secret, "new for each deployment; nobody joins the cluster without it", _SECURE
         ),
         **_memory(cluster, instance),
-        **({} if cluster.is_whole_machine else _threads(plan)),
+        **_threads(cluster),
         "plugin.dir": Setting(
             f"{cluster.installation.home if cluster.tree else cluster.run_dir}/plugin",
             "only the plugins in use, because all 55 make the start slower; with your own "
@@ -212,6 +205,12 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
         settings[CATALOG_FOLDER] = Setting(
             f"etc/{cluster.catalogs}", "your folder of catalogs, in the instance's copy", _DEPLOY
         )
+    for name in JMX_PORTS:
+        port = cluster.config.get(name, "")
+        if port.isdecimal():
+            settings[name] = Setting(
+                str(instance.agents[int(port)]), "each instance has its own port"
+            )
     if cluster.tree:
         settings["http-server.log.path"] = Setting(
             f"{cluster.scratch}/{instance.name}/http-request.log",
@@ -219,14 +218,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             _DEPLOY,
         )
     if slot:
-        if not cluster.is_whole_machine:
-            settings["task.max-worker-threads"] = Setting(
-                str(2 * slot.threads),
-                "twice the slot's threads: the default's rule, applied to the slot and not to the "
-                "machine",
-                _TASKS,
-            )
-        return settings
+        return settings | _pool(cluster, slot)
     settings |= {
         "node-scheduler.include-coordinator": Setting(
             "false",
@@ -248,16 +240,39 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
     return settings
 
 
-def _threads(plan: Plan) -> dict[str, Setting]:
-    return {
-        "task.concurrency": Setting(
-            str(_concurrency(max(slot.threads for slot in plan.slots))),
-            "threads per operator: as many as the largest slot has, as a power of two from 2 to "
-            "32, which is Trino's rule. The default counts the machine's CPUs. It is the same on "
-            "all nodes, because plans made on the coordinator run on workers",
-            _TASKS,
-        )
-    }
+def _memory(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
+    heaps = [slot.heap_bytes for slot in cluster.plan.slots]
+    if cluster.tree is None:
+        return own_limits(cluster.family, instance.heap_bytes, heaps)
+    return limits_to_change(cluster.family, cluster.config, instance.heap_bytes, heaps)
+
+
+def _threads(cluster: Cluster) -> dict[str, Setting]:
+    return _at_most(
+        cluster,
+        "task.concurrency",
+        _concurrency(max(slot.threads for slot in cluster.plan.slots)),
+        "threads per operator: as many as the largest slot has, as a power of two from 2 to "
+        "32, which is Trino's rule. The default counts the machine's CPUs. It is the same on "
+        "all nodes, because plans made on the coordinator run on workers",
+    )
+
+
+def _pool(cluster: Cluster, slot: Slot) -> dict[str, Setting]:
+    return _at_most(
+        cluster,
+        "task.max-worker-threads",
+        2 * slot.threads,
+        "twice the slot's threads: the default's rule, applied to the slot and not to the machine",
+    )
+
+
+def _at_most(cluster: Cluster, name: str, most: int, why: str) -> dict[str, Setting]:
+    """A number of threads; nothing if the user has a smaller one, or if there is no ceiling."""
+    theirs = cluster.config.get(name, "")
+    if cluster.is_whole_machine or (theirs.isdecimal() and int(theirs) <= most):
+        return {}
+    return {name: Setting(str(most), why, _TASKS)}
 
 
 def _concurrency(threads: int) -> int:
@@ -271,42 +286,6 @@ def authenticates(cluster: Cluster) -> bool:
 
 def serves_tls(config: Mapping[str, str]) -> bool:
     return config.get("http-server.https.enabled", "").lower() == "true"
-
-
-# A worker refuses to start with settings that it does not read. The first are for clients, which
-# ask the coordinator; the others are for the coordinator's work and for HTTP clients that only it
-# has (the modules of Trino 476 and Presto 0.287).
-_NOT_FOR_WORKERS = (
-    *("http-server.https.", "http-server.authentication.", "http.authentication.krb5.", "web-ui."),
-    *("password-authenticator.", "header-authenticator.", "jwk.", "oauth2-jwk."),
-    *("catalog.prune.", "catalog.store", "discovery-server.", "event.", "failure-detector."),
-    *("memory-manager.", "memoryManager.", "scheduler.", "transaction."),
-    *("worker-info.", "workerInfo."),
-)
-# Settings for one instance per machine: ports and log files, which N instances cannot share (the
-# first of these ports listen on all addresses), and the number of workers, which the plan decides.
-_ONE_INSTANCE_ONLY = (
-    *("jmx.rmiregistry.port", "jmx.rmiserver.port", "http-server.admin.port"),
-    *("log.path", "log.output-file", "log.enable-console"),
-    *("query-manager.required-workers", "cluster.required-workers-active"),
-)
-_DECIDED = (
-    "internal-communication.https.required",
-    "query.max-total-memory",  # its default is twice query.max-memory
-    "http-server.log.path",
-    CATALOG_FOLDER,
-    "node-scheduler.include-coordinator",
-)
-
-
-def removed_settings(cluster: Cluster, instance: Instance) -> list[str]:
-    """Settings that are removed from config.properties, unless `server_settings` has them."""
-    not_here = [name for name in cluster.config if instance.slot and _is_clients(name)]
-    return [*_ONE_INSTANCE_ONLY, *_DECIDED, *cluster.family.coordinator_config, *not_here]
-
-
-def _is_clients(name: str) -> bool:
-    return name.startswith(_NOT_FOR_WORKERS)
 
 
 def node_settings(
@@ -334,12 +313,6 @@ def node_settings(
         )
     return settings
 
-
-# In packages, node.properties also has the folders, and settings of the package's start script.
-REMOVED_FROM_NODE = (
-    *("node.external-address", "node.internal-address-source", "plugin.dir", CATALOG_FOLDER),
-    *("node.launcher-log-file", "node.server-log-file"),
-)
 
 # ---- folders that instances cannot share ---------------------------------------------------------
 

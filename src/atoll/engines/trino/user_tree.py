@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from atoll.engines.userconfig.agents import Listener, listeners, refuse_shared
 from atoll.engines.userconfig.included import refuse_closed
-from atoll.engines.userconfig.java import DIRECT_MEMORY, direct_memory_bytes, properties
+from atoll.engines.userconfig.java import DIRECT_MEMORY, direct_memory_bytes, flags, properties
 from atoll.engines.userconfig.merge import read_flags, read_properties
-from atoll.engines.userconfig.pieces import fault, lines
+from atoll.engines.userconfig.pieces import fault, lines, numbered
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.schema.plan import EngineTraits
@@ -22,6 +23,8 @@ from atoll.schema.plan import EngineTraits
 CONFIG, NODE, JVM = "config.properties", "node.properties", "jvm.config"
 SECRETS = "secrets.toml"  # Trino's list of providers of secrets
 CATALOG_FOLDER = "catalog.config-dir"
+# Ports of the JMX agent that the server itself starts.
+JMX_PORTS = ("jmx.rmiregistry.port", "jmx.rmiserver.port")
 
 # Settings that name one or more files, which must exist when the server starts.
 _FILES = re.compile(
@@ -49,6 +52,7 @@ def check(tree: UserTree) -> None:
                 for path in value.split(","):
                     _check_file(tree, path.strip(), name, number)
     _check_flags(tree)
+    refuse_shared(agents(tree))
     catalog_folder(tree)
     environment(tree)
 
@@ -116,9 +120,27 @@ def server_properties(tree: UserTree) -> dict[str, str]:
         read_properties(tree.texts.get(name, ""), where=f"{tree.root}/{name}")
         for name in (CONFIG, NODE)
     )
-    flags = read_flags(tree.texts.get(JVM, ""), where=f"{tree.root}/{JVM}")
-    own = (flag[2:].partition("=") for flag in flags if flag.startswith("-D"))
+    given = read_flags(tree.texts.get(JVM, ""), where=f"{tree.root}/{JVM}")
+    own = (flag[2:].partition("=") for flag in given if flag.startswith("-D"))
     return config | {key: value for key, _, value in own} | node
+
+
+def agents(tree: UserTree) -> list[Listener]:
+    """The agents and exporters that listen in each of the user's servers."""
+    where = f"{tree.root}/{JVM}"
+    given = [
+        (f"{where}:{number}", piece.value)
+        for number, piece in numbered(flags(tree.texts.get(JVM, ""), where=where))
+    ]
+    ports = {
+        key: Listener(int(value), f"{tree.root}/{name}:{number}", is_jmx=True)
+        for name in (CONFIG, NODE)
+        for number, key, value in _numbered_properties(
+            name, tree.texts.get(name, ""), root=f"{tree.root}/"
+        )
+        if key in JMX_PORTS and value.isdecimal()
+    }
+    return [*listeners(given), *ports.values()]
 
 
 def catalog_folder(tree: UserTree) -> str:
@@ -170,11 +192,10 @@ def holds_settings(path: str) -> bool:
 
 def _numbered_properties(path: str, text: str, *, root: str) -> Iterator[tuple[int, str, str]]:
     """(line, key, value) of each setting in the file, if it has settings of the server."""
-    number = 1
-    for piece in properties(text, where=root + path) if holds_settings(path) else ():
+    pieces = properties(text, where=root + path) if holds_settings(path) else ()
+    for number, piece in numbered(pieces):
         if piece.key:
             yield number, piece.key, piece.value
-        number += sum(1 for _ in lines(piece.raw))
 
 
 def with_direct_memory(ours: EngineTraits, tree: UserTree | None) -> EngineTraits:

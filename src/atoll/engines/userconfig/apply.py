@@ -10,6 +10,7 @@ from atoll.engines.userconfig.tree import UserTree, read_tree
 from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.host.caller import environment
+from atoll.inspect.listeners import listening_ports
 
 
 def with_user_tree(
@@ -30,5 +31,5 @@ def with_user_tree(
         )
     tree = read_tree(root, host)
     if starts:
-        tree = replace(tree, environment=environment())
+        tree = replace(tree, environment=environment(), taken_ports=listening_ports(host))
     return configured(engine, tree), tree

@@ -107,6 +107,7 @@ def write_property(text: str, *, is_key: bool = False) -> str:
 # ---- files of arguments --------------------------------------------------------------------------
 
 ARGUMENTS = "java.args"
+INSTANCE_FLAGS = "java-opts"  # flags of one instance, which a file of all instances cannot have
 
 
 def write_arguments(words: Sequence[str]) -> str:
@@ -127,20 +128,20 @@ _KINDS = (
     re.compile(r"(-XX:\w+)="),
     re.compile(r"(-D[^=]+)"),
 )
-# Flags for a JVM that has a machine to itself: numbers of threads and sizes of generations, which
-# follow from ActiveProcessorCount and -Xmx, and things that several JVMs cannot share, such as the
-# ports of debuggers, JMX and agents, and log files.
-MACHINE_WIDE = re.compile(
-    r"-XX:(ActiveProcessorCount|(Parallel|Conc)GCThreads|CICompilerCount|(Max)?NewSize"
-    r"|(Min|SoftMax)HeapSize)="
-    r"|-Xmn|-Xloggc:|-Xlog:[^:]*:(?!std(out|err)(:|$))[^:]"
-    r"|-Dcom\.sun\.management\.jmxremote\.(rmi\.)?port=|-agentlib:jdwp|-Xrunjdwp"
-    # An agent that listens has a port ('=9404:metrics.yaml', '=localhost:9404:...',
-    # '=port=9404,...') or an address of this machine. Others send: 'host=collector'.
-    r"|-javaagent:[^=]+=(?:[^:,=]*:|.*\bport=)?\d{2,5}(?:[:,]|$)"
-    r"|-javaagent:[^=]+=(?:.*,)?host=(?:0\.|127\.|localhost|\*|\[?::)"
-    r"|-agentpath:[^=]*(?:jdwp|=.*\b(?:port|listen|address)=)"
-)
+# Flags for a JVM that has a machine to itself, and why instances do not get them.
+_COUNTS = r"-XX:(?:ActiveProcessorCount|(?:Parallel|Conc)GCThreads|CICompilerCount)="
+_FOR_ONE_JVM = {
+    _COUNTS: "the number of threads follows from the instance's CPUs",
+    r"-Xmn|-XX:(?:(?:Max)?NewSize|(?:Min|SoftMax)HeapSize)=": "the plan decides the heap",
+    # Files with %p in their names have the pid there.
+    r"-Xloggc:(?!.*%p)|-Xlog:[^:]*:(?!std(?:out|err)(?::|$)|.*%p)[^:]": (
+        "instances cannot share a log file; one with %p in its name stays"
+    ),
+    r"-agentlib:jdwp|-Xrunjdwp|-agentpath:[^=]*jdwp": "a debugger can run code in the server",
+}
+MACHINE_WIDE = re.compile("|".join(_FOR_ONE_JVM))
+# Without those that count CPUs, which suit the one instance of a machine.
+SHARED = re.compile("|".join(pattern for pattern in _FOR_ONE_JVM if pattern != _COUNTS))
 _OTHER_NAMES = {"-XX:MaxHeapSize": "-Xmx", "-XX:InitialHeapSize": "-Xms"}
 
 
@@ -154,6 +155,11 @@ def flag_kind(flag: str) -> str:
             kind = "".join(match.groups())
             return _OTHER_NAMES.get(kind, kind)
     return flag
+
+
+def why_not_shared(flag: str) -> str:
+    """Why an instance does not get a flag that matches `MACHINE_WIDE`; empty for other flags."""
+    return next((why for pattern, why in _FOR_ONE_JVM.items() if re.match(pattern, flag)), "")
 
 
 _FLAG_SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE | re.ASCII)

@@ -7,7 +7,7 @@ line, a header.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
@@ -34,6 +34,14 @@ def lines(text: str) -> Iterator[tuple[int, str, str]]:
     for number, raw in enumerate(_LINE.findall(text), start=1):
         body = raw.rstrip("\r\n")
         yield number, body, raw[len(body) :]
+
+
+def numbered(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+    """Each piece with the number of its first line."""
+    number = 1
+    for piece in pieces:
+        yield number, piece
+        number += len(_LINE.findall(piece.raw))
 
 
 def fault(where: str, number: int, what: str) -> UsageError:

@@ -34,6 +34,8 @@ class UserTree:
     texts: Mapping[str, str]  # path below the root -> content
     others: tuple[str, ...] = ()  # paths below the root of files that are not text: keystores
     closed: tuple[str, ...] = ()  # paths below the root of files that this user cannot read
+    # Ports at which something listens on this machine; none if the engine is only rendered.
+    taken_ports: frozenset[int] = frozenset()
     # The caller's environment; None where the configuration is only rendered (`atoll render`).
     environment: Mapping[str, str] | None = field(default=None, repr=False)
 

@@ -66,13 +66,59 @@ def test_only_what_placement_needs_is_changed() -> None:
 def test_jvm_options_for_a_whole_machine_do_not_undo_the_plan() -> None:
     options = (
         "-Xms8g -XX:ActiveProcessorCount=96 -XX:ParallelGCThreads=48 -Xloggc:/var/log/gc "
-        "-Dcom.sun.management.jmxremote.port=9010"
+        "-agentlib:jdwp=transport=dt_socket,server=y,address=5005"
     )
     text = f"spark.executor.extraJavaOptions {options} -Da=b\n"
     found = layout({"spark-defaults.conf": text}).files["conf/spark-defaults.conf"]
     executor = read_properties(found, where="f")["spark.executor.extraJavaOptions"].split()
     assert "-Da=b" in executor
     assert not set(options.split()) & set(executor)
+
+
+EXPORTER = "-javaagent:/opt/jmx.jar=9404:/etc/jmx.yaml"
+
+
+def test_each_executor_has_the_exporter_at_its_own_port() -> None:
+    """Spark gives all executors the same options, so each gets these from its worker's folder."""
+    both = f"spark.driver.extraJavaOptions {EXPORTER}\n"
+    both += f'spark.executor.extraJavaOptions {EXPORTER} -Da="b c"\n'
+    found = layout({"spark-defaults.conf": both, "hive-site.xml": "<x/>"}, ("keystore.jks",))
+    read = read_properties(found.files["conf/spark-defaults.conf"], where="f")
+    assert EXPORTER in read["spark.driver.extraJavaOptions"]
+    assert "-javaagent" not in read["spark.executor.extraJavaOptions"]
+    workers = [spec for spec in found.processes if spec.slot is not None]
+    for number, spec in enumerate(workers):
+        folder = f"worker-{number}/conf"
+        assert spec.env["SPARK_CONF_DIR"] == f"/run/x/{folder}"
+        assert found.files[f"{folder}/java-opts"] == (
+            f"-javaagent:/opt/jmx.jar={9405 + number}:/etc/jmx.yaml\n"
+        )
+        for name in ("spark-defaults.conf", "hive-site.xml", "keystore.jks", "log4j2.properties"):
+            assert found.links[f"{folder}/{name}"] == f"/run/x/conf/{name}"
+    others = [spec for spec in found.processes if spec.slot is None]
+    assert {spec.env["SPARK_CONF_DIR"] for spec in others} == {"/run/x/conf"}
+
+
+def test_two_agents_of_one_jvm_on_one_port_are_refused() -> None:
+    text = f"# ours\nspark.executor.defaultJavaOptions {EXPORTER}\n"
+    text += "spark.executor.extraJavaOptions -javaagent:/opt/b.jar=9404\n"
+    where, first = (f"/etc/spark/spark-defaults.conf:{line}" for line in (3, 2))
+    with fails(UsageError, where=where, port=9404, first=first):
+        SparkEngine().on(UserTree("/etc/spark", {"spark-defaults.conf": text}))
+
+
+@pytest.mark.parametrize(("asked", "given"), [("6", "6"), ("900", "8"), ("1", "8")])
+def test_an_application_takes_the_cores_that_the_user_wants_if_they_fit(
+    asked: str, given: str
+) -> None:
+    """Two instances of four cores: each needs one."""
+    text = f"spark.cores.max {asked}\nspark.sql.shuffle.partitions 777\n"
+    text += "spark.default.parallelism 33\n"
+    found = layout({"spark-defaults.conf": text}).files["conf/spark-defaults.conf"]
+    read = read_properties(found, where="f")
+    assert read["spark.cores.max"] == given
+    assert read["spark.sql.shuffle.partitions"] == "777"
+    assert read["spark.default.parallelism"] == "33"
 
 
 def test_jvm_options_of_the_user_stay_and_a_jvm_has_one_collector() -> None:

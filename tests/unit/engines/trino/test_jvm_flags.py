@@ -34,23 +34,16 @@ def test_heap_dumps_go_where_instances_can_share(text: str, kept: bool) -> None:
     assert paths == [text if kept else "-XX:HeapDumpPath=/var/x"]
 
 
-# As users may have them, some open to the network: all are taken out.
+# As users may have them: all are taken out.
 MACHINE_WIDE = """\
 -XX:MinHeapSize=64g
 -XX:SoftMaxHeapSize=96g
--Dcom.sun.management.jmxremote.port=9010
--Dcom.sun.management.jmxremote.rmi.port=9010
 -XX:ActiveProcessorCount=96
 -XX:ParallelGCThreads=48
 -Xlog:gc*:file=/var/log/gc.log:time
 -Xlog:gc:gc.log
 -Xmn100G
 -agentlib:jdwp=transport=dt_socket,server=y,address=5005
--javaagent:/opt/jmx.jar=9404:/etc/jmx.yaml
--javaagent:/opt/jmx.jar=127.0.0.1:9404:/etc/jmx.yaml
--javaagent:/opt/other.jar=mode=fast,port=9404
--javaagent:/opt/jolokia.jar=mode=fast,host=0.0.0.0
--agentpath:/opt/libyjp.so=port=10001,listen=all
 -agentpath:/opt/libjdwp.so=transport=dt_socket,server=y,address=*:5005
 -Dhttp-server.http.port=7777
 -Dnode.id=mine
@@ -61,7 +54,8 @@ def test_a_jvm_is_told_nothing_of_the_whole_machine() -> None:
     kept = ["-Xlog:gc*:stdout:time", "-Xlog:gc", "-XX:NewRatio=2", "-Dcom.sun.management.x=1"]
     kept += ["-javaagent:/opt/otel.jar", "-javaagent:/opt/a.jar=licence:x1,level=2"]
     kept += ["-agentpath:/opt/libprofile.so=start,event=cpu", "-Dhttp-server.http.port.mine=1"]
-    kept += ["-javaagent:/opt/tell.jar=service=x,host=collector"]
+    kept += ["-javaagent:/opt/tell.jar=service=x,host=collector,port=4317"]
+    kept += ["-Xlog:gc*:file=/var/log/gc-%p.log:time"]
     tree = a_tree(jvm_config=MACHINE_WIDE + "\n".join(kept) + "\n")
     plan = a_plan()
     layout = lay_out("trino", plan, tree)

@@ -115,13 +115,16 @@ def test_instances_share_no_port_no_log_and_no_spill_folder(name: str) -> None:
         )
     )
     layout = lay_out(name, a_plan(name), tree)
-    folders = set()
+    folders, ports = set(), []
     for spec in layout.processes:
         found = config(layout, spec.name)
-        assert not [key for key in found if key.startswith(("jmx.", "log.", "query-manager."))]
+        assert not [key for key in found if key.startswith(("log.", "query-manager."))]
+        ports += [found[key] for key in ("jmx.rmiregistry.port", "jmx.rmiserver.port")]
         folders |= set(found["spiller-spill-path"].split(","))
     assert "/var/x/worker-0/spill-config-1" in folders
     assert len(folders) == 2 * len(layout.processes)
+    assert ports[:4] == ["9080", "9081", "9082", "9083"]
+    assert len(set(ports)) == 2 * len(layout.processes)
 
 
 @BOTH
