@@ -16,6 +16,7 @@ from atoll.engines.facts import facts_of
 from atoll.errors import AtollError
 from atoll.schema.results import QueryTime
 from atoll.schema.summary import BenchSummary, EntrantSummary, Speedup
+from atoll.schema.text import plural
 from atoll.stats.paired import MIN_BLOCKS
 
 
@@ -172,7 +173,9 @@ def _policy(entrant: EntrantSummary) -> str:
 
 
 def _subject(entrant: EntrantSummary) -> str:
-    return f"{entrant.engine} with {entrant.instances} instances ({_policy(entrant)})"
+    return (
+        f"{entrant.engine} with {plural(entrant.instances or 0, 'instance')} ({_policy(entrant)})"
+    )
 
 
 def _compared(speedup: Speedup) -> str:

@@ -148,8 +148,9 @@ def _entries(profile: Profile, other: Profile) -> Iterable[_Entry]:
         in_other = {p.vector_bytes for s in other.sharing if s.operation == sharing.operation
                   and s.threads == sharing.threads for p in s.points}  # fmt: skip
         common = [point for point in sharing.points if point.vector_bytes in in_other]
+        threads = plural(sharing.threads, "thread")
         for point in common[:: max(1, len(common) // 4)]:
-            what = f"{sharing.operation}, {sharing.threads} threads, {gib(point.vector_bytes)}"
+            what = f"{sharing.operation}, {threads}, {gib(point.vector_bytes)}"
             yield _Entry("cache sharing", f"{what}, together", "GB/s", point.local_gbs)
             yield _Entry("cache sharing", f"{what}, spread", "GB/s", point.distributed_gbs)
     both = {(run.allocator, run.threads) for run in other.churn}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.inspect.drift_memory import memory_findings, page_cache_findings, policy_findings
-from atoll.inspect.drift_runtime import jvm_findings, malloc_findings
+from atoll.inspect.drift_runtime import jvm_findings, malloc_findings, thp_findings
 from atoll.inspect.drift_threads import thread_findings
 from atoll.inspect.rule_context import RuleContext
 from atoll.schema.inspection import (
@@ -34,6 +34,7 @@ class Looks:
     page_cache: Sequence[PageCacheLook] = ()
     malloc: MallocLook | None = None
     jvm: JvmLook | None = None
+    thp: bool | None = None
 
 
 def find(looks: Looks, context: RuleContext, weights: Mapping[int, int]) -> list[Finding]:
@@ -44,5 +45,6 @@ def find(looks: Looks, context: RuleContext, weights: Mapping[int, int]) -> list
         findings += memory_findings(looks.memory, looks.policy, looks.threads, context, weights)
     findings += page_cache_findings(looks.page_cache, context)
     findings += malloc_findings(looks.malloc, context)
+    findings += thp_findings(looks.thp, context)
     findings += jvm_findings(looks.jvm, looks.policy, looks.threads, context)
     return sorted(findings, key=lambda finding: finding.severity)  # 'drift' < 'note'

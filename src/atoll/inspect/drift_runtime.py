@@ -16,16 +16,17 @@ from atoll.inspect.policy import parse_policy
 from atoll.inspect.rule_context import RuleContext
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity, ThreadLook
+from atoll.schema.plan import HugePages, Malloc
 
 # These collectors ignore NUMA nodes.
 _WITHOUT_NUMA = ("Serial", "Epsilon")
 
 
 def malloc_findings(malloc: MallocLook | None, context: RuleContext) -> list[Finding]:
-    """preload-without-effect and malloc-exception."""
-    if malloc is None or not malloc.preload:
+    """preload-without-effect, malloc-exception and malloc-unplanned."""
+    if malloc is None:
         return []
-    findings = [
+    findings = _unplanned_malloc(malloc, context) + [
         context.finding(
             "preload-without-effect",
             Severity.DRIFT,
@@ -50,6 +51,52 @@ def malloc_findings(malloc: MallocLook | None, context: RuleContext) -> list[Fin
             for name, other in malloc.exceptions.items()
         ]
     return findings
+
+
+def _unplanned_malloc(malloc: MallocLook, context: RuleContext) -> list[Finding]:
+    planned = context.expectation.malloc
+    if planned is Malloc.SYSTEM:
+        return []
+    library = f"lib{planned}"
+    # Without the right to read its memory, what is mapped is known, and what is called is not.
+    called = (malloc.reached,) if malloc.reached else malloc.loaded
+    explained = [_base(entry) for entry in malloc.preload_faults]
+    if any(name.startswith(library) for name in (*called, *explained)):
+        return []
+    preloaded = any(_base(entry).startswith(library) for entry in malloc.preload)
+    return [
+        context.finding(
+            "malloc-unplanned",
+            Severity.DRIFT,
+            expected=f"malloc of {planned}",
+            found=f"malloc of {malloc.reached}" if malloc.reached else f"no {library} mapped",
+            cause="another library comes before it"
+            if preloaded
+            else "its LD_PRELOAD has no such library: the engine started it with an environment of "
+            "its own",
+            remedy="let the engine pass LD_PRELOAD on, or plan without --malloc",
+        )
+    ]
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def thp_findings(allowed: bool | None, context: RuleContext) -> list[Finding]:
+    """thp-on: the process may have transparent huge pages against the plan."""
+    if context.expectation.thp is not HugePages.NEVER or not allowed:
+        return []
+    return [
+        context.finding(
+            "thp-on",
+            Severity.DRIFT,
+            expected="no transparent huge pages",
+            found="allowed (THP_enabled: 1)",
+            cause="the program allowed them again (prctl, PR_SET_THP_DISABLE)",
+            remedy="turn off the program's own setting, or plan without --thp never",
+        )
+    ]
 
 
 def _preload_remedy(cause: str) -> str:
@@ -171,7 +218,8 @@ def _processors(jvm: JvmLook, context: RuleContext) -> list[Finding]:
 
 
 def _thp(jvm: JvmLook, context: RuleContext) -> list[Finding]:
-    if not jvm.transparent_huge_pages or context.machine.thp != "never":
+    planned = context.expectation.thp is HugePages.NEVER
+    if not jvm.transparent_huge_pages or not (planned or context.machine.thp == "never"):
         return []
     return [
         context.finding(
@@ -179,7 +227,11 @@ def _thp(jvm: JvmLook, context: RuleContext) -> list[Finding]:
             Severity.DRIFT,
             expected="-XX:+UseTransparentHugePages",
             found="transparent huge pages are off",
-            cause="/sys/kernel/mm/transparent_hugepage/enabled says never",
-            remedy="let programs ask for them: atoll knobs set thp-enabled=madvise",
+            cause="the plan turns them off (--thp never)"
+            if planned
+            else "/sys/kernel/mm/transparent_hugepage/enabled says never",
+            remedy="plan without --thp never, or remove the flag"
+            if planned
+            else "let programs ask for them: atoll knobs set thp-enabled=madvise",
         )
     ]

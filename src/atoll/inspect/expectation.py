@@ -28,7 +28,7 @@ from atoll.inspect.policy import Policy, parse_policy
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessRecord
 from atoll.schema.inspection import Expected, ThreadLook
-from atoll.schema.plan import MemoryPolicy, Placement, Plan
+from atoll.schema.plan import HugePages, Malloc, MemoryPolicy, Placement, Plan
 
 # The names of the policies in numa_maps.
 _KERNEL_WORD = {
@@ -57,6 +57,8 @@ class Expectation:
     policy: str  # spelt as in numa_maps
     nodes: frozenset[int]  # where private memory belongs; empty: anywhere
     seats_threads: bool = False  # Atoll's runtime seats them, inside these CPUs
+    malloc: Malloc = Malloc.SYSTEM
+    thp: HugePages = HugePages.SYSTEM
 
     @property
     def planned(self) -> bool:
@@ -69,6 +71,8 @@ class Expectation:
             exact=self.exact,
             memory_policy=self.policy,
             memory_nodes=format_cpulist(self.nodes),
+            malloc=self.malloc,
+            thp=self.thp,
         )
 
 
@@ -107,6 +111,8 @@ def planned(
         and (place is None or plan.placement is Placement.NONE),
         policy=policy,
         nodes=frozenset(nodes),
+        malloc=plan.malloc,
+        thp=plan.thp,
     )
 
 

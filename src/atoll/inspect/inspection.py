@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from atoll.errors import ProcessGone, TopologyError
@@ -104,6 +105,7 @@ class _Look:
         if expectation is None:
             expectation = self._as_given(threads, policy)
         looks = self._deeper(threads, policy) if deep else Looks(threads, policy)
+        looks = replace(looks, thp=self._try("huge pages", self._thp, None))
         l3 = self._try("L3", lambda: self._l3.look(pid), _NO_L3) if deep else ()
         spread = self._spread(threads, expectation) if deep else None
         findings = self._findings(looks, expectation)
@@ -118,6 +120,7 @@ class _Look:
             threads=tuple(threads),
             spread=spread,
             memory=looks.memory and _cut(looks.memory, findings),
+            thp=looks.thp,
             page_cache=tuple(looks.page_cache),
             malloc=looks.malloc,
             jvm=looks.jvm,
@@ -195,6 +198,10 @@ class _Look:
             return False
         clues = self._clues()
         return pins_itself(threads, openmp=bool(clues.openmp), library=clues.pinning is not None)
+
+    def _thp(self) -> bool | None:
+        field = status_field(self._text("status"), "THP_enabled")
+        return field == "1" if field else None
 
     def _clues(self) -> Clues:
         return read_clues(self._host, self._view_tid, self._machine)

@@ -113,8 +113,8 @@ def about_demand(
             "; a bound instance that exceeds its node's memory is killed even if other nodes have "
             "free memory, while --memory preferred lets it use other nodes"
         )
+    who = f"{len(lacking)} of {len(slots)} instances" if len(slots) > 1 else "they"
     return [
         f"{' and '.join(parts)} ({demand.source}): slot {slot.index} needs {gib(need)}, but its "
-        f"queries have {gib(room)}; {len(lacking)} of {len(slots)} instances would spill to "
-        f"disk or fail; {remedy}"
+        f"queries have {gib(room)}; {who} would spill to disk or fail; {remedy}"
     ]

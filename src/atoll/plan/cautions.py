@@ -94,14 +94,14 @@ def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[
         halves = 2 * len(slots)
         enough = halves <= len(request.places) and not request.traits.asked_bytes
         warnings.append(
-            f"{heaps.cut_for_pointers} of {len(slots)} heaps were cut to "
+            f"{_some(heaps.cut_for_pointers, slots, 'was', 'were')} cut to "
             f"{gib(LARGEST_COMPRESSED_BYTES)} to keep compressed pointers, so the total heap "
             "is smaller than under other policies"
             + (f"; -n {halves} would use all of it" if enough else "")
         )
     if heaps.plain_pointers:
         warnings.append(
-            f"{heaps.plain_pointers} of {len(slots)} heaps are too large for compressed pointers "
+            f"{_some(heaps.plain_pointers, slots, 'is', 'are')} too large for compressed pointers "
             "(32 GiB and more), so objects take more room in them"
         )
     if heaps.cut_for_overhead and len(slots) > 1 and is_lower:
@@ -110,6 +110,13 @@ def _about_heaps(request: Request, slots: Sequence[Slot], heaps: Heaps) -> list[
             "each, so the total heap is smaller than with fewer instances"
         )
     return warnings
+
+
+def _some(count: int, slots: Sequence[Slot], one: str, many: str) -> str:
+    """'the heap is', '1 of 8 heaps is', '8 of 8 heaps are'."""
+    if len(slots) == 1:
+        return f"the heap {one}"
+    return f"{count} of {len(slots)} heaps {one if count == 1 else many}"
 
 
 def _about_bound_nodes(request: Request, slots: Sequence[Slot]) -> list[str]:
@@ -145,6 +152,6 @@ def _about_jvms(request: Request, slots: Sequence[Slot]) -> list[str]:
     if not losing:
         return []
     return [
-        f"{len(losing)} of {len(slots)} instances have memory on other nodes than their CPUs, "
-        f"so they start without UseNUMA (slot {format_cpulist(losing)}): a JVM would turn it off"
+        f"instances with memory on other nodes than their CPUs start without UseNUMA (slot "
+        f"{format_cpulist(losing)}), because a JVM would turn it off"
     ]

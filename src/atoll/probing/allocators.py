@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
 from atoll.host.api import Host
+from atoll.host.caller import clean_environment
 from atoll.host.programs import find_program
 
 _TIMEOUT_S = 10.0
@@ -18,14 +20,16 @@ class Malloc:
     library: str  # the library to preload; empty: the C library's own malloc
 
 
-def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
+def loadable_mallocs(
+    host: Host, launcher: str | None = None, *, env: Mapping[str, str] | None = None
+) -> list[Malloc]:
     """The C library's own malloc first, then those that atoll-exec can preload.
 
     Raises OSError if atoll-exec is not installed or does not answer.
     """
     program = launcher or _launcher()
     try:
-        done = host.run([program, "--list-mallocs"], timeout_s=_TIMEOUT_S)
+        done = host.run([program, "--list-mallocs"], timeout_s=_TIMEOUT_S, env=env)
     except TimeoutError:
         raise OSError(f"{program} did not answer within {_TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
@@ -35,14 +39,15 @@ def loadable_mallocs(host: Host, launcher: str | None = None) -> list[Malloc]:
 
 
 def library_of(name: str, host: Host) -> str:
-    """The library to preload for a malloc; empty for the C library's own.
+    """The library that a deployment preloads for a malloc; empty for the C library's own.
 
     Raises UsageError if it cannot be loaded on this machine.
     """
     if name == SYSTEM:
         return ""
+    env = clean_environment()  # as an engine's processes have it: without LD_LIBRARY_PATH
     try:
-        found = {malloc.name: malloc.library for malloc in loadable_mallocs(host)}
+        found = {malloc.name: malloc.library for malloc in loadable_mallocs(host, env=env)}
     except OSError as fault:
         raise UsageError(f"--malloc {name}: {fault}") from None
     if name not in found:

@@ -16,6 +16,7 @@ from atoll.probing.places import CpuGroup, core_cpus
 from atoll.probing.requests import Churn, ChurnAnswer
 from atoll.probing.run import Run
 from atoll.schema.profile import ChurnRun, Figure, Mode
+from atoll.schema.text import plural
 
 # Per thread; takes a tenth of a second with a slow malloc.
 OPERATIONS = {Mode.QUICK: 200_000, Mode.FULL: 1_000_000}
@@ -81,7 +82,7 @@ def _of_one(
     ends_s = run.elapsed_s() + run.seconds_left() / (mallocs - place)
     runs = []
     for number, cpus in enumerate(teams):
-        what = f"churn of {malloc.name} by {len(cpus)} threads"
+        what = f"churn of {malloc.name} by {plural(len(cpus), 'thread')}"
         left_s = ends_s - run.elapsed_s()
         if left_s <= 0:
             run.leave_out("no-time", f"{what}: no time left")

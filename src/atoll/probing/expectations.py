@@ -16,6 +16,7 @@ from atoll.probing.catalog import Catalog, Cpu, catalog
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Expectation, Profile, StreamKernel, StreamRun
 from atoll.schema.size import percent
+from atoll.schema.text import plural
 
 Verdict = Literal["as expected", "misconfigured?", "not comparable"]
 
@@ -139,7 +140,7 @@ def _unusable(profile: Profile, machine: Machine, run: StreamRun) -> str:
     if profile.emulated:
         return "the CPU is emulated, so its figures mean nothing"
     if run.threads < len(machine.cores):
-        return f"{run.threads} threads on {len(machine.cores)} cores"
+        return f"{plural(run.threads, 'thread')} on {plural(len(machine.cores), 'core')}"
     if not run.bandwidth_gbs.settled:
         return "the figure did not settle; measure again on an idle machine"
     return ""
@@ -152,7 +153,8 @@ def _only_a_part(profile: Profile, machine: Machine, cpu: Cpu, known: Catalog) -
     if left:
         return f"{left} of {len(machine.cores)} cores were not measured"
     if machine.offline_cpus:
-        return f"{len(machine.offline_cpus)} CPUs are offline"
+        offline = len(machine.offline_cpus)
+        return f"{plural(offline, 'CPU')} {'is' if offline == 1 else 'are'} offline"
     packages, cores = max(1, len(machine.packages)), len(machine.cores)
     if known.machine_of(machine.cpu_model, packages=packages, cores=cores) is not None:
         return ""
@@ -167,8 +169,8 @@ def _only_a_part(profile: Profile, machine: Machine, cpu: Cpu, known: Catalog) -
     if profile.environment.virtualization == "none" and machine.architecture == "x86_64":
         return ""  # a smaller model of the family
     return (
-        f"{cores} cores of a model with up to {should}: a virtual machine may show only a part of "
-        "it, and others may use its memory"
+        f"{plural(cores, 'core')} of a model with up to {should}: a virtual machine may show only "
+        "a part of it, and others may use its memory"
     )
 
 

@@ -9,8 +9,9 @@ from atoll.engines.calls import engine_notes
 from atoll.engines.rendered import Rendering
 from atoll.render.deployment import UnattendedDeployment, folder_of, numactl_argv, place_of
 from atoll.schema.deployment import ProcessSpec
-from atoll.schema.plan import MemoryPolicy
+from atoll.schema.plan import Malloc, MemoryPolicy
 from atoll.schema.size import gib
+from atoll.supervise.place import counts
 
 
 def render_native(deployment: UnattendedDeployment) -> Rendering:
@@ -38,10 +39,8 @@ def readme(deployment: UnattendedDeployment, start: Sequence[str]) -> str:
     lines = [
         f"# {target.name}: {plan.engine} under {plan.policy.value}",
         "",
-        f"Rendered by `atoll render` for a machine with {plan.machine.packages} packages, "
-        f"{plan.machine.numa_nodes} NUMA nodes, {plan.machine.chiplets} chiplets and "
-        f"{plan.machine.cores} cores, for the folder `{target.folder}`. CPU numbers are those of "
-        "that machine.",
+        f"Rendered by `atoll render` for a machine with {counts(plan.machine)}, for the folder "
+        f"`{target.folder}`. CPU numbers are those of that machine.",
         "",
         "`plan.json` is the plan. `atoll up plan.json` starts the same deployment under Atoll "
         "(give it the same `--base`, if there was one). "
@@ -157,6 +156,12 @@ def _notes(deployment: UnattendedDeployment) -> Iterable[str]:
     policies = {slot.memory_policy for slot in deployment.plan.slots}
     if MemoryPolicy.WEIGHTED_INTERLEAVE in policies:
         yield "- `numactl -w` needs numactl 2.0.18 and Linux 6.9."
+    if deployment.plan.malloc is not Malloc.SYSTEM:
+        yield (
+            f"- `LD_PRELOAD` gives every process {deployment.plan.malloc}. Without that file the "
+            "dynamic linker prints an error and starts the process with the system's malloc; "
+            "`atoll inspect PID` shows whose malloc it calls."
+        )
 
 
 def _wrapped(argv: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.plan import HugePages, Malloc
 
 
 class ThreadLook(Record):
@@ -143,6 +144,8 @@ class Expected(Record):
     exact: bool  # each thread has all of these CPUs; otherwise it may have fewer
     memory_policy: str  # as in numa_maps: 'bind:0-1'; empty: unknown
     memory_nodes: str  # nodelist: where its private memory belongs; empty: anywhere
+    malloc: Malloc = Malloc.SYSTEM  # whose malloc it should call; system: any
+    thp: HugePages = HugePages.SYSTEM
 
 
 class Severity(StrEnum):
@@ -184,6 +187,8 @@ class Inspection(Record):
     # None: fewer than two threads are bound, or the process may use only one chiplet.
     spread: SpreadLook | None = None
     memory: MemoryLook | None
+    # Whether it may have transparent huge pages (PR_SET_THP_DISABLE). None: Linux before 5.0.
+    thp: bool | None = None
     page_cache: tuple[PageCacheLook, ...]
     malloc: MallocLook | None
     jvm: JvmLook | None  # None also if it is not a JVM

@@ -199,7 +199,8 @@ class Plan(Record):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Every address other than loopback that it listens at, sorted."""
-        places = (*self.slots, *([self.coordinator] if self.coordinator else []))
+        coordinator = [self.coordinator] if self.coordinator else []
+        places: tuple[Slot | CoordinatorPlace, ...] = (*self.slots, *coordinator)
         return tuple(sorted({place.address for place in places if place.address is not None}))
 
 

@@ -85,13 +85,14 @@ def refuse_foreign(plan: Plan, machine: Machine) -> None:
         raise _offline(offline, machine.pus)
     asleep = f", CPUs {format_cpulist(machine.offline_cpus)} offline" * bool(machine.offline_cpus)
     raise UsageError(
-        f"the plan was made for another machine ({plan.machine_id}: {_counts(plan.machine)}), not "
-        f"for this one ({here}: {_counts(machine.summary)}{asleep}); make a plan for this machine "
+        f"the plan was made for another machine ({plan.machine_id}: {counts(plan.machine)}), not "
+        f"for this one ({here}: {counts(machine.summary)}{asleep}); make a plan for this machine "
         "with 'atoll plan'"
     )
 
 
-def _counts(summary: Summary) -> str:
+def counts(summary: Summary) -> str:
+    """'2 packages, 2 NUMA nodes, 16 chiplets, 128 cores'."""
     return ", ".join(
         plural(count, noun)
         for count, noun in (

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from atoll.inspect.clues import Clues
-from atoll.inspect.drift_runtime import jvm_findings, malloc_findings
+from atoll.inspect.drift_runtime import jvm_findings, malloc_findings, thp_findings
 from atoll.schema.inspection import Finding, JvmLook, MallocLook, Severity
+from atoll.schema.plan import HugePages, Malloc
 from tests.parts.inspect import GIVEN, MACHINE, ONE_NODE, PLANNED, context, thread
 
 JEMALLOC = "/usr/lib/libjemalloc.so.2"
@@ -53,6 +54,36 @@ def test_a_preload_without_effect_has_its_reason(fault: str, remedy: str) -> Non
     assert (found.code, found.severity) == ("preload-without-effect", Severity.DRIFT)
     assert found.expected == f"LD_PRELOAD={JEMALLOC}"
     assert (found.cause, remedy in found.remedy) == (fault, True)
+
+
+JEMALLOC_PLANNED = context(replace(PLANNED, malloc=Malloc.JEMALLOC))
+
+
+def test_the_planned_malloc_is_called_or_the_drift_says_why_not() -> None:
+    assert malloc_findings(malloc(), JEMALLOC_PLANNED) == []
+    unreadable = malloc(reached=None, unknown="not permitted")
+    assert malloc_findings(unreadable, JEMALLOC_PLANNED) == [], "at least it is mapped"
+    fault = malloc(loaded=(), reached="libc.so.6", preload_faults={JEMALLOC: "no such file"})
+    (found,) = malloc_findings(fault, JEMALLOC_PLANNED)
+    assert found.code == "preload-without-effect", "one finding, with the reason"
+    (found,) = malloc_findings(malloc(preload=(), loaded=(), reached="libc.so.6"), JEMALLOC_PLANNED)
+    assert (found.code, found.severity) == ("malloc-unplanned", Severity.DRIFT)
+    assert (found.expected, found.found) == ("malloc of jemalloc", "malloc of libc.so.6")
+    assert "environment of its own" in found.cause
+    look = malloc(reached="libmimalloc.so.2", loaded=("libmimalloc.so.2", "libjemalloc.so.2"))
+    (found,) = malloc_findings(look, JEMALLOC_PLANNED)
+    assert "another library" in found.cause
+
+
+def test_huge_pages_are_off_if_the_plan_says_so() -> None:
+    never = context(replace(PLANNED, thp=HugePages.NEVER))
+    assert thp_findings(False, never) == thp_findings(None, never) == []
+    assert thp_findings(True, context()) == []
+    (found,) = thp_findings(True, never)
+    assert (found.code, found.severity) == ("thp-on", Severity.DRIFT)
+    asking = JVM.model_copy(update={"transparent_huge_pages": True})
+    (found,) = jvm_findings(asking, "", [thread(1)], never)
+    assert (found.code, "--thp never" in found.cause) == ("jvm-thp-off", True)
 
 
 def test_an_allocator_of_its_own_matters_only_beside_a_preload() -> None:

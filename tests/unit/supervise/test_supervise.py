@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.caller import clean_environment
+from atoll.host.processes import Finished
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id
 from atoll.schema.base import parse
 from atoll.schema.deployment import ProcessSpec, Role, State
-from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, MemoryPolicy, Plan
+from atoll.schema.plan import (
+    CoordinatorKind,
+    CoordinatorPlace,
+    HugePages,
+    Malloc,
+    MemoryPolicy,
+    Plan,
+)
 from atoll.supervise.lifecycle import (
     Accepts,
     Action,
@@ -172,6 +180,17 @@ def slotted(**changes: object) -> Plan:
 def test_a_slot_becomes_flags(changes: dict[str, object], flags: list[str]) -> None:
     argv = placed_argv("/bin/atoll-exec", slotted(**changes), spec("w0", 0, slot=0))
     assert argv == ["/bin/atoll-exec", *flags, "--", "engine", "w0"]
+
+
+def test_every_process_gets_the_deployments_malloc_and_huge_pages() -> None:
+    plan = toy_plan().model_copy(update={"malloc": Malloc.JEMALLOC, "thp": HugePages.NEVER})
+    for process in (spec("w0", 0, slot=0), spec("master", 0)):
+        argv = placed_argv("x", plan, process)
+        border = argv.index("--")
+        assert argv[border - 3 : border] == ["--malloc", "jemalloc", "--no-thp"]
+    host = FakeHost(on_run=lambda argv: Finished(0, "mimalloc\t/lib/libmimalloc.so.2\n", ""))
+    with fails(UsageError, malloc="jemalloc"):
+        refuse_unfit(plan, host)
 
 
 def test_the_coordinator_has_a_place_of_its_own() -> None:

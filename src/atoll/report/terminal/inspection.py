@@ -32,6 +32,7 @@ from atoll.schema.inspection import (
     SpreadLook,
     ThreadLook,
 )
+from atoll.schema.plan import HugePages, Malloc
 from atoll.schema.size import gib
 from atoll.schema.text import one_line, plural, printable
 
@@ -185,6 +186,10 @@ def _expected(inspection: Inspection) -> str:
         parts.append(f"memory {expected.memory_policy}")
     if expected.memory_nodes:
         parts.append(f"expected on {_named_nodes(expected.memory_nodes)}")
+    if expected.malloc is not Malloc.SYSTEM:
+        parts.append(f"malloc {expected.malloc}")
+    if expected.thp is HugePages.NEVER:
+        parts.append("no transparent huge pages")
     return f"{source}: {', '.join(parts)}"
 
 
@@ -279,6 +284,8 @@ def _memory(memory: MemoryLook, inspection: Inspection) -> list[RenderableType]:
     more = [f"policy {inspection.memory_policy}"] if inspection.memory_policy else []
     if memory.huge_bytes is not None:
         more.append(f"{gib(memory.huge_bytes)} in transparent huge pages")
+    if inspection.thp is False:
+        more.append("transparent huge pages are off for it")
     parts: list[RenderableType] = [_line("Memory", ", ".join(totals))]
     if more:
         parts.append(_line("", ", ".join(more)))
