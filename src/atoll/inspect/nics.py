@@ -22,8 +22,18 @@ def count_bytes(host: Host, plan: Plan) -> tuple[NicCount, ...]:
     """The counters of the plan's NICs and of lo; of no interface if the plan names no address."""
     if not plan.addresses:
         return ()
-    names = sorted({slot.nic for slot in plan.slots if slot.nic} | {_LO})
+    names = sorted({*_holders(host, plan).values(), _LO})
     return tuple(count for name in names for count in _count(host, name))
+
+
+def _holders(host: Host, plan: Plan) -> dict[str, str]:
+    """Address of the plan -> the interface that has it now: a plan made elsewhere names none."""
+    return {
+        address: name
+        for name, own in host.addresses().items()
+        for address in own
+        if address in plan.addresses
+    }
 
 
 def _count(host: Host, name: str) -> list[NicCount]:
@@ -39,12 +49,13 @@ def look_at_nics(host: Host, plan: Plan, since: Iterable[NicCount]) -> tuple[Nic
     """What the NICs have moved since their counters were `since`; without an earlier count, since
     they exist."""
     before = {count.name: count for count in since}
+    holders = _holders(host, plan)
     looks = []
     for now in count_bytes(host, plan):
         first = before.get(now.name)
         if first is None or first.rx_bytes > now.rx_bytes or first.tx_bytes > now.tx_bytes:
             first = NicCount(name=now.name, rx_bytes=0, tx_bytes=0)  # created since then
-        own = [slot for slot in plan.slots if slot.nic == now.name]
+        own = [slot for slot in plan.slots if holders.get(slot.address or "") == now.name]
         looks.append(
             NicLook(
                 name=now.name,

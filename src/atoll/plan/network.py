@@ -115,9 +115,10 @@ def about_network(listen: Listen, machine: Machine, slots: Sequence[Slot]) -> Re
 
 def about_exposure(listen: Listen) -> list[str]:
     """The warning that `--listen` deserves."""
-    if not listen:
+    seen = [each for each in listen if not ipaddress.IPv4Address(each.address).is_loopback]
+    if not seen:
         return []
-    where = ", ".join(place.address for place in listen)
+    where = ", ".join(place.address for place in seen)
     return [
         f"instances listen at {where}: others on that network can reach them, and the traffic is "
         "not encrypted"

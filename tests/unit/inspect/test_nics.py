@@ -15,11 +15,7 @@ from tests.parts.toy import toy_plan
 
 PLAN = toy_plan(2)
 ON_NETWORK = PLAN.model_copy(
-    update={
-        "slots": tuple(
-            slot.model_copy(update={"address": "10.0.0.5", "nic": "eth0"}) for slot in PLAN.slots
-        )
-    }
+    update={"slots": tuple(slot.model_copy(update={"address": "10.0.0.5"}) for slot in PLAN.slots)}
 )
 
 
@@ -28,7 +24,9 @@ def host(**counts: tuple[int, int]) -> FakeHost:
     for name, (received, sent) in counts.items():
         folder = f"/sys/class/net/{name}/statistics"
         files |= {f"{folder}/rx_bytes": f"{received}\n", f"{folder}/tx_bytes": f"{sent}\n"}
-    return FakeHost(files)
+    made = FakeHost(files)
+    made.nics = {"eth0": ("10.0.0.4", "10.0.0.5"), "eth9": ("10.0.9.5",), "lo": ("127.0.0.1",)}
+    return made
 
 
 def test_bytes_since_the_start_by_nic() -> None:
