@@ -10,6 +10,8 @@
 //    does not change it; `allowed` reports what mask and cgroup leave together.
 //  - hwloc runs in a child process. Whatever it does there (abort, crash, hang, exhaust memory,
 //    print, set bindings or variables) causes at most one Fault here.
+//  - Objects that a restriction left without CPUs stay in `packages`, `dies`, `nodes` and `l3`, with
+//    no PUs, and count in `summary`. `cores` has only cores with PUs.
 //  - If hwloc reports no Core objects, `cores` has one per PU so that planning works (warning
 //    cores-assumed), and summary.cores stays 0. Without Package objects `package` is null.
 //
@@ -19,6 +21,7 @@
 // The user's own chiplets and those of profiles are added in Python.
 //
 // Warning codes, stable:
+//   without-cpus           objects whose CPUs a cgroup, a mask or a restriction took away
 //   l3-per-cpu             every L3 serves one PU: a VM that does not describe its caches
 //   l3-per-core            every L3 serves one core (POWER8 slices): no islands
 //   l3-huge-few-cpus       a package's only L3 is over 16 MiB a core: a VM, a slice of a larger CPU

@@ -32,7 +32,7 @@ std::vector<int> cores_within(const Machine& machine, const Pus& pus) {
 std::uint64_t l3_bytes_of(const Machine& machine, const Pus& pus) {
   std::uint64_t bytes = 0;
   for (const L3Domain& l3 : machine.l3) {
-    if (contains(pus, l3.pus)) bytes += l3.size_bytes;
+    if (!l3.pus.empty() && contains(pus, l3.pus)) bytes += l3.size_bytes;
   }
   return bytes;
 }

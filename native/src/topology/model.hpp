@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace atl::topology {
@@ -110,6 +111,8 @@ struct Machine {
   std::uint64_t memory_bytes = 0;
   std::optional<std::uint64_t> mem_total_bytes;  // not in the JSON: from /proc/meminfo
   bool has_core_objects = true;                  // not in the JSON
+  // Not in the JSON: kinds of objects whose CPUs were all taken away, with their number.
+  std::vector<std::pair<std::string, int>> without_cpus;
   std::vector<Package> packages;
   std::vector<Die> dies;
   std::vector<NumaNode> nodes;

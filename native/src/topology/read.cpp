@@ -2,8 +2,10 @@
 
 #include <hwloc/distances.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "atoll/topology.hpp"
 #include "pus.hpp"
@@ -94,8 +96,10 @@ void read_cores(hwloc_topology_t topology, Machine& machine) {
   machine.has_core_objects = count(topology, HWLOC_OBJ_CORE) > 0;
   const auto type = machine.has_core_objects ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   for (const hwloc_obj_t object : objects(topology, type)) {
+    Pus pus = members(object->cpuset);
+    if (pus.empty()) continue;  // nothing can run there; the summary counts it as hwloc does
     Core core{.os_index = os_index(object),
-              .pus = members(object->cpuset),
+              .pus = std::move(pus),
               .package = ancestor_index(topology, object, HWLOC_OBJ_PACKAGE),
               .die = ancestor_index(topology, object, HWLOC_OBJ_DIE),
               .l3 = ancestor_index(topology, object, HWLOC_OBJ_L3CACHE),
@@ -135,6 +139,24 @@ void read_distances(hwloc_topology_t topology, Machine& machine) {
   }
 }
 
+// hwloc keeps objects whose CPUs a cgroup, a mask or `lstopo --restrict` took away if memory is
+// attached below them. Memory that never had CPUs looks the same, if hwloc gave it no name (CXL).
+bool lost_its_cpus(hwloc_obj_t object) {
+  return hwloc_bitmap_iszero(object->cpuset) != 0 &&
+         (object->type != HWLOC_OBJ_NUMANODE || object->subtype == nullptr);
+}
+
+void count_without_cpus(hwloc_topology_t topology, Machine& machine) {
+  for (const auto& [type, name] :
+       {std::pair{HWLOC_OBJ_PACKAGE, "package"}, std::pair{HWLOC_OBJ_DIE, "die"},
+        std::pair{HWLOC_OBJ_NUMANODE, "NUMA node"}, std::pair{HWLOC_OBJ_L3CACHE, "L3 cache"},
+        std::pair{HWLOC_OBJ_CORE, "core"}}) {
+    const auto all = objects(topology, type);
+    const auto lost = std::count_if(all.begin(), all.end(), lost_its_cpus);
+    if (lost > 0) machine.without_cpus.emplace_back(name, static_cast<int>(lost));
+  }
+}
+
 std::string pci_address(hwloc_obj_t device) {
   while (device != nullptr && device->type != HWLOC_OBJ_PCI_DEVICE) device = device->parent;
   if (device == nullptr) return "";
@@ -163,9 +185,6 @@ template <typename Objects>
 void refuse_overlap(const Objects& objects, const char* what, const std::string& subject) {
   Pus seen;
   for (const auto& object : objects) {
-    if (object.pus.empty()) {
-      throw Fault(subject + ": contradicts itself: a " + what + " without PUs");
-    }
     seen.insert(seen.end(), object.pus.begin(), object.pus.end());
   }
   std::sort(seen.begin(), seen.end());
@@ -269,6 +288,7 @@ Machine read_machine(hwloc_topology_t topology, const std::string& subject) {
   read_nodes(topology, machine);
   read_caches(topology, machine);
   read_cores(topology, machine);
+  count_without_cpus(topology, machine);
   refuse_contradictions(topology, machine, subject);
   for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.memory_bytes;
   read_distances(topology, machine);

@@ -25,11 +25,45 @@ std::size_t cores_in(const Machine& machine, const Pus& pus) {
                     [&](const Core& core) { return contains(pus, core.pus); }));
 }
 
+template <typename Objects>
+Objects with_cpus(const Objects& objects) {
+  Objects found;
+  std::copy_if(objects.begin(), objects.end(), std::back_inserter(found),
+               [](const auto& object) { return !object.pus.empty(); });
+  return found;
+}
+
+std::size_t packages_with_cpus(const Machine& machine) {
+  return std::max<std::size_t>(1, with_cpus(machine.packages).size());
+}
+
+std::string counted(int number, const std::string& name) {
+  return std::to_string(number) + ' ' + name + (number == 1 ? "" : "s");
+}
+
+// A recording only: elsewhere a node without CPUs is memory alone, since hwloc shows what the cgroup
+// disallows.
+void without_cpus(const Machine& machine, std::vector<Notice>& notices) {
+  if (machine.kind != Kind::xml || machine.without_cpus.empty()) return;
+  std::string lost;
+  bool only_nodes = true;
+  for (const auto& [name, number] : machine.without_cpus) {
+    lost += (lost.empty() ? "" : ", ") + counted(number, name);
+    only_nodes = only_nodes && name == "NUMA node";
+  }
+  notices.push_back({"without-cpus",
+                     lost + " without CPUs: a cgroup, a mask or 'lstopo --restrict' took them away "
+                            "when the machine was recorded" +
+                         (only_nodes ? ", or they are memory alone" : "") +
+                         "; they count as in hwloc, but nothing can run there"});
+}
+
 void l3_per_cpu(const Machine& machine, std::vector<Notice>& notices) {
-  if (machine.l3.size() < 2) return;
+  const std::vector<L3Domain> l3s = with_cpus(machine.l3);
+  if (l3s.size() < 2) return;
   bool one_pu = true;
   bool one_core = true;
-  for (const L3Domain& l3 : machine.l3) {
+  for (const L3Domain& l3 : l3s) {
     one_pu = one_pu && l3.pus.size() == 1;
     one_core = one_core && cores_in(machine, l3.pus) <= 1;
   }
@@ -49,9 +83,9 @@ void l3_per_cpu(const Machine& machine, std::vector<Notice>& notices) {
 // desktop parts). A larger value means that other users have the rest of the cores.
 void l3_huge_few_cpus(const Machine& machine, std::vector<Notice>& notices) {
   constexpr std::uint64_t most_per_core = 16 * mebibyte;
-  std::size_t packages = std::max<std::size_t>(1, machine.packages.size());
-  if (machine.l3.size() != packages) return;
-  for (const L3Domain& l3 : machine.l3) {
+  const std::vector<L3Domain> l3s = with_cpus(machine.l3);
+  if (l3s.size() != packages_with_cpus(machine)) return;
+  for (const L3Domain& l3 : l3s) {
     const std::size_t cores = std::max<std::size_t>(1, cores_in(machine, l3.pus));
     if (l3.size_bytes / cores <= most_per_core) continue;
     notices.push_back(
@@ -78,8 +112,7 @@ void l3_as_numa(const Machine& machine, std::vector<Notice>& notices) {
     if (!l3s.contains(node.pus)) return;
     ++nodes;
   }
-  const std::size_t packages = std::max<std::size_t>(1, machine.packages.size());
-  const std::size_t per_package = nodes / packages;
+  const std::size_t per_package = nodes / packages_with_cpus(machine);
   if (per_package < 2) return;
   bool near = false;
   if (amd && machine.distances) {
@@ -136,6 +169,7 @@ void memory(const Machine& machine, std::vector<Notice>& notices) {
 
 std::vector<Notice> find_implausible(const Machine& machine) {
   std::vector<Notice> notices;
+  without_cpus(machine, notices);
   l3_per_cpu(machine, notices);
   l3_huge_few_cpus(machine, notices);
   l3_as_numa(machine, notices);

@@ -131,5 +131,5 @@ def _chiplet(machine: Machine, index: int, cores: list[Core], source: ChipletSou
         node=nodes.pop() if len(nodes) == 1 else None,
         package=cores[0].package,
         source=source,
-        l3_bytes=sum(l3.size_bytes for l3 in machine.l3 if pus.issuperset(l3.pus)),
+        l3_bytes=sum(l3.size_bytes for l3 in machine.l3 if l3.pus and pus.issuperset(l3.pus)),
     )

@@ -6,6 +6,7 @@ the SVG are both drawn from this.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Literal, NamedTuple
 
 from atoll.schema.machine import Chiplet, ChipletSource, Core, Machine, NumaNode, Package
@@ -123,7 +124,7 @@ def _island(
     if chiplet is not None:
         return Island(chiplet.index, chiplet.l3_bytes, tuple(cells))
     pus = frozenset(pu for core in cores for pu in core.pus)
-    inside = [l3.size_bytes for l3 in machine.l3 if pus.issuperset(l3.pus)]
+    inside = [l3.size_bytes for l3 in machine.l3 if l3.pus and pus.issuperset(l3.pus)]
     return Island(None, sum(inside), tuple(cells))
 
 
@@ -131,19 +132,28 @@ def _island(
 
 
 def counts(machine: Machine) -> list[str]:
-    """'2 packages', '2 NUMA nodes', '16 chiplets (by L3)', '16 L3', '128 cores', '1 TiB'."""
+    """'2 packages', '2 NUMA nodes', '16 chiplets (by L3)', '16 L3', '128 cores', '1 TiB'.
+
+    '4 of 128 cores' if the cgroup leaves some: the picture shows all of them.
+    """
     summary = machine.summary
     sources = dict.fromkeys(_SOURCES[chiplet.source] for chiplet in machine.chiplets)
-    chiplets = f"{plural(summary.chiplets, 'chiplet')} ({', '.join(sources)})"
+    chiplets = f"{_of(summary.chiplets, machine.chiplets, 'chiplet')} ({', '.join(sources)})"
     return [
-        plural(summary.packages, "package"),
-        plural(summary.numa_nodes, "NUMA node"),
+        _of(summary.packages, machine.packages, "package"),
+        _of(summary.numa_nodes, machine.nodes, "NUMA node"),
         chiplets if summary.chiplets else "no known chiplets",
-        f"{summary.l3} L3",
-        plural(summary.cores, "core"),
-        *([plural(summary.pus, "thread")] if machine.smt else []),
+        _of(summary.l3, machine.l3, "L3").removesuffix("s"),
+        _of(summary.cores, machine.cores, "core"),
+        *([_of(summary.pus, machine.pus, "thread")] if machine.smt else []),
         gib(machine.memory_bytes),
     ]
+
+
+def _of(count: int, all_of_them: Sized, noun: str) -> str:
+    """'2 cores'; '1 of 2 cores' if the machine has more than are counted."""
+    total = len(all_of_them)
+    return f"{count} of {plural(total, noun)}" if 0 < count < total else plural(count, noun)
 
 
 def facts(machine: Machine, layout: MachineLayout, dot: str) -> list[tuple[str, str]]:

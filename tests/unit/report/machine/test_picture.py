@@ -68,6 +68,15 @@ def test_shows_what_is_not_allowed() -> None:
     assert "allowed     CPUs 0-1,4, 1 GiB of memory (cgroup)" in text
 
 
+def test_counts_what_the_cgroup_leaves_of_the_whole() -> None:
+    machine = plain(2)
+    half = machine.summary.model_copy(update={"cores": 1, "pus": 1})
+    lines = picture(machine.model_copy(update={"summary": half})).splitlines()
+    assert "1 of 2 cores" in lines[1]
+    assert "2 cores" in lines[2]
+    assert "of" not in picture(machine).splitlines()[1]
+
+
 def test_shows_nodes_distances_cards_and_offline_cpus() -> None:
     machine = SNC4.model_copy(update={"offline_cpus": (300, 301)})
     text = picture(machine)
