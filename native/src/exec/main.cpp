@@ -222,8 +222,15 @@ void show(const Options& options, const Changes& changes) {
 int run(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
   if (options.list_mallocs) {
-    for (const FoundAllocator& found : loadable_allocators(environment("LD_LIBRARY_PATH"))) {
+    const auto all = loadable_allocators(environment("LD_LIBRARY_PATH"));
+    for (const FoundAllocator& found : all) {
       std::printf("%s\t%s\n", std::string(found.name).c_str(), found.path.c_str());
+    }
+    if (all.empty()) {
+      std::fputs(
+          "atoll-exec: no allocator that --malloc knows is installed; install for example "
+          "the package libjemalloc2\n",
+          stderr);
     }
   } else if (options.help || options.version) {
     std::fputs(options.help ? kHelp : "atoll-exec " ATOLL_VERSION "\n", stdout);

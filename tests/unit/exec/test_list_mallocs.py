@@ -22,3 +22,15 @@ def test_a_file_that_cannot_be_loaded_is_not_listed(tmp_path: Path) -> None:
     done = run(EXEC, "--list-mallocs", env={"LD_LIBRARY_PATH": str(tmp_path)})
     assert done.returncode == 0
     assert str(library) not in done.stdout
+
+
+def test_an_empty_list_is_explained() -> None:
+    done = run(EXEC, "--list-mallocs")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    # Which is the case depends on what is installed here.
+    if done.stdout:
+        assert not lines
+    else:
+        assert len(lines) == 1
+        assert lines[0].startswith("atoll-exec: no allocator that --malloc knows is installed")
