@@ -1,6 +1,6 @@
-# What find_package(atoll) of other projects finds: the runtime's library and headers, the topology
-# library behind it, and a package description. `cmake --install BUILD --component runtime` puts
-# these there and nothing else.
+# What find_package(atoll) and pkg-config of other projects find: the runtime's library and headers,
+# the topology library behind it, and a package description for each. `cmake --install BUILD
+# --component runtime` puts these there and nothing else.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/atoll)
@@ -33,5 +33,20 @@ install(
   FILES ${CMAKE_CURRENT_BINARY_DIR}/atollConfig.cmake
         ${CMAKE_CURRENT_BINARY_DIR}/atollConfigVersion.cmake
   DESTINATION ${package_folder}
+  COMPONENT runtime
+)
+
+# The same for projects without CMake.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+if(ATOLL_CONTEXT STREQUAL boost)
+  set(context_libraries "-lboost_context ")
+endif()
+configure_file(
+  ${CMAKE_CURRENT_LIST_DIR}/atoll.pc.in ${CMAKE_CURRENT_BINARY_DIR}/atoll.pc @ONLY
+)
+install(
+  FILES ${CMAKE_CURRENT_BINARY_DIR}/atoll.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT runtime
 )

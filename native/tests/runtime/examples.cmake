@@ -13,6 +13,18 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
       ${CMAKE_CURRENT_LIST_DIR}/examples_build.cmake
   )
   set_tests_properties(runtime_examples_build PROPERTIES FIXTURES_SETUP examples TIMEOUT 900)
+  add_test(
+    NAME runtime_examples_plain
+    COMMAND
+      env -i PATH=/usr/bin:/bin
+      PKG_CONFIG_PATH=${examples_build}-prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig
+      ${CMAKE_CURRENT_LIST_DIR}/examples_plain.sh ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER}
+      ${examples}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+  )
+  set_tests_properties(
+    runtime_examples_plain PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120
+  )
   file(GLOB sources CONFIGURE_DEPENDS ${examples}/*.c ${examples}/*.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
