@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from atoll.engines.userconfig.included import Including
-from atoll.engines.userconfig.merge import Settings, merge_pieces, read_pieces
+from atoll.engines.userconfig.merge import Settings, merge_below, read_pieces
 from atoll.engines.userconfig.pieces import Piece, fault, lines
 from atoll.errors import UsageError
 
@@ -33,7 +33,7 @@ def merge(
     text: str, group: str, settings: Settings, *, where: str, also: Collection[str] = ()
 ) -> str:
     """The file with `settings` in it; see `userconfig.merge`. `also`: other groups that the same
-    program reads, in which values are replaced too. New options go into `group`, at the end."""
+    program reads, in which options are replaced too. New options go into `group`, at the end."""
     found = pieces(text, where=where)
     read_groups = {group, *also}
     # The merge must not see the keys of a group that the program does not read.
@@ -44,10 +44,9 @@ def merge(
         for piece in found
     ]
     last = found[-1].section if found else ""
-    return merge_pieces(
+    return merge_below(
         ours,
         {_key(name): value for name, value in settings.items()},
-        write=_written,
         line=_line,
         header="" if last == group else f"[{group}]\n",
     )

@@ -16,7 +16,8 @@ from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.mariadb import option_file
 from atoll.engines.mariadb.option_file import INCLUDING
 from atoll.engines.server import sizes
-from atoll.engines.userconfig.included import Included, first_file, included
+from atoll.engines.userconfig.included import Included, first_file, in_order, included
+from atoll.engines.userconfig.merge import read_pieces
 from atoll.engines.userconfig.tree import UserTree
 from atoll.schema.plan import Slot
 from atoll.schema.size import MIB
@@ -43,6 +44,8 @@ _PARTS = 8  # of the heap, for the work of all queries: the plan leaves 3 of the
 _JOINS = 16
 _DEFAULT_IO_THREADS = 4  # MariaDB's default
 _LEAST_IO_THREADS, _MOST_IO_THREADS = 2, 64
+_IO_THREADS = ("innodb_read_io_threads", "innodb_write_io_threads")
+_HANDLING, _POOL_SIZE = "thread_handling", "thread_pool_size"
 _CONFIGS = ("my.cnf", "mariadb.cnf")
 _GROUP = "mariadbd"
 _GROUPS = ("mysqld", "server", "mariadb", _GROUP, "client-server", "galera")
@@ -167,12 +170,14 @@ def placement(slot: Slot) -> dict[str, Setting]:
             "the default, set because it would undo where pages lie; not every build knows it",
             _INNODB,
         ),
-        "innodb_read_io_threads": io_threads,
-        "innodb_write_io_threads": io_threads,
-        "thread_handling": Setting(
-            "one-thread-per-connection",
-            "the default, set because a thread pool would follow the machine's size",
-            _SERVER,
+        **dict.fromkeys(_IO_THREADS, io_threads),
+        _HANDLING: Setting(
+            "one-thread-per-connection", "the default; your own configuration's stays", _SERVER
+        ),
+        _POOL_SIZE: Setting(
+            str(slot.threads),
+            "the slot's threads: by default a thread pool follows the machine's size",
+            _MARIADB + "Thread pool",
         ),
     }
 
@@ -250,7 +255,7 @@ def config_of(tree: UserTree) -> str:
 
 
 def on_tree(
-    tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+    tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str, whole: bool
 ) -> dict[str, str]:
     config = config_of(tree)
     files = included(tree, config, INCLUDING)
@@ -262,6 +267,14 @@ def on_tree(
     names = _APART if files.elsewhere else set().union(*_read(tree, files, groups))
     data = ours["datadir"]
     settings = {key: value for key, value in ours.items() if not key.startswith("loose_")}
+    kept = _kept(_theirs(tree, files, config, groups), ours, whole=whole)
+    for name, value in kept.items():
+        if files.elsewhere:  # where another value may stand
+            settings[name] = value
+        else:
+            del settings[name]
+    if whole or kept.get(_HANDLING) != "pool-of-threads":
+        settings.pop(_POOL_SIZE, None)
     settings |= dict.fromkeys(_FOLDERS, data)
     settings |= {key: f"{data}/{key}" for key in _LOGS}
     merged = option_file.merge(
@@ -272,6 +285,29 @@ def on_tree(
     )
     texts = {**files.texts, config: f"{merged}\n[{_GROUP}]\n{_LAST}{apart}"}
     return {f"{folder}/{path}": text for path, text in texts.items()}
+
+
+def _theirs(
+    tree: UserTree, files: Included, config: str, groups: Collection[str]
+) -> dict[str, str]:
+    """The user's options, as the server would take them."""
+    found = in_order(
+        files, config, lambda path, text: option_file.pieces(text, where=f"{tree.root}/{path}")
+    )
+    return read_pieces(piece for piece in found if piece.section in groups)
+
+
+def _kept(theirs: Mapping[str, str], ours: Mapping[str, str], *, whole: bool) -> dict[str, str]:
+    """Those of the user's options that fit the slot and so replace Atoll's. `whole`: the slot is
+    the machine, where every number of threads fits."""
+    kept = {}
+    for name in (*_IO_THREADS, _POOL_SIZE):
+        value = theirs.get(name, "")
+        if value.isdecimal() and (whole or int(value) <= int(ours[name])):
+            kept[name] = value
+    if theirs.get(_HANDLING):
+        kept[_HANDLING] = theirs[_HANDLING]
+    return kept
 
 
 def taken(tree: UserTree) -> dict[str, int]:

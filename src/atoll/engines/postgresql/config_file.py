@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from atoll.engines.userconfig.included import Including
-from atoll.engines.userconfig.merge import Settings, merge_pieces, read_pieces
+from atoll.engines.userconfig.merge import Settings, merge_below, read_pieces
 from atoll.engines.userconfig.pieces import Piece, fault, lines
 
 _NAME = r"[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*"
@@ -37,12 +37,12 @@ INCLUDING = Including(
 
 def read(text: str, *, where: str) -> dict[str, str]:
     """Settings by name, of this file alone, without those of the files that it includes."""
-    return read_pieces(_pieces(text, where=where))
+    return read_pieces(pieces(text, where=where))
 
 
 def merge(text: str, settings: Settings, *, where: str) -> str:
     """The file with `settings` in it; see `userconfig.merge`. Names are in lower case."""
-    return merge_pieces(_pieces(text, where=where), settings, write=_quoted, line=_line)
+    return merge_below(pieces(text, where=where), settings, line=_line)
 
 
 def write(settings: Mapping[str, str]) -> str:
@@ -50,23 +50,23 @@ def write(settings: Mapping[str, str]) -> str:
     return "".join(_line(key, value) for key, value in settings.items())
 
 
-def _pieces(text: str, *, where: str) -> list[Piece]:
-    pieces: list[Piece] = []
+def pieces(text: str, *, where: str) -> list[Piece]:
+    found: list[Piece] = []
     for number, body, end in lines(text):
         stripped = body.strip()
         if not stripped or stripped.startswith("#"):
-            pieces.append(Piece(body + end))
+            found.append(Piece(body + end))
             continue
         match = _SETTING.fullmatch(body)
         if match is None:
             raise fault(where, number, "cannot be read; write name = 'value'")
         key, value = match["key"].lower(), _unquoted(match["value"])
         if key in _INCLUDES:
-            pieces.append(Piece(body + end, value=value, includes=True))
+            found.append(Piece(body + end, value=value, includes=True))
             continue
         head, tail = match["head"], match["tail"] + end
-        pieces.append(Piece(body + end, key=key, value=value, head=head, tail=tail))
-    return pieces
+        found.append(Piece(body + end, key=key, value=value, head=head, tail=tail))
+    return found
 
 
 def _unquoted(value: str) -> str:

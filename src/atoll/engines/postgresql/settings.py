@@ -14,7 +14,8 @@ from atoll.engines.explained import Reasons, Setting, Why, reasons, values
 from atoll.engines.postgresql import config_file
 from atoll.engines.postgresql.config_file import INCLUDING
 from atoll.engines.server import sizes
-from atoll.engines.userconfig.included import Included, first_file, included
+from atoll.engines.userconfig.included import Included, first_file, in_order, included
+from atoll.engines.userconfig.merge import read_pieces
 from atoll.engines.userconfig.tree import UserTree
 from atoll.schema.plan import Slot
 from atoll.schema.size import MIB
@@ -32,13 +33,19 @@ SUPERUSER = "atoll"
 _CONFIG = "postgresql.conf"
 _FIRST_PORT = 5432  # only part of a socket's name
 _PROCESSES = "max_worker_processes"
+_WORKERS = (
+    "max_parallel_workers_per_gather",
+    "max_parallel_maintenance_workers",
+    "max_parallel_workers",
+)
+_CACHE_SIZE = "effective_cache_size"
 _DEFAULT_WORK_MEM_BYTES = 4 * MIB
 _DEFAULT_GATHER = 2  # PostgreSQL's defaults
 _DEFAULT_PROCESSES = 8
 _MOST_PARALLEL = 1024  # PostgreSQL refuses more (MAX_PARALLEL_WORKER_LIMIT)
 _OPERATIONS = 4  # sorts and hash tables that one process of a query may have at the same time
 _DEFAULT_CONNECTIONS = 100  # PostgreSQL's default; we add one per thread, for a stream of queries
-_PAGE_BYTES = 8192  # the unit of wal_buffers
+_PAGE_BYTES = 8192  # the unit of wal_buffers and effective_cache_size
 _VACUUM_WORKERS = 3  # PostgreSQL's default of autovacuum_max_workers
 _MOST_VACUUM_BYTES = 1 << 30  # a vacuum uses no more, whatever it is allowed
 
@@ -123,7 +130,7 @@ def placement(slot: Slot) -> dict[str, Setting]:
             "25 % of the slot's memory, with which the manual starts; the page cache has the rest",
             _CONSUMPTION,
         ),
-        "effective_cache_size": Setting(
+        _CACHE_SIZE: Setting(
             kib(max(slot.memory_bytes - buffers, buffers)),
             "the slot's memory without the memory for work, which is as much as shared_buffers: "
             "the manual adds shared_buffers and the database's part of the page cache",
@@ -137,8 +144,7 @@ def placement(slot: Slot) -> dict[str, Setting]:
         _PROCESSES: Setting(
             processes,
             "the slot's threads: a server must not start more processes than its slot has CPUs "
-            "(under wim at least the default, 8); with your own configuration at least as many as "
-            "it sets, for its extensions",
+            "(under wim at least the default, 8)",
             _CONSUMPTION,
         ),
         # hash_mem_multiplier is 2.
@@ -215,14 +221,17 @@ def config_of(tree: UserTree) -> str:
     return first_file(tree, (_CONFIG,), printed_by="show config_file")
 
 
-def on_tree(tree: UserTree, ours: Mapping[str, str], *, folder: str, **_: str) -> dict[str, str]:
+def on_tree(
+    tree: UserTree, ours: Mapping[str, str], *, folder: str, whole: bool, **_: str
+) -> dict[str, str]:
     """Atoll decides who may connect: the user's roles do not exist in the deployment."""
     files = included(tree, _CONFIG, INCLUDING)
     settings = {**ours, **values(_APART)}
-    # The user's extensions may have processes of their own, which must not displace ours.
-    given = [each.get(_PROCESSES, "") for each in _read(tree, files)]
-    most = max(int(value) for value in (ours[_PROCESSES], *given) if value.isdecimal())
-    settings[_PROCESSES] = str(most)
+    for name, value in _kept(_theirs(tree, files), ours, whole=whole).items():
+        if files.elsewhere:  # where another value may stand
+            settings[name] = value
+        else:
+            del settings[name]
     texts = dict(files.texts)
     texts[_CONFIG] = config_file.merge(texts[_CONFIG], settings, where=f"{tree.root}/{_CONFIG}")
     return {f"{folder}/{path}": text for path, text in texts.items()}
@@ -239,6 +248,33 @@ def taken(tree: UserTree) -> dict[str, int]:
     each = min(theirs.get(vacuum, 0), _MOST_VACUUM_BYTES)
     workers = theirs.get("autovacuum_max_workers", _VACUUM_WORKERS)
     return {"wal_buffers": theirs.get("wal_buffers", 0), vacuum: each * workers}
+
+
+def _theirs(tree: UserTree, files: Included) -> dict[str, str]:
+    """The user's settings, as the server would take them."""
+    return read_pieces(
+        in_order(
+            files,
+            _CONFIG,
+            lambda path, text: config_file.pieces(text, where=f"{tree.root}/{path}"),
+        )
+    )
+
+
+def _kept(theirs: Mapping[str, str], ours: Mapping[str, str], *, whole: bool) -> dict[str, str]:
+    """Those of the user's settings that fit the slot and so replace Atoll's. `whole`: the slot is
+    the machine, where every number of processes fits."""
+    kept = {}
+    for name in (*_WORKERS, _PROCESSES):
+        value = theirs.get(name, "")
+        # The processes include those of the user's extensions.
+        if value.isdecimal() and (whole or name == _PROCESSES or int(value) <= int(ours[name])):
+            kept[name] = value
+    cache = _CACHE_SIZE
+    sizes_bytes = sizes.largest(({cache: theirs.get(cache, "")},), unit_bytes={cache: _PAGE_BYTES})
+    if 0 < sizes_bytes[cache] <= int(ours[cache].removesuffix("kB")) * _KIB:
+        kept[cache] = theirs[cache]
+    return kept
 
 
 def _read(tree: UserTree, files: Included) -> list[dict[str, str]]:

@@ -52,7 +52,7 @@ class ServerSettings(Protocol):
     def shared_files(self) -> dict[str, str]: ...
     # Settings that keep a server within its data directory and the run folder.
     def location(self, index: int, *, data: str, run_dir: str, home: str) -> dict[str, Setting]: ...
-    # Settings that follow from the slot, and that a user's configuration cannot change.
+    # Settings that follow from the slot. A user's limits below them stay.
     def placement(self, slot: Slot) -> dict[str, Setting]: ...
     # Settings that a user's own configuration replaces.
     def choices(self, slot: Slot, *, durable: bool) -> dict[str, Setting]: ...
@@ -60,9 +60,10 @@ class ServerSettings(Protocol):
     def write(self, settings: Mapping[str, str]) -> str: ...
     # The path of the file that includes the others.
     def config_of(self, tree: UserTree) -> str: ...
-    # The user's files below `folder`, with `ours` in the one that includes the others.
+    # The user's files below `folder`, with `ours` in the one that includes the others. `whole`: the
+    # slot is the whole machine.
     def on_tree(
-        self, tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str
+        self, tree: UserTree, ours: Mapping[str, str], *, folder: str, version: str, whole: bool
     ) -> dict[str, str]: ...
     # Setting -> bytes that each server uses in addition to its buffer pool. Raises UsageError for a
     # folder without a configuration, or with one that cannot be read.
@@ -183,7 +184,11 @@ class ServerPerSlot(ABC):
                 folder = f"server-{slot.index}"
                 config = f"{folder}/{settings.config_of(self.tree)}"
                 files |= settings.on_tree(
-                    self.tree, values(ours), folder=folder, version=installation.version
+                    self.tree,
+                    values(ours),
+                    folder=folder,
+                    version=installation.version,
+                    whole=slot.cpus is None,
                 )
             why |= reasons(ours)
             processes.append(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atoll.engines.userconfig.pieces import lines
+from atoll.engines.userconfig.pieces import Piece, lines
 from atoll.engines.userconfig.tree import UserTree, unreadable
 from atoll.errors import UsageError
 
@@ -32,6 +32,7 @@ class Included:
     texts: dict[str, str]  # the first file, and those included by a relative path
     in_place: dict[str, str]  # files in the tree, included by their absolute path
     elsewhere: bool  # whether files outside the tree are included
+    inside: dict[tuple[str, int], tuple[str, ...]]  # (path, line) -> what is included there
 
     @property
     def all_texts(self) -> dict[str, str]:
@@ -64,6 +65,7 @@ def included(tree: UserTree, first: str, how: Including) -> Included:
     texts: dict[str, str] = {}
     in_place: dict[str, str] = {}
     elsewhere = False
+    inside_of: dict[tuple[str, int], tuple[str, ...]] = {}
     waiting = [(first, texts)]
     while waiting:
         path, found = waiting.pop()
@@ -92,13 +94,31 @@ def included(tree: UserTree, first: str, how: Including) -> Included:
             if match["folder"]:
                 there = list(_in_folder(tree, name, how.ending))
                 waiting += [(each, target) for each in there]
+                inside_of[path, number] = tuple(there)
                 if not there and target is texts:
                     texts[f"{name}/empty{how.ending}"] = "# your folder contains no files\n"
             elif name in tree.texts or name in tree.closed:
                 waiting.append((name, target))
+                inside_of[path, number] = (name,)
             elif not match.groupdict().get("maybe"):
                 raise UsageError(f"{where}: {given!r} does not exist, or is not text")
-    return Included(texts, in_place, elsewhere)
+    return Included(texts, in_place, elsewhere, inside_of)
+
+
+def in_order(
+    files: Included, first: str, pieces: Callable[[str, str], Sequence[Piece]]
+) -> Iterator[Piece]:
+    """The pieces of all files in the order in which the server reads them: of a setting that occurs
+    several times, the last applies. `pieces`: (path, text) -> the pieces of a file, one a line."""
+
+    def read(path: str, above: tuple[str, ...]) -> Iterator[Piece]:
+        for number, piece in enumerate(pieces(path, files.all_texts[path]), start=1):
+            yield piece
+            for each in files.inside.get((path, number), ()):
+                if each not in above:  # the server refuses a circle
+                    yield from read(each, (*above, each))
+
+    return read(first, (first,))
 
 
 def _in_folder(tree: UserTree, folder: str, ending: str) -> Iterator[str]:

@@ -1,17 +1,21 @@
 """Puts Atoll's settings into a user's configuration file and leaves all else as it is.
 
-A value is replaced in place; a missing setting is added at the end, below a line that says so; None
-removes a setting. If a setting occurs several times, all values are replaced, so that it does not
-matter which one the engine uses. If another file is included below a setting, which may set it
-again, the setting is also added at the end. A second merge changes nothing.
+`merge_pieces` replaces a value in place; a missing setting is added at the end, below a line that
+says so; None removes a setting. If a setting occurs several times, all values are replaced, so that
+it does not matter which one the engine uses.
 
-Pure. Every function raises UsageError 'FILE:LINE: ...'; `where` is the file's name.
+`merge_below` is for formats with comments behind a setting and with included files: it comments out
+the user's line and adds the setting at the end. So no comment of the user's speaks for a value of
+Atoll's, each setting is made once, below all includes, and lines keep their numbers.
+
+A second merge changes nothing. Pure. Every function raises UsageError 'FILE:LINE: ...'; `where` is
+the file's name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from atoll.engines.userconfig import java
 from atoll.engines.userconfig.pieces import Piece
@@ -74,12 +78,10 @@ def merge_pieces(
     *,
     write: Callable[[str], str],
     line: Callable[[str, str], str],
-    header: str = "",
 ) -> str:
-    last_include = max((at for at, piece in enumerate(pieces) if piece.includes), default=-1)
     kept: list[str] = []
     holds: set[str] = set()
-    for at, piece in enumerate(pieces):
+    for piece in pieces:
         if piece.key not in settings:
             kept.append(piece.raw)
             continue
@@ -88,9 +90,39 @@ def merge_pieces(
             continue
         same = value == piece.value
         kept.append(piece.raw if same else f"{piece.head}{write(value)}{piece.tail}")
-        if at > last_include:
+        holds.add(piece.key)
+    return _with_missing("".join(kept), settings, holds, line)
+
+
+def merge_below(
+    pieces: Sequence[Piece],
+    settings: Settings,
+    *,
+    line: Callable[[str, str], str],
+    header: str = "",
+) -> str:
+    last_include = max((at for at, piece in enumerate(pieces) if piece.includes), default=-1)
+    kept: list[str] = []
+    holds: set[str] = set()
+    for at, piece in enumerate(pieces):
+        if piece.key not in settings:
+            kept.append(piece.raw)
+        elif settings[piece.key] == piece.value and at > last_include:
+            kept.append(piece.raw)
             holds.add(piece.key)
-    text = "".join(kept)
+        else:
+            what = "removed" if settings[piece.key] is None else "replaced below"
+            kept.append(f"# {what}: {piece.raw.lstrip()}")
+    return _with_missing("".join(kept), settings, holds, line, header)
+
+
+def _with_missing(
+    text: str,
+    settings: Settings,
+    holds: Collection[str],
+    line: Callable[[str, str], str],
+    header: str = "",
+) -> str:
     missing = {
         key: value for key, value in settings.items() if value is not None and key not in holds
     }

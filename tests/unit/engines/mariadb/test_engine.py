@@ -121,6 +121,39 @@ def test_the_binary_log_is_off_after_all_other_options() -> None:
     assert lines.index("skip_log_bin") > lines.index("log_bin = /nix/bin")
 
 
+@pytest.mark.parametrize(
+    ("policy", "theirs", "expected"),
+    [
+        ("win", "innodb_read_io_threads = 2\n", {"innodb_read_io_threads": "2"}),
+        ("win", "innodb-read-io-threads = 40\n", {"innodb_read_io_threads": "8"}),
+        ("wim", "innodb_read_io_threads = 40\n", {"innodb_read_io_threads": "40"}),
+        ("win", "thread_pool_size = 99\n", {"thread_pool_size": "99"}),  # of no pool
+        (
+            "win",
+            "thread_handling = pool-of-threads\n",
+            {"thread_handling": "pool-of-threads", "thread_pool_size": "8"},
+        ),
+        (
+            "win",
+            "thread_handling = pool-of-threads\nthread_pool_size = 3\n",
+            {"thread_handling": "pool-of-threads", "thread_pool_size": "3"},
+        ),
+        ("wim", "thread_handling = pool-of-threads\n", {"thread_handling": "pool-of-threads"}),
+    ],
+)
+def test_the_users_threads_stay_where_they_fit(
+    policy: str, theirs: str, expected: dict[str, str]
+) -> None:
+    machine = build([[NodeShape(rest=8, memory_gib=64)]])
+    plan = make_plan(machine, ENGINE.traits, policy)
+    tree = UserTree("/etc/x", {"my.cnf": f"[mysqld]\n{theirs}"})
+    made = ENGINE.on(tree).layout(plan, INSTALLED, run_dir="/run/x", ports=())
+    text = made.files["server-0/my.cnf"]
+    found = option_file.read(text, {"mysqld", "mariadbd"}, where="x")
+    assert expected.items() <= found.items()
+    assert ("thread_pool_size" in found) == ("thread_pool_size" in expected)
+
+
 @pytest.mark.parametrize("version", ["10.11.19", ""])
 def test_the_plans_options_are_repeated_after_the_group_of_a_release(version: str) -> None:
     """Also if the server is on another machine, so that its release is unknown."""

@@ -112,19 +112,47 @@ def test_a_users_configuration_opens_the_servers_to_nobody() -> None:
     assert made.files["pg_hba.conf"] == "local all all trust\n"
 
 
+PARALLEL = "max_parallel_workers", "max_parallel_workers_per_gather", "effective_cache_size"
+
+
 @pytest.mark.parametrize(
-    ("theirs", "expected"),
-    [("4", 8), ("'32'", 32), ("32\ninclude 'own'", 48)],
+    ("policy", "theirs", "expected"),
+    [
+        # Smaller than the slot's 8 threads and 30 GiB: the user's.
+        ("win", ("4", "2", "'2GB'"), ("4", "2", "2GB")),
+        ("win", ("0", "0", "100"), ("0", "0", "100")),
+        # Larger: the slot's.
+        ("win", ("'64'", "32", "900GB"), ("8", "7", None)),
+        ("win", ("8\ninclude 'own'", "7", "1MB"), ("6", "7", "1MB")),
+        ("win", ("8\ninclude '/else/where'", "5", "1MB"), ("8", "5", "1MB")),
+        # The whole machine is the user's.
+        ("wim", ("64", "32", "1MB"), ("64", "32", "1MB")),
+    ],
 )
-def test_the_users_processes_are_as_many_as_parallel_queries_need_or_more(
-    theirs: str, expected: int
+def test_the_users_limits_stay_where_they_fit(
+    policy: str, theirs: tuple[str, ...], expected: tuple[str | None, ...]
 ) -> None:
-    """Extensions of the user's have processes, too."""
-    texts = {"postgresql.conf": f"max_worker_processes = {theirs}\n"}
-    texts["own"] = "max_worker_processes = 48\n"  # read where it is included only
+    text = "".join(f"{name} = {value}\n" for name, value in zip(PARALLEL, theirs, strict=True))
+    # An included file is read where it is included only.
+    texts = {"postgresql.conf": text, "own": "max_parallel_workers = 6\n"}
+    for name, value in zip(PARALLEL, expected, strict=True):
+        found = effective(policy, texts)
+        assert value is None or found[name] == value
+        assert int(found["max_worker_processes"]) == 8, "the slot's threads"
+
+
+def test_processes_for_the_users_extensions_stay() -> None:
+    for value in ("4", "48"):
+        found = effective("win", {"postgresql.conf": f"max_worker_processes = {value}\n"})
+        assert found["max_worker_processes"] == value
+
+
+def effective(policy: str, texts: dict[str, str]) -> dict[str, str]:
     machine = build([[NodeShape(rest=8, memory_gib=64)]])
-    plan = make_plan(machine, ENGINE.traits, "wim")
+    plan = make_plan(machine, ENGINE.traits, policy)
     made = ENGINE.on(UserTree("/etc/pg", texts)).layout(plan, INSTALLED, run_dir="/run/x", ports=())
-    found = config_file.read(made.files["server-0/postgresql.conf"], where="x")
-    assert int(found["max_worker_processes"]) == expected
-    assert int(found["max_parallel_workers"]) == 8
+    lines: list[str] = []
+    for line in made.files["server-0/postgresql.conf"].splitlines():
+        inside = line.startswith("include 'own'")
+        lines += made.files["server-0/own"].splitlines() if inside else [line]
+    return config_file.read("\n".join(lines), where="x")

@@ -232,9 +232,23 @@ def test_java_reads_its_arguments_back() -> None:
     assert read == words
 
 
-def test_a_setting_above_an_include_is_added_below_it_too() -> None:
+def test_no_comment_of_the_users_vouches_for_a_value_of_atolls() -> None:
+    """The setting is made once, and the lines above keep their numbers."""
+    theirs = "  shared_buffers = 8GB  # agreed with Ann\nport = 1 # first\nport = 2\n"
+    assert merge_server(theirs, {"shared_buffers": "1GB", "port": "2"}) == (
+        "# replaced below: shared_buffers = 8GB  # agreed with Ann\n"
+        f"# replaced below: port = 1 # first\nport = 2\n{MARK}\nshared_buffers = '1GB'\n"
+    )
+    options = "[mysqld]\nport = 1  # Ann's\nskip-y # why\n[client]\nport = 2\n"
+    assert merge_group(options, {"port": "9", "skip_y": None}) == (
+        "[mysqld]\n# replaced below: port = 1  # Ann's\n# removed: skip-y # why\n[client]\n"
+        f"port = 2\n{MARK}\n[mysqld]\nport = 9\n"
+    )
+
+
+def test_a_setting_above_an_include_is_made_below_it() -> None:
     merged = merge_server("port = 1\ninclude 'b.conf'\n", {"port": "2"})
-    assert merged == f"port = '2'\ninclude 'b.conf'\n{MARK}\nport = '2'\n"
+    assert merged == f"# replaced below: port = 1\ninclude 'b.conf'\n{MARK}\nport = '2'\n"
     assert merge_server(merged, {"port": "2"}) == merged
 
 
@@ -242,8 +256,8 @@ def test_what_other_programs_read_stays() -> None:
     text = "[client]\nport = 1\n[mysqld ]\nport = 2\n[server]\nport = 3\n"
     merged = merge_group(text, {"port": "9", "skip-networking": "1"})
     assert merged == (
-        "[client]\nport = 1\n[mysqld ]\nport = 9\n[server]\nport = 9\n"
-        f"{MARK}\n[mysqld]\nskip-networking = 1\n".replace("skip-networking", "skip_networking")
+        "[client]\nport = 1\n[mysqld ]\n# replaced below: port = 2\n[server]\n"
+        f"# replaced below: port = 3\n{MARK}\n[mysqld]\nport = 9\nskip_networking = 1\n"
     )
 
 
