@@ -64,6 +64,7 @@ class FakeHost:
         self.nics: dict[str, tuple[str, ...]] = {}  # interface -> addresses
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
+        self.masks: dict[int, frozenset[int]] = {}  # tid -> CPUs; others have `affinity`
         self._affinity = affinity
         self._variables = dict(variables or {})
         self._user_id = user_id
@@ -127,7 +128,10 @@ class FakeHost:
             raise ConnectionRefusedError(111, "no JVM", str(pid)) from None
 
     def affinity(self, pid: int) -> frozenset[int]:
-        return self._affinity
+        return self.masks.get(pid, self._affinity)
+
+    def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
+        self.masks[tid] = cpus
 
     def variable(self, name: str) -> str:
         return self._variables.get(name, "")

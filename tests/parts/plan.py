@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from atoll.schema.plan import EngineTraits
+from atoll.schema.plan import EngineTraits, TaskThreads
 from tests.parts.machines import GIB, NodeShape
 
 DISTRIBUTED = EngineTraits(
@@ -18,6 +18,7 @@ DISTRIBUTED = EngineTraits(
     min_heap_bytes=GIB // 64,
     coordinator_bytes=GIB,
     overhead_bytes=GIB // 64,
+    task_threads=TaskThreads(comm="task"),
 )
 SINGLE = DISTRIBUTED.model_copy(
     update={"distributed": False, "has_coordinator": False, "coordinator_bytes": 0, "jvm": False}

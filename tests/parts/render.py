@@ -12,6 +12,7 @@ from atoll.engines.rendered import Target
 from atoll.plan import make_plan
 from atoll.render.deployment import UnattendedDeployment, lay_out
 from atoll.schema.machine import Machine
+from atoll.schema.plan import Placement
 from tests.parts.machines import milan
 
 TARGET = Target(name="t", folder="/srv/t", user="engine", port_base=9000, data="/srv/t/data")
@@ -24,9 +25,11 @@ def unattended(
     machine: Machine | None = None,
     policy: str = "wicp",
     target: Target = TARGET,
+    placement: Placement = Placement.NONE,
 ) -> UnattendedDeployment:
     made = registry.get(engine) if isinstance(engine, str) else engine
-    return lay_out(make_plan(machine or milan(1, 2, 4), made.traits, policy), made, THERE, target)
+    plan = make_plan(machine or milan(1, 2, 4), made.traits, policy, placement=placement)
+    return lay_out(plan, made, THERE, target)
 
 
 def state_of(folder: Path) -> str:

@@ -35,6 +35,7 @@ from atoll.schema.plan import (
     Plan,
     Policy,
     Slot,
+    TaskThreads,
 )
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import launch
@@ -74,6 +75,7 @@ def toy_plan(
         Slot(
             index=i,
             cpus=(cpus[i],) if masked and i < len(cpus) else None,
+            thread_cpus=(cpus[i],) if placement is not Placement.NONE else (),
             cores=1,
             threads=1,
             memory_policy=MemoryPolicy.FIRST_TOUCH,
@@ -90,6 +92,7 @@ def toy_plan(
         policy=Policy.WIC if masked else Policy.WIM,
         asked=Policy.WIC if masked else Policy.WIM,
         placement=placement,
+        task_threads=None if placement is Placement.NONE else TaskThreads(comm="task"),
         smt=False,
         slots=slots,
         coordinator=CoordinatorPlace(kind=CoordinatorKind.SHARED),

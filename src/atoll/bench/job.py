@@ -30,7 +30,7 @@ from atoll.engines.api import (
     QueryResult,
     ScheduledEngine,
 )
-from atoll.engines.calls import located, under
+from atoll.engines.calls import located, seats_itself, under
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, UsageError
@@ -222,6 +222,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
     for plan in plans:
         check_room(plan, traits[plan.engine])
+        if plan.task_threads is not None and "atoll" in schedulers.get(plan.engine, ()):
+            raise seats_itself(plan)
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):

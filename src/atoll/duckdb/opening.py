@@ -250,6 +250,11 @@ def _read_plan(plan: Plan | str | os.PathLike[str]) -> Plan:
             f"the plan has {len(plan.slots)} slots, but a database has one; use "
             "atoll plan duckdb --policy wim, or atoll up for several servers"
         )
+    if plan.task_threads is not None:
+        raise UsageError(
+            f"the plan has placement {plan.placement}, one CPU for each thread, but Atoll's "
+            "workers move between chiplets; use a plan with --placement none"
+        )
     return plan
 
 

@@ -11,6 +11,7 @@ import os
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from atoll.engines import registry
@@ -28,8 +29,9 @@ from atoll.engines.api import (
 )
 from atoll.engines.facts import EngineFacts
 from atoll.engines.userconfig.tree import UserTree
-from atoll.errors import AtollError, EngineFailed
+from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
 
@@ -123,7 +125,11 @@ def laid_out(
     ports: Sequence[int],
     scratch_dir: str | None = None,
 ) -> Layout:
-    """`engine.layout(...)`. Raises EngineFailed for a layout that cannot be started."""
+    """`engine.layout(...)`, with thread placement if an OpenMP runtime carries it out.
+
+    Raises EngineFailed for a layout that cannot be started, UsageError if its processes would not
+    keep to the plan's thread placement.
+    """
     where = {"run_dir": run_dir, "ports": ports, "scratch_dir": scratch_dir}
     layout = _returned(engine, "layout", Layout, plan, installation, **where)
     try:
@@ -132,7 +138,28 @@ def laid_out(
         fault = str(wrong_type)
     if fault:
         raise EngineFailed(f"engine {engine.traits.name!r}: its layout cannot be started: {fault}")
-    return layout
+    if plan.task_threads is None:
+        return layout
+    if any(spec.seats_threads for spec in layout.processes):
+        raise seats_itself(plan)
+    return replace(layout, processes=tuple(_placed(spec, plan) for spec in layout.processes))
+
+
+def seats_itself(plan: Plan) -> UsageError:
+    """The fault of thread placement under Atoll's scheduler."""
+    return UsageError(
+        f"placement {plan.placement}: under Atoll's scheduler the threads of {plan.engine} move "
+        "between chiplets; make the plan with --placement none, or leave out --scheduler"
+    )
+
+
+def _placed(spec: ProcessSpec, plan: Plan) -> ProcessSpec:
+    """An OpenMP runtime binds thread k of the program to CPU k of the slot's order."""
+    if spec.slot is None or plan.task_threads is None or not plan.task_threads.openmp:
+        return spec
+    places = ",".join(f"{{{cpu}}}" for cpu in plan.slots[spec.slot].thread_cpus)
+    env = {**spec.env, "OMP_PLACES": places, "OMP_PROC_BIND": "close"}
+    return spec.model_copy(update={"env": env})
 
 
 def connected(engine: Engine, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:

@@ -134,6 +134,10 @@ class Host(Protocol):
         """The CPUs that the thread `pid` may run on (sched_getaffinity); 0 is the caller."""
         ...
 
+    def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
+        """Bind a thread to these CPUs (sched_setaffinity). Raises OSError."""
+        ...
+
     def variable(self, name: str) -> str:
         """An environment variable of the process that runs Atoll; empty if it is not set."""
         ...

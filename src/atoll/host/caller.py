@@ -1,12 +1,15 @@
-"""What the process that runs Atoll was given: its environment and its user."""
+"""What the process that runs Atoll was given, its environment and its user; its threads' names."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 # Enough to find other programs, but nothing by which a user's shell happens to configure an engine
 # (JAVA_TOOL_OPTIONS, PGDATA).
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
+
+_THREAD_NAME = Path("/proc/thread-self/comm")
 
 
 def clean_environment() -> dict[str, str]:
@@ -35,3 +38,14 @@ def set_default(name: str, value: str) -> None:
 def user_id() -> int:
     """The user in whose name the system judges what this process may do."""
     return os.geteuid()
+
+
+def thread_name() -> str:
+    """The calling thread's name in the kernel."""
+    return _THREAD_NAME.read_text(errors="surrogateescape").rstrip("\n")
+
+
+def name_thread(name: str) -> None:
+    """Name the calling thread, and the threads that it starts, which inherit the name. The kernel
+    keeps 15 bytes."""
+    _THREAD_NAME.write_text(name, errors="surrogateescape")

@@ -81,6 +81,9 @@ class LocalHost:
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))
 
+    def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
+        os.sched_setaffinity(tid, cpus)
+
     variable = staticmethod(caller.variable)
     addresses = staticmethod(network.addresses)
     user_id = staticmethod(caller.user_id)

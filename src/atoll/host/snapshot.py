@@ -74,6 +74,9 @@ class SnapshotHost:
         allowed = status_field(self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list")
         return frozenset(parse_cpulist(allowed))
 
+    def set_affinity(self, tid: int, cpus: frozenset[int]) -> NoReturn:
+        self._refuse(f"bind thread {tid}")
+
     def variable(self, name: str) -> str:
         return ""
 

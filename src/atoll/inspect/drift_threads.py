@@ -18,6 +18,8 @@ from atoll.schema.inspection import Finding, Severity, ThreadLook
 
 _AGAIN = "restart the process in its place, or move all its threads: taskset -a -c -p {cpus} {pid}"
 _THREAD = "move the thread back: taskset -c -p {cpus} {tid}"
+# Threads that Atoll binds a moment after they start, so that these may be about to go.
+PASSING = ("thread-narrower", "thread-unplaced")
 
 
 def is_outside(thread: ThreadLook, expectation: Expectation) -> bool:
@@ -25,13 +27,15 @@ def is_outside(thread: ThreadLook, expectation: Expectation) -> bool:
 
 
 def thread_findings(threads: Sequence[ThreadLook], context: RuleContext) -> list[Finding]:
-    """thread-outside, thread-narrower and cpuset-differs."""
+    """thread-outside, thread-unplaced, thread-narrower and cpuset-differs."""
     findings = []
     expectation = context.expectation
     may_be_narrower = expectation.seats_threads or (expectation.planned and not expectation.exact)
     for thread in threads:
         if is_outside(thread, expectation):
             findings.append(_outside(thread, threads, context))
+        elif thread.tid in expectation.task_cpus:
+            findings += _unplaced(thread, context)
         elif cpus_of(thread) < expectation.cpus and not may_be_narrower:
             findings.append(_narrower(thread, threads, context))
         findings += _cpuset(thread, threads, context)
@@ -152,6 +156,30 @@ def _narrower(thread: ThreadLook, threads: Sequence[ThreadLook], context: RuleCo
         cause=cause,
         remedy=remedy.format(cpus=place, pid=context.pid, tid=thread.tid),
     )
+
+
+def _unplaced(thread: ThreadLook, context: RuleContext) -> list[Finding]:
+    """A thread that runs tasks, under thread placement, and is not where its CPU is."""
+    cpu = context.expectation.task_cpus[thread.tid]
+    if cpus_of(thread) == {cpu}:
+        return []
+    cause = (
+        "the thread is bound to another CPU"
+        if len(cpus_of(thread)) == 1
+        else "the thread is not bound to one CPU"
+    )
+    return [
+        context.finding(
+            "thread-unplaced",
+            Severity.DRIFT,
+            thread=thread,
+            expected=f"CPU {cpu}",
+            found=f"CPUs {thread.cpus}",
+            cause=f"{cause}: Atoll's supervisor is stopped or may not bind it, or the program's "
+            "OpenMP runtime ignores OMP_PLACES",
+            remedy=f"see the deployment's supervisor.log, or: taskset -c -p {cpu} {thread.tid}",
+        )
+    ]
 
 
 def _cpuset(

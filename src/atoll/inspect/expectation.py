@@ -4,9 +4,11 @@ A process of a deployment is compared with its slot:
 
 - a slot without a mask (WIM, a shared coordinator): every thread may use all CPUs that the
   supervisor may use;
-- thread placement none: every thread has exactly the slot's CPUs;
-- dense or sparse, or a process that seats its threads itself (Atoll's scheduler): a thread's mask
-  may be narrower than the slot, but must stay inside it.
+- every thread has exactly the slot's CPUs, except
+- under thread placement (dense, sparse) the threads that run tasks: each has one CPU, by the rule
+  of `atoll.inspect.seats`;
+- in a process that seats its threads itself (Atoll's scheduler), a thread's mask may be narrower
+  than the slot, but must stay inside it.
 
 Other processes have no plan. Their reference is the place they were started in: `taskset` and
 `numactl` set the mask and the policy of a thread and then become the program. So the main thread
@@ -21,14 +23,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from atoll.inspect.policy import Policy, parse_policy
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessRecord
 from atoll.schema.inspection import Expected, ThreadLook
-from atoll.schema.plan import HugePages, Malloc, MemoryPolicy, Placement, Plan
+from atoll.schema.plan import HugePages, Malloc, MemoryPolicy, Plan
 
 # The names of the policies in numa_maps.
 _KERNEL_WORD = {
@@ -59,6 +61,8 @@ class Expectation:
     seats_threads: bool = False  # Atoll's runtime seats them, inside these CPUs
     malloc: Malloc = Malloc.SYSTEM
     thp: HugePages = HugePages.SYSTEM
+    # Under thread placement: tid of each thread that runs tasks -> its CPU.
+    task_cpus: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def planned(self) -> bool:
@@ -73,6 +77,7 @@ class Expectation:
             memory_nodes=format_cpulist(self.nodes),
             malloc=self.malloc,
             thp=self.thp,
+            task_cpus=dict(self.task_cpus),
         )
 
 
@@ -82,11 +87,12 @@ def planned(
     *,
     everything: frozenset[int],
     node_cpus: Mapping[int, frozenset[int]],
+    task_cpus: Mapping[int, int] | None = None,
 ) -> Expectation:
     """The place that the plan assigns.
 
     `everything`: the CPUs that the supervisor may use. `node_cpus`: the CPUs of each node with
-    memory.
+    memory. `task_cpus`: see `Expectation`.
     """
     place: tuple[int, ...] | None = None
     policy = _KERNEL_WORD[MemoryPolicy.FIRST_TOUCH]
@@ -107,12 +113,12 @@ def planned(
         process=process.spec.name,
         slot=process.spec.slot,
         cpus=everything if place is None else frozenset(place),
-        exact=not process.spec.seats_threads
-        and (place is None or plan.placement is Placement.NONE),
+        exact=not process.spec.seats_threads,
         policy=policy,
         nodes=frozenset(nodes),
         malloc=plan.malloc,
         thp=plan.thp,
+        task_cpus=task_cpus or {},
     )
 
 

@@ -25,6 +25,9 @@ _FLAG = re.compile(
     re.MULTILINE,
 )
 _ACTIVE = re.compile(r"^CPU: ?total \d+ \(initial active (\d+)\)", re.MULTILINE)
+# '"main" #1 prio=5 os_prio=0 cpu=80.1ms ... nid=0x1f03 waiting on condition'; JDK 21 and later
+# write the native id in decimal.
+_THREAD = re.compile(r'^"(.*)" .*\bnid=(0x[0-9a-f]+|\d+)\b', re.MULTILINE)
 _UNASKED = ("default", "ergonomic")
 _COLLECTORS = {
     "UseG1GC": "G1",
@@ -108,6 +111,11 @@ def parse_processors(info: str) -> int | None:
     """The number of processors at start, from 'VM.info'; ActiveProcessorCount overrides it."""
     match = _ACTIVE.search(info)
     return int(match[1]) if match else None
+
+
+def parse_thread_names(dump: str) -> dict[int, str]:
+    """Native id -> full name, from 'Thread.print'."""
+    return {int(match[2], 0): match[1] for match in _THREAD.finditer(dump)}
 
 
 def summarize(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from atoll.host.api import Host
 from atoll.host.procfs import Stat, parse_stat, status_field
-from atoll.schema.deployment import ProcessId
+from atoll.schema.deployment import Deployment, ProcessId, ProcessRecord
 
 MARK = "ATOLL_DEPLOYMENT"
 PROCESS_MARK = "ATOLL_PROCESS"
@@ -57,6 +57,28 @@ def environment(host: Host, pid: int) -> dict[str, str]:
         return {}
     pairs = (entry.partition("=") for entry in text.split("\0") if "=" in entry)
     return {key: value for key, _, value in pairs}
+
+
+def attribute(
+    host: Host, deployment: Deployment, table: Mapping[int, Stat]
+) -> dict[int, ProcessRecord]:
+    """Every living process below the supervisor, with the planned process that it comes from.
+
+    The link is descent; for a process whose parent has died, the mark in its environment.
+    """
+    assert deployment.supervisor is not None
+    by_pid = {process.id.pid: process for process in deployment.processes if process.id}
+    by_name = {process.spec.name: process for process in deployment.processes}
+    origins: dict[int, ProcessRecord] = {}
+    for process in descendants(table, deployment.supervisor.pid):  # parents come first
+        origin = (
+            by_pid.get(process.pid)
+            or origins.get(table[process.pid].parent)
+            or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
+        )
+        if origin is not None:
+            origins[process.pid] = origin
+    return origins
 
 
 def marked(host: Host, mark: str, *, uid: int, folders: Sequence[str] = ()) -> list[ProcessId]:

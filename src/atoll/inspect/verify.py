@@ -10,29 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from atoll.errors import EngineFailed, ProcessGone
 from atoll.host.api import Host
-from atoll.host.procfs import Stat
 from atoll.inspect.clues import read_numa_system
+from atoll.inspect.drift_threads import PASSING
 from atoll.inspect.expectation import planned
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
 from atoll.inspect.nics import listener_findings, look_at_nics
-from atoll.inspect.processes import PROCESS_MARK, descendants, environment, process_table
+from atoll.inspect.processes import attribute, process_table
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.spread import SpreadReader
+from atoll.inspect.tasks import TaskFinder
 from atoll.schema.base import Record
 from atoll.schema.deployment import Deployment, NicCount, ProcessRecord
 from atoll.schema.inspection import Finding, Inspection, NicLook, Severity
-from atoll.schema.plan import Plan
+from atoll.schema.plan import Placement, Plan
 from atoll.schema.text import printable
+
+# Longer than the supervisor lets pass between two looks at the threads.
+_SETTLES_S = 2.0
 
 
 class Verification(Record):
     deployment: str
     processes: tuple[Inspection, ...]
     missing: tuple[Finding, ...]  # recorded processes that are gone
+    placement: Placement = Placement.NONE
     elsewhere: tuple[Finding, ...] = ()  # ports that are open at another address
     nics: tuple[NicLook, ...] = ()  # empty if everything listens on loopback
 
@@ -51,9 +57,30 @@ class Verification(Record):
     def drifted(self) -> int:
         return len(self.drift)
 
+    def lasting(self, earlier: Verification) -> Self:
+        """Without drift of threads that `earlier` did not see yet."""
+        seen = {(one.pid, one.tid, one.code) for one in earlier.drift}
+
+        def lasts(one: Finding) -> bool:
+            return one.code not in PASSING or (one.pid, one.tid, one.code) in seen
+
+        return self.model_copy(
+            update={
+                "processes": tuple(
+                    process.model_copy(update={"findings": tuple(filter(lasts, process.findings))})
+                    for process in self.processes
+                )
+            }
+        )
+
     @property
     def threads(self) -> int:
         return sum(len(process.threads) for process in self.processes)
+
+    @property
+    def task_threads(self) -> int:
+        """The threads that thread placement binds, one by one."""
+        return sum(len(process.expected.task_cpus) for process in self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +101,19 @@ def verify(
 ) -> Verification:
     """Inspects everything once. Unless `deep`, only threads and memory policies, in milliseconds.
 
+    Under thread placement the supervisor binds new threads a moment after they start. So if there
+    is drift, everything is inspected a second time, and drift of threads counts if it lasts.
+
     Raises EngineFailed if the supervisor is gone.
     """
+    found = _look(host, deployment, deep=deep, interval_s=interval_s)
+    if not found.drifted or deployment.plan.task_threads is None:
+        return found
+    host.sleep(_SETTLES_S)
+    return _look(host, deployment, deep=deep, interval_s=interval_s).lasting(found)
+
+
+def _look(host: Host, deployment: Deployment, *, deep: bool, interval_s: float) -> Verification:
     supervisor = deployment.supervisor
     if supervisor is None or host.identify(supervisor.pid) != supervisor:
         raise EngineFailed(f"{deployment.name}: is not running; see 'atoll ps'")
@@ -108,21 +146,36 @@ def look(host: Host, subject: Subject, *, deep: bool, interval_s: float) -> Veri
     """Inspects every process of the subject once."""
     machine = read_numa_system(host)
     files, l3, spreads = MallocFiles(host), L3Monitor(host, interval_s), SpreadReader()
+    task_cpus: dict[int, dict[int, int]] = {}
+    unasked: dict[int, str] = {}
+    if subject.plan.task_threads is not None:
+        finder = TaskFinder(host, subject.plan.task_threads)
+        for slot, threads in finder.look(subject.origins).items():
+            for (pid, tid), cpu in threads.seats(subject.plan.slots[slot].thread_cpus).items():
+                task_cpus.setdefault(pid, {})[tid] = cpu
+        unasked = finder.faults
     inspections = []
     for pid, process in sorted(subject.origins.items()):
         expectation = planned(
-            process, subject.plan, everything=subject.everything, node_cpus=machine.node_cpus
+            process,
+            subject.plan,
+            everything=subject.everything,
+            node_cpus=machine.node_cpus,
+            task_cpus=task_cpus.get(pid),
         )
         try:
-            inspections.append(
-                inspect_process(
-                    host, pid, machine, expectation, deep=deep, l3=l3, files=files, spreads=spreads
-                )
+            inspection = inspect_process(
+                host, pid, machine, expectation, deep=deep, l3=l3, files=files, spreads=spreads
             )
         except ProcessGone:
             continue  # a child that has ended; the subject names missing planned processes
+        if pid in unasked:
+            findings = (_unnamed(inspection, unasked[pid]), *inspection.findings)
+            inspection = inspection.model_copy(update={"findings": findings})
+        inspections.append(inspection)
     return Verification(
         deployment=subject.name,
+        placement=subject.plan.placement,
         processes=tuple(inspections),
         missing=subject.missing,
         elsewhere=tuple(
@@ -151,7 +204,10 @@ def document(found: Verification) -> dict[str, object]:
                 "pid": process.pid,
                 "tid": thread.tid,
                 "comm": thread.comm,
-                "expected_cpus": process.expected.cpus,
+                "expected_cpus": str(
+                    process.expected.task_cpus.get(thread.tid, process.expected.cpus)
+                ),
+                "runs_tasks": thread.tid in process.expected.task_cpus,
                 "found_cpus": thread.cpus,
                 "last_cpu": thread.last_cpu,
                 "drifted": (process.pid, thread.tid) in outside,
@@ -184,26 +240,17 @@ def brief(finding: Finding) -> str:
     return printable(f"{where}: {finding.code}: {finding.found} instead of {finding.expected}")
 
 
-def attribute(
-    host: Host, deployment: Deployment, table: Mapping[int, Stat]
-) -> dict[int, ProcessRecord]:
-    """Every living process below the supervisor, with the planned process that it comes from.
-
-    The link is descent; for a process whose parent has died, the mark in its environment.
-    """
-    assert deployment.supervisor is not None
-    by_pid = {process.id.pid: process for process in deployment.processes if process.id}
-    by_name = {process.spec.name: process for process in deployment.processes}
-    origins: dict[int, ProcessRecord] = {}
-    for process in descendants(table, deployment.supervisor.pid):  # parents come first
-        origin = (
-            by_pid.get(process.pid)
-            or origins.get(table[process.pid].parent)
-            or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
-        )
-        if origin is not None:
-            origins[process.pid] = origin
-    return origins
+def _unnamed(inspection: Inspection, why: str) -> Finding:
+    return Finding(
+        code="thread-unplaced",
+        severity=Severity.DRIFT,
+        process=inspection.process,
+        pid=inspection.pid,
+        expected="each thread that runs tasks on one CPU",
+        found="threads whose full names only the JVM knows",
+        cause=f"the JVM gives no thread dump: {why}",
+        remedy="remove the flags that keep the JVM from answering, or use --placement none",
+    )
 
 
 def _missing(process: ProcessRecord) -> Finding:

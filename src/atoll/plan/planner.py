@@ -43,6 +43,7 @@ from atoll.schema.plan import (
     Plan,
     Policy,
     Slot,
+    TaskThreads,
 )
 
 # CPUs (None: no mask), memory policy, memory nodes: two slots with equal values are one place.
@@ -97,6 +98,7 @@ def make_plan(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
             "for one instance with a mask use --policy win -n 1"
         )
+    task_threads = None if placement is Placement.NONE else _task_threads(traits, placement)
     slots = _slots(request, groups, heaps, auto=question == "auto")
     same, mask_only = _coincidences(request, slots)
     if request.choices.get("count") != count:
@@ -122,8 +124,8 @@ def make_plan(
     ]
     reasons += rules.about_reserve(choices)
     reasons += rules.about_allocation(choices)
-    if placement is not Placement.NONE:
-        reasons.append(rules.about_threads(placement))
+    if task_threads is not None:
+        reasons.append(rules.about_threads(placement, task_threads))
     if traits.has_coordinator:
         reasons.append(rules.about_coordinator(own_choice))
         if traits.coordinator_ratio:
@@ -136,6 +138,7 @@ def make_plan(
         policy=policy,
         asked=question,
         placement=placement,
+        task_threads=task_threads,
         smt=choices.get("smt", False),
         malloc=choices.get("malloc", Malloc.SYSTEM),
         thp=choices.get("thp", HugePages.SYSTEM),
@@ -180,6 +183,16 @@ def _known(asked: str) -> Asked:
         raise UsageError(
             f"unknown policy {asked!r}; choose from {', '.join(('auto', *Policy))}"
         ) from None
+
+
+def _task_threads(traits: EngineTraits, placement: Placement) -> TaskThreads:
+    found = traits.task_threads
+    if isinstance(found, str):
+        raise UsageError(
+            f"--placement {placement}: Atoll cannot bind the threads of {traits.name} one by one: "
+            f"{found}; use --placement none"
+        )
+    return found
 
 
 def _slots(

@@ -24,6 +24,7 @@ from atoll.schema.plan import (
     Policy,
     Reason,
     Slot,
+    TaskThreads,
 )
 from atoll.schema.size import gib
 from atoll.schema.text import plural
@@ -154,11 +155,16 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def about_threads(placement: Placement) -> Reason:
+def about_threads(placement: Placement, threads: TaskThreads) -> Reason:
     order = "neighbours first" if placement is Placement.DENSE else "as far apart as possible first"
+    who = (
+        "the program's OpenMP runtime binds them (OMP_PLACES)"
+        if threads.openmp
+        else "Atoll binds them while it runs, also those that start later"
+    )
     return Reason(
         rule="thread placement",
-        text=f"Threads take a slot's CPUs one by one, {order}, as requested.",
+        text=f"Each thread that runs tasks gets one CPU of its slot, {order}, as requested; {who}.",
         source="the user",
     )
 

@@ -60,7 +60,14 @@ def lay_out(
     """`preload`: the library of the plan's malloc.
 
     Raises UsageError for an engine without a server of its own, a path that is too long, too few
-    ports, and a setting that only a program can make for itself."""
+    ports, a setting that only a program can make for itself, and thread placement that only a
+    running Atoll can carry out."""
+    if plan.task_threads is not None and not plan.task_threads.openmp:
+        raise UsageError(
+            f"placement {plan.placement}: Atoll binds the threads of {plan.engine} while they run, "
+            "and a rendered deployment runs without Atoll; make the plan with --placement none, "
+            "or start it with 'atoll up'"
+        )
     if plan.thp is HugePages.NEVER:
         raise UsageError(
             "--thp never: only a program can turn huge pages off for itself "

@@ -141,11 +141,13 @@ class Expected(Record):
     # thread, its own memory policy (docs/inspect.md gives the rules).
     source: Literal["plan", "process"]
     cpus: str  # cpulist: where its threads may run
-    exact: bool  # each thread has all of these CPUs; otherwise it may have fewer
+    exact: bool  # each thread but those in task_cpus has all of these CPUs; else it may have fewer
     memory_policy: str  # as in numa_maps: 'bind:0-1'; empty: unknown
     memory_nodes: str  # nodelist: where its private memory belongs; empty: anywhere
     malloc: Malloc = Malloc.SYSTEM  # whose malloc it should call; system: any
     thp: HugePages = HugePages.SYSTEM
+    # Under thread placement: tid of each thread that runs tasks -> the one CPU that it should have.
+    task_cpus: dict[int, int] = Field(default_factory=dict)
 
 
 class Severity(StrEnum):

@@ -9,6 +9,7 @@ olap-on-chiplets section 4.4.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import Counter
 from enum import StrEnum
 from typing import Literal, Self
@@ -75,6 +76,29 @@ class CoordinatorKind(StrEnum):
     RESERVED = "reserved"  # its own cores, in no slot
 
 
+class TaskThreads(Record):
+    """How the threads that run an engine's tasks are found, so that each is bound to one CPU.
+
+    Regular expressions, compared with the start of a name.
+    """
+
+    comm: str = ""  # the thread's name in the kernel, which keeps 15 bytes
+    java: str = ""  # also its full name in the JVM's thread dump, if 15 bytes are too few
+    title: str = ""  # also its process's title as in ps(1), if each session has a process
+    openmp: bool = False  # instead of names: an OpenMP runtime binds the threads of the program
+
+    @model_validator(mode="after")
+    def _can_be_searched(self) -> Self:
+        if self.openmp == bool(self.comm):
+            raise ValueError("give either comm, a regular expression, or openmp")
+        for pattern in (self.comm, self.java, self.title):
+            try:
+                re.compile(pattern)
+            except re.error as fault:
+                raise ValueError(f"{pattern!r} is not a regular expression ({fault})") from None
+        return self
+
+
 class EngineTraits(Record):
     """What a plan needs to know about an engine; every adapter in atoll.engines declares one."""
 
@@ -111,6 +135,8 @@ class EngineTraits(Record):
     query_source: str = ""
     shuffles: bool = False  # the plan's number of shuffle partitions is one of its settings
     own_malloc: str = ""  # why a preloaded malloc changes little in it; empty: it serves it
+    # For thread placement; or the reason why its threads cannot be bound one by one.
+    task_threads: TaskThreads | str = "its package does not declare which of its threads run tasks"
 
 
 class Slot(Record):
@@ -159,6 +185,7 @@ class Plan(Record):
     policy: Policy  # the policy that auto chose, if auto was requested
     asked: Asked
     placement: Placement
+    task_threads: TaskThreads | None = None  # the threads to place; placement none: null
     smt: bool
     # Of all processes of the deployment.
     malloc: Malloc = Malloc.SYSTEM
@@ -194,6 +221,24 @@ class Plan(Record):
         shared = sorted(cpu for cpu, count in users.items() if count > 1)
         if shared:
             raise ValueError(f"CPU {shared[0]} is in several slots; slots must not share CPUs")
+        return self
+
+    @model_validator(mode="after")
+    def _threads_can_be_placed(self) -> Self:
+        if self.placement is Placement.NONE:
+            return self
+        if self.task_threads is None:
+            raise ValueError(
+                f"placement {self.placement.value} needs task_threads; make the plan again with "
+                "'atoll plan'"
+            )
+        for slot in self.slots:
+            order = set(slot.thread_cpus)
+            if not order or len(order) < len(slot.thread_cpus) or not order <= {*(slot.cpus or ())}:
+                raise ValueError(
+                    f"slot {slot.index}: placement {self.placement.value} needs thread_cpus: CPUs "
+                    "of the slot, each once"
+                )
         return self
 
     @property

@@ -23,6 +23,7 @@ from atoll.store.files import write_new
 from atoll.supervise import cgroup, lifecycle, records
 from atoll.supervise.lastwords import last_words, oom_kills, why
 from atoll.supervise.leftovers import log_summary, remove_leftovers
+from atoll.supervise.pinning import Pinner
 from atoll.supervise.place import placed_argv
 from atoll.supervise.request import DETACH, READY, STOP, Lines, Message, Request
 from atoll.supervise.termination import end_descendants, mark_of
@@ -53,6 +54,10 @@ class Supervisor:
         self._deadline = self._host.monotonic() + request.start_timeout_s
         self._keeper_lives = True
         self._oom_kills = oom_kills(self._host)
+        threads = request.plan.task_threads
+        self._pinner = (
+            Pinner(host, threads, lambda: self._record) if threads and not threads.openmp else None
+        )
 
     def run(self) -> None:
         """Returns at the end of the deployment, when all of its processes have ended."""
@@ -91,6 +96,8 @@ class Supervisor:
                         links=request.links,
                     )
                     self._apply(lifecycle.Begin())
+                    if self._pinner is not None:
+                        self._pinner.start()
                 self._probe()
         self._leave()
 
@@ -194,6 +201,8 @@ class Supervisor:
         failed = self._life.state is State.FAILED
         self._write(State.FAILED if failed else State.STOPPING)
         self._tell("failed" if failed else "stopping", self._life.error)
+        if self._pinner is not None:
+            self._pinner.stop()
         end_descendants(self._host, grace_s=self._request.grace_s, reap=self._reap)
 
     def _leave(self) -> None:

@@ -17,7 +17,11 @@ from atoll import _duckdb
 from atoll.duckdb import FallbackWarning, methods, opening
 from atoll.duckdb.scheduler import Scheduler
 from atoll.errors import EngineFailed, UsageError
+from atoll.schema.plan import Placement
 from tests.parts.faults import fails
+from tests.parts.toy import toy_plan
+
+PLACED = toy_plan(1, placement=Placement.DENSE).model_copy(update={"engine": "duckdb"})
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,7 @@ from tests.parts.faults import fails
         ({"pin_threads": "on"}, {"setting": "pin_threads"}),
         ({"config": {"External_Threads": 2}}, {"setting": "external_threads"}),
         ({"plan": "/no/such/plan.json"}, {"path": "/no/such/plan.json"}),
+        ({"plan": PLACED}, {"placement": "dense"}),
     ],
 )
 def test_bad_arguments(options: dict[str, Any], named: dict[str, object]) -> None:

@@ -26,6 +26,7 @@ from atoll.engines.calls import (
 )
 from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.plan import Placement, Plan, TaskThreads
 from atoll.supervise.client_calls import within
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint, fails
@@ -326,3 +327,35 @@ def test_a_layout_that_can_be_started_is_returned(
 ) -> None:
     gives(odd, monkeypatch, "layout", GOOD)
     assert laid_out(odd, PLAN, FOUND, run_dir="/run", ports=()) is GOOD
+
+
+def placed(tasks: TaskThreads) -> Plan:
+    slots = [
+        slot.model_copy(update={"cpus": (4, 5, 6), "thread_cpus": (4, 6, 5)}) for slot in PLAN.slots
+    ]
+    update = {"slots": tuple(slots), "placement": Placement.SPARSE, "task_threads": tasks}
+    return PLAN.model_copy(update=update)
+
+
+def test_an_openmp_program_is_started_with_its_places(
+    odd: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator = SPEC.model_copy(update={"name": "coordinator", "slot": None})
+    gives(odd, monkeypatch, "layout", replace(GOOD, processes=(SPEC, coordinator)))
+    found = laid_out(odd, placed(TaskThreads(openmp=True)), FOUND, run_dir="/run", ports=())
+    assert [spec.env for spec in found.processes] == [
+        {**SPEC.env, "OMP_PLACES": "{4},{6},{5}", "OMP_PROC_BIND": "close"},
+        coordinator.env,
+    ]
+    assert laid_out(
+        odd, placed(TaskThreads(comm="t")), FOUND, run_dir="/run", ports=()
+    ).processes == (SPEC, coordinator)
+
+
+def test_thread_placement_is_refused_where_atolls_scheduler_seats_the_threads(
+    odd: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seats = SPEC.model_copy(update={"seats_threads": True})
+    gives(odd, monkeypatch, "layout", replace(GOOD, processes=(seats,)))
+    with fails(UsageError, placement="sparse", engine="toy"):
+        laid_out(odd, placed(TaskThreads(comm="t")), FOUND, run_dir="/run", ports=())

@@ -11,6 +11,7 @@ from atoll.errors import EngineFailed
 from atoll.inspect.processes import descendants, marked, process_table
 from atoll.inspect.verify import Verification, brief, document
 from atoll.inspect.verify import verify as verify_deeply_or_not
+from atoll.schema.cpulist import parse_cpulist
 from atoll.schema.deployment import (
     Deployment,
     ProcessId,
@@ -19,7 +20,7 @@ from atoll.schema.deployment import (
     Role,
     State,
 )
-from atoll.schema.plan import MemoryPolicy, Placement
+from atoll.schema.plan import MemoryPolicy, Placement, TaskThreads
 from tests.parts.fake_host import FakeHost, FakeProcess
 from tests.parts.faults import fails
 from tests.parts.proc import stat
@@ -202,24 +203,90 @@ def test_without_a_supervisor_there_is_nothing_to_verify() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "masked", "placement", "drift"),
-    [
-        ("0-7", False, Placement.NONE, False),
-        ("0-1", False, Placement.NONE, True),
-        ("4-5", True, Placement.NONE, False),
-        ("4", True, Placement.NONE, True),
-        ("4", True, Placement.DENSE, False),
-        ("4,6", True, Placement.SPARSE, True),
-    ],
+    ("found", "masked", "drift"),
+    [("0-7", False, False), ("0-1", False, True), ("4-5", True, False), ("4", True, True)],
 )
-def test_what_counts_as_drift(found: str, masked: bool, placement: Placement, drift: bool) -> None:
+def test_what_counts_as_drift(found: str, masked: bool, drift: bool) -> None:
     host = proc()
     host.add(70, SUPERVISOR, {70: found, 71: found})
     record = deployment(60, 70) if masked else deployment(60, 70, cpus=None)
-    record = record.model_copy(
-        update={"plan": record.plan.model_copy(update={"placement": placement})}
-    )
     assert verify(host, record).drifted == (2 if drift else 0)
+
+
+# ---- thread placement
+
+
+def placed(host: Proc, threads: dict[int, tuple[str, str]], pid: int = 70) -> None:
+    """Threads of the only worker: tid -> name, mask."""
+    host.add(pid, SUPERVISOR, {tid: mask for tid, (_, mask) in threads.items()})
+    for tid, (name, mask) in threads.items():
+        host.files[f"/proc/{pid}/task/{tid}/comm"] = f"{name}\n"
+        host.masks[tid] = frozenset(parse_cpulist(mask))
+
+
+def placed_deployment(tasks: TaskThreads | None = None) -> Deployment:
+    record = deployment(60, 70, thread_cpus=(5, 4))
+    update = {"placement": Placement.SPARSE, "task_threads": tasks or TaskThreads(comm="task")}
+    return record.model_copy(update={"plan": record.plan.model_copy(update=update)})
+
+
+@pytest.mark.parametrize(
+    ("threads", "drift"),
+    [
+        ({70: ("main", "4-5")}, []),
+        ({70: ("main", "4-5"), 71: ("task", "5")}, []),
+        ({70: ("main", "4-5"), 71: ("task", "4"), 72: ("task", "5"), 73: ("task", "5")}, []),
+        # The slot's mask was all that was enacted, and verify accepted that.
+        (
+            {70: ("main", "4-5"), 71: ("task", "4-5"), 72: ("task", "5")},
+            [("thread-unplaced", 71, "CPU 4", "CPUs 4-5")],
+        ),
+        # The order's first CPU comes first, and no CPU has two threads while another has none.
+        ({71: ("task", "4")}, [("thread-unplaced", 71, "CPU 5", "CPUs 4")]),
+        (
+            {71: ("task", "5"), 72: ("task", "5")},
+            [("thread-unplaced", 72, "CPU 4", "CPUs 5")],
+        ),
+        ({71: ("task", "6")}, [("thread-outside", 71, "CPUs 4-5", "CPUs 6")]),
+        ({70: ("main", "5")}, [("thread-narrower", 70, "CPUs 4-5", "CPUs 5")]),
+    ],
+)
+def test_under_thread_placement_each_thread_that_runs_tasks_has_its_cpu(
+    threads: dict[int, tuple[str, str]], drift: list[tuple[str, int, str, str]]
+) -> None:
+    host = proc()
+    placed(host, threads)
+    found = verify(host, placed_deployment())
+    assert [(one.code, one.tid, one.expected, one.found) for one in found.drift] == drift
+    assert found.task_threads == sum(name == "task" for name, _ in threads.values())
+    rows = document(found)["threads"]
+    assert isinstance(rows, list)
+    assert {row["tid"] for row in rows if row["runs_tasks"]} == {
+        tid for tid, (name, _) in threads.items() if name == "task"
+    }
+
+
+def test_a_thread_that_is_bound_a_moment_later_is_no_drift() -> None:
+    class Settling(Proc):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            placed(self, {71: ("task", "5"), 72: ("task", "4-5")})
+
+    host = Settling(affinity=frozenset(range(8)))
+    host.files |= proc().files
+    host.processes |= proc().processes
+    placed(host, {71: ("task", "4-5")})
+    assert verify(host, placed_deployment()).drift == []  # 72 is new, and may be bound next
+
+
+def test_a_jvm_that_gives_no_thread_dump_is_drift() -> None:
+    host = proc()
+    placed(host, {71: ("task", "4-5")})
+    host.files["/proc/70/maps"] = "7f00-7f01 r-xp 0 08:01 7 /jdk/lib/server/libjvm.so\n"
+    record = placed_deployment(TaskThreads(comm="task", java="task of"))
+    (found,) = verify(host, record).drift
+    assert (found.code, found.pid, found.tid) == ("thread-unplaced", 70, None)
+    assert "no JVM" in found.cause
 
 
 @pytest.mark.parametrize(

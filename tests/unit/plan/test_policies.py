@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from atoll.errors import UsageError
 from atoll.plan import machine_id, make_plan
 from atoll.plan.coordinator import CoordinatorChoice, parse_coordinator
+from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.plan import (
     CoordinatorKind,
@@ -222,6 +224,36 @@ def test_thread_placement_orders_a_slots_cpus() -> None:
     assert slot.thread_cpus == (0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15)
     with fails(UsageError, placement="dense"):
         make_plan(machine, DISTRIBUTED, "wim", placement=Placement.DENSE)
+
+
+def test_thread_placement_is_refused_for_threads_that_cannot_be_bound() -> None:
+    reason = "they have no names"
+    unnamed = DISTRIBUTED.model_copy(update={"task_threads": reason})
+    assert make_plan(milan(), unnamed, "win").task_threads is None
+    with fails(UsageError, placement="dense", engine="engine", reason=reason):
+        make_plan(milan(), unnamed, "win", placement=Placement.DENSE)
+    plan = make_plan(milan(), DISTRIBUTED, "win", placement=Placement.DENSE)
+    assert plan.task_threads == DISTRIBUTED.task_threads
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"task_threads": None}, {"field": "task_threads"}),
+        ({"thread_cpus": ()}, {"slot": 1, "field": "thread_cpus"}),
+        ({"thread_cpus": (64, 64)}, {"slot": 1, "field": "thread_cpus"}),
+        ({"thread_cpus": (0, 64)}, {"slot": 1, "field": "thread_cpus"}),
+        ({"cpus": None}, {"slot": 1, "field": "thread_cpus"}),
+    ],
+)
+def test_an_edited_plan_whose_threads_cannot_be_placed_is_refused(
+    change: dict[str, object], named: dict[str, object]
+) -> None:
+    plan = make_plan(milan(), DISTRIBUTED, "win", placement=Placement.SPARSE)
+    raw = plan.model_dump(mode="json")
+    (raw if "task_threads" in change else raw["slots"][1]).update(change)
+    with fails(UsageError, path="plan.json", **named):
+        parse(Plan, json.dumps(raw), where="plan.json")
 
 
 @given(shapes, st.sampled_from([Placement.DENSE, Placement.SPARSE]))

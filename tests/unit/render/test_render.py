@@ -21,7 +21,7 @@ from atoll.render.native import render_native, script
 from atoll.render.systemd import render_systemd, unit_files
 from atoll.render.writing import NOTE, write_rendering
 from atoll.schema.base import parse
-from atoll.schema.plan import MemoryPolicy, Slot
+from atoll.schema.plan import MemoryPolicy, Placement, Slot
 from atoll.schema.rendered import Rendered
 from tests.parts.faults import fails
 from tests.parts.machines import milan
@@ -100,6 +100,11 @@ def test_a_driver_and_what_only_it_reads_are_left_out() -> None:
 def test_an_engine_without_a_server_is_refused() -> None:
     with fails(UsageError, engine="duckdb"):
         unattended("duckdb")
+
+
+def test_threads_that_a_running_atoll_binds_are_refused() -> None:
+    with fails(UsageError, placement="sparse", engine="postgresql"):
+        unattended("postgresql", placement=Placement.SPARSE)
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "mariadb"])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from atoll.engines.api import Column
+from atoll.engines.duckdb.engine import TASK_THREAD
+from atoll.host.caller import name_thread, thread_name
 from atoll.schema.results import SchedulerState
 
 if TYPE_CHECKING:
@@ -26,9 +28,16 @@ class DuckDBBackend:
         self._running: dict[str, duckdb.DuckDBPyConnection] = {}
 
     def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(":memory:", config=config)
+        """DuckDB's threads inherit the name of the thread that starts them."""
+        name = thread_name()
+        name_thread(TASK_THREAD)
+        try:
+            return duckdb.connect(":memory:", config=config)
+        finally:
+            name_thread(name)
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        name_thread(TASK_THREAD)  # the caller runs tasks too
         with self._database.cursor() as cursor:
             self._running[ticket] = cursor
             try:

@@ -22,9 +22,12 @@ from atoll.engines.sql.host import sql_host_argv
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.results import Scheduler
 from atoll.schema.size import MIB
+
+# The name of the threads that run tasks. DuckDB gives them none.
+TASK_THREAD = "duckdb-task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class DuckDBEngine:
         reserve_source="measured; page cache: rule of this tool, not a measurement",
         query_source="DuckDB's manual, memory_limit: beyond it queries spill to disk",
         own_malloc="DuckDB's library has its own jemalloc",
+        task_threads=TaskThreads(comm=f"{TASK_THREAD}$"),
     )
 
     def under(self, scheduler: Scheduler) -> DuckDBEngine:

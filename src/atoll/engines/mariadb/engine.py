@@ -51,6 +51,8 @@ class MariaDBEngine(ServerPerSlot):
         "tool, not a measurement",
         query_ratio=0.375,
         query_source="buffers of sorts, joins and temporary tables; beyond them queries spill",
+        task_threads="all of its threads have one name, so that nothing shows from outside which "
+        "of them run queries",
     )
 
     def homes(self, host: Host, unpacked: str) -> Iterator[str]:

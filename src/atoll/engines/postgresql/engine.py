@@ -18,7 +18,7 @@ from atoll.engines.postgresql import settings as postgresql_settings
 from atoll.engines.postgresql.facts import FACTS
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
-from atoll.schema.plan import EngineTraits
+from atoll.schema.plan import EngineTraits, TaskThreads
 from atoll.schema.size import MIB
 
 
@@ -51,6 +51,13 @@ class PostgreSQLEngine(ServerPerSlot):
         reserve_source="work_mem of all processes: as much as shared_buffers; page cache: rule of "
         "this tool, not a measurement",
         query_source="work_mem of all processes together; beyond it queries spill to disk",
+        # A session's process, 'postgres: USER DATABASE [local]' or with the client's address, and
+        # the processes that help it.
+        task_threads=TaskThreads(
+            comm="postgres$",
+            title=r"postgres: (?!.*walsender )(.*: )?"
+            r"(parallel worker for |\S+ \S+ (\[local\]|\S+\(\d+\)))",
+        ),
     )
 
     def homes(self, host: Host, unpacked: str) -> Iterator[str]:

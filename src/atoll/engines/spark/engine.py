@@ -30,7 +30,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot
+from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot, TaskThreads
 from atoll.schema.size import MIB
 
 JAVA_MAJOR = 17
@@ -58,6 +58,7 @@ _TRAITS = EngineTraits(
     query_reserved_bytes=300 * MIB,
     query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
     shuffles=True,
+    task_threads=TaskThreads(comm="Executor task ", java="Executor task (launch|idle) worker"),
 )
 
 

@@ -28,7 +28,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
-from atoll.schema.plan import EngineTraits, Plan
+from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.size import MIB
 
 
@@ -62,6 +62,7 @@ class _ClusterEngine:
             reserve_source="page cache: rule of this tool, not a measurement",
             query_ratio=1 - HEADROOM,
             query_source="memory.heap-headroom-per-node: 30 % of the heap is not for queries",
+            task_threads=TaskThreads(comm="SplitRunner-"),  # also while it runs a split
         )
         return with_direct_memory(ours, self.tree)
 

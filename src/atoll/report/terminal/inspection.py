@@ -32,7 +32,7 @@ from atoll.schema.inspection import (
     SpreadLook,
     ThreadLook,
 )
-from atoll.schema.plan import HugePages, Malloc
+from atoll.schema.plan import HugePages, Malloc, Placement
 from atoll.schema.size import gib
 from atoll.schema.text import one_line, plural, printable
 
@@ -75,6 +75,8 @@ def inspection_text(inspection: Inspection) -> RenderableType:
 def verification_text(verification: Verification) -> RenderableType:
     """A line for each process, then the findings of all."""
     threads = plural(verification.threads, "thread")
+    if verification.placement is not Placement.NONE:
+        threads += f", {verification.task_threads} bound to one CPU each ({verification.placement})"
     head = f"{verification.deployment}: {threads}, {verification.drifted} drifted"
     table = grid(header="bold", gap=1)
     for title in ("PROCESS", "SLOT", "PID", "CPUS", "THREADS", "MEMORY", "ON ITS NODES", "DRIFT"):

@@ -30,8 +30,12 @@ from atoll.schema.size import gib
 from atoll.schema.text import plural
 
 MOST_LINES = 32
-# Reasons that are always shown: the choice, and that other policies lead to the same plan.
-_LEADING = ("auto picks", "no choice", "only the mask differs", "copies", "one NIC for all")
+# Reasons that are always shown: the choice, that other policies lead to the same plan, and what
+# Atoll does to threads.
+_LEADING = (
+    *("auto picks", "no choice", "only the mask differs", "copies"),
+    *("one NIC for all", "thread placement"),
+)
 
 
 def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> str:

@@ -22,6 +22,7 @@ from atoll.schema.inspection import (
     SpreadLook,
     ThreadLook,
 )
+from atoll.schema.plan import Placement
 from tests.parts.inspect import (
     GIVEN,
     MIB,
@@ -181,6 +182,7 @@ def test_a_deployment_is_a_line_for_each_process_and_the_drift_before_the_notes(
     drift = finding("thread-outside", Severity.DRIFT, "worker-1")
     verification = Verification(
         deployment="spark",
+        placement=Placement.DENSE,
         processes=(
             inspection(team("0-3", "7"), note),
             inspection(team("0-3"), drift, process="worker-1", memory=None),
@@ -188,7 +190,7 @@ def test_a_deployment_is_a_line_for_each_process_and_the_drift_before_the_notes(
         missing=(finding("process-missing", Severity.DRIFT, "worker-2"),),
     )
     text = printed(verification_text(verification))
-    assert text.startswith("spark: 3 threads, 2 drifted\n")
+    assert text.startswith("spark: 3 threads, 0 bound to one CPU each (dense), 2 drifted\n")
     assert max(map(len, text.splitlines())) <= 80
     order = [text.index(code) for code in ("process-missing", "thread-outside", "page-cache")]
     assert order == sorted(order)
