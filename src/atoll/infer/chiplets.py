@@ -3,8 +3,9 @@
 The idea of looking for the islands in measured latency and bandwidth is that of olap-on-chiplets
 2.3 and 2.4 and of arcas-runtime 2; docs/inference.md describes the method. The steps are:
 atoll.infer.matrix (both homes into one), cleaning, smt, levels (candidates from hierarchy, judged
-by evidence), classification. The same matrix always gives the same answer, which may be that there
-are no chiplets.
+by evidence), classification, confidence. The same matrix always gives the same answer, which may be
+that there are no chiplets. An answer whose confidence is under LEAST_CONFIDENCE means that the
+figures cannot tell.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from atoll.infer import classification
+from atoll.infer import classification, confidence
+from atoll.infer.agreement import Second, contradiction
 from atoll.infer.cleaning import Cleaned, clean
+from atoll.infer.confidence import Sureness, noise_bound
 from atoll.infer.levels import Bars, Found, find_levels, fold
-from atoll.infer.matrix import log_cost
+from atoll.infer.matrix import count_unequal_homes, log_cost
 from atoll.infer.smt import smt_pairs
 from atoll.schema.profile import Inference, Level
 from atoll.schema.text import plural
@@ -39,6 +42,11 @@ if TYPE_CHECKING:
 # differ by 14 % (olap-on-chiplets 2.4).
 _LATENCY_BARS = Bars(first=math.log(1.30), folded=math.log(1.08))
 _BANDWIDTH_BARS = Bars(first=math.log(1.06), folded=math.log(1.05))
+_LEAST: dict[Unit, float] = {  # of means over many pairs
+    "latency": _LATENCY_BARS.folded, "bandwidth": _BANDWIDTH_BARS.folded,
+}  # fmt: skip
+# What chiplets have at the least: they would have been found if the noise does not hide this step.
+_STEPS: dict[Unit, float] = {"latency": math.log(1.5), "bandwidth": math.log(1.14)}
 _OWN_LEVEL = 1.5  # times the median of a group of the same level
 _OWN_PAIRS = 40  # figures that a separate median needs, so that noise makes no levels
 
@@ -56,6 +64,7 @@ class _View:
     tiers: tuple[tuple[Group, ...], ...]  # all levels above cores, nearest first
     sureness: float
     reasons: tuple[str, ...]
+    doubts: tuple[str, ...]
 
 
 def infer(
@@ -65,62 +74,108 @@ def infer(
 ) -> Inference:
     """Infers the islands. The matrices are square, of the same PUs, with NaN where nothing was
     measured; `pus` are the PUs' numbers (default 0, 1, ...)."""
+    latency_ns, bandwidth_gbs = _measured(latency_ns), _measured(bandwidth_gbs)
     first = latency_ns if latency_ns is not None else bandwidth_gbs
-    size = 0 if first is None else len(first)
-    numbers = tuple(pus) if pus is not None else tuple(range(size))
-    if first is None or size < 2 or np.all(np.isnan(log_cost(first))):
-        reason = "fewer than two PUs were measured, so there is nothing to compare"
+    if first is None:
+        reason = "no pair of PUs was measured, so there is nothing to compare"
         return Inference(
-            chiplets=(), packages=(), smt=(), levels=(), confidence=1.0 if size == 1 else 0.0,
-            source="none", reasons=(reason,),
+            chiplets=(), packages=(), smt=(), levels=(), confidence=0.0, source="none",
+            reasons=(reason,),
         )  # fmt: skip
-    by_latency = None if latency_ns is None else _view(log_cost(latency_ns), "latency")
-    by_bandwidth = (
-        None if bandwidth_gbs is None else _view(log_cost(1 / bandwidth_gbs), "bandwidth")
-    )
+    numbers = tuple(pus) if pus is not None else tuple(range(len(first)))
+    by_latency = None if latency_ns is None else _view(latency_ns, "latency")
+    by_bandwidth = None if bandwidth_gbs is None else _view(1 / bandwidth_gbs, "bandwidth")
     return _answer(by_latency, by_bandwidth, numbers)
 
 
-def _view(cost: Floats, unit: Unit) -> _View:
+def _measured(matrix: Floats | None) -> Floats | None:
+    """None if it has no figure of a pair."""
+    return None if matrix is None or np.all(np.isnan(log_cost(matrix))) else matrix
+
+
+def _view(matrix: Floats, unit: Unit) -> _View:
+    cost = log_cost(matrix)
+    doubts: tuple[str, ...] = ()
+    if unequal := count_unequal_homes(matrix):
+        doubts = (
+            f"the two directions of {plural(unequal, 'pair')} differ by more than half; the nearer "
+            "one counts",
+        )
     in_ns = unit == "latency"
     bars = _LATENCY_BARS if in_ns else _BANDWIDTH_BARS
     cleaned = clean(cost)
     smt = tuple(smt_pairs(cleaned.cost, in_ns=in_ns))
     paired = {pu for pair in smt for pu in pair}
     cores: list[Group] = [*smt, *((pu,) for pu in range(len(cost)) if pu not in paired)]
-    levels = find_levels(fold(cleaned.cost, cores), bars)
+    units = cores
+    levels = find_levels(fold(cleaned.cost, units), bars)
     tiers = [
-        tuple(sorted(tuple(sorted(pu for c in i.members for pu in cores[c])) for i in tier))
+        tuple(sorted(tuple(sorted(pu for c in i.members for pu in units[c])) for i in tier))
         for tier in levels.tiers
     ]
     if not smt and tiers and in_ns and classification.is_wide_smt(_step(cost, tiers, 0, cores)):
         smt, tiers = tiers[0], tiers[1:]
         cores = [*smt, *_alone(smt, len(cost))]
         levels = Found(levels.tiers[1:], 0.0)
-    sure = _sureness(levels, bars)
-    everyone = range(len(cost))
     if not tiers:
-        return _View(unit, cost, cleaned, smt, (), (), (), sure, ())
+        sure = _none_within(cleaned.cost, cores, unit, levels.nearly)
+        doubts = (*sure.doubts, *doubts)
+        return _View(unit, cost, cleaned, smt, (), (), (), sure.value, (), doubts)
+    islands = [
+        (_inside(cores, {pu for c in island.members for pu in units[c]}), island.evidence)
+        for island in levels.tiers[0]
+    ]
+    sure = confidence.of_groups(fold(cleaned.cost, cores), islands, bars.first)
     step = _step(cost, tiers, 0, cores)
     others = sum(not any(set(core) <= set(g) for g in tiers[0]) for core in cores)
-    whole = classification.completed(tiers[0], everyone)
+    whole = classification.completed(tiers[0], range(len(cost)))
     odds = classification.package_odds(step, 0 if whole else others, in_ns=in_ns)
-    sure *= 1 / (1 + math.exp(-abs(odds)))
+    value = sure.value / (1 + math.exp(-abs(odds)))
+    reasons, doubts = (_by_prior(odds),), (*sure.doubts, *doubts)
     if odds > 0:
         tiers[0] = whole or tiers[0]
-        return _View(unit, cost, cleaned, smt, (), tiers[0], tuple(tiers), sure, (_by_prior(odds),))
-    packages: tuple[Group, ...] = ()
+        # Packages, and no chiplets in them: that is only as sure as these would have shown.
+        none = min(
+            _none_within(cleaned.cost, [cores[i] for i in _inside(cores, set(package))], unit)
+            for package in tiers[0]
+        )
+        return _View(
+            unit, cost, cleaned, smt, (), tiers[0], tuple(tiers), value * none.value, reasons,
+            (*none.doubts, *doubts),
+        )  # fmt: skip
+    packages = _packages_above(cost, tiers, cores, step, in_ns=in_ns)
+    return _View(unit, cost, cleaned, smt, tiers[0], packages, tuple(tiers), value, reasons, doubts)
+
+
+def _packages_above(
+    cost: Floats,
+    tiers: list[tuple[Group, ...]],
+    cores: Sequence[Group],
+    chiplets: classification.Step,
+    *,
+    in_ns: bool,
+) -> tuple[Group, ...]:
+    """The packages that hold the chiplets of the first tier; their tier gets what completes it."""
     for index in range(len(tiers) - 1, 0, -1):
-        whole = classification.completed(tiers[index], everyone)
+        whole = classification.completed(tiers[index], range(len(cost)))
         if whole is None:
             continue
         upper = _step(cost, tiers[: index + 1], index, cores)
-        if classification.are_packages_above(upper, step, in_ns=in_ns):
-            packages = tiers[index] = whole
-            break
-    return _View(
-        unit, cost, cleaned, smt, tiers[0], packages, tuple(tiers), sure, (_by_prior(odds),)
-    )
+        if classification.are_packages_above(upper, chiplets, in_ns=in_ns):
+            tiers[index] = whole
+            return whole
+    return ()
+
+
+def _none_within(cost: Floats, cores: Sequence[Group], unit: Unit, nearly: float = 0.0) -> Sureness:
+    """How sure it is that there are no groups among these cores."""
+    noise = noise_bound(fold(cost, cores))
+    return confidence.of_none(len(cores), noise, _STEPS[unit], nearly)
+
+
+def _inside(cores: Sequence[Group], pus: set[int]) -> Group:
+    """The indices of the cores among these PUs."""
+    return tuple(index for index, core in enumerate(cores) if set(core) <= pus)
 
 
 def _alone(groups: Iterable[Group], size: int) -> list[Group]:
@@ -156,15 +211,6 @@ def _median(cost: Floats, mask: Mask) -> float:
     return float(np.exp(np.median(chosen))) if len(chosen) else math.nan
 
 
-def _sureness(found: Found, bars: Bars) -> float:
-    """The confidence: by how far the weakest islands of the first level clear the bar, or by how
-    far the best rejected candidate stays below it. At the bar itself it is a half."""
-    if not found.tiers:
-        return 1 - 0.5 * found.nearly**2
-    margins = sorted(max(1.0, i.evidence.margin(bars.first)) for i in found.tiers[0])
-    return 1 - 0.5 / math.pow(margins[len(margins) // 4], 1.5)
-
-
 def _by_prior(odds: float) -> str:
     name = "packages" if odds > 0 else "chiplets"
     sure = "clearly" if abs(odds) > 3 else "probably" if abs(odds) > 1 else "perhaps"
@@ -178,17 +224,33 @@ def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[in
     chiplets, shown, sure = main.chiplets, main, main.sureness
     if chiplets:
         source = main.unit
+    contradictions: tuple[str, ...] = ()
     if latency and bandwidth:
         inner = _within(bandwidth.chiplets, latency)
+        other = bandwidth
         if chiplets and set(inner) == set(chiplets):
             source = "both"
-            sure = 1 - (1 - latency.sureness) * (1 - bandwidth.sureness)
+            sure = confidence.agreeing(latency.sureness, bandwidth.sureness)
         elif not chiplets and inner:
             source, chiplets, sure = "bandwidth", inner, bandwidth.sureness
             shown = _View(
                 "bandwidth", bandwidth.cost, bandwidth.cleaned, main.smt, chiplets,
                 main.packages, (chiplets, *([main.packages] if main.packages else [])), sure, (),
+                bandwidth.doubts,
             )  # fmt: skip
+            other = latency
+        elif not chiplets and not bandwidth.chiplets:
+            sure = confidence.agreeing(latency.sureness, bandwidth.sureness)
+        found = contradiction(
+            chiplets or main.packages,
+            Second(
+                other.unit, other.cleaned.cost, other.chiplets, other.sureness, _LEAST[other.unit]
+            ),
+            cores=main.smt,
+            packages=main.packages if chiplets else (),
+        )
+        sure = confidence.against(sure, found.value)
+        contradictions = found.doubts
 
     def named(groups: Iterable[Group]) -> tuple[Group, ...]:
         return tuple(sorted(tuple(sorted(numbers[pu] for pu in group)) for group in groups))
@@ -201,7 +263,7 @@ def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[in
         levels=tuple(Level(median=median, groups=named(groups)) for median, groups in levels),
         confidence=round(min(max(sure, 0.0), 1.0), 3),
         source=source,
-        reasons=_reasons(main, shown, chiplets, source),
+        reasons=(*contradictions, *_reasons(main, shown, chiplets, source)),
     )
 
 
@@ -288,7 +350,7 @@ def _reasons(
         reasons.append("no group stands apart from the neighbouring cores")
     if main.packages:
         reasons.append(plural(len(main.packages), "package"))
-    reasons.extend(shown.reasons)
+    reasons += [*shown.reasons, *shown.doubts]
     cleaned = main.cleaned
     if cleaned.filled:
         reasons.append(

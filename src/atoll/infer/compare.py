@@ -55,6 +55,11 @@ class Compared(Record):
     verdict: Verdict
     better: Literal["A", "B", ""]  # empty unless they differ
 
+    @property
+    def settled(self) -> bool:
+        """Whether both figures settled, so that their ratio is trustworthy."""
+        return all(one is None or one.settled for one in (self.a, self.b))
+
 
 class Setting(Record):
     """A setting or property that differs and may explain a difference."""
@@ -187,7 +192,7 @@ def _pairs(profile: Profile) -> Iterable[_Entry]:
 
 def _median(found: Relation, spread: float) -> Figure:
     """The median over pairs. Its interval uses order statistics and is never narrower than that of
-    one pair. Settled if most of its pairs are."""
+    one pair."""
     values: Array = found.values
     count = len(values)
     reach = _Z * math.sqrt(count) / 2
@@ -197,7 +202,7 @@ def _median(found: Relation, spread: float) -> Figure:
     return Figure(
         value=middle, low=min(float(low), middle * max(0.0, 1 - spread)),
         high=max(float(high), middle * (1 + spread)), samples=count,
-        settled=found.unsettled * 2 <= count,
+        settled=found.settled,
     )  # fmt: skip
 
 

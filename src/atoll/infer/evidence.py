@@ -107,8 +107,16 @@ def weigh(
     if plain > 0:
         separation = min(gap, own_gap) / plain + min(allowance / plain, _LARGEST_ALLOWANCE)
     order = _order(near_values, across.ravel())
-    chance = 2 * noise * math.sqrt(math.log(math.e * size / count) / (count - 1))
-    return Evidence(contrast, min(separation, 1.0), order, noise, chance)
+    return Evidence(contrast, min(separation, 1.0), order, noise, _chance(noise, count, size))
+
+
+def least_chance(noise: float, count: int, size: int) -> float:
+    """The contrast that a group of `count` of `size` needs to stand out of this noise."""
+    return _BEYOND_CHANCE * _chance(noise, count, size)
+
+
+def _chance(noise: float, count: int, size: int) -> float:
+    return 2 * noise * math.sqrt(math.log(math.e * size / count) / (count - 1))
 
 
 def _noise(own: Floats, across: Floats, usual: float) -> float:

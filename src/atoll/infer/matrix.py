@@ -81,6 +81,12 @@ def log_cost(matrix: Floats) -> Floats:
     return both
 
 
+def count_unequal_homes(matrix: Floats) -> int:
+    """The pairs whose homes differ by so much that only the nearer one counts."""
+    logs = np.log(matrix)
+    return int((np.abs(logs - logs.T) > _HOMES_DIFFER).sum()) // 2
+
+
 def _rows(text: str) -> list[_Row]:
     lines = text.lstrip("\ufeff").splitlines()
     kept = [

@@ -44,6 +44,11 @@ class Relation(NamedTuple):
     values: Array  # sorted
     unsettled: int
 
+    @property
+    def settled(self) -> bool:
+        """Whether most of its figures settled, so that their median is trustworthy."""
+        return self.unsettled * 2 <= len(self.values)
+
     def quantile(self, share: float) -> float:
         return float(np.quantile(self.values, share))
 

@@ -6,6 +6,10 @@ certain if it is under the bound and clearly closer than the next best partners 
 certain pairs follow one numbering rule (i and i + d), the rule completes the rest, including pairs
 without a figure and disturbed ones. With four or eight threads per core no pairs stand out: the
 threads are found as groups, and atoll.infer.classification recognises them by the same bound.
+
+The fastest of all pairs is always faster than the next ones, so a pair also has to stand out of the
+noise: by more than the largest of that many figures does (sigma sqrt(2 ln pairs)). Among two or
+three PUs nothing shows the noise, and no pair is a core.
 """
 
 from __future__ import annotations
@@ -15,11 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from atoll.infer.confidence import FEWEST, noise_bound
+
 if TYPE_CHECKING:
     from atoll.infer.hierarchy import Floats, Group
 
 PAIR_NS = 16.0  # slower pairs are two cores; the fastest measured L3 has 15, plus noise
-LONE_PAIR_NS = 11.0  # the same if there is nothing to compare with
 _CLEAR = math.log(1.6)
 _FAIR = math.log(1.25)
 _SOME = math.log(1.1)  # for a pair that the numbering already supports
@@ -31,13 +36,11 @@ _UNKNOWN_UNIT = math.log(1.5)  # bandwidth has no bound in ns, so only the contr
 def smt_pairs(cost: Floats, *, in_ns: bool) -> list[Group]:
     """Pairs of PUs of one core; empty if there are none."""
     size = len(cost)
-    if size < 2:
+    if size < FEWEST:
         return []
-    if size == 2:
-        lone = in_ns and float(cost[0, 1]) < math.log(LONE_PAIR_NS)
-        return [(0, 1)] if lone else []
     bound = math.log(PAIR_NS) if in_ns else math.inf
-    clear = _CLEAR if in_ns else _UNKNOWN_UNIT
+    chance = noise_bound(cost) * math.sqrt(2 * math.log(size * (size - 1) / 2))
+    clear = max(_CLEAR if in_ns else _UNKNOWN_UNIT, chance)
     matched = {pair: _contrast(cost, *pair) for pair in _match(cost)}
     certain = [p for p, contrast in matched.items() if contrast >= clear and cost[p] < bound]
     if not certain:

@@ -13,6 +13,7 @@ import re
 from typing import Literal
 
 from atoll.probing.catalog import Catalog, Cpu, catalog
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.machine import Machine
 from atoll.schema.profile import Expectation, Profile, StreamKernel, StreamRun
 from atoll.schema.size import percent
@@ -98,6 +99,8 @@ def _chiplets(profile: Profile, machine: Machine, cpu: Cpu, part: str) -> Expect
         verdict, reason = "as expected", "as many as the model has"
     elif part or profile.emulated:
         verdict, reason = "not comparable", part or "the CPU is emulated"
+    elif inference.confidence < LEAST_CONFIDENCE:
+        verdict, reason = "not comparable", "these figures cannot tell whether there are chiplets"
     elif measured > expected:
         verdict, reason = "not comparable", "more than the model has, so the figures mislead"
     elif measured == 0 and hidden:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from atoll.errors import AtollError, UsageError
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.store.paths import state_dir, state_path
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from atoll.probing.profile_chiplets import ProfileChiplets
     from atoll.schema.profile import Profile
 
-# Below it a guess would decide where an engine runs; assuming no chiplets is safer.
-LEAST_CONFIDENCE = 0.5
 _FOLDER = "profiles"
 _UNKNOWN = "unknown"  # if the host has no name
 _MOST_LOOKED_AT = 8
@@ -147,9 +146,9 @@ def apply(machine: Machine, profile: ProfileChiplets | Profile, *, where: str) -
             "paired; 'atoll measure --full' pairs all",
         )
     if not inference.chiplets:
-        return Applied(
-            machine, f"{named} shows no chiplets (confidence {inference.confidence:.2g})"
-        )
+        sure = inference.confidence >= LEAST_CONFIDENCE
+        shown = "shows no chiplets" if sure else "cannot tell whether there are chiplets"
+        return Applied(machine, f"{named} {shown} (confidence {inference.confidence:.2g})")
     if inference.confidence < LEAST_CONFIDENCE:
         return Applied(
             machine,

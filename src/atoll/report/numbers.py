@@ -16,17 +16,23 @@ def number(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 or value >= 1e6 else f"{value:.0f}"
 
 
-def figure(value: float, unit: Unit) -> str:
-    return f"{number(value)} {unit}"
+def figure(value: float, unit: Unit, *, settled: bool = True) -> str:
+    """With '~' if it did not settle."""
+    return f"{mark(settled)}{number(value)} {unit}"
 
 
-def number_range(low: float, high: float) -> str:
-    return f"{number(low)} to {number(high)}"
+def number_range(low: float, high: float, *, settled: bool = True) -> str:
+    return f"{mark(settled)}{number(low)} to {number(high)}"
+
+
+def mark(settled: bool) -> str:
+    """What stands before a figure, wherever a report repeats it."""
+    return "" if settled else "~"
 
 
 def marked(value: Figure) -> str:
     """The figure, with '~' if it did not settle."""
-    return ("" if value.settled else "~") + number(value.value)
+    return mark(value.settled) + number(value.value)
 
 
 def described(value: Figure, unit: Unit) -> str:
@@ -51,8 +57,8 @@ def time_tick(seconds: float, longest: float) -> str:
     return f"{seconds * 1e3:g} ms" if longest < 1 else f"{seconds:g} s"
 
 
-def ratio(value: float) -> str:
-    return f"{value:.2f}×"
+def ratio(value: float, *, settled: bool = True) -> str:
+    return f"{mark(settled)}{value:.2f}×"
 
 
 def ratio_interval(interval: Interval | None) -> str:

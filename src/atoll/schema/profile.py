@@ -12,7 +12,9 @@ numa-query-tuning III-A8; docs/measure.md describes how each is measured.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -158,6 +160,16 @@ class CacheCurve(Record):
     points: tuple[CachePoint, ...]
     levels: tuple[CacheLevel, ...]
     memory_latency_ns: Measured | None  # past the last level; None: the curve ended before
+
+    @property
+    def settled(self) -> tuple[bool, ...]:
+        """For each level, then for the memory: whether most of its points settled."""
+        ends = [0, *(level.capacity_bytes for level in self.levels), math.inf]
+        inside = [
+            [p.latency_ns.settled for p in self.points if low < p.working_set_bytes <= high]
+            for low, high in pairwise(ends)
+        ]
+        return tuple(2 * sum(points) >= len(points) for points in inside)
 
 
 class StreamKernel(StrEnum):

@@ -182,11 +182,6 @@ def test_nothing_to_compare(size: int) -> None:
     assert found.source == "none"
 
 
-def test_two_pus_are_threads_of_one_core_only_where_no_two_cores_are_as_near() -> None:
-    assert infer(np.array([[np.nan, 7], [7, np.nan]]), None).smt == ((0, 1),)
-    assert infer(np.array([[np.nan, 45], [45, np.nan]]), None).smt == ()
-
-
 def test_the_numbers_of_the_pus_are_the_callers() -> None:
     made = parts.islands("", [[4, 4, 4]], ns=(22, 95, 0))
     found = infer(made.values, None, pus=[*range(2, 26, 2)])

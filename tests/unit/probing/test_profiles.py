@@ -152,6 +152,8 @@ def test_none_at_all_is_quiet_unless_it_was_asked_for(tmp_path: Path) -> None:
     profiles.save(mine)
     assert use_saved(flat, HOST) == (flat, "")
     assert "shows no chiplets" in use_given(flat, written(tmp_path, mine), HOST).report
+    unsure = inferred(mine, confidence=0.2)
+    assert "cannot tell" in use_given(flat, written(tmp_path, unsure), HOST).report
 
 
 def test_newer_profiles_of_other_kinds_do_not_hide_the_chiplets() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from atoll.infer.relations import Relation
-from atoll.report.numbers import Unit, cut, described, figure, number
+from atoll.report.numbers import Unit, cut, described, figure
 from atoll.report.svg.axes import Array, Axis, Scale, linear_axis, log_axis, size_axis, span
 from atoll.report.svg.elements import Picture
 from atoll.report.svg.plot import Mark, Point, Region, Series, plot
@@ -97,12 +97,13 @@ def _cache(curve: CacheCurve) -> list[Picture]:
     x = size_axis("working set", sizes)
     pages = "huge pages" if curve.huge_pages else "small pages, TLB misses included"
     regions, last = [], sizes.low
-    for level in curve.levels:
-        note = f"{gib(level.capacity_bytes)}, {number(level.latency_ns)} ns"
+    for level, settled in zip(curve.levels, curve.settled, strict=False):
+        latency_ns = figure(level.latency_ns, "ns", settled=settled)
+        note = f"{gib(level.capacity_bytes)}, {latency_ns}"
         regions.append(Region(last, level.capacity_bytes, f"L{level.level}", note))
         last = level.capacity_bytes
     if curve.levels and curve.memory_latency_ns is not None:
-        note = figure(curve.memory_latency_ns, "ns")
+        note = figure(curve.memory_latency_ns, "ns", settled=curve.settled[-1])
         regions.append(Region(last, sizes.high, "memory", note))
     title = f"Caches as seen from CPU {curve.cpu}"
     latency = Series(

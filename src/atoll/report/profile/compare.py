@@ -53,8 +53,7 @@ def verdicts(comparison: Comparison) -> list[str]:
         largest = max(rows, key=_distance)
         assert largest.ratio is not None
         lines.append(
-            f"{topic}, {largest.what}: {ratio(largest.ratio.value)} on B, so "
-            f"{largest.better} is better."
+            f"{topic}, {largest.what}: {_ratio(largest)} on B, so {largest.better} is better."
         )
     return lines
 
@@ -97,7 +96,7 @@ def _cells(row: Compared) -> Row:
         row.what,
         _figure(row.a, row.unit),
         _figure(row.b, row.unit),
-        ratio(row.ratio.value) if row.ratio else "-",
+        _ratio(row),
         f"{row.ratio.low:.2f} to {row.ratio.high:.2f}" if row.ratio else "-",
         verdict,
     )
@@ -187,7 +186,7 @@ def _ratios(comparison: Comparison) -> Picture | None:
                 for value in (row.ratio.low, row.ratio.value, row.ratio.high)
             )
             label = cut(f"{row.what}, {row.unit}", 46)
-            value = ratio(row.ratio.value) + (f" {row.better} better" if row.better else "")
+            value = _ratio(row) + (f" {row.better} better" if row.better else "")
             kind = "small bold" if row.better else "soft small"
             parts += [
                 text(_LEFT - 12, y + 4, label, "soft small", "end"),
@@ -209,6 +208,10 @@ def _ratios(comparison: Comparison) -> Picture | None:
 
 def _figure(figure: Figure | None, unit: str) -> str:
     return "-" if figure is None else f"{marked(figure)} {unit}"
+
+
+def _ratio(row: Compared) -> str:
+    return ratio(row.ratio.value, settled=row.settled) if row.ratio else "-"
 
 
 def _distance(row: Compared) -> float:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from atoll.infer.relations import Relation, cores, relations
 from atoll.report.numbers import Unit, figure, marked, number, number_range
 from atoll.report.profile.charts import processes_label
+from atoll.report.profile.inference import verdict
 from atoll.report.profile.tables import best_stream
 from atoll.schema.base import Record
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.profile import Figure, Kind, PairMatrix, Profile, StreamKernel, Watch
 from atoll.schema.size import gib, percent
 from atoll.schema.text import plural
@@ -52,15 +54,18 @@ def _shape(profile: Profile) -> str:
         parts = [f"{plural(len(profile.cpus), 'CPU')} measured"]
     else:
         confidence = f"confidence {inference.confidence:.2f}"
-        count = plural(cores(profile), "core")
         parts = [plural(len(inference.packages), "package")] if inference.packages else []
         if inference.chiplets:
             basis = ", ".join(filter(None, (_SOURCES[inference.source], confidence)))
-            parts.append(f"{_chiplets(profile)} ({basis})")
-        elif inference.packages:
-            parts.append(f"{count}, no chiplets ({confidence})")
+            parts.append(f"{verdict(inference, _chiplets(profile))} ({basis})")
         else:
-            parts.append(f"{count}, no chiplets or packages ({confidence})")
+            # Without a sure answer, two PUs may also be threads of one core.
+            if inference.smt or inference.confidence >= LEAST_CONFIDENCE:
+                parts.append(plural(cores(profile), "core"))
+            else:
+                parts.append(plural(len(profile.cpus), "CPU"))
+            none = "no chiplets" if inference.packages else "no chiplets or packages"
+            parts.append(f"{verdict(inference, '', none)} ({confidence})")
         if inference.smt:
             most = max(len(group) for group in inference.smt)
             parts.append(f"{plural(most, 'thread')} per core")
@@ -84,8 +89,8 @@ def _distance(kind: Relation, unit: Unit) -> str:
     low, high = kind.quantile(0.05), kind.quantile(0.95)
     where = _PAIRS.get(kind.name, kind.name)
     if low and high / low > _WIDE:
-        return f"{number_range(low, high)} {unit} {where}"
-    return f"{figure(kind.quantile(0.5), unit)} {where}"
+        return f"{number_range(low, high, settled=kind.settled)} {unit} {where}"
+    return f"{figure(kind.quantile(0.5), unit, settled=kind.settled)} {where}"
 
 
 def _memory(profile: Profile) -> str:
@@ -93,7 +98,7 @@ def _memory(profile: Profile) -> str:
     if profile.nodes:
         for local, where in ((True, "own node"), (False, "another node")):
             cells = [
-                cell.value
+                cell
                 for i, row in zip(profile.nodes.cpu_nodes, profile.nodes.latency_ns, strict=True)
                 for j, cell in zip(profile.nodes.memory_nodes, row, strict=True)
                 if cell and (i == j) is local
@@ -114,18 +119,20 @@ def _caches(profile: Profile) -> str:
     if curve is None:
         return ""
     levels = [
-        f"L{level.level} {gib(level.capacity_bytes)} at {figure(level.latency_ns, 'ns')}"
-        for level in curve.levels
+        f"L{level.level} {gib(level.capacity_bytes)} at "
+        + figure(level.latency_ns, "ns", settled=settled)
+        for level, settled in zip(curve.levels, curve.settled, strict=False)
     ]
     in_use = ", while others used them" if Kind.CACHE.value in _disturbed(profile) else ""
     return f"Caches as seen from CPU {curve.cpu}{in_use}: {', '.join(levels)}."
 
 
-def _latencies(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    if high <= low * 1.1:
-        return figure(sorted(values)[len(values) // 2], "ns")
-    return f"{number_range(low, high)} ns"
+def _latencies(cells: Sequence[Figure]) -> str:
+    values = sorted(cell.value for cell in cells)
+    settled = all(cell.settled for cell in cells)
+    if values[-1] <= values[0] * 1.1:
+        return figure(values[len(values) // 2], "ns", settled=settled)
+    return f"{number_range(values[0], values[-1], settled=settled)} ns"
 
 
 # ---- Reasons to doubt a figure --------------------------------------------------------------

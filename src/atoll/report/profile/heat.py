@@ -68,7 +68,7 @@ def pair_picture(
             href=f"data:image/png;base64,{image}",
         ),
         *_frames(arrangement, cell),
-        *_tips(arrangement, values, cell, unit),
+        *_tips(arrangement, values, unsettled, cell, unit),
         *_pu_axes(arrangement, cell, axes),
         _legend(scale, unit),
     ]
@@ -112,8 +112,9 @@ def _subtitle(values: Array, unsettled: npt.NDArray[np.bool_], unit: Unit) -> st
     if not measured:
         return "nothing was measured"
     low, middle, high = np.nanpercentile(values, (0, 50, 100))
-    words = f"{number_range(low, high)} {unit}, median {figure(middle, unit)}, {measured:,} pairs"
     count = int(unsettled.sum())
+    median = figure(middle, unit, settled=2 * count <= measured)
+    words = f"{number_range(low, high)} {unit}, median {median}, {measured:,} pairs"
     return words + (f"; {count:,} did not settle (stroke through the cell)" if count else "")
 
 
@@ -174,7 +175,13 @@ def _frames(arrangement: Arrangement, cell: float) -> list[str]:
     ]
 
 
-def _tips(arrangement: Arrangement, values: Array, cell: float, unit: Unit) -> list[str]:
+def _tips(
+    arrangement: Arrangement,
+    values: Array,
+    unsettled: npt.NDArray[np.bool_],
+    cell: float,
+    unit: Unit,
+) -> list[str]:
     """A tooltip for every pair of groups, for readers who cannot tell the colours apart."""
     groups, name = (
         (arrangement.chiplets, "chiplet")
@@ -185,10 +192,11 @@ def _tips(arrangement: Arrangement, values: Array, cell: float, unit: Unit) -> l
         return []
     tips = []
     for row, column in product(groups, groups):
-        block = values[row.start : row.stop, column.start : column.stop]
-        block = block[np.isfinite(block)]
+        where = (slice(row.start, row.stop), slice(column.start, column.stop))
+        block = values[where][np.isfinite(values[where])]
         if not len(block):
             continue
+        median_settled = 2 * int(unsettled[where].sum()) <= len(block)
         low, middle, high = np.percentile(block, (5, 50, 95))
         pair = (
             f"within {name} {row.number}"
@@ -202,7 +210,8 @@ def _tips(arrangement: Arrangement, values: Array, cell: float, unit: Unit) -> l
                 (column.stop - column.start) * cell,
                 (row.stop - row.start) * cell,
                 "clear",
-                f"{pair}: median {figure(middle, unit)}, 5 to 95 %: {number_range(low, high)}",
+                f"{pair}: median {figure(middle, unit, settled=median_settled)}, "
+                f"5 to 95 %: {number_range(low, high)}",
             )
         )
     return tips

@@ -1,6 +1,7 @@
 """The islands that a matrix shows, in words for a terminal. Pure.
 
-The first line is the answer, which may be 'no chiplets'. Every level keeps its own figure: one
+The first line is the answer. 'No chiplets' means that they would have shown; figures that could
+hide them 'cannot tell'. Every level keeps its own figure: one
 number for 'across chiplets' would be wrong if an I/O die forms quarters.
 """
 
@@ -10,6 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.profile import Inference
 from atoll.schema.text import plural
@@ -27,14 +29,20 @@ def inference_text(inference: Inference, *, width: int = 80) -> str:
     return "\n".join(blocks) + "\n"
 
 
+def verdict(inference: Inference, chiplets: str, none: str = "no chiplets") -> str:
+    """The answer in words, from words for the chiplets that were found and for none."""
+    if inference.confidence >= LEAST_CONFIDENCE:
+        return chiplets if inference.chiplets else none
+    if inference.chiplets:
+        return f"cannot tell whether there are chiplets, perhaps {chiplets}"
+    return "cannot tell whether there are chiplets"
+
+
 def _chiplets(inference: Inference, width: int) -> Iterator[str]:
-    confidence = f"confidence {inference.confidence:.2f}"
     groups = inference.chiplets
-    if not groups:
-        yield f"no chiplets ({confidence})"
-        return
     basis = "latency and bandwidth" if inference.source == "both" else inference.source
-    yield f"{plural(len(groups), 'chiplet')} by {basis} ({confidence})"
+    answer = verdict(inference, f"{plural(len(groups), 'chiplet')} by {basis}")
+    yield f"{answer} (confidence {inference.confidence:.2f})"
     yield from _numbered(groups[:_MOST_GROUPS], width)
     if len(groups) > _MOST_GROUPS:
         yield f"{_INDENT}and {len(groups) - _MOST_GROUPS} more; --json has all"
@@ -42,7 +50,7 @@ def _chiplets(inference: Inference, width: int) -> Iterator[str]:
 
 def _packages(inference: Inference, width: int) -> Iterator[str]:
     if not inference.packages:
-        yield "packages: cannot be told apart"
+        yield "packages: one, or they do not show"
         return
     yield plural(len(inference.packages), "package")
     yield from _numbered(inference.packages, width)

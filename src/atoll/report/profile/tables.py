@@ -7,11 +7,19 @@ from collections.abc import Iterable
 from atoll.infer.crossing import TIE
 from atoll.infer.relations import relations
 from atoll.report.environment import environment_rows
-from atoll.report.numbers import Unit, figure, marked, number, number_range, ratio
+from atoll.report.numbers import Unit, figure, mark, marked, number, number_range, ratio
 from atoll.report.profile.charts import processes_label
 from atoll.report.table import Row, Table
 from atoll.schema.cpulist import brief_cpulist
-from atoll.schema.profile import PairMatrix, Profile, Sharing, StreamKernel, StreamRun
+from atoll.schema.profile import (
+    Expectation,
+    Figure,
+    PairMatrix,
+    Profile,
+    Sharing,
+    StreamKernel,
+    StreamRun,
+)
 from atoll.schema.size import gib
 
 
@@ -70,7 +78,7 @@ def catalog_table(profile: Profile) -> Table:
             (
                 one.figure,
                 f"{number(one.expected)} {one.unit}",
-                f"{number(one.measured)} {one.unit}",
+                f"{mark(_is_settled(profile, one))}{number(one.measured)} {one.unit}",
                 one.verdict,
                 one.reason,
                 one.source,
@@ -104,7 +112,7 @@ def _pair_rows(matrix: PairMatrix, profile: Profile, unit: Unit) -> list[Row]:
     return [
         (
             kind.name,
-            figure(kind.quantile(0.5), unit),
+            figure(kind.quantile(0.5), unit, settled=kind.settled),
             number_range(kind.quantile(0.05), kind.quantile(0.95)),
             f"{len(kind.values):,}",
             f"~{kind.unsettled:,}" if kind.unsettled else "",
@@ -141,12 +149,13 @@ def _cache_rows(profile: Profile) -> list[Row]:
                 f"L{level.level}",
                 gib(level.capacity_bytes),
                 gib(level.sysfs_bytes) if level.sysfs_bytes else "nothing",
-                figure(level.latency_ns, "ns"),
+                figure(level.latency_ns, "ns", settled=settled),
             )
-            for level in curve.levels
+            for level, settled in zip(curve.levels, curve.settled, strict=False)
         ]
         if curve.memory_latency_ns is not None:
-            rows.append((str(curve.cpu), "memory", "", "", figure(curve.memory_latency_ns, "ns")))
+            latency = figure(curve.memory_latency_ns, "ns", settled=curve.settled[-1])
+            rows.append((str(curve.cpu), "memory", "", "", latency))
     return rows
 
 
@@ -190,19 +199,29 @@ def sharing_rows(profile: Profile) -> list[Row]:
         else:
             crossing = gib(sharing.crossing_bytes)
             faster = f"together below {crossing}, spread above"
-        together = max(point.local_gbs.value for point in sharing.points)
-        spread = max(point.distributed_gbs.value for point in sharing.points)
+        together = max((p.local_gbs for p in sharing.points), key=_value)
+        spread = max((p.distributed_gbs for p in sharing.points), key=_value)
         rows.append(
             (
                 sharing.operation,
                 str(sharing.threads),
                 crossing,
-                figure(together, "GB/s"),
-                figure(spread, "GB/s"),
+                f"{marked(together)} GB/s",
+                f"{marked(spread)} GB/s",
                 faster,
             )
         )
     return rows
+
+
+def _value(figure: Figure) -> float:
+    return figure.value
+
+
+def _is_settled(profile: Profile, expected: Expectation) -> bool:
+    """Whether the figure that was compared with the catalog settled."""
+    same = [r.bandwidth_gbs for r in profile.stream if r.bandwidth_gbs.value == expected.measured]
+    return all(one.settled for one in same)
 
 
 def _without_crossing(sharing: Sharing) -> str:

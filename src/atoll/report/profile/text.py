@@ -233,8 +233,7 @@ def _curves(kinds: Sequence[Relation], unit: Unit, ascii_only: bool) -> list[Ren
         shares = np.searchsorted(kind.values, edges, side="right") / len(kind.values)
         rows.add_row(
             kind.name,
-            ("~" if kind.unsettled * 2 > len(kind.values) else "")
-            + figure(kind.quantile(0.5), unit),
+            figure(kind.quantile(0.5), unit, settled=kind.settled),
             number_range(kind.quantile(0.05), kind.quantile(0.95)),
             "".join(blocks[round(float(share) * (len(blocks) - 1))] for share in shares),
         )

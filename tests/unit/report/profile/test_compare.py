@@ -142,6 +142,22 @@ def test_emulated_and_measured_are_not_compared(tmp_path: Any) -> None:
     assert "share no figure" in sentence
 
 
+def test_a_ratio_of_a_figure_that_did_not_settle_is_marked() -> None:
+    comparison = compare_profiles(MADE["two packages"], MADE["flat"])
+    rows = tuple(
+        compare_figures(one.topic, one.what, one.unit, one.a, one.b and loose(one.b))
+        for one in comparison.rows
+    )
+    marked = comparison.model_copy(update={"rows": rows})
+    for sentence in verdicts(marked)[1:]:
+        assert ": ~" in sentence
+    assert not any("~" in sentence for sentence in verdicts(comparison)[1:])
+
+
+def loose(one: Figure) -> Figure:
+    return one.model_copy(update={"settled": False})
+
+
 def test_profiles_are_left_as_they_were() -> None:
     before: Profile = MADE["flat"].model_copy(deep=True)
     compare_profiles(MADE["flat"], MADE["tiles"])
