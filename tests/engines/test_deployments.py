@@ -6,6 +6,7 @@ test_deployments_killed.py.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,13 +19,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from atoll.cli import cli
+from atoll.engines import registry
 from atoll.engines.api import Layout
-from atoll.errors import AtollError, EngineFailed, NotPermitted, UsageError
-from atoll.schema.deployment import State
+from atoll.errors import AtollError, EngineFailed, NotPermitted, PortTaken, UsageError
+from atoll.schema.deployment import State, UpOptions
 from atoll.schema.plan import Placement
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.launch import launch
+from atoll.supervise.ports import free_ports
 from atoll.supervise.stop import down, listing
 from tests.parts.deployment import (
     HOST,
@@ -146,7 +149,7 @@ def test_not_ready_in_time_says_what_is_missing() -> None:
                 machine=this_machine(),
                 host=HOST,
                 name="mute",
-                start_timeout_s=limit_s,
+                options=UpOptions(timeout_s=limit_s),
                 grace_s=1.0,
             )
         assert left_over("mute") == []
@@ -291,6 +294,66 @@ def test_ps_as_table_and_json_fits_a_terminal() -> None:
         assert max(map(len, table.stdout.splitlines())) <= 80
         assert "listed" in table.stdout
         assert '"state": "ready"' in atoll("ps", "--json").stdout
+
+
+def test_status_and_logs_of_what_is_up() -> None:
+    with start("shown") as running:
+        shown = json.loads(atoll("status", "shown", "--json").stdout)
+        assert shown["state"] == "ready"
+        assert shown["access"] == [running.access[0].model_dump(mode="json")]
+        assert shown["addresses"][0].startswith("toy://127.0.0.1:")
+        assert len(shown["processes"]) == 3
+        assert all(each["pid"] and each["memory_bytes"] > 1 << 20 for each in shown["processes"])
+        text = atoll("status", "shown").stdout
+        assert (
+            text.startswith("shown: ready for ") and f"connect  {running.access[0].command}" in text
+        )
+        assert "worker-1" in text
+        log = records.logs("shown") / "worker-1.log"
+        log.write_text("one\ntwo\t\x1b[31m\n")
+        assert atoll("logs", "shown", "worker-1", "-n", "1").stdout == "two     \ufffd[31m\n"
+        assert "worker-1    | one\n" in atoll("logs", "shown").stdout
+    assert atoll("logs", "shown", "worker-1", "-f").stdout.startswith("one\n"), "kept, and it ends"
+    assert message(atoll("status", "shown")) == "no deployment 'shown'; none is up"
+
+
+def test_restart_keeps_the_plan_and_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ToyEngine()
+    monkeypatch.setattr(registry, "get", lambda name: engine)
+    monkeypatch.setattr("atoll.cli.restart.read_machine", this_machine)
+    (port,) = free_ports(1)
+    options = UpOptions(port=port, timeout_s=200.0)
+    launch(
+        toy_plan(2), engine, machine=this_machine(), host=HOST, name="again", options=options
+    ).detach()
+    before = records.read("again")
+    try:
+        result = atoll("restart", "again")
+        assert result.exit_code == 0, result.output
+        assert f"toy --port {port}" in result.stdout
+        after = records.read("again")
+        assert before and after and after.state is State.READY
+        assert (after.plan, after.options, after.access) == (before.plan, options, before.access)
+        assert after.id != before.id
+        with pytest.raises(PortTaken, match=rf"port {port} is in use by \w+"):
+            launch(
+                toy_plan(2),
+                engine,
+                machine=this_machine(),
+                host=HOST,
+                name="other",
+                options=UpOptions(port=port),
+            )
+        assert "other" not in records.names()
+    finally:
+        down("again", HOST)
+    assert left_over("again") == []
+
+
+def test_what_up_did_not_start_is_not_restarted() -> None:
+    with start("benched") as running:
+        assert "was not started by 'atoll up'" in message(atoll("restart", "benched"))
+        running.check()
 
 
 def test_down_of_an_unknown_name_lists_the_known() -> None:

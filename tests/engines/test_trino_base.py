@@ -23,7 +23,7 @@ from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
-from atoll.schema.deployment import Deployment
+from atoll.schema.deployment import Deployment, UpOptions
 from atoll.schema.results import QueryTime
 from atoll.store.plan_file import read_plan
 from atoll.supervise import records
@@ -103,7 +103,7 @@ def record(ours: Ours) -> Iterator[Deployment]:
             machine=read_machine(),
             host=host,
             name=NAME,
-            start_timeout_s=START_LIMIT_S,
+            options=UpOptions(timeout_s=START_LIMIT_S),
         ).detach()
     found = records.read(NAME)
     assert found is not None

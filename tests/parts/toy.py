@@ -24,7 +24,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.plan.identity import machine_id
-from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.deployment import Access, ProcessSpec, Role
 from atoll.schema.machine import Allowed, Core, Machine, NumaNode, Origin, Package, Summary
 from atoll.schema.plan import (
     CoordinatorKind,
@@ -208,7 +208,10 @@ class ToyEngine:
             for slot in plan.slots
         ]
         return Layout(
-            processes=(coordinator, *workers), files={"conf/toy.conf": "x=1\n"}, endpoints=(path,)
+            processes=(coordinator, *workers),
+            files={"conf/toy.conf": "x=1\n"},
+            endpoints=(path,),
+            access=(Access(address=f"toy://127.0.0.1:{port}", command=f"toy --port {port}"),),
         )
 
     def connect(self, endpoints: Sequence[str], *, timeout_s: float) -> list[Client]:

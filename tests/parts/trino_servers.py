@@ -16,7 +16,7 @@ from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
-from atoll.schema.deployment import Deployment
+from atoll.schema.deployment import Deployment, UpOptions
 from atoll.schema.plan import Asked
 from atoll.supervise.launch import Running, launch
 from tests.parts.answers import attach, data_at, difference
@@ -48,7 +48,7 @@ def up(engine_name: str, policy: Asked, *, workers: int) -> Iterator[Running]:
         machine=machine,
         host=host,
         name=f"{policy}-{engine_name}",
-        start_timeout_s=START_LIMIT_S,
+        options=UpOptions(timeout_s=START_LIMIT_S),
     ) as running:
         record = running.deployment
         attach(running.clients[0], engine_name, data_at(0.01))

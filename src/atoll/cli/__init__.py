@@ -34,8 +34,11 @@ COMMANDS = {
     "render": "Write a plan as configuration, scripts or systemd units.",
     "up": "Start an engine as planned and watch it.",
     "ps": "List the deployments that are up or have failed.",
+    "status": "Show one deployment: its state, how to connect, its processes.",
+    "logs": "Show what a deployment's processes wrote.",
     "verify": "Check that threads and pages are where the plan put them.",
     "inspect": "Show where the threads and memory of any process are.",
+    "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
     "knobs": "Show, set and undo system-wide settings, with a journal.",
     "engine": "List, install and remove engines.",
@@ -81,7 +84,7 @@ class _Lazy(click.Group):
             return super().resolve_command(ctx, args)
         import difflib  # not above: only a mistake needs it
 
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        close = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
         meant = _ALSO_CALLED.get(name) or (close[0] if close else "")
         raise click.UsageError(
             f"no command {name!r}{f'; did you mean {meant!r}?' if meant else ''}", ctx

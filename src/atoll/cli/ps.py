@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: atoll ps --json | jq '.[].state'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def command(as_json: bool) -> None:
-    """List the deployments that are up and those that have failed.
+    """List the deployments that are up and those that have failed. 'atoll status' shows one.
 
     First it ends the processes that a killed supervisor left behind.
     """
     deployments = _deployments() if records.names() else []
     if as_json:
-        print(json.dumps([_as_json(deployment) for deployment in deployments], indent=1))
+        print(json.dumps(_documents(deployments), indent=1))
     elif not deployments:
         print("nothing is up")
     else:
@@ -41,26 +41,19 @@ def _deployments() -> list[Deployment]:
     return deployments
 
 
-def _as_json(deployment: Deployment) -> dict[str, object]:
-    pids = [process.id.pid for process in deployment.processes if process.id is not None]
-    return {
-        "name": deployment.name,
-        "engine": deployment.plan.engine,
-        "policy": deployment.plan.policy.value,
-        "slots": len(deployment.plan.slots),
-        "state": deployment.state.value,
-        "error": deployment.error,
-        "up_since_unix_s": deployment.created_unix_s,
-        "supervisor_pid": deployment.supervisor.pid if deployment.supervisor else None,
-        "pids": pids,
-        "endpoints": list(deployment.endpoints),
-        "logs": [process.log for process in deployment.processes],
-    }
+def _documents(deployments: list[Deployment]) -> list[dict[str, object]]:
+    if not deployments:
+        return []  # without the imports that take longer than all else
+    from atoll.supervise.status import summary
+
+    return [summary(deployment) for deployment in deployments]
 
 
 def _print_table(deployments: list[Deployment]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from atoll.report.terminal.deployment import endpoint
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("NAME", "ENGINE", "POLICY"):
@@ -68,16 +61,13 @@ def _print_table(deployments: list[Deployment]) -> None:
     table.add_column("SLOTS", justify="right")
     for title in ("STATE", "UP SINCE"):
         table.add_column(title, no_wrap=True)
-    table.add_column("PIDS", overflow="fold")
+    table.add_column("ENDPOINT", overflow="fold")
     for deployment in deployments:
-        row = _as_json(deployment)
         since = time.strftime("%m-%d %H:%M:%S", time.localtime(deployment.created_unix_s))
-        pids = " ".join(
-            str(process.id.pid) for process in deployment.processes if process.id is not None
-        )
         table.add_row(
             *(deployment.name, deployment.plan.engine, deployment.plan.policy.value),
-            *(str(row["slots"]), deployment.state.value, since, pids),
+            *(str(len(deployment.plan.slots)), deployment.state.value, since),
+            endpoint(deployment),
         )
     console = Console(highlight=False)
     console.print(table)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from atoll.host.caller import variable
@@ -52,3 +54,16 @@ def show(content: RenderableType) -> None:
 def print_warnings(plan: Plan) -> None:
     for warning in plan.warnings:
         print(f"atoll: warning: {warning}", file=sys.stderr)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Takes what is being done: one changing line on a terminal, one line each in a file."""
+    from rich.console import Console
+
+    console = Console(file=sys.stderr, highlight=False)
+    if not console.is_terminal:
+        yield lambda line: print(line, file=sys.stderr, flush=True)
+        return
+    with console.status(doing) as status:
+        yield lambda line: status.update(line)

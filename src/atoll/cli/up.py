@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
-from rich.console import Console
 
 from atoll.cli.options import (
     base_option,
@@ -19,7 +17,7 @@ from atoll.cli.options import (
     policy_option,
 )
 from atoll.cli.planning import planning_options, refuse_choices
-from atoll.cli.terminal import print_warnings
+from atoll.cli.terminal import has_colour, print_warnings, progress
 from atoll.engines import registry
 from atoll.engines.api import Engine
 from atoll.engines.calls import located
@@ -33,12 +31,17 @@ from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.plan.request import Choices
 from atoll.render.deployment import preview
+from atoll.report.terminal.deployment import access_lines, ready_lines, start_lines
+from atoll.report.terminal.plan import plan_text
+from atoll.schema.deployment import START_TIMEOUT_S, UpOptions
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.schema.text import plural
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.supervise.interrupts import terminate_is_interrupt
-from atoll.supervise.launch import Progress, Running, launch
+from atoll.supervise.launch import Running, launch
+from atoll.supervise.ports import LAST_PORT
+from atoll.supervise.prepare import Prepared, prepare
 
 
 @click.command(epilog="Example: atoll up spark --policy wicp -d, then atoll verify spark")
@@ -52,6 +55,24 @@ from atoll.supervise.launch import Progress, Running, launch
 @click.option(
     "-d", "--detach", is_flag=True, help="Return once it is ready; stop it with 'atoll down'."
 )
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, LAST_PORT),
+    help="Port for clients; if every instance is a server: N, N+1, ... (default: any free port).",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=START_TIMEOUT_S,
+    show_default=True,
+    help="Seconds after which it must be ready.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show the plan, files and command lines, and start nothing."
+)
 def command(
     engine_or_plan: str,
     policy: str | None,
@@ -60,23 +81,40 @@ def command(
     listen: str | None,
     base: str | None,
     detach: bool,
+    port: int | None,
+    timeout_s: float,
+    dry_run: bool,
 ) -> None:
     """Start an ENGINE on this machine, or a PLAN that 'atoll plan' wrote.
 
-    Reports ready once every worker has joined for good and a test query succeeded. Without -d,
-    Ctrl-C stops the whole deployment.
+    Reports ready once every worker has joined for good and a test query succeeded, and prints how
+    to connect. Without -d, Ctrl-C stops the whole deployment.
     """
     host = LocalHost()
+    options = UpOptions(base=base and os.path.abspath(base), port=port, timeout_s=timeout_s)
     with terminate_is_interrupt():
         plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
         print_warnings(plan)
         if users is not None:
             _print_changes(engine, plan, users, host)
-        with _progress() as progress:
-            running = launch(plan, engine, machine=machine, host=host, name=name, progress=progress)
+        if dry_run:
+            _print_start(
+                prepare(plan, engine, machine=machine, host=host, name=name, options=options), host
+            )
+            return
+        with progress("starting") as tell:
+            running = launch(
+                plan,
+                engine,
+                machine=machine,
+                host=host,
+                name=name,
+                options=options,
+                progress=tell,
+            )
         if detach:
             running.detach()
-            print(f"{running.name}: ready; stop it with 'atoll down {running.name}'")
+            print("\n".join(ready_lines(running.name, running.access)))
             return
         with running:
             _print_ready(running, plan)
@@ -119,19 +157,14 @@ def _print_changes(engine: Engine, plan: Plan, tree: UserTree, host: Host) -> No
 
 def _print_ready(running: Running, plan: Plan) -> None:
     instances = plural(len(plan.slots), "worker instance")
-    print(
+    line = (
         f"{running.name}: ready, {plan.engine} under {plan.policy.value} with {instances}; "
-        "Ctrl-C stops it",
-        flush=True,
+        "Ctrl-C stops it"
     )
+    print("\n".join((line, *access_lines(running.name, running.access))), flush=True)
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """One changing line on a terminal, one line each in a file."""
-    console = Console(file=sys.stderr, highlight=False)
-    if not console.is_terminal:
-        yield lambda line: print(line, file=sys.stderr, flush=True)
-        return
-    with console.status("starting") as status:
-        yield lambda line: status.update(line)
+def _print_start(prepared: Prepared, host: Host) -> None:
+    prepared.refuse_taken_ports(host)
+    print(plan_text(prepared.plan, explain=False, colour=has_colour()), end="")
+    print("\n".join(start_lines(prepared.request("ID"))))

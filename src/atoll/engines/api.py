@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from atoll.engines.explained import Reasons
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
-from atoll.schema.deployment import ProcessSpec
+from atoll.schema.deployment import Access, ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
@@ -43,6 +43,8 @@ class Layout:
     copies: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
+    # How people reach each of `endpoints`; empty: by Atoll's client (`atoll.engines.sql.shell`).
+    access: tuple[Access, ...] = ()
     # Why the settings are as they are, for `atoll render --explain`.
     reasons: Reasons = field(default_factory=dict)
 
@@ -154,7 +156,8 @@ class Engine(Protocol):
         ...
 
     def ports(self, plan: Plan) -> int:
-        """The number of TCP ports on 127.0.0.1 that `layout` needs."""
+        """The number of TCP ports on 127.0.0.1 that `layout` needs. Clients connect at the first
+        ones, if at any: one per logical server."""
         ...
 
     def layout(

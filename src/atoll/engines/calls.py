@@ -208,6 +208,8 @@ def _faults_of(layout: Layout, plan: Plan) -> Iterator[str]:
     endpoints: object = layout.endpoints
     if not (isinstance(endpoints, tuple | list) and endpoints):
         yield "it has no tuple of endpoints, so nobody could send it a query"
+    if layout.access and len(layout.access) != len(layout.endpoints):
+        yield "it does not say for each endpoint how to reach it"
     for spec in layout.processes:
         if not spec.argv:
             yield f"process {spec.name!r} has no arguments, not even a program"
@@ -223,6 +225,7 @@ def _faults_of(layout: Layout, plan: Plan) -> Iterator[str]:
     texts: Sequence[object] = [
         *(text for part in parts for text in part.values()),
         *layout.endpoints,
+        *(text for one in layout.access for text in (one.address, one.command, one.remark)),
     ]
     for text in texts:
         if not isinstance(text, str):

@@ -12,6 +12,8 @@ from typing import Literal
 from atoll.schema.base import Record
 from atoll.schema.plan import LOOPBACK, Plan
 
+START_TIMEOUT_S = 300.0
+
 
 class ProcessId(Record):
     pid: int
@@ -38,6 +40,22 @@ class ProcessSpec(Record):
     ready_address: str = LOOPBACK  # where that port is
     ready_socket: str | None = None  # a UNIX socket that accepts connections once it is up
     seats_threads: bool = False  # it binds its own threads to CPUs inside its place
+
+
+class Access(Record):
+    """How a person reaches one logical server. Without secrets."""
+
+    address: str  # a URL without user and options, or the path of a UNIX socket
+    command: str  # starts an SQL client; for a POSIX shell
+    remark: str = ""  # what the command needs, and where a password lies
+
+
+class UpOptions(Record):
+    """What `atoll up` got in addition to the plan, so that `atoll restart` can repeat it."""
+
+    base: str | None = None  # the folder of the user's own configuration
+    port: int | None = None  # the first of the ports at which clients connect
+    timeout_s: float = START_TIMEOUT_S
 
 
 class ProcessRecord(Record):
@@ -80,4 +98,6 @@ class Deployment(Record):
     processes: tuple[ProcessRecord, ...] = ()
     endpoints: tuple[str, ...] = ()  # a UNIX socket's path or a URL, one per logical server
     nics: tuple[NicCount, ...] = ()  # of the plan's NICs and of lo, before the start
+    access: tuple[Access, ...] = ()  # one per logical server
+    options: UpOptions | None = None  # None: `atoll up` did not start it
     created_unix_s: float

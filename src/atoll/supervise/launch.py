@@ -19,22 +19,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from atoll.engines.api import Client, Engine
-from atoll.engines.calls import connected, laid_out, located, wanted_ports
+from atoll.engines.calls import connected
 from atoll.errors import EngineFailed, PortTaken
 from atoll.host.api import Child, Host
-from atoll.host.caller import clean_environment
-from atoll.host.programs import find_program
-from atoll.schema.deployment import Deployment, State
+from atoll.schema.deployment import Deployment, State, UpOptions
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.schema.text import plural
-from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import last_words, port_was_taken, tail
-from atoll.supervise.place import refuse_foreign, refuse_unfit
-from atoll.supervise.ports import free_ports
+from atoll.supervise.prepare import GRACE_S, prepare
 from atoll.supervise.request import (
     DETACH,
     READY,
@@ -52,8 +48,6 @@ from atoll.supervise.stop import release
 if TYPE_CHECKING:
     from atoll.inspect.verify import Verification
 
-START_TIMEOUT_S = 300.0
-GRACE_S = 5.0
 _POLL_S = 0.2
 _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 30.0  # the first query of a cold JVM on a busy machine takes longer than 10 s
@@ -77,6 +71,7 @@ class Running:
         progress: Progress,
     ) -> None:
         self.name = request.name
+        self.access = request.access  # how people reach it
         self.clients: list[Client] = []
         self._id = request.id
         self._control = control
@@ -255,65 +250,27 @@ def launch(
     machine: Machine,
     host: Host,
     name: str | None = None,
-    start_timeout_s: float = START_TIMEOUT_S,
+    options: UpOptions | None = None,
     grace_s: float = GRACE_S,
     progress: Progress = lambda line: None,
 ) -> Running:
     """Start `plan` on this machine; returns when the engine is ready.
 
-    Raises UsageError (the plan of another machine, a name in use), NotPermitted (CPUs that this
-    process may not use) and EngineFailed (with the last line of the process that died), and then
-    leaves nothing behind.
+    `options`: for `atoll restart`. Raises what `prepare` raises, UsageError (a name in use),
+    PortTaken, and EngineFailed (with the last line of the process that died), and then leaves
+    nothing behind.
     """
-    name = name or plan.engine
-    records.check_name(name)
-    refuse_foreign(plan, machine)
-    refuse_unfit(plan, host)
-    launcher = find_launcher()
-    installation = located(engine, host)
+    prepared = prepare(plan, engine, machine=machine, host=host, name=name, options=options)
+    prepared.refuse_taken_ports(host)
     for last_try in (False, True):
-        identity = secrets.token_hex(4)
-        # They are made once there is a record of them, so that a killed process leaves none.
-        folder, scratch = str(run_dir() / identity), str(cache_dir("scratch") / identity)
         try:
-            layout = laid_out(
-                engine,
-                plan,
-                installation,
-                run_dir=folder,
-                ports=free_ports(wanted_ports(engine, plan), plan.addresses),
-                scratch_dir=scratch,
-            )
-            request = Request(
-                name=name,
-                id=identity,
-                plan=plan,
-                processes=layout.processes,
-                files=dict(layout.files),
-                copies=dict(layout.copies),
-                links=dict(layout.links),
-                endpoints=layout.endpoints,
-                run_dir=folder,
-                scratch_dir=scratch,
-                log_dir=str(records.logs(name)),
-                launcher=launcher,
-                environment=clean_environment(),
-                start_timeout_s=start_timeout_s,
-                grace_s=grace_s,
-            )
+            request = prepared.request(secrets.token_hex(4), grace_s=grace_s)
             return _start(request, engine, host, progress)
         except PortTaken:
             if last_try:
                 raise
             progress("another program took a port; trying again with other ports")
     raise AssertionError("the second try returns or raises")
-
-
-def find_launcher() -> str:
-    found = find_program("atoll-exec")
-    if found is None:
-        raise EngineFailed("atoll-exec is not installed; run 'make setup' or reinstall atoll")
-    return found
 
 
 def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> Running:

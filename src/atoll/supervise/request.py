@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from atoll.schema.base import Record
-from atoll.schema.deployment import ProcessSpec
+from atoll.schema.deployment import Access, ProcessSpec, UpOptions
 from atoll.schema.plan import Plan
 
 # Owner to supervisor.
@@ -32,6 +32,8 @@ class Request(Record):
     copies: dict[str, str]
     links: dict[str, str]
     endpoints: tuple[str, ...]
+    access: tuple[Access, ...] = ()
+    options: UpOptions | None = None
     run_dir: str
     scratch_dir: str
     log_dir: str

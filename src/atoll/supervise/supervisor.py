@@ -290,5 +290,7 @@ def first_record(
         ),
         endpoints=request.endpoints,
         nics=nics,
+        access=request.access,
+        options=request.options,
         created_unix_s=time.time(),
     )

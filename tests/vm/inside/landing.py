@@ -24,8 +24,8 @@ from atoll.plan import make_plan
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, MemoryPolicy, Plan, Slot
-from atoll.supervise.launch import find_launcher
 from atoll.supervise.place import placed_argv
+from atoll.supervise.prepare import find_launcher
 
 PATIENCE_S = 600.0  # where memory is short the kernel looks long for some
 POLL_S = 0.02

@@ -27,7 +27,8 @@ from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
 from atoll.plan import make_plan
 from atoll.schema.inspection import Finding, MappingKind
-from atoll.supervise.launch import Running, find_launcher, launch
+from atoll.supervise.launch import Running, launch
+from atoll.supervise.prepare import find_launcher
 from tests.parts.toy import ToyEngine
 
 HOST = LocalHost()

@@ -125,6 +125,17 @@ def socket_path(run_dir: str, index: int) -> str:
     return f"{run_dir}/mariadb-{index}.sock"
 
 
+def client_command(home: str, run_dir: str, index: int) -> tuple[str, ...]:
+    socket = socket_path(run_dir, index)
+    return (
+        f"{home}/bin/mariadb",
+        "--no-defaults",
+        f"--socket={socket}",
+        f"--user={USER}",
+        DATABASE,
+    )
+
+
 def shared_files() -> dict[str, str]:
     return {"init.sql": f"create database if not exists {DATABASE} collate {COLLATION};\n"}
 

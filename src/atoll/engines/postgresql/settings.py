@@ -75,6 +75,11 @@ def socket_path(run_dir: str, index: int) -> str:
     return f"{run_dir}/.s.PGSQL.{_FIRST_PORT + index}"
 
 
+def client_command(home: str, run_dir: str, index: int) -> tuple[str, ...]:
+    port = str(_FIRST_PORT + index)
+    return (f"{home}/psql", "-h", run_dir, "-p", port, "-U", SUPERUSER, "-d", "postgres")
+
+
 def shared_files() -> dict[str, str]:
     return {"pg_hba.conf": "local all all trust\n", "pg_ident.conf": ""}
 

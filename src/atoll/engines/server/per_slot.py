@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.caller import clean_environment
 from atoll.install import installed
-from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.deployment import Access, ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan, Slot
 from atoll.store.paths import cache_dir
 
@@ -48,6 +49,8 @@ class ServerSettings(Protocol):
     # The arguments that have the server read the file `config`.
     def arguments(self, config: str) -> tuple[str, ...]: ...
     def socket_path(self, run_dir: str, index: int) -> str: ...
+    # The command of an SQL client of that server.
+    def client_command(self, home: str, run_dir: str, index: int) -> tuple[str, ...]: ...
     # Files in the run folder that all servers read.
     def shared_files(self) -> dict[str, str]: ...
     # Settings that keep a server within its data directory and the run folder.
@@ -207,7 +210,18 @@ class ServerPerSlot(ABC):
             processes=tuple(processes),
             files=files,
             endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
+            access=tuple(self._access(home, run_dir, slot.index) for slot in plan.slots),
             reasons=why,
+        )
+
+    def _access(self, home: str, run_dir: str, index: int) -> Access:
+        words = self.settings.client_command(home, run_dir, index)
+        if variables := [f"{name}={value}" for name, value in environment(home).items()]:
+            words = ("env", *variables, *words)
+        return Access(
+            address=self.settings.socket_path(run_dir, index),
+            command=shlex.join(words),
+            remark="no password: only this user and root can open the socket",
         )
 
     def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:

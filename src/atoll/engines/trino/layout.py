@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Mapping
 from urllib.parse import quote
 
 from atoll.engines.api import Layout
 from atoll.engines.explained import Reasons, Why, reasons, values
+from atoll.engines.sql.shell import shell_command
 from atoll.engines.trino.family import Family
 from atoll.engines.trino.removed import REMOVED_FROM_NODE, removed_flags, removed_settings
 from atoll.engines.trino.settings import (
@@ -21,6 +23,7 @@ from atoll.engines.trino.settings import (
     OWN_FOLDERS,
     Cluster,
     Instance,
+    asks_password,
     authenticates,
     jvm_flags,
     node_settings,
@@ -49,7 +52,7 @@ from atoll.engines.userconfig.merge import (
 )
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
-from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.deployment import Access, ProcessSpec, Role
 from atoll.schema.plan import Plan
 
 CATALOG = "atoll"  # has a suite's tables; no user's catalog has that name
@@ -81,8 +84,8 @@ _OTHER_REASONS: Reasons = {
 
 
 def ports(plan: Plan, tree: UserTree | None, *, outlives_atoll: bool) -> int:
-    """One per instance, and one for TLS if the tree has it. Clients of a cluster that outlives
-    Atoll know its TLS port, which stays."""
+    """One per instance, and before them one for TLS if the tree has it. Clients of a cluster that
+    outlives Atoll know its TLS port, which stays."""
     tls = tree is not None and serves_tls(server_properties(tree)) and not outlives_atoll
     return 1 + len(plan.slots) + tls
 
@@ -103,7 +106,7 @@ def lay_out(cluster: Cluster) -> Layout:
             f"{cluster.catalogs}/{CATALOG}.properties",
             "".join(f"{k}={value.format(scratch=cluster.scratch)}\n" for k, value in suite.items()),
         )
-    if tree and cluster.outlives_atoll and serves_tls(cluster.config):
+    if tree and cluster.outlives_atoll and cluster.tls_port:
         _refuse_taken(cluster, tree)
     if tree and not cluster.outlives_atoll:
         _refuse_opening(cluster, tree)
@@ -133,6 +136,9 @@ def lay_out(cluster: Cluster) -> Layout:
             files[arguments] = write_arguments(options)
             options = (f"@{cluster.run_dir}/{arguments}",)
         processes.append(_process(cluster, instance, options, variables, texts))
+    endpoint = f"http://{cluster.address}:{cluster.http_ports[0]}/{CATALOG}/{SCHEMA}"
+    if is_closed:
+        endpoint += f"?user-file={quote(cluster.run_dir)}/user"
     return Layout(
         processes=tuple(processes),
         files=files,
@@ -140,16 +146,32 @@ def lay_out(cluster: Cluster) -> Layout:
         links=_secrets_links(cluster, tree)
         if tree
         else {f"plugin/{name}": f"{home}/plugin/{name}" for name in family.plugins},
-        endpoints=(
-            f"http://{cluster.address}:{cluster.ports[0]}/{CATALOG}/{SCHEMA}"
-            + (f"?user-file={quote(cluster.run_dir)}/user" if is_closed else ""),
-        ),
+        endpoints=(endpoint,),
+        access=(_access_of(cluster, endpoint, is_closed=is_closed),),
         reasons=why,
     )
 
 
+def _access_of(cluster: Cluster, endpoint: str, *, is_closed: bool) -> Access:
+    name, config = cluster.family.name, cluster.config
+    address = f"http://{cluster.address}:{cluster.http_ports[0]}"
+    if cluster.tls_port:
+        address = f"https://{cluster.address}:{cluster.tls_port}"
+    words = [name, "--server", address]
+    remark = (
+        f"{name!r} is the engine's own client, which Atoll does not install; without it: "
+        f"{shell_command(name, endpoint)}"
+    )
+    if is_closed:
+        words.append(f'--user "$(cat {shlex.quote(f"{cluster.run_dir}/user")})"')
+    if cluster.tls_port and asks_password(config):
+        words += ['--user "$USER"', "--password"]
+        remark = f"it asks for the password that your configuration gives this user; {remark}"
+    return Access(address=address, command=" ".join(words), remark=remark)
+
+
 def _refuse_taken(cluster: Cluster, tree: UserTree) -> None:
-    port = cluster.config.get(HTTPS_PORT, "8443")
+    port = cluster.tls_port
     ports = [instance.port for instance in cluster.instances]
     if port in map(str, ports):
         raise UsageError(

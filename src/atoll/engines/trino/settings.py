@@ -63,7 +63,7 @@ class Cluster:
     plan: Plan
     installation: Installation
     tree: UserTree | None
-    ports: Sequence[int]  # the coordinator's first, then the workers'
+    ports: Sequence[int]  # for TLS if Atoll chooses that port, the coordinator's, the workers'
     run_dir: str
     scratch: str
     outlives_atoll: bool
@@ -78,6 +78,19 @@ class Cluster:
     def config(self) -> Mapping[str, str]:
         """The server's properties without Atoll's settings."""
         return server_properties(self.tree) if self.tree else values(self.family.own_config)
+
+    @cached_property
+    def tls_port(self) -> str:
+        """The coordinator's port for TLS; '' if the tree has none. Clients of a cluster that
+        outlives Atoll know the tree's port; otherwise that port may be taken."""
+        if self.tree is None or not serves_tls(self.config):
+            return ""
+        return self.config.get(HTTPS_PORT, "8443") if self.outlives_atoll else str(self.ports[0])
+
+    @cached_property
+    def http_ports(self) -> Sequence[int]:
+        """The coordinator's first, then the workers'."""
+        return self.ports[1:] if self.tls_port and not self.outlives_atoll else self.ports
 
     @cached_property
     def catalogs(self) -> str:
@@ -96,7 +109,7 @@ class Cluster:
         return [
             Instance(name, slot, port, heap_bytes, self.address_of(slot), agents)
             for (name, slot, heap_bytes), port, agents in zip(
-                places, self.ports, self._agents(len(places)), strict=False
+                places, self.http_ports, self._agents(len(places)), strict=False
             )
         ]
 
@@ -180,7 +193,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
             _DEPLOY,
         ),
         "discovery.uri": Setting(
-            f"http://{cluster.address}:{cluster.ports[0]}",
+            f"http://{cluster.address}:{cluster.http_ports[0]}",
             "workers announce themselves to the coordinator at its address",
             _DEPLOY,
         ),
@@ -229,9 +242,9 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
         **family.coordinator_config,
     }
     # Clients of a cluster that outlives Atoll know its port and authenticate. Atoll is not one.
-    if serves_tls(cluster.config) and not cluster.outlives_atoll:
+    if cluster.tls_port and not cluster.outlives_atoll:
         settings[HTTPS_PORT] = Setting(
-            str(cluster.ports[-1]), "your port may be taken; workers need none", _DEPLOY
+            cluster.tls_port, "your port may be taken; workers need none", _DEPLOY
         )
     if authenticates(cluster) and not cluster.outlives_atoll:
         settings["http-server.authentication.allow-insecure-over-http"] = Setting(
@@ -286,6 +299,10 @@ def authenticates(cluster: Cluster) -> bool:
 
 def serves_tls(config: Mapping[str, str]) -> bool:
     return config.get("http-server.https.enabled", "").lower() == "true"
+
+
+def asks_password(config: Mapping[str, str]) -> bool:
+    return "PASSWORD" in config.get(_AUTHENTICATION, "").upper()
 
 
 def node_settings(

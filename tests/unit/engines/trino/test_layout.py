@@ -57,6 +57,20 @@ def test_a_coordinator_without_tasks_and_a_worker_per_slot(name: str) -> None:
 
 
 @BOTH
+def test_the_command_of_a_client_has_no_secret(name: str) -> None:
+    layout = lay_out(name, a_plan(name))
+    (access,) = layout.access
+    (endpoint,) = layout.endpoints
+    assert access.address == "http://127.0.0.1:7000"
+    user = layout.files.get("user")
+    words = {"trino": ' --user "$(cat /run/x/user)"', "presto": ""}[name]
+    assert access.command == f"{name} --server http://127.0.0.1:7000{words}"
+    assert bool(words) == (user is not None)
+    assert f"atoll.engines.sql.shell {name} " in access.remark and endpoint in access.remark
+    assert user is None or user not in access.model_dump_json()
+
+
+@BOTH
 def test_heaps_threads_and_memory_are_the_slots(name: str) -> None:
     plan = a_plan(name)
     layout = lay_out(name, plan)

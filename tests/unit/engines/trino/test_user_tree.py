@@ -41,7 +41,13 @@ def test_a_users_tree_is_kept_but_for_placement() -> None:
     assert layout.files["coordinator/etc/config.properties"].startswith("# ours\n")
     assert coordinator["query.max-run-time"] == worker["query.max-run-time"] == "1h"
     assert coordinator["http-server.https.keystore.path"] == "etc/keystore.jks"
-    assert coordinator["http-server.https.port"] == str(7000 + 1 + len(plan.slots))
+    assert coordinator["http-server.https.port"] == "7000", "the first: clients connect there"
+    assert coordinator["http-server.http.port"] == "7001"
+    (access,) = layout.access
+    assert access.address == "https://127.0.0.1:7000"
+    server = "--server https://127.0.0.1:7000"
+    assert access.command == f'trino {server} --user "$USER" --password'
+    assert "password that your configuration gives" in access.remark
     assert coordinator["http-server.authentication.type"] == "PASSWORD"
     assert not any(key.startswith("http-server.https") for key in worker)
     assert layout.copies["worker-0/etc/keystore.jks"] == "/etc/trino/keystore.jks"
@@ -60,13 +66,13 @@ def test_what_goes_before_config_properties_does_not_outdo_the_plan(name: str) -
     nodes = "node.environment=p\nhttp-server.http.port=9999\ndiscovery.uri=http://real:8080\n"
     nodes += "http-server.https.enabled=true\nhttp-server.https.port=8443\nlog.level=x\n"
     layout = lay_out(name, a_plan(name), a_tree(node_properties=nodes))
-    https = str(layout.processes[-1].ready_port or 0)
     for spec in layout.processes:
         given = layout.files[f"{spec.name}/java.args"].splitlines()
         assert not [flag for flag in given if "http.port" in flag or "discovery.uri" in flag]
         assert '"-Dlog.level=x"' in given, "what the plan does not decide stays"
         assert ('"-Dhttp-server.https.enabled=true"' in given) == (spec.name == "coordinator")
-    assert int(config(layout, "coordinator")["http-server.https.port"]) == int(https) + 1
+    assert config(layout, "coordinator")["http-server.https.port"] == "7000"
+    assert [spec.ready_port for spec in layout.processes][:2] == [7001, 7002]
 
 
 @pytest.mark.parametrize(("name", "taken"), [("trino", True), ("presto", False)])
