@@ -46,23 +46,23 @@ def _count(host: Host, name: str) -> list[NicCount]:
 
 
 def look_at_nics(host: Host, plan: Plan, since: Iterable[NicCount]) -> tuple[NicLook, ...]:
-    """What the NICs have moved since their counters were `since`; without an earlier count, since
-    they exist."""
+    """What the NICs have moved. `since`: their counters when the deployment started."""
     before = {count.name: count for count in since}
     holders = _holders(host, plan)
     looks = []
     for now in count_bytes(host, plan):
         first = before.get(now.name)
-        if first is None or first.rx_bytes > now.rx_bytes or first.tx_bytes > now.tx_bytes:
-            first = NicCount(name=now.name, rx_bytes=0, tx_bytes=0)  # created since then
+        if first and (first.rx_bytes > now.rx_bytes or first.tx_bytes > now.tx_bytes):
+            first = None  # the interface was created since then
         own = [slot for slot in plan.slots if holders.get(slot.address or "") == now.name]
         looks.append(
             NicLook(
                 name=now.name,
                 address=own[0].address if own else None,
                 slots=tuple(slot.index for slot in own),
-                rx_bytes=now.rx_bytes - first.rx_bytes,
-                tx_bytes=now.tx_bytes - first.tx_bytes,
+                rx_bytes=now.rx_bytes - (first.rx_bytes if first else 0),
+                tx_bytes=now.tx_bytes - (first.tx_bytes if first else 0),
+                since="deployment" if first else "interface",
             )
         )
     return tuple(looks)

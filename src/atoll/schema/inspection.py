@@ -125,13 +125,15 @@ class L3Look(Record):
 
 
 class NicLook(Record):
-    """What an interface has moved since a deployment began, for the whole machine."""
+    """What an interface has moved, for the whole machine."""
 
     name: str
     address: str | None  # where slots listen; None for lo
     slots: tuple[int, ...]
     rx_bytes: int
     tx_bytes: int
+    # Since the deployment started; a rendered one records no start, so since the interface exists.
+    since: Literal["deployment", "interface"]
 
 
 class Expected(Record):

@@ -131,6 +131,16 @@ def test_plan_options_reach_the_plan(capsys: Capture, milan_file: str) -> None:
     assert plan.coordinator is not None and plan.coordinator.cpus == tuple(range(120, 128))
 
 
+def test_plan_names_a_nic_only_with_listen(capsys: Capture, milan_file: str) -> None:
+    assert plan_of(capsys, "trino").addresses == ()
+    here = plan_of(capsys, "trino", "--listen", "127.0.0.9")
+    assert {slot.address for slot in here.slots} == {"127.0.0.9"}
+    there = plan_of(capsys, "trino", "--machine", milan_file, "--listen", "10.0.0.5")
+    assert there.addresses == ("10.0.0.5",)
+    assert run(["plan", "trino", "--machine", milan_file, "--listen", "nic"]) == 2
+    assert run(["plan", "postgresql", "--listen", "127.0.0.9"]) == 2
+
+
 def test_plan_takes_chiplets_from_the_user(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_text(build([[NodeShape((), 28, 64)]]).model_dump_json())

@@ -33,6 +33,7 @@ def test_bytes_since_the_start_by_nic() -> None:
     before = count_bytes(host(eth0=(1000, 50), lo=(7, 7), eth9=(1, 1)), ON_NETWORK)
     assert [count.name for count in before] == ["eth0", "lo"]
     found = look_at_nics(host(eth0=(1500, 60), lo=(10, 10)), ON_NETWORK, before)
+    assert {nic.since for nic in found} == {"deployment"}
     assert [(n.name, n.address, n.slots, n.rx_bytes, n.tx_bytes) for n in found] == [
         ("eth0", "10.0.0.5", (0, 1), 500, 10),
         ("lo", None, (), 3, 3),
@@ -43,7 +44,7 @@ def test_an_interface_that_was_created_again_begins_at_zero() -> None:
     (found,) = look_at_nics(
         host(eth0=(5, 5)), ON_NETWORK, [NicCount(name="eth0", rx_bytes=9, tx_bytes=0)]
     )
-    assert (found.rx_bytes, found.tx_bytes) == (5, 5)
+    assert (found.rx_bytes, found.tx_bytes, found.since) == (5, 5, "interface")
 
 
 def test_on_loopback_no_nic_is_read() -> None:

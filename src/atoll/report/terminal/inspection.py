@@ -102,8 +102,8 @@ def _nics(nics: Sequence[NicLook]) -> list[RenderableType]:
     if not nics:
         return []
     table = grid(header="bold", gap=1)
-    for title in ("NIC", "ADDRESS", "SLOTS", "RECEIVED", "SENT"):
-        left = title in ("NIC", "ADDRESS")
+    for title in ("NIC", "ADDRESS", "SLOTS", "RECEIVED", "SENT", "SINCE"):
+        left = title in ("NIC", "ADDRESS", "SINCE")
         table.add_column(title, justify="left" if left else "right", overflow="fold")
     for nic in nics:
         table.add_row(
@@ -112,6 +112,7 @@ def _nics(nics: Sequence[NicLook]) -> list[RenderableType]:
             format_cpulist(nic.slots) or "-",
             gib(nic.rx_bytes),
             gib(nic.tx_bytes),
+            "its start" if nic.since == "deployment" else "the NIC exists",
         )
     note = "Of the whole machine. What its instances send each other passes lo and no NIC."
     return [Text(), table, Text(note, style="dim")]

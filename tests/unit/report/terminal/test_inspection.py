@@ -213,10 +213,16 @@ def test_whatever_is_inspected_fits(masks: list[set[int]], name: str) -> None:
 
 
 def test_nics_with_what_they_moved_and_what_never_passes_them() -> None:
-    nics = (
-        NicLook(name="eth0", address="10.0.0.5", slots=(0, 1), rx_bytes=3 * GIB, tx_bytes=MIB),
-        NicLook(name="lo", address=None, slots=(), rx_bytes=5, tx_bytes=5),
+    eth0 = NicLook(
+        name="eth0",
+        address="10.0.0.5",
+        slots=(0, 1),
+        rx_bytes=3 * GIB,
+        tx_bytes=MIB,
+        since="deployment",
     )
+    lo = NicLook(name="lo", address=None, slots=(), rx_bytes=5, tx_bytes=5, since="interface")
+    nics = (eth0, lo)
     text = printed(
         verification_text(Verification(deployment="d", processes=(), missing=(), nics=nics))
     )
