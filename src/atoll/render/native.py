@@ -85,6 +85,10 @@ def _connect(deployment: UnattendedDeployment) -> list[str]:
             if plan.addresses
             else "It listens only on loopback, so only programs on this machine can connect."
         )
+    # Without a driver there is no server of Atoll's to send queries to.
+    if len(deployment.processes) == len(deployment.layout.processes):
+        commands = [access.command for access in deployment.layout.access]
+        lines += ["", f"As `{target.user}`:", "", "```sh", *commands, "```"] if commands else []
     return lines
 
 

@@ -15,7 +15,8 @@ from atoll.engines.api import ConfigurableEngine
 from atoll.engines.rendered import Rendering
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import NotPermitted, UsageError
-from atoll.render.deployment import numactl_argv
+from atoll.plan import make_plan
+from atoll.render.deployment import UnattendedDeployment, lay_out, numactl_argv
 from atoll.render.explain import UNKNOWN, explain
 from atoll.render.native import render_native, script
 from atoll.render.systemd import render_systemd, unit_files
@@ -24,8 +25,8 @@ from atoll.schema.base import parse
 from atoll.schema.plan import MemoryPolicy, Placement, Slot
 from atoll.schema.rendered import Rendered
 from tests.parts.faults import fails
-from tests.parts.machines import milan
-from tests.parts.render import ENGINES, TARGET, unattended
+from tests.parts.machines import listening, milan
+from tests.parts.render import ENGINES, TARGET, THERE, unattended
 
 
 def words_of(text: str) -> list[str]:
@@ -352,3 +353,30 @@ def test_numactl_takes_several_preferred_nodes_by_another_flag() -> None:
     )
     plan = made.plan.model_copy(update={"slots": (slot, *made.plan.slots[1:])})
     assert "-P" in numactl_argv(plan, made.processes[1])
+
+
+def test_the_page_says_where_it_listens_and_who_may_connect_how() -> None:
+    def page(made: UnattendedDeployment) -> str:
+        return render_native(made).files["README.md"]
+
+    trino = page(unattended("trino"))
+    assert "listens only on loopback" in trino
+    assert 'trino --server http://127.0.0.1:9000 --user "$(cat /srv/t/user)"' in trino
+    assert "Only one user may send queries" in trino
+    servers = page(unattended("postgresql"))
+    assert "listens only on UNIX sockets in `/srv/t`" in servers
+    assert "psql -h /srv/t -p 5433 " in servers
+    spark = page(unattended("spark"))
+    assert "As `engine`:" not in spark and "The driver is your own application" in spark
+
+
+def test_the_page_of_a_deployment_on_the_network_says_so() -> None:
+    engine = registry.get("trino")
+    plan = listening(
+        make_plan(milan(1, 2, 4), engine.traits, "wicp"),
+        coordinator="10.0.0.5",
+        slots=["10.0.1.5"],
+    )
+    page = render_native(lay_out(plan, engine, THERE, TARGET)).files["README.md"]
+    assert "It listens at 10.0.0.5, 10.0.1.5. Others on that network" in page
+    assert "| worker-0 | `-C 0-3` |" in page and "| 10.0.1.5:9001 |" in page
