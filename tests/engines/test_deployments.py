@@ -296,6 +296,23 @@ def test_ps_as_table_and_json_fits_a_terminal() -> None:
         assert '"state": "ready"' in atoll("ps", "--json").stdout
 
 
+def test_the_path_of_a_socket_stays_the_same() -> None:
+    link = run_dir() / "up-lasting"
+    for _ in range(2):
+        with start("lasting") as running:
+            assert os.path.samefile(link, running.deployment.run_dir)
+        assert not os.path.lexists(link)
+
+
+def test_a_dry_run_starts_nothing() -> None:
+    result = atoll("up", "duckdb", "--policy", "wim", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "Files in" in result.stdout and "  duckdb-0.json\n" in result.stdout
+    assert "Command lines of stage 1 of 1:\n  worker-0: " in result.stdout
+    assert "duckdb" not in records.names()
+    assert not (run_dir() / "ID").exists()
+
+
 def test_status_and_logs_of_what_is_up() -> None:
     with start("shown") as running:
         shown = json.loads(atoll("status", "shown", "--json").stdout)

@@ -59,6 +59,10 @@ class Prepared:
             Access(address=each.partition("?")[0], command=shell_command(name, each))
             for each in layout.endpoints
         )
+        lasting = records.lasting_path(folder, self.name)
+        access = tuple(
+            Access(**{key: text.replace(folder, lasting) for key, text in each}) for each in access
+        )
         for port in self.ports:
             if not any(f":{port}" in each.address for each in access):
                 raise _no_port(name)

@@ -95,7 +95,24 @@ def own_folders(deployment: Deployment) -> list[str]:
 
 def remove_folders(deployment: Deployment) -> None:
     for path in own_folders(deployment):
+        link = lasting_path(path, deployment.name)
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == path:
+                os.unlink(link)
         shutil.rmtree(path, ignore_errors=True)
+
+
+def lasting_path(run_dir: str, name: str) -> str:
+    """A link to the run folder. The next deployment of that name has the same, so that clients
+    find its sockets again."""
+    return os.path.join(os.path.dirname(run_dir), f"up-{name}")  # no id has a hyphen
+
+
+def link_run_dir(run_dir: str, name: str) -> None:
+    link = lasting_path(run_dir, name)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(link)  # of a deployment that was killed
+    os.symlink(run_dir, link)
 
 
 def try_lock(name: str) -> int | None:

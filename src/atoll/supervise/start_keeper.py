@@ -49,6 +49,7 @@ def _spawn(request: Request, host: Host, lock: int) -> tuple[socket.socket, Chil
         records.write(record)
         for folder in (request.run_dir, request.scratch_dir):
             make_folder(Path(folder))
+        records.link_run_dir(request.run_dir, request.name)
         for log in Path(request.log_dir).glob("*.log"):
             log.unlink()
         path = os.path.join(request.run_dir, "request.json")

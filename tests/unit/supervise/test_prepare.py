@@ -71,7 +71,7 @@ def test_a_port_for_an_engine_with_sockets_is_refused() -> None:
         prepared(Sockets(), 5151).request("ab")
     request = prepared(Sockets(), None).request("ab")
     (access,) = request.access
-    assert access.address == request.endpoints[0]
+    assert access.address == request.endpoints[0].replace("/ab/", "/up-ports/")
     assert access.command.endswith(f"-m atoll.engines.sql.shell toy {access.address}")
 
 
