@@ -221,6 +221,8 @@ def _of_engine(
             try:
                 plan = planner(policy.value)()
             except UsageError as fault:
+                if policy is Policy.WIM:
+                    raise  # without a baseline there is nothing to compare with
                 notes.append(f"{traits.name}/{policy.value} was left out: {fault}")
                 continue
             twin = next((one for one in first if same_deployment(one, plan, machine)), None)

@@ -56,7 +56,7 @@ _OPTIONS = (
     click.option(
         "--malloc",
         type=click.Choice(list(map(str, Malloc))),
-        help="The malloc that every process preloads (default: system, none).",
+        help="The malloc that every process preloads (default: system, which preloads none).",
     ),
     click.option(
         "--thp",

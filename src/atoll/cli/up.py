@@ -44,7 +44,10 @@ from atoll.supervise.ports import LAST_PORT
 from atoll.supervise.prepare import Prepared, prepare
 
 
-@click.command(epilog="Example: atoll up spark --policy wicp -d, then atoll verify spark")
+@click.command(
+    epilog="Examples: atoll up spark --policy wicp -d, then atoll verify spark; "
+    "atoll up trino --page-cache 0 --reserve 16GiB"
+)
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
 @policy_option
 @count_option

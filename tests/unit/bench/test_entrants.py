@@ -71,7 +71,8 @@ def test_chosen_settings_are_of_all_and_places_not_of_the_baseline() -> None:
         thp=HugePages.NEVER,
         heap_bytes=GIB,
     )
-    found, _ = make_entrants(machine(), [(SPARK, ["wic"])], (), choices=choices)
+    traits = SPARK.model_copy(update={"task_threads": SparkEngine().traits.task_threads})
+    found, _ = make_entrants(machine(), [(traits, ["wic"])], (), choices=choices)
     wim, wic = (entrant.plan for entrant in found)
     assert wim is not None and wic is not None
     for plan in (wim, wic):
@@ -80,7 +81,7 @@ def test_chosen_settings_are_of_all_and_places_not_of_the_baseline() -> None:
     assert (wim.placement, wic.placement) == (Placement.NONE, Placement.DENSE)
     memory = [plan.slots[0].memory_policy for plan in (wim, wic)]
     assert memory == [MemoryPolicy.FIRST_TOUCH, MemoryPolicy.LOCAL]
-    found, _ = make_entrants(machine(), (), [(wic, SPARK)])
+    found, _ = make_entrants(machine(), (), [(wic, traits)])
     base = found[0].plan
     assert base is not None and (base.malloc, base.thp) == (wic.malloc, wic.thp)
     assert not same_deployment(base, base.model_copy(update={"malloc": Malloc.SYSTEM}), machine())

@@ -172,8 +172,8 @@ def placement(slot: Slot) -> dict[str, Setting]:
     return {
         "innodb_buffer_pool_size": Setting(
             str(slot.heap_bytes),
-            "60 % of the slot's memory; MariaDB's documentation has 60 to 70 %, and every query "
-            "has buffers of its own",
+            "60 % of the slot's memory, unless --heap or --page-cache say otherwise; MariaDB's "
+            "documentation has 60 to 70 %, and every query has buffers of its own",
             _MEMORY,
         ),
         "loose_innodb_numa_interleave": Setting(

@@ -132,7 +132,8 @@ def placement(slot: Slot) -> dict[str, Setting]:
     return {
         "shared_buffers": Setting(
             kib(buffers),
-            "25 % of the slot's memory, with which the manual starts; the page cache has the rest",
+            "25 % of the slot's memory, with which the manual starts, unless --heap or "
+            "--page-cache say otherwise; the page cache has the rest",
             _CONSUMPTION,
         ),
         _CACHE_SIZE: Setting(

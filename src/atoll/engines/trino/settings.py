@@ -149,7 +149,8 @@ def jvm_flags(cluster: Cluster, instance: Instance, users: Sequence[str]) -> dic
     flags = {
         f"-Xms{heap}": JVM_FLAGS["-Xms"],
         f"-Xmx{heap}": Why(
-            "a worker's heap is 75 % of its slot's memory, the coordinator's 1/32 of the "
+            "a worker's heap is 75 % of its slot's memory, unless --heap or --page-cache say "
+            "otherwise, the coordinator's 1/32 of the "
             "machine's (see the plan's reasons); the rest is for off-heap memory and the page "
             "cache. For many queries at once or large catalogs, give the coordinator more: "
             "heap_bytes in a plan file",

@@ -49,6 +49,8 @@ def plan_text(plan: Plan, *, explain: bool, colour: bool, width: int = 80) -> st
     lines = []
     if plan.shuffle_partitions is not None:
         totals.append(plural(plan.shuffle_partitions, "shuffle partition"))
+    if plan.smt:
+        totals.append("all threads of each core")
     if plan.malloc is not Malloc.SYSTEM:
         totals.append(f"malloc {plan.malloc}")
     if plan.thp is HugePages.NEVER:
