@@ -53,6 +53,7 @@ def test_no_secret_is_in_a_script_a_unit_or_the_page(engine: str) -> None:
     made = unattended(engine)
     native, systemd = render_native(made), render_systemd(made)
     open_texts = [*native.scripts.values(), native.files["README.md"], systemd.files["README.md"]]
+    open_texts += [native.files["processes.json"]]
     open_texts += [text for path, text in systemd.files.items() if path.startswith("systemd/")]
     secrets = {
         line.split("=")[-1].split()[-1]
