@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bench import passes
+from atoll.bench import deploy, passes
 from atoll.bench.job import NAME
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick
@@ -110,6 +110,7 @@ def test_an_engine_that_answers_nothing_any_more_fails_its_block(
     """All its processes are stopped (SIGSTOP) while it is measured."""
     # The client gives up first, also where the machine stands still meanwhile.
     monkeypatch.setattr(passes, "SLACK_S", 120.0)
+    monkeypatch.setattr(deploy, "_CONNECT_S", 10.0)  # of the look whether it lives
     stopped: list[int] = []
 
     def stop(tick: Tick) -> None:

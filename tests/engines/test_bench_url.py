@@ -17,7 +17,14 @@ from atoll.bench.cluster import look_at_cluster
 from atoll.bench.results import read_results
 from atoll.host.local import LocalHost
 from atoll.schema.base import parse
-from atoll.schema.results import BlockFailed, ClusterLook, PassDone, QueryTime, VerifyResult
+from atoll.schema.results import (
+    BlockFailed,
+    ClusterLook,
+    PassDone,
+    QueryFailed,
+    QueryTime,
+    VerifyResult,
+)
 from atoll.schema.summary import BenchSummary
 from atoll.supervise.launch import launch
 from tests.parts.cluster import PASSWORD, Cluster, cluster, suite
@@ -139,6 +146,38 @@ def test_two_clusters_in_the_same_blocks_and_a_change_is_told(
     assert f"{second}: the answer to q2 differed from the first one" in " ".join(
         done.stdout.split()
     )
+
+
+def test_a_wrong_and_a_hanging_query_are_left_out_and_the_rest_is_measured(
+    up: Cluster, tmp_path: Path
+) -> None:
+    """The hanging one is cancelled on the server."""
+    bad = [("wrong", "select nosuch from numbers"), ("hang", "select pg_sleep(601)")]
+    folder, path = suite(tmp_path / "mine", [*QUERIES, *bad]), tmp_path / "r.jsonl"
+    done = atoll(
+        *(up.url, "--suite", str(folder), "-o", str(path)),
+        *("--blocks", "2", "--streams", "2", "--query-limit", "5"),
+    )
+    assert done.returncode == 5, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert "2 of 5 queries failed and were left out" in last and "the rest was measured" in last
+    told = " ".join(done.stdout.split())
+    assert (
+        f'wrong failed on {up.label} in block 1 (warm-up) and is left out: column "nosuch"' in told
+    )
+    assert f"hang failed on {up.label} in block 1 (warm-up) and is left out: no answer" in told
+    found = read_results(path)
+    failed = [line for line in found.lines if isinstance(line, QueryFailed)]
+    assert {(line.block, line.phase, line.query) for line in failed} == {
+        (0, "warm-up", "wrong"),
+        (0, "warm-up", "hang"),
+    }
+    assert PASSWORD not in path.read_text()
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 1]
+    times = {(line.block, line.query) for line in found.lines if isinstance(line, QueryTime)}
+    assert times == {(block, name) for block in (0, 1) for name, _ in QUERIES}
+    still = "do $$ begin assert not exists (select from pg_stat_activity where query like "
+    assert up.sql(f"{still} '%pg_sleep' || '(601)%'); end $$").returncode == 0
 
 
 def looked_at(path: Path) -> dict[str, set[int]]:

@@ -2,7 +2,7 @@
 
 `python -m tests.parts.bench_fault_jobs ENGINE RESULTS FAULT [CGROUP]`: a process of its own, as
 PostgreSQL refuses root. Queries are the engine's own words for what the fault needs; the second
-block meets none.
+query and the second block meet none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from atoll.bench import passes
+from atoll.bench import deploy, passes
 from atoll.bench.job import NAME, BenchRequest, Length, make_job
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench
@@ -55,7 +55,7 @@ class Work(FakeWork):
 
     def sql(self, engine: str, query: str) -> str:
         text = _EASY
-        if len(self.asked) == 1:
+        if len(self.asked) == 2:
             text = self._meet()
         self.asked.append(text)
         return text
@@ -93,18 +93,19 @@ def main(engine: str, path: str, fault: str, cgroup: str = "") -> None:
         suite="tpch",
         scale_factor=0.01,
         policies=("wim",),
-        queries="1",
+        queries="1,6",
         length=Length(2),
         query_limit_s=QUERY_LIMIT_S if fault == "hung" else 120.0,
         command="atoll bench",
     )
     job = make_job(request, host=_HOST, machine=read_machine(), progress=lambda doing, share: None)
-    deploy = job.deployer(job.header.machine, _HOST, lambda line: None)
+    deployer = job.deployer(job.header.machine, _HOST, lambda line: None)
     work = Work(engine=engine, fault=fault, cgroup=cgroup)
     # The client of one that hangs gives up first, also where the machine stands still meanwhile.
     patient = mock.patch.object(passes, "SLACK_S", 120.0)
-    with patient, ResultsWriter.create(Path(path), job.header) as writer:
-        Bench(job.header, _HOST, deploy, work, writer.append, lambda tick: None).run()
+    brief = mock.patch.object(deploy, "_CONNECT_S", 10.0)  # of the look whether it lives
+    with patient, brief, ResultsWriter.create(Path(path), job.header) as writer:
+        Bench(job.header, _HOST, deployer, work, writer.append, lambda tick: None).run()
 
 
 if __name__ == "__main__":

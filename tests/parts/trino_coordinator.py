@@ -23,6 +23,7 @@ class Coordinator(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = list(answers)
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.statements: list[str] = []
         self.over = threading.Event()
         self.silent: tuple[str, ...] = ()  # it does not answer these commands
 
@@ -43,7 +44,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        self.rfile.read(length)
+        if sent := self.rfile.read(length).decode():
+            self.server.statements.append(sent)
         self.server.asked.append((self.command, dict(self.headers)))
         is_silent = self.command in self.server.silent or not self.server.answers
         answer = None if is_silent else self.server.answers.pop(0)

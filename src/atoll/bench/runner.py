@@ -336,7 +336,10 @@ class Bench:
         phase: Phase,
         tick: Callable[[str], None],
     ) -> None:
-        """Record the queries that failed in a pass. Raises EngineFailed if no query is left."""
+        """Record the queries that failed in a pass. Raises EngineFailed if no query is left, or if
+        the deployment has failed since: then the queries may be innocent."""
+        if ran.unanswered:
+            server.check_alive()
         known = {one.query for one in self.left_out}
         for one in ran.unanswered:
             if one.query in known:  # in two streams at once

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.bench.analysis import summarise
-from atoll.bench.replay import ReplayWork
+from atoll.bench.replay import Connector, ReplayWork
 from atoll.bench.results import resumable
 from atoll.engines import registry
-from atoll.engines.api import Column, QueryResult
+from atoll.engines.api import Client, Column, QueryResult, RemoteEngine
 from atoll.engines.facts import STANDARD_SQL, facts_of
-from atoll.errors import UsageError
+from atoll.errors import EngineFailed, UsageError
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
-from atoll.schema.results import ClusterLook, Entrant, Line, ProcessSeen, RunHeader
+from atoll.schema.results import (
+    BlockFailed,
+    ClusterLook,
+    Entrant,
+    Line,
+    PassDone,
+    ProcessSeen,
+    QueryFailed,
+    RunEnd,
+    RunHeader,
+)
 from atoll.suites.folder import Folder, bare, choose, natural, read_folder
-from tests.parts.bench import header, lines, results
+from tests.parts.bench import IDLE, FakeClient, Run, header, lines, results
 from tests.parts.bench import time as query_time
+from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 
 # ---- the folder ----------------------------------------------------------------------------------
@@ -249,3 +260,63 @@ def test_an_entrant_has_a_plan_or_a_url() -> None:
     for more in ({}, {"url": "http://h", "plan": header().entrants[0].plan}):
         with pytest.raises(ValueError, match="either a plan or a URL"):
             Entrant.model_validate({"label": "x", "engine": "trino", **more})
+
+
+# ---- clusters ------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """A `RemoteEngine` of a cluster with these numbers of worker instances."""
+
+    facts = facts_of(registry.get("trino"))
+
+    def __init__(self, *instances: int) -> None:
+        self.instances = list(instances)  # at each look, the last one from then on
+        self.host = FakeHost(IDLE)
+
+    def reach(self, url: str, *, timeout_s: float) -> Client:
+        cluster = self
+
+        class Connected(FakeClient):
+            def instances(self, *, timeout_s: float) -> int:
+                found = cluster.instances
+                return found.pop(0) if len(found) > 1 else found[0]
+
+        return Connected(self.host, trouble=self.query)
+
+    def query(self, sql: str) -> None:
+        if sql == "wrong":
+            raise EngineFailed("no column wrong for ann:hush")
+
+
+def replay(cluster: Cluster) -> Run:
+    url = "http://ann:hush@h:8080/hive"
+    engine = cast(RemoteEngine, cluster)
+    run = Run(replayed(queries=("q1", "wrong"), blocks_asked=3))
+    run.bench.host = cluster.host
+    run.bench.deploy = Connector(engine, {CLUSTER.label: url}, {CLUSTER.label: 2}, cluster.host)
+    run.bench.run()
+    return run
+
+
+def test_a_lost_worker_fails_its_block_and_the_replay_goes_on() -> None:
+    cluster = Cluster(2, 2, 1, 2)
+    cluster.query = lambda sql: None  # type: ignore[method-assign]
+    run = replay(cluster)
+    assert [(one.block, one.error) for one in run.of(BlockFailed)] == [
+        (2, "1 worker instance left, but 2 when the run began")
+    ]
+    assert [one.block for one in run.of(PassDone)] == [0, 1]
+    assert run.of(RunEnd)[0].status == "complete"
+
+
+def test_a_query_that_fails_as_a_worker_is_lost_may_be_innocent() -> None:
+    run = replay(Cluster(2, 1, 2))
+    assert [one.block for one in run.of(BlockFailed)] == [0]
+    assert [one.block for one in run.of(QueryFailed)] == [1], "it fails again"
+
+
+def test_the_error_of_a_query_is_kept_without_the_password() -> None:
+    run = replay(Cluster(2))
+    assert [one.error for one in run.of(QueryFailed)] == ["no column wrong for ann:***"]
+    assert [one.block for one in run.of(PassDone)] == [0, 1, 2]

@@ -317,10 +317,13 @@ def connect_all(
 
 
 def reach(url: str, *, timeout_s: float, header: str = "Trino") -> Client:
-    """A client of the cluster at `url`, after a first answer."""
+    """A client of the cluster at `url`, after a first answer.
+
+    The coordinator gives it alone. It sends `select 1` to a worker, which it may have lost.
+    """
     client = TrinoClient(parse_url(url), header=header)
     try:
-        client.execute("select 1", timeout_s=timeout_s)
+        client.instances(timeout_s=timeout_s)
     except EngineFailed:
         client.close()
         raise

@@ -47,7 +47,10 @@ def html(
         tables=tables,
         plural=plural,
         started=moment(summary.started_unix_s),
-        cards=[_card(entrant) for entrant in summary.entrants],
+        cards=[
+            _card(entrant, compared=any(one.baseline for one in summary.entrants))
+            for entrant in summary.entrants
+        ],
         colours=colours,
         speedups=charts.speedup_chart(summary),
         times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
@@ -70,14 +73,18 @@ def html(
     )
 
 
-def _card(entrant: EntrantSummary) -> dict[str, str]:
-    """The large figure of an entrant: its speed-up; for a baseline its time."""
+def _card(entrant: EntrantSummary, *, compared: bool) -> dict[str, str]:
+    """The large figure of an entrant: its speed-up, or its time if there is no other entrant."""
     speedup = verdicts.speedup_of(entrant, "geomean")
     whole = verdicts.times_of(entrant, "pass")
     time = "no whole pass" if entrant.blocks_done else "no block finished"
     if whole:
-        time = f"whole pass {duration(whole.median_s)}{' ⚑' if whole.outlier_blocks else ''}"
-    if entrant.baseline is None:
+        pass_time = f"{duration(whole.median_s)}{' ⚑' if whole.outlier_blocks else ''}"
+        time = f"whole pass {pass_time}"
+    if not compared and whole:
+        figure, kind, verdict = pass_time, "base", "whole pass"
+        more = f"median of {plural(whole.blocks, 'block')}"
+    elif entrant.baseline is None:
         figure, kind, verdict, more = "1×", "base", "baseline", time
     elif speedup is None:
         figure, kind, verdict, more = "–", "none", "not measured", time

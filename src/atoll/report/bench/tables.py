@@ -76,7 +76,7 @@ def tail_table(summary: BenchSummary) -> Table:
         return "–" if seconds is None else duration(seconds)
 
     return Table(
-        "Slow runs: 95th and 99th percentile of all measured runs",
+        "Slow runs: percentiles of all runs",
         ("query", candidate(summary), "runs", "p95", "p99"),
         [
             (

@@ -28,11 +28,12 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         Text(f"measured {measured} {summary.machine}", style="dim"),
         _figures(summary),
     ]
+    if any(one.speedups for one in summary.entrants):
+        parts.append(Text(verdicts.HOW_SPEEDUPS_COME, style="dim"))
     tails = tables.tail_table(summary)
     if tails.rows:
         parts.append(Padding(_drawn(tails, tails.title, ("query", tails.columns[1])), (1, 0)))
-    dim = [verdicts.HOW_SPEEDUPS_COME] if any(one.speedups for one in summary.entrants) else []
-    dim += [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
+    dim = [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
     dim += [f"Chiplets used by {line}" for line in verdicts.spreads(summary)]
     parts += [Text(line, style="dim") for line in dim]
     work = tables.work_table(summary)

@@ -146,6 +146,15 @@ def test_a_refused_login_is_told_in_the_servers_words() -> None:
         reach(server.url, timeout_s=60)
 
 
+def test_the_coordinator_alone_gives_the_first_answer() -> None:
+    """A worker may be gone without the coordinator's knowledge, and then it answers nothing."""
+    answer = page(columns=[{"name": "http_uri", "type": "varchar"}], data=[["http://w:1"]])
+    with coordinator(answer) as server:
+        reach(server.url, timeout_s=60).close()
+        (statement,) = server.statements
+        assert "system.runtime.nodes" in statement
+
+
 def test_a_refused_query_keeps_the_connection() -> None:
     refusal = page(error={"message": "line 1:8: no\nmore", "errorType": "USER_ERROR"})
     answer = page(columns=[{"name": "n", "type": "integer"}], data=[[1]])
