@@ -9,16 +9,25 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from atoll.bench.results import Results, read_results
+from atoll.engines import registry
+from atoll.errors import EngineFailed
+from atoll.host.local import LocalHost
+from atoll.inspect.processes import attribute, process_table
+from atoll.inspect.tasks import TaskFinder, Thread
+from atoll.schema.deployment import Deployment
 from atoll.schema.results import QueryTime, VerifyResult
 from atoll.supervise import records
-from tests.parts.deployment import left_over
+from tests.parts.deployment import left_over, until
 from tests.parts.postgresql import ORDINARY_USER
 
 pytestmark = pytest.mark.installed
@@ -31,15 +40,23 @@ class Engine(NamedTuple):
     name: str
     run_as: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # of bench
+    long: str = ""  # a query that takes long; empty: its threads cannot be placed
 
 
 ENGINES = (
-    Engine("duckdb"),
+    Engine("duckdb", long="select sum(a.range * b.range) from range(1000000) a, range(1000000) b"),
     Engine("duckdb", options=("--scheduler", "atoll")),
-    Engine("postgresql", run_as=ORDINARY_USER),
+    Engine(
+        "postgresql",
+        run_as=ORDINARY_USER,
+        long="select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b",
+    ),
     Engine("mariadb", run_as=ORDINARY_USER),
-    Engine("spark"),
-    Engine("trino"),
+    Engine("spark", long="select sum(a.id * b.id) from range(10000000) a, range(1000000) b"),
+    Engine(
+        "trino",
+        long="select sum(a.orderkey * b.orderkey) from tpch.sf1.orders a, tpch.sf1.orders b",
+    ),
 )
 
 
@@ -59,6 +76,34 @@ def atoll(engine: Engine, *arguments: str) -> str:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@contextmanager
+def in_the_middle_of(sql: str, record: Deployment) -> Iterator[None]:
+    """Ends the query by hanging up."""
+    (client,) = registry.get(record.plan.engine).connect(record.endpoints, timeout_s=60)
+
+    def ask() -> None:
+        with suppress(EngineFailed):
+            client.execute(sql, timeout_s=600)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        until(lambda: bool(tasks_of(record)), lambda: "no thread runs tasks")
+        yield
+    finally:
+        client.close()
+        asking.join()
+
+
+def tasks_of(record: Deployment) -> dict[Thread, int]:
+    """The threads that run tasks now."""
+    assert record.plan.task_threads is not None
+    host = LocalHost()
+    finder = TaskFinder(host, record.plan.task_threads)
+    origins = attribute(host, record, process_table(host))
+    return {thread: slot for slot, one in finder.look(origins).items() for thread in one.tasks}
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=label)
@@ -97,11 +142,18 @@ def test_answers_are_right_and_threads_in_place_under_two_policies(
 
 @pytest.mark.parametrize("engine", [one for one in ENGINES if not one.options], ids=label)
 def test_up_verify_down_and_nothing_is_left(engine: Engine) -> None:
+    """With thread placement where it is possible, and then in the middle of a query."""
     name = f"every-{engine.name}"
-    atoll(engine, "up", engine.name, "--policy", "wic", "--name", name, "-d")
+    placed = ("win", "--placement", "dense") if engine.long else ("wic",)
+    atoll(engine, "up", engine.name, "--policy", *placed, "--name", name, "-d")
     record = records.read(name)
     assert record is not None
-    verified = json.loads(atoll(engine, "verify", name, "--json"))
+    with in_the_middle_of(engine.long, record) if engine.long else nullcontext():
+        verified = json.loads(atoll(engine, "verify", name, "--json"))
+    if engine.long:
+        (rows,) = (one["threads"] for one in verified)
+        bound = [row["found_cpus"] for row in rows if row["runs_tasks"]]
+        assert bound and all(cpus.isdecimal() for cpus in bound)
     assert str(record.processes[0].id.pid if record.processes[0].id else None) in json.dumps(
         verified
     )

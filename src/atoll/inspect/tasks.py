@@ -33,14 +33,27 @@ class SlotThreads:
     """The threads of all processes of a slot, each with its mask, in the order of their ids."""
 
     tasks: dict[Thread, frozenset[int]] = field(default_factory=dict)
+    idle: dict[Thread, frozenset[int]] = field(default_factory=dict)
     others: dict[Thread, frozenset[int]] = field(default_factory=dict)
 
+    @property
+    def masks(self) -> dict[Thread, frozenset[int]]:
+        return {**self.tasks, **self.idle, **self.others}
+
     def seats(self, order: Sequence[int]) -> dict[Thread, int]:
-        """The CPU that each task thread should be bound to."""
-        bound = {
-            thread: min(cpus) if len(cpus) == 1 else None for thread, cpus in self.tasks.items()
-        }
-        return seats(bound, order)
+        """The threads that should be bound to one CPU, and to which."""
+        bound = {thread: _cpu(cpus) for thread, cpus in self.tasks.items()}
+        found = seats(bound, order)
+        for thread, cpus in self.idle.items():
+            cpu = _cpu(cpus)
+            if cpu is not None and cpu in order:
+                found[thread] = cpu
+        return found
+
+
+def _cpu(mask: frozenset[int]) -> int | None:
+    """Its only CPU; None if it has several."""
+    return min(mask) if len(mask) == 1 else None
 
 
 class TaskFinder:
@@ -59,7 +72,7 @@ class TaskFinder:
         for pid, process in sorted(origins.items()):
             if process.spec.slot is not None:
                 self._add(pid, found.setdefault(process.spec.slot, SlotThreads()))
-        alive = {thread for slot in found.values() for thread in slot.tasks | slot.others}
+        alive = {thread for slot in found.values() for thread in slot.masks}
         self._in_dump = {
             thread: matched for thread, matched in self._in_dump.items() if thread in alive
         }
@@ -80,17 +93,23 @@ class TaskFinder:
                 threads[thread] = host.affinity(tid)
             except GONE:
                 continue  # it has ended
-        tasks = self._tasks(pid, named)
+        title = self._title(pid) if self._threads.title else ""
+        tasks = self._tasks(pid, named, title)
         for thread, cpus in threads.items():
-            (slot.tasks if thread in tasks else slot.others)[thread] = cpus
+            if thread not in tasks:
+                slot.others[thread] = cpus
+            elif self._threads.idle and re.match(self._threads.idle, title or named[thread]):
+                slot.idle[thread] = cpus
+            else:
+                slot.tasks[thread] = cpus
 
-    def _tasks(self, pid: int, named: Mapping[Thread, str]) -> set[Thread]:
+    def _tasks(self, pid: int, named: Mapping[Thread, str], title: str) -> set[Thread]:
         wanted = self._threads
         if wanted.openmp:
             return set(named)
         tasks = {thread for thread, name in named.items() if re.match(wanted.comm, name)}
-        if tasks and wanted.title:
-            tasks = tasks if re.match(wanted.title, self._title(pid)) else set()
+        if wanted.title and not re.match(wanted.title, title):
+            return set()
         if wanted.java:
             shortened = {thread for thread in tasks if not re.match(wanted.java, named[thread])}
             if new := shortened - self._in_dump.keys():

@@ -85,13 +85,15 @@ class TaskThreads(Record):
     comm: str = ""  # the thread's name in the kernel, which keeps 15 bytes
     java: str = ""  # also its full name in the JVM's thread dump, if 15 bytes are too few
     title: str = ""  # also its process's title as in ps(1), if each session has a process
+    # The title, or else comm, of those that wait for work. They keep their CPU, and take no place.
+    idle: str = ""
     openmp: bool = False  # instead of names: an OpenMP runtime binds the threads of the program
 
     @model_validator(mode="after")
     def _can_be_searched(self) -> Self:
         if self.openmp == bool(self.comm):
             raise ValueError("give either comm, a regular expression, or openmp")
-        for pattern in (self.comm, self.java, self.title):
+        for pattern in (self.comm, self.java, self.title, self.idle):
             try:
                 re.compile(pattern)
             except re.error as fault:

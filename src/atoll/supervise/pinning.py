@@ -57,15 +57,11 @@ class Pinner(threading.Thread):
         origins = attribute(self._host, deployment, process_table(self._host))
         for index, threads in self._finder.look(origins).items():
             slot = deployment.plan.slots[index]
-            wanted = {
-                thread: frozenset({cpu}) for thread, cpu in threads.seats(slot.thread_cpus).items()
-            }
-            for thread, cpus in threads.tasks.items():
-                if cpus != wanted[thread]:
-                    self._bind(thread, wanted[thread])
-            for thread, cpus in threads.others.items():
-                if cpus != frozenset(slot.cpus or ()):
-                    self._bind(thread, frozenset(slot.cpus or ()))
+            seats = threads.seats(slot.thread_cpus)
+            for thread, cpus in threads.masks.items():
+                wanted = frozenset({seats[thread]} if thread in seats else slot.cpus or ())
+                if cpus != wanted:
+                    self._bind(thread, wanted)
         for pid, why in self._finder.faults.items():
             self._report(f"process {pid}: cannot ask for the names of its threads: {why}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from atoll.engines import registry
 from atoll.inspect.jvm import parse_thread_names
 from atoll.inspect.processes import PROCESS_MARK
 from atoll.inspect.tasks import SlotThreads, TaskFinder, Thread
@@ -111,3 +112,52 @@ def test_names_in_a_dump_may_hold_quotes_and_ids_may_be_hexadecimal() -> None:
 def test_how_threads_are_found_is_checked(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"regular expression"):
         TaskThreads.model_validate(fields)
+
+
+def test_a_thread_that_waits_keeps_its_cpu_and_takes_no_place() -> None:
+    host = PlacedHost()
+    host.thread(60, "task", 0)
+    host.thread(61, "idle", 1)
+    host.thread(62, "task", 2)
+    host.thread(63, "idle", 0, 1, 2, 3)
+    host.thread(64, "idle", 7)
+    finder = TaskFinder(host, TaskThreads(comm="task|idle", idle="idle"))
+    slot = finder.look(host.origins())[0]
+    assert {tid for _, tid in slot.tasks} == {60, 62}
+    seats = {tid: cpu for (_, tid), cpu in slot.seats((0, 1, 2, 3)).items()}
+    assert seats == {60: 0, 62: 1, 61: 1}
+
+
+def test_a_session_waits_if_its_title_says_so() -> None:
+    host = PlacedHost()
+    for pid, state in ((61, "idle"), (62, "SELECT")):
+        host.add(pid, WORKER, f"postgres: jane sales [local] {state}")
+        host.thread(pid, "postgres", 1, pid=pid)
+    threads = registry.get("postgresql").traits.task_threads
+    assert isinstance(threads, TaskThreads)
+    slot = TaskFinder(host, threads).look(host.origins())[0]
+    assert ([*slot.idle], [*slot.tasks]) == ([(61, 61)], [(62, 62)])
+
+
+@pytest.mark.parametrize(
+    ("title", "runs_tasks"),
+    [
+        ("postgres: jane sales [local] SELECT", True),
+        ("postgres: reporting: jane sales 10.0.0.5(41234) idle", True),
+        ("postgres: parallel worker for PID 4711 ", True),
+        ("postgres: reporting: parallel worker for PID 4711 ", True),
+        ("postgres: checkpointer ", False),
+        ("postgres: autovacuum worker sales", False),
+        ("postgres: logical replication launcher ", False),
+        ("postgres: walsender jane 10.0.0.5(41234) streaming 0/3000148", False),
+        ("/usr/lib/postgresql/15/bin/postgres -c config_file=/x", False),
+    ],
+)
+def test_titles_of_postgresql(title: str, runs_tasks: bool) -> None:
+    host = PlacedHost()
+    host.add(61, WORKER, title)
+    host.thread(61, "postgres", pid=61)
+    threads = registry.get("postgresql").traits.task_threads
+    assert isinstance(threads, TaskThreads)
+    slot = TaskFinder(host, threads).look(host.origins())[0]
+    assert bool(slot.tasks or slot.idle) is runs_tasks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from atoll.engines.api import Column
-from atoll.engines.duckdb.engine import TASK_THREAD
+from atoll.engines.duckdb.engine import IDLE_THREAD, TASK_THREAD
 from atoll.host.caller import name_thread, thread_name
 from atoll.schema.results import SchedulerState
 
@@ -46,6 +46,7 @@ class DuckDBBackend:
                 return columns, cursor.fetchall()
             finally:
                 del self._running[ticket]
+                name_thread(IDLE_THREAD)
 
     def cancel(self, ticket: str) -> None:
         cursor = self._running.get(ticket)

@@ -26,8 +26,8 @@ from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.results import Scheduler
 from atoll.schema.size import MIB
 
-# The name of the threads that run tasks. DuckDB gives them none.
-TASK_THREAD = "duckdb-task"
+# The names of threads that run tasks, and of callers between two queries. DuckDB gives them none.
+TASK_THREAD, IDLE_THREAD = "duckdb-task", "duckdb-idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class DuckDBEngine:
         reserve_source="measured; page cache: rule of this tool, not a measurement",
         query_source="DuckDB's manual, memory_limit: beyond it queries spill to disk",
         own_malloc="DuckDB's library has its own jemalloc",
-        task_threads=TaskThreads(comm=f"{TASK_THREAD}$"),
+        task_threads=TaskThreads(comm=f"({TASK_THREAD}|{IDLE_THREAD})$", idle=IDLE_THREAD),
     )
 
     def under(self, scheduler: Scheduler) -> DuckDBEngine:

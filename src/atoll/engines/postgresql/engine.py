@@ -57,6 +57,7 @@ class PostgreSQLEngine(ServerPerSlot):
             comm="postgres$",
             title=r"postgres: (?!.*walsender )(.*: )?"
             r"(parallel worker for |\S+ \S+ (\[local\]|\S+\(\d+\)))",
+            idle=r".*[])] idle",
         ),
     )
 

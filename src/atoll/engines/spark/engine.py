@@ -58,7 +58,9 @@ _TRAITS = EngineTraits(
     query_reserved_bytes=300 * MIB,
     query_source="Spark's tuning guide, spark.memory.fraction: 60 % of the heap less 300 MiB",
     shuffles=True,
-    task_threads=TaskThreads(comm="Executor task ", java="Executor task (launch|idle) worker"),
+    task_threads=TaskThreads(
+        comm="Executor task ", java="Executor task (launch|idle) worker", idle="Executor task i"
+    ),
 )
 
 
