@@ -149,6 +149,8 @@ def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> En
         threads=plan.total_threads if plan else None,
         heap_bytes=plan.total_heap_bytes if plan else None,
         shuffle_partitions=plan.shuffle_partitions if plan else None,
+        malloc=plan.malloc if plan else None,
+        thp=plan.thp if plan else None,
         streams=entrant.streams,
         coincides_with=plan.coincides_with if plan else (),
         blocks_done=_ended(results, PassDone, entrant.label),

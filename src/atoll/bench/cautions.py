@@ -123,6 +123,8 @@ def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str
                 ("heap", base.heap_bytes, entrant.heap_bytes),
                 ("shuffle partitions", base.shuffle_partitions, entrant.shuffle_partitions),
                 ("streams", base.streams, entrant.streams),
+                ("malloc", base.malloc, entrant.malloc),
+                ("transparent huge pages", base.thp, entrant.thp),
             )
             if there != here
         ]
@@ -221,8 +223,10 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
                 )
 
 
-def _amount(value: int | None) -> str:
+def _amount(value: int | str | None) -> str:
     if value is None:
         return "unknown"
+    if isinstance(value, str):
+        return value
     # Not rounded to one digit: two heaps that differ must not look alike.
     return f"{value / MIB:.0f} MiB" if value >= MIB else str(value)

@@ -19,7 +19,7 @@ from atoll.errors import UsageError
 from atoll.plan import comparable, make_plan
 from atoll.plan.request import Choices
 from atoll.schema.machine import Machine
-from atoll.schema.plan import EngineTraits, Placement, Plan, Policy
+from atoll.schema.plan import EngineTraits, HugePages, Malloc, Placement, Plan, Policy
 from atoll.schema.results import Entrant, Scheduler
 
 # From coarse to fine. The mixed policy and the control policy answer separate questions and are
@@ -69,8 +69,8 @@ def make_entrants(
                 malloc=plan.malloc,
                 thp=plan.thp,
             )
-            mine.append((f"{plan.engine}/wim", base))
-            notes.append(f"{plan.engine}/wim was added as the baseline of speed-ups")
+            mine.append((_free_label(mine, base), base))
+            notes.append(f"{mine[0][0]} was added as the baseline of speed-ups")
         mine.append((_free_label(mine, plan), plan))
     entrants: list[Entrant] = []
     for engine, labelled in by_engine.items():
@@ -248,9 +248,12 @@ def _of_engine(
 
 
 def _free_label(taken: Sequence[tuple[str, Plan]], plan: Plan) -> str:
-    """'ENGINE/wic', or 'ENGINE/wic-2' if that name is taken."""
+    """'ENGINE/wic' or 'ENGINE/wic/jemalloc', or 'ENGINE/wic-2' if that name is taken."""
     labels = {label for label, _ in taken}
-    wanted = f"{plan.engine}/{plan.policy.value}"
+    parts = [plan.engine, plan.policy.value]
+    parts += [plan.malloc.value] if plan.malloc is not Malloc.SYSTEM else []
+    parts += ["no-thp"] if plan.thp is HugePages.NEVER else []
+    wanted = "/".join(parts)
     number = 1
     label = wanted
     while label in labels:

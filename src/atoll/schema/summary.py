@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
-from atoll.schema.plan import Policy
+from atoll.schema.plan import HugePages, Malloc, Policy
 from atoll.schema.results import Fingerprint, ProcessSeen, QueryFailed, Scheduler
 
 
@@ -80,6 +80,8 @@ class EntrantSummary(Record):
     threads: int | None
     heap_bytes: int | None
     shuffle_partitions: int | None
+    malloc: Malloc | None = None
+    thp: HugePages | None = None
     streams: int
     coincides_with: tuple[Policy, ...]
     blocks_done: int

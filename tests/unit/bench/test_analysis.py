@@ -9,7 +9,7 @@ from atoll.bench.results import Results
 from atoll.report.bench import verdicts
 from atoll.report.bench.page import html
 from atoll.report.bench.render import FORMATS, render
-from atoll.schema.plan import Policy
+from atoll.schema.plan import HugePages, Malloc, Policy
 from atoll.schema.results import (
     BlockFailed,
     DeploymentUp,
@@ -164,9 +164,11 @@ def test_warnings(given: list[Line], code: str) -> None:
         {"total_heap_bytes": 1 << 30},
         {"total_threads": 3},
         {"shuffle_partitions": 9},
+        {"malloc": Malloc.JEMALLOC},
+        {"thp": HugePages.NEVER},
     ],
 )
-def test_unequal_totals_are_not_comparable(change: dict[str, int]) -> None:
+def test_unequal_totals_are_not_comparable(change: dict[str, object]) -> None:
     other = Entrant(
         label="spark/wic",
         engine="spark",

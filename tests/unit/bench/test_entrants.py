@@ -135,6 +135,11 @@ def test_a_plan_beside_its_engine_gets_a_label_of_its_own() -> None:
         "spark/wic-2",
         "spark/wic-3",
     ]
+    other = make_plan(machine(), SPARK, "wic", malloc=Malloc.JEMALLOC, thp=HugePages.NEVER)
+    found, notes = make_entrants(machine(), (), [(other, SPARK), (plan, SPARK)])
+    labels = ["spark/wim/jemalloc/no-thp", "spark/wic/jemalloc/no-thp", "spark/wic"]
+    assert [entrant.label for entrant in found] == labels
+    assert notes[0].startswith("spark/wim/jemalloc/no-thp was added")
 
 
 def test_what_plans_warn_of_is_said_once_with_their_names() -> None:

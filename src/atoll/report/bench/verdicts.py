@@ -165,6 +165,12 @@ def equal_settings(summary: BenchSummary) -> list[str]:
             },
             "query streams": {str(entrant.streams) for entrant in entrants},
         }
+        chosen = {
+            "malloc": {str(entrant.malloc) for entrant in entrants},
+            "transparent huge pages": {str(entrant.thp) for entrant in entrants},
+        }
+        # 'system', and None in older results, are the default.
+        settings |= {name: found for name, found in chosen.items() if found - {"system", "None"}}
         parts = [
             f"{name} {values.pop() if len(values) == 1 else 'NOT EQUAL'}"
             for name, values in settings.items()
