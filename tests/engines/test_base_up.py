@@ -28,7 +28,8 @@ def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Pa
     done = atoll("up", "postgresql", "--base", str(base), "--policy", "wim", "--name", name, "-d")
     try:
         assert done.returncode == 0, done.stderr
-        assert " in 1 file changed; 'atoll render postgresql --base " in done.stderr
+        assert f"\n  {base}/postgresql.conf\n    shared_buffers: 900GB -> " in done.stderr
+        assert "cluster_name" not in done.stderr
         record = record_of(name)
         assert ask(record, "select current_setting('work_mem')") == [[("7MB",)]]
         assert ask(record, "select current_setting('cluster_name')") == [[("prod",)]]

@@ -39,9 +39,10 @@ from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
 from atoll.plan.request import Choices
 from atoll.probing.allocators import library_of
+from atoll.render.deployment import summary_before_start
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
-from atoll.schema.results import RunHeader, Scheduler
+from atoll.schema.results import Entrant, RunHeader, Scheduler
 from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
@@ -135,6 +136,7 @@ class Job:
     deployer: Callable[[Machine, Host, Callable[[str], None]], Deploy]
     length: Length
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
+    changes: Sequence[str] = ()  # in the user's configuration, in short
 
     def run(
         self,
@@ -254,7 +256,27 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     def deployer(machine: Machine, host: Host, say: Callable[[str], None]) -> Deployer:
         return Deployer(engines, machine, host, data.data, NAME, say)
 
-    return Job(header, _work(suite, engines, queries, data, progress), deployer, request.length)
+    return Job(
+        header,
+        _work(suite, engines, queries, data, progress),
+        deployer,
+        request.length,
+        changes=_changes(based, entrants, installations),
+    )
+
+
+def _changes(
+    based: Mapping[str, tuple[Engine, UserTree | None]],
+    entrants: Sequence[Entrant],
+    installations: Mapping[str, Installation],
+) -> list[str]:
+    """All policies together: they differ in sizes and numbers."""
+    lines: list[str] = []
+    for name, (engine, tree) in based.items():
+        plans = [one.plan for one in entrants if one.plan and one.engine == name]
+        if tree is not None:
+            lines += summary_before_start(engine, plans, installations[name], tree)
+    return lines
 
 
 def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Scheduler, ...]:

@@ -17,6 +17,7 @@ from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
 from atoll.cli.options import base_option, machine_for
+from atoll.cli.terminal import print_changes
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan.request import Choices
@@ -199,6 +200,7 @@ def measure_suite(
         )
         with preparation() as progress:
             job = make_job(request, host=host, machine=machine, progress=progress)
+        print_changes(job.changes, job.header.entrants[0].engine, options.base)
         measure(job, run, host)
 
 

@@ -18,7 +18,7 @@ from atoll.cli.options import (
     synthetic_option,
 )
 from atoll.cli.planning import planning_options, refuse_choices
-from atoll.cli.terminal import has_colour, print_warnings
+from atoll.cli.terminal import has_colour, print_changes, print_warnings
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan.request import Choices
@@ -127,6 +127,7 @@ def command(
     print_warnings(job.plan)
     for remark in job.remarks:
         click.echo(f"atoll: {remark}", err=True)
+    print_changes(job.summary, job.plan.engine, chosen.base)
     click.echo(job.changes, nl=False)
     if chosen.explain:
         click.echo(plan_text(job.plan, explain=True, colour=has_colour()))

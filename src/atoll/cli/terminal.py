@@ -5,9 +5,10 @@ Kept light for `atoll topo`, which does not import rich.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,17 @@ def show(content: RenderableType) -> None:
 def print_warnings(plan: Plan) -> None:
     for warning in plan.warnings:
         print(f"atoll: warning: {warning}", file=sys.stderr)
+
+
+def print_changes(lines: Sequence[str], engine: str, base: str | None) -> None:
+    """What Atoll changes in the user's configuration, in short, on stderr."""
+    if not lines:
+        return
+    whole = shlex.join(["atoll", "render", engine, "--base", base or "", "--diff"])
+    print("atoll: changes in your configuration, for placement:", file=sys.stderr)
+    for line in lines:
+        print(f"  {line}", file=sys.stderr)
+    print(f"atoll: to list all of them, and what is added: {whole}", file=sys.stderr)
 
 
 @contextmanager

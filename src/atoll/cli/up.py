@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 
 import click
 
@@ -17,12 +15,11 @@ from atoll.cli.options import (
     policy_option,
 )
 from atoll.cli.planning import planning_options, refuse_choices
-from atoll.cli.terminal import has_colour, print_warnings, progress
+from atoll.cli.terminal import has_colour, print_changes, print_warnings, progress
 from atoll.engines import registry
 from atoll.engines.api import Engine
 from atoll.engines.calls import located
 from atoll.engines.userconfig.apply import with_user_tree
-from atoll.engines.userconfig.changes import count_changes
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -30,7 +27,7 @@ from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.plan.request import Choices
-from atoll.render.deployment import preview
+from atoll.render.deployment import summary_before_start
 from atoll.report.terminal.deployment import access_lines, ready_lines, start_lines
 from atoll.report.terminal.plan import plan_text
 from atoll.schema.deployment import START_TIMEOUT_S, UpOptions
@@ -99,7 +96,8 @@ def command(
         plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
         print_warnings(plan)
         if users is not None:
-            _print_changes(engine, plan, users, host)
+            found = located(engine, host)
+            print_changes(summary_before_start(engine, [plan], found, users), plan.engine, base)
         if dry_run:
             _print_start(
                 prepare(plan, engine, machine=machine, host=host, name=name, options=options), host
@@ -146,16 +144,6 @@ def _planned(
     places = listen_places(listen, machine, here=True)
     plan = make_plan(machine, engine.traits, policy or "auto", listen=places, **choices)
     return plan, machine, engine, users
-
-
-def _print_changes(engine: Engine, plan: Plan, tree: UserTree, host: Host) -> None:
-    layout = preview(engine, plan, located(engine, host))
-    settings, files = count_changes(tree, layout.files)
-    print(
-        f"atoll: {plural(settings, 'setting')} in {plural(files, 'file')} changed; "
-        f"'atoll render {plan.engine} --base {shlex.quote(tree.root)} --diff' shows them",
-        file=sys.stderr,
-    )
 
 
 def _print_ready(running: Running, plan: Plan) -> None:

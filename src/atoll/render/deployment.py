@@ -16,6 +16,8 @@ from atoll.engines.facts import EngineFacts, facts_of
 from atoll.engines.loading import instance as template_instance
 from atoll.engines.rendered import Rendering, Target, ports_from
 from atoll.engines.userconfig.changes import masked
+from atoll.engines.userconfig.summary import summary
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import ProcessSpec, Role
@@ -25,6 +27,7 @@ from atoll.supervise.place import place_flags
 
 # The kernel's limit for the path of a UNIX socket, without the final NUL.
 _MAX_SOCKET_BYTES = 107
+_ANY_PORT = 50000  # no agent of a user's is likely to have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +156,27 @@ def _without_template(argv: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str
     return make, tuple(commands[border + 1 :])
 
 
-def preview(engine: Engine, plan: Plan, installation: Installation) -> Layout:
-    """The layout for an arbitrary folder and arbitrary ports, to show the contents of its files."""
-    ports = range(8080, 8080 + wanted_ports(engine, plan))
-    return laid_out(engine, plan, installation, run_dir="/run/atoll", ports=list(ports))
+def summary_before_start(
+    engine: Engine, plans: Sequence[Plan], installation: Installation, tree: UserTree
+) -> list[str]:
+    """What the plans' deployments will change in the user's configuration. Their folders and ports
+    are chosen later."""
+    layouts = []
+    ports: set[int] = set()
+    for plan in plans:
+        own = range(_ANY_PORT, _ANY_PORT + wanted_ports(engine, plan))
+        ports.update(own)
+        layouts.append(
+            laid_out(
+                engine,
+                plan,
+                installation,
+                run_dir="RUN_FOLDER",
+                ports=list(own),
+                scratch_dir="SCRATCH_FOLDER",
+            )
+        )
+    return summary(tree, layouts, any_ports=ports)
 
 
 def folder_of(

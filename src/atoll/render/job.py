@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from atoll.engines.facts import facts_of
 from atoll.engines.rendered import RenderedEngine, Rendering, Target
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.changes import changes
+from atoll.engines.userconfig.summary import summary
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.caller import user_id
@@ -71,6 +72,7 @@ class RenderJob:
     plan: Plan
     remarks: tuple[str, ...]  # for the user, one line each
     rendering: Rendering | None  # None: there is nothing to write
+    summary: Sequence[str]  # of the changes in the user's configuration; empty with all of them
     changes: str  # of the user's configuration; empty unless the options ask for them
     explanation: str  # likewise
 
@@ -102,6 +104,7 @@ def make_job(
         plan=plan,
         remarks=remarks,
         rendering=FORMS[options.form](deployment) if options.output is not None else None,
+        summary=summary(tree, [deployment.layout]) if tree and not options.diff else (),
         changes=changes(tree, deployment.layout.files) if tree and options.diff else "",
         explanation=explain(deployment.layout, deployment.processes, tree=tree)
         if options.explain
@@ -127,7 +130,7 @@ def _render_only(
     if plan.malloc is not Malloc.SYSTEM or plan.thp is not HugePages.SYSTEM:
         raise UsageError(f"{name} starts its servers itself; leave out --malloc and --thp")
     target = _target(plan, facts_of(engine).account, options)
-    return RenderJob(plan, (), engine.render(plan, target, slot_places(plan)), "", "")
+    return RenderJob(plan, (), engine.render(plan, target, slot_places(plan)), (), "", "")
 
 
 def _check(options: RenderOptions) -> None:

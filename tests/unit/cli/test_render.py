@@ -100,6 +100,33 @@ def test_a_users_configuration_is_read_and_never_written(tmp_path: Path, capsys:
         path.chmod(0o700)
 
 
+def test_the_screen_lists_what_changes_in_short(tmp_path: Path, capsys: Capture) -> None:
+    base = tmp_path / "it's mine"
+    base.mkdir()
+    (base / "config.properties").write_text(
+        "coordinator=true\nquery-manager.required-workers=10\nquery.max-run-time=1h\n"
+        "internal-communication.shared-secret=hunter2\n"
+    )
+    (base / "jvm.config").write_text("-javaagent:/opt/jmx.jar=9404:/etc/jmx.yaml\n")
+    out = tmp_path / "out"
+    arguments = ["render", "trino", *ELSEWHERE, "--base", str(base)]
+    assert run([*arguments, "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    assert "    left out: query-manager.required-workers: 10 (the plan decides the number of " in (
+        said.err
+    )
+    assert any(
+        line.startswith("    -javaagent:/opt/jmx.jar: port 9404 -> 9405, ") for line in lines
+    )
+    assert f": atoll render trino --base '{tmp_path}/it'" in lines[-2]
+    assert "hunter2" not in said.err and "max-run-time" not in said.err
+    assert said.out == ""
+    # All of it is on stdout with --diff.
+    assert run([*arguments, "--diff"]) == 0
+    assert "required-workers" not in capsys.readouterr().err
+
+
 def test_an_engine_in_a_cache_that_its_user_cannot_read_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -20,7 +20,7 @@ _HEADROOM_NAME = "memory.heap-headroom-per-node"
 _CLUSTER, _CLUSTER_TOTAL = "query.max-memory", "query.max-total-memory"
 _DEFAULT_CLUSTER_BYTES = 20 * GIB  # Trino's and Presto's default of query.max-memory
 _RESOURCES = "Trino's manual, Resource management properties"
-_YOURS = "your limit, made smaller"
+_YOURS = "the user's limit, made smaller"
 # io.airlift.units.DataSize, and HeapSizeParser of Trino 476 for a share of the heap.
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|PB|%)\s*")
 _UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "PB": 1 << 50}
@@ -73,12 +73,12 @@ def _of_node(family: Family, config: Mapping[str, str], heap_bytes: int) -> dict
     if max(takes.values()) + beside > heap_bytes:
         if headroom is not None and headroom > heap_bytes * HEADROOM:
             beside = int(heap_bytes * HEADROOM)
-            why = f"{_YOURS}: with it the limit of a query does not fit a heap of {gib(heap_bytes)}"
+            why = f"with it the limit of a query does not fit a heap of {gib(heap_bytes)}; {_YOURS}"
             settings[_HEADROOM_NAME] = Setting(_mib(beside), why, _RESOURCES)
         room = heap_bytes - beside - MIB
         for name, size in takes.items():
             if size > room:
-                why = f"{_YOURS}: a heap of {gib(heap_bytes)} has no more for queries"
+                why = f"a heap of {gib(heap_bytes)} has no more for queries; {_YOURS}"
                 settings[name] = Setting(_mib(room), why, _RESOURCES)
                 takes[name] = room
     for smaller, larger in itertools.pairwise(takes):
@@ -91,7 +91,7 @@ def _of_node(family: Family, config: Mapping[str, str], heap_bytes: int) -> dict
 def _of_cluster(config: Mapping[str, str], room_bytes: int) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     limit, total = (_bytes(config.get(name), 0) for name in (_CLUSTER, _CLUSTER_TOTAL))
-    why = f"{_YOURS}: all workers together have no more for queries"
+    why = f"all workers together have no more for queries; {_YOURS}"
     if limit is not None and limit > room_bytes:
         limit = room_bytes
         settings[_CLUSTER] = Setting(_mib(limit), why, _RESOURCES)

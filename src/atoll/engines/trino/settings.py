@@ -205,8 +205,9 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
         **_threads(cluster),
         "plugin.dir": Setting(
             f"{cluster.installation.home if cluster.tree else cluster.run_dir}/plugin",
-            "only the plugins in use, because all 55 make the start slower; with your own "
-            "configuration all plugins, because its catalogs may need any",
+            "all plugins of the installation, because your catalogs may need any"
+            if cluster.tree
+            else "only the plugins in use, because all 55 make the start slower",
         ),
         "http-server.http.port": Setting(
             str(instance.port), "each instance on the machine has its own port", _DEPLOY

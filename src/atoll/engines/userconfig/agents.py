@@ -65,6 +65,13 @@ def is_agent(flag: str) -> bool:
     return port_of(flag) is not None or hides_port(flag)
 
 
+def why_changed(flag: str) -> str:
+    """Why not every instance has this agent as it is; empty for other flags."""
+    if port_of(flag) is not None:
+        return "each instance has its own port"
+    return "it names no port, so only one instance can have it" if hides_port(flag) else ""
+
+
 def listeners(flags: Iterable[tuple[str, str]]) -> list[Listener]:
     """`flags`: (FILE:LINE, flag) of one JVM."""
     return [

@@ -26,16 +26,33 @@ _SECRET = (
 )
 _SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
 _ASSIGNED = re.compile(rf"({_SECRET}[\"']?\s*[=:]\s*)\S.*", re.IGNORECASE)
+# How commands and SQL within a value give a password.
+_IN_COMMAND = re.compile(
+    r"((?<!\S)(?:-u|--(?:proxy-)?user)[\s=]+[\"']?[^\s:\"']{1,256}:|(?<!\S)--[\w-]*(?:password|token|secret)"
+    r"[\s=]+|\bidentified\s+(?:by|via\s+\w+\s+using)\s+(?:password\s*)?)\S.*",
+    re.IGNORECASE,
+)
+_AGENTS = ("-javaagent:", "-agentpath:", "-agentlib:")
 # Up to the last '@', because a password may contain one. Oracle has 'thin:user/password@'.
 _IN_URL = re.compile(
     r"(://[^/\s:@]{0,256}:|jdbc:oracle:\w{1,16}:[^/\s:@]{0,256}/)\S{0,2048}@", re.IGNORECASE
 )
 
 
-class _Change(NamedTuple):
+# Files that may include others, and have comments behind values.
+INCLUDING = (".conf", ".cnf")
+_OPTIONS = ".cnf"  # in which an option has several spellings
+_BEFORE_COMMENT = re.compile(r"(?:'(?P<quoted>[^'#]*)'|(?P<plain>[^'#]*?))\s*(?:\s#.*)?")
+# Setting -> its values, in order: it may occur several times.
+Values = Mapping[str, list[str]]
+
+
+class Change(NamedTuple):
     path: str  # in the layout
     origin: str  # in the user's tree; empty for a file that only Atoll has
-    settings: dict[str, tuple[str, str]]  # name -> what it was and is, as it may be printed
+    names: list[str]  # of the settings that differ
+    old: Values
+    new: Values
 
 
 def changes(before: UserTree, files: Mapping[str, str]) -> str:
@@ -44,28 +61,17 @@ def changes(before: UserTree, files: Mapping[str, str]) -> str:
     A line per setting: 'name: old -> new'.
     """
     lines: list[str] = []
-    for path, origin, settings in _changes(before, files):
+    for path, origin, names, old, new in differences(before, files):
         if not origin:
             lines.append(f"{path}: added by Atoll")
-        elif settings:
+        elif names:
             lines.append(f"{before.root}/{origin} -> {path}")
-            lines += [f"  {name}: {old} -> {new}" for name, (old, new) in settings.items()]
+            lines += [f"  {name}: {_shown(old, name)} -> {_shown(new, name)}" for name in names]
     return "".join(f"{line}\n" for line in lines)
 
 
-def count_changes(before: UserTree, files: Mapping[str, str]) -> tuple[int, int]:
-    """(settings, files) of the user's that differ. A setting counts once for all instances; a
-    setting that Atoll adds counts, a file that Atoll adds does not."""
-    settings = {
-        (change.origin, name)
-        for change in _changes(before, files)
-        if change.origin
-        for name in change.settings
-    }
-    return len(settings), len({origin for origin, _ in settings})
-
-
-def _changes(before: UserTree, files: Mapping[str, str]) -> Iterator[_Change]:
+def differences(before: UserTree, files: Mapping[str, str]) -> Iterator[Change]:
+    """For each file of the layout, the settings that differ from the user's file."""
     for path, after in sorted(files.items()):
         if path.endswith(f"/{ARGUMENTS}"):
             continue  # the same flags as in jvm.config
@@ -75,26 +81,34 @@ def _changes(before: UserTree, files: Mapping[str, str]) -> Iterator[_Change]:
         # Every instance has a copy of every file, and large rules (0.5 MB) take a while to read.
         if text == after:
             continue
-        old, new = _values(text), _values(after)
+        old, new = values_of(text, origin), values_of(after, origin)
         differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-        yield _Change(
-            path, origin, {name: (_shown(old, name), _shown(new, name)) for name in differing}
-        )
+        yield Change(path, origin, differing, old, new)
 
 
-def _values(text: str) -> dict[str, list[str]]:
+def values_of(text: str, path: str) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for line in setting_lines(text):
         name = setting_name(line)
         match = _SETTING.match(line)
-        values.setdefault(name, []).append(match[3] if match and match[1] == name else line)
+        value = match[3] if match and match[1] == name else line
+        if path.endswith(_OPTIONS):
+            name = name.replace("-", "_").removeprefix("loose_")
+        if path.endswith(INCLUDING) and (server := _BEFORE_COMMENT.fullmatch(value)):
+            value = server["quoted"] or server["plain"] or ""
+        values.setdefault(name, []).append(value)
     return values
 
 
-def _shown(values: Mapping[str, list[str]], name: str) -> str:
+def _shown(values: Values, name: str) -> str:
     if name not in values:
         return "(not set)"
-    return ", ".join(masked(f"{name}={value}").removeprefix(f"{name}=") for value in values[name])
+    return ", ".join(shown_value(name, value) for value in values[name])
+
+
+def shown_value(name: str, value: str) -> str:
+    """The value as it may be printed."""
+    return masked(f"{name}={value}").removeprefix(f"{name}=")
 
 
 def setting_lines(text: str) -> list[str]:
@@ -105,6 +119,8 @@ def setting_lines(text: str) -> list[str]:
 
 def setting_name(line: str) -> str:
     """The name of what a line of a configuration file sets: 'task.concurrency', '-Xmx'."""
+    if line.startswith(_AGENTS):
+        return line.partition("=")[0]
     if line.startswith("-") and not line.startswith("--"):
         return flag_kind(line)
     match = _SETTING.match(line)
@@ -112,8 +128,10 @@ def setting_name(line: str) -> str:
 
 
 def masked(line: str) -> str:
-    """The line with *** for a value whose name says that it is secret, and for a URL's password."""
+    """The line with *** for a value whose name says that it is secret, for a URL's password, and
+    for one that a command or a statement in the value gives."""
     match = _SETTING.match(line)
     if match and match[3] and _SECRET_NAME.fullmatch(match[1]):
         return line.removesuffix(match[3]) + HIDDEN
-    return _IN_URL.sub(rf"\1{HIDDEN}@", _ASSIGNED.sub(rf"\1{HIDDEN}", line))
+    line = _IN_COMMAND.sub(rf"\1{HIDDEN}", _ASSIGNED.sub(rf"\1{HIDDEN}", line))
+    return _IN_URL.sub(rf"\1{HIDDEN}@", line)

@@ -8,7 +8,7 @@ import pytest
 
 from atoll.engines.api import Installation, Layout
 from atoll.engines.spark.engine import SparkEngine
-from atoll.engines.userconfig.changes import changes, count_changes
+from atoll.engines.userconfig.changes import changes
 from atoll.engines.userconfig.merge import read_properties
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
@@ -236,10 +236,3 @@ def test_a_line_of_the_script_that_is_not_honoured_is_refused(
 def test_a_tree_that_cannot_be_read_is_refused(texts: dict[str, str], where: str) -> None:
     with fails(UsageError, where=where):
         SparkEngine().on(UserTree("/etc/spark", texts))
-
-
-def test_changes_are_counted_against_the_users_file() -> None:
-    texts = {"spark-defaults.conf": DEFAULTS, "metrics.properties": "a=1\n"}
-    settings, files = count_changes(UserTree("/etc/spark", texts), layout(texts).files)
-    assert files == 1
-    assert settings > 4
