@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-# What the root over virtio-9p and its overlay need; the rest of virtio is in the kernel.
-MODULES = ("9p", "9pnet_virtio", "overlay")
+# What the root over virtio-9p, its overlay and network cards need; the rest of virtio is in the
+# kernel.
+MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_net")
 
 
 def archive(files: Iterable[tuple[str, int, bytes]]) -> bytes:

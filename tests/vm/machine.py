@@ -119,3 +119,19 @@ def arguments(topology: Topology, lacking: Sequence[str]) -> list[str]:
             value = topology.distance(one, other)
             argv += ["-numa", f"dist,src={one},dst={other},val={value}"]
     return argv
+
+
+def network(topology: Topology) -> list[str]:
+    """The network cards. After all other devices, which would be put on the buses of the nodes."""
+    nodes = range(topology.cpu_nodes if topology.nics else 0)
+    return [word for node in nodes for word in _nic(node)]
+
+
+def _nic(node: int) -> list[str]:
+    """A network card on a PCI bus of the node, connected to nothing."""
+    return [
+        *("-device", f"pxb-pcie,id=bus{node},bus=pcie.0,bus_nr={16 * (node + 1)},numa_node={node}"),
+        *("-device", f"pcie-root-port,id=port{node},bus=bus{node},chassis={node + 1}"),
+        *("-netdev", f"hubport,id=net{node},hubid={node}"),
+        *("-device", f"virtio-net-pci,netdev=net{node},bus=port{node},romfile="),
+    ]

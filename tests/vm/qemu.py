@@ -69,6 +69,7 @@ class Qemu:
                 ]
                 for number, path in enumerate(writable):
                     argv += _nine_p(f"share{number}", path)
+                argv += machine.network(topology)
                 self._keeper = self._start(theirs.fileno(), argv)
         except BaseException:
             self._port.close()

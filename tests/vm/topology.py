@@ -62,6 +62,7 @@ class Topology:
     numbering: tuple[int, ...]  # positions, in the order of the CPU numbers
     offline: tuple[int, ...]  # CPU numbers
     kernel: tuple[str, ...]
+    nics: bool  # a network card on a PCI bus of each node with CPUs
 
     @property
     def cpu_nodes(self) -> int:
@@ -220,6 +221,7 @@ def _checked(keys: _Keys, name: str) -> Topology:
     memory_only_near = keys.number("memory_only_near", 20, LOCAL_DISTANCE + 1, 254)
     memory_only_far = keys.number("memory_only_far", 40, LOCAL_DISTANCE + 1, 254)
     hide_l3 = keys.flag("hide_l3")
+    nics = keys.flag("nics")
     total = packages * l3 * cores * threads
     if total > MAX_CPUS:
         raise TopologyRefused(f"packages x l3 x cores x threads: {total}, at most {MAX_CPUS}")
@@ -262,6 +264,7 @@ def _checked(keys: _Keys, name: str) -> Topology:
         numbering=numbering,
         offline=offline,
         kernel=kernel,
+        nics=nics,
     )
 
 

@@ -82,6 +82,7 @@ def test_a_file_of_two_lines_has_defaults() -> None:
         ("cpu = 'a,b=c'", "cpu: wants the name of a CPU model of QEMU (EPYC-Milan)"),
         ("cpu = 'qemu32'", "cpu: qemu32 has no 64-bit mode"),
         ("hide_l3 = 1", "hide_l3: wants true or false"),
+        ("nics = 2", "nics: wants true or false"),
         ("numbering = 'random'", "numbering: wants one of packed, threads-last, packages-in-turn"),
         ("numbering = [1, 0]", "numbering: wants every position that is not missing, once"),
         ("numbering = [1,0,2,3,4,5,6,7]", "numbering: wants position 0 first"),
