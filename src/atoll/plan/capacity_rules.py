@@ -35,7 +35,7 @@ def _heap(request: Request, heaps: Heaps) -> Reason:
     if others := request.choices.get("reserve_bytes", 0):
         aside += f", less {gib(others)} for other services"
     word = "heap" if traits.jvm else "the engine's own memory"
-    if asked := request.choices.get("heap_bytes"):
+    if (asked := request.choices.get("heap_bytes")) is not None:
         return Reason(
             rule="heap",
             text=f"{gib(asked)} of {word} per instance, as requested, "

@@ -21,7 +21,7 @@ def fitting_heaps(request: Request, groups: Sequence[Group]) -> Heaps:
     lack = shortfall(heaps, traits)
     if not lack:
         return heaps
-    if heap_bytes := request.choices.get("heap_bytes"):
+    if (heap_bytes := request.choices.get("heap_bytes")) is not None:
         raise UsageError(f"--heap {gib(heap_bytes)}: {lack}; request more")
     fewer = _most(request, len(groups), lambda _, heaps: not shortfall(heaps, traits))
     if fewer:
@@ -38,7 +38,7 @@ def fitting_heaps(request: Request, groups: Sequence[Group]) -> Heaps:
 
 def _sized(request: Request, groups: Sequence[Group]) -> Heaps:
     shares = [request.memory.share_bytes(group) for group in groups]
-    if heap_bytes := request.choices.get("heap_bytes"):
+    if (heap_bytes := request.choices.get("heap_bytes")) is not None:
         return asked_heaps(heap_bytes, shares, request.traits)
     return size_heaps(shares, request.traits, request.heap_limit_bytes)
 

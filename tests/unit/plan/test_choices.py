@@ -6,18 +6,21 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from atoll.engines import registry
 from atoll.errors import UsageError
 from atoll.plan import comparable, make_plan
 from atoll.plan.request import Choices
-from atoll.plan.sizing import PageCache, parse_page_cache
+from atoll.plan.sizing import PageCache, beside_heap_bytes, parse_page_cache
 from atoll.schema.machine import Notice
-from atoll.schema.plan import HugePages, Malloc, Plan, Policy
+from atoll.schema.plan import EngineTraits, HugePages, Malloc, Plan, Policy
 from tests.parts.faults import fails
 from tests.parts.machines import GIB, MIB, NodeShape, build, milan, plain
-from tests.parts.plan import DISTRIBUTED, SINGLE
+from tests.parts.plan import DISTRIBUTED, SINGLE, shapes
 
+ENGINES = [registry.get(name).traits for name in registry.names()]
 TRINO = registry.get("trino").traits
 # Two packages of four nodes with 128 GiB and two chiplets each.
 BIG = build([[NodeShape((8, 8), memory_gib=128)] * 4] * 2)
@@ -66,8 +69,9 @@ def test_a_heap_is_each_instances_and_is_not_cut() -> None:
     assert slot.heap_bytes == 16 * GIB
     with fails(UsageError, asked="64 GiB", share="16 GiB", most="15 GiB"):
         make_plan(plain(2, memory_gib=16), SINGLE, "wim", heap_bytes=64 * GIB)
-    with fails(UsageError, asked="256 MiB", needs="512 MiB"):
-        make_plan(BIG, TRINO, "win", heap_bytes=256 * MIB)
+    for heap, asked in ((256 * MIB, "256 MiB"), (0, "0 B")):
+        with fails(UsageError, asked=asked, needs="512 MiB"):
+            make_plan(BIG, TRINO, "win", heap_bytes=heap)
 
 
 def test_compared_plans_keep_the_heaps_that_the_user_chose() -> None:
@@ -147,3 +151,47 @@ def test_sizes_that_the_system_contradicts_are_warned_of() -> None:
     (warning,) = make_plan(machine, DISTRIBUTED, "wim").warnings
     assert warning.startswith("the NUMA nodes hold 13.8 GiB but /proc/meminfo says 23.5 GiB; heaps")
     assert not make_plan(machine, DISTRIBUTED, "wim", heap_bytes=GIB).warnings
+
+
+@given(
+    shapes,
+    st.sampled_from(ENGINES),
+    st.sampled_from(["auto", *Policy]),
+    st.integers(0, 64),
+    st.integers(0, 3),
+    st.one_of(st.none(), st.builds(PageCache, st.integers(0, 64 * GIB), st.floats(0, 1))),
+    st.one_of(st.none(), st.integers(1, 64 * GIB)),
+)
+@settings(max_examples=120, deadline=None)
+def test_whatever_is_chosen_the_machine_has_it(
+    shape: list[list[NodeShape]],
+    traits: EngineTraits,
+    policy: str,
+    reserve_gib: int,
+    cores: int,
+    page_cache: PageCache | None,
+    heap: int | None,
+) -> None:
+    machine = build(shape)
+    choices = Choices(
+        reserve_bytes=reserve_gib * GIB, reserve_cores=cores, page_cache=page_cache, heap_bytes=heap
+    )
+    try:
+        plan = make_plan(machine, traits, policy, **choices)
+    except UsageError:
+        return  # refused, so nothing is exceeded
+    whole = sum(node.memory_bytes for node in machine.nodes)
+    beside = [beside_heap_bytes(slot.heap_bytes, traits) for slot in plan.slots]
+    taken = sum(slot.heap_bytes for slot in plan.slots) + sum(beside) + reserve_gib * GIB
+    if plan.coordinator:
+        taken += plan.coordinator.heap_bytes + traits.coordinator_overhead_bytes
+    assert taken <= whole
+    if page_cache is not None:
+        divided = sum(slot.memory_bytes for slot in plan.slots)
+        kept = page_cache.size_bytes + page_cache.share * divided
+        # Ratios are in millionths.
+        assert taken + kept <= whole + 4e-6 * whole + len(plan.slots)
+    if heap is not None:
+        assert {slot.heap_bytes for slot in plan.slots} == {heap // MIB * MIB}
+    assert sum(slot.cores for slot in plan.slots) == len(machine.cores) - cores
+    assert make_plan(machine, traits, policy, **choices) == plan
