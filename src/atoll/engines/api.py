@@ -244,6 +244,15 @@ class RemoteEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class PortedEngine(Engine, Protocol):
+    """An engine whose clients connect to UNIX sockets, unless the user chooses a port."""
+
+    def with_ports(self) -> Engine:
+        """The engine whose servers also listen at a port each, with a password."""
+        ...
+
+
+@runtime_checkable
 class UnattendedEngine(Engine, Protocol):
     """An engine that makes nothing durable in Atoll's own deployments."""
 

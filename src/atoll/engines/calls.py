@@ -23,6 +23,7 @@ from atoll.engines.api import (
     Installation,
     Layout,
     LoadingEngine,
+    PortedEngine,
     ScheduledEngine,
     Table,
     UnattendedEngine,
@@ -99,6 +100,11 @@ def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:
 def unattended(engine: Engine) -> Engine:
     """The engine for deployments that run without Atoll."""
     return _engine(engine, "unattended") if isinstance(engine, UnattendedEngine) else engine
+
+
+def with_ports(engine: Engine) -> Engine:
+    """The engine whose clients can connect at ports."""
+    return _engine(engine, "with_ports") if isinstance(engine, PortedEngine) else engine
 
 
 def _engine(engine: Engine, method: str, *args: object) -> Engine:

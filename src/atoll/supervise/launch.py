@@ -265,7 +265,7 @@ def launch(
     for last_try in (False, True):
         try:
             request = prepared.request(secrets.token_hex(4), grace_s=grace_s)
-            return _start(request, engine, host, progress)
+            return _start(request, prepared.engine, host, progress)
         except PortTaken:
             if last_try:
                 raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from atoll.engines.api import Engine, Installation
-from atoll.engines.calls import laid_out, located, wanted_ports
+from atoll.engines.calls import laid_out, located, wanted_ports, with_ports
 from atoll.engines.sql.shell import shell_command
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
@@ -104,7 +104,10 @@ def prepare(
     refuse_unfit(plan, host)
     launcher = find_launcher()
     installation = located(engine, host)
-    ports = _ports(plan, engine, options.port) if options and options.port else range(0)
+    ports = range(0)
+    if options and options.port:
+        engine = with_ports(engine)
+        ports = _ports(plan, engine, options.port)
     return Prepared(name, plan, engine, installation, launcher, options, ports)
 
 

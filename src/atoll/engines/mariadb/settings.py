@@ -19,11 +19,12 @@ from atoll.engines.server import sizes
 from atoll.engines.userconfig.included import Included, first_file, in_order, included
 from atoll.engines.userconfig.merge import read_pieces
 from atoll.engines.userconfig.tree import UserTree
-from atoll.schema.plan import Slot
+from atoll.schema.plan import LOOPBACK, Slot
 from atoll.schema.size import MIB
 
 DATABASE = "atoll"
-USER = "atoll"  # the server accepts any name
+USER = "atoll"  # the server accepts any name at its socket
+_PASSWORD_FILE = "client.cnf"  # as MariaDB's clients read it
 # Bytewise with trailing blanks, as in the other engines.
 COLLATION = "utf8mb4_nopad_bin"
 
@@ -121,7 +122,7 @@ def arguments(config: str) -> tuple[str, ...]:
     return (f"--defaults-file={config}",)  # MariaDB takes it as the first argument only
 
 
-def socket_path(run_dir: str, index: int) -> str:
+def socket_path(run_dir: str, index: int, *_: int) -> str:
     return f"{run_dir}/mariadb-{index}.sock"
 
 
@@ -134,6 +135,44 @@ def client_command(home: str, run_dir: str, index: int) -> tuple[str, ...]:
         f"--user={USER}",
         DATABASE,
     )
+
+
+def port_command(home: str, run_dir: str, port: int) -> tuple[dict[str, str], tuple[str, ...], str]:
+    file = f"{run_dir}/{_PASSWORD_FILE}"
+    words = (f"{home}/bin/mariadb", f"--defaults-file={file}", f"--host={LOOPBACK}")
+    return {}, (*words, f"--port={port}", f"--user={USER}", DATABASE), file
+
+
+def at_port(port: int) -> dict[str, Setting]:
+    return {
+        "skip_networking": Setting("OFF", "--port asks for a port", _SERVER),
+        "bind_address": Setting(LOOPBACK, "nothing listens on the network", _SERVER),
+        "port": Setting(str(port), "--port asks for it", _SERVER),
+        "skip_grant_tables": Setting(
+            "OFF", "any user of the machine can open the port, so it asks for a password", _SERVER
+        ),
+        "skip_name_resolve": Setting(
+            "ON", "the accounts of the port and of the socket differ", _SERVER
+        ),
+    }
+
+
+def login_files(password: str) -> dict[str, str]:
+    everything = "grant all on *.* to {} with grant option"
+    socket, port = f"{USER}@localhost", f"{USER}@'{LOOPBACK}'"
+    statements = (
+        # Root's account for this address, for example, has no password.
+        "delete from mysql.global_priv where user <> 'mariadb.sys'",
+        "flush privileges",
+        f"create user {socket}",
+        f"create user {port} identified by '{password}'",
+        everything.format(socket),
+        everything.format(port),
+    )
+    return {
+        "init.sql": shared_files()["init.sql"] + "".join(f"{line};\n" for line in statements),
+        _PASSWORD_FILE: f"[client]\npassword={password}\n",
+    }
 
 
 def shared_files() -> dict[str, str]:

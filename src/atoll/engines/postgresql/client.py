@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 from psycopg import Column as Described
-from psycopg import pq
+from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.api import Column, QueryResult
@@ -146,6 +147,18 @@ class PostgreSQLClient(QueryEnd):
         """A server that Atoll did not start notices a client that hangs up only when it answers."""
         if self._connection is not None:
             _cancel(self._connection)
+
+    def set_password(self, file: Path) -> None:
+        """Give the superuser the password in that file of libpq's, for connections at a port. The
+        server gets only its verifier, so that no log of statements contains the password."""
+        password = file.read_text().strip().rpartition(":")[2]
+        verifier = self._open.pgconn.encrypt_password(
+            password.encode(), SUPERUSER.encode(), b"scram-sha-256"
+        )
+        role = sql.Identifier(SUPERUSER)
+        self._open.execute(
+            sql.SQL("alter role {} password {}").format(role, sql.Literal(verifier.decode()))
+        )
 
     def instances(self, *, timeout_s: float) -> int:
         self.execute("select 1", timeout_s=timeout_s)

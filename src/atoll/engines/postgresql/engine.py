@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Progress
@@ -76,7 +77,10 @@ class PostgreSQLEngine(ServerPerSlot):
     def client(self, path: str, *, timeout_s: float) -> Client:
         from atoll.engines.postgresql.client import PostgreSQLClient
 
-        return PostgreSQLClient.at(path, timeout_s=timeout_s)
+        client = PostgreSQLClient.at(path, timeout_s=timeout_s)
+        if self.has_ports:
+            client.set_password(Path(path).with_name(postgresql_settings.PASSWORD_FILE))
+        return client
 
     def reach(self, url: str, *, timeout_s: float) -> Client:
         from atoll.engines.postgresql.client import reach

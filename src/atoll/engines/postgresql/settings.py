@@ -17,7 +17,7 @@ from atoll.engines.server import sizes
 from atoll.engines.userconfig.included import Included, first_file, in_order, included
 from atoll.engines.userconfig.merge import read_pieces
 from atoll.engines.userconfig.tree import UserTree
-from atoll.schema.plan import Slot
+from atoll.schema.plan import LOOPBACK, Slot
 from atoll.schema.size import MIB
 
 _MANUAL = "PostgreSQL's manual, "
@@ -30,6 +30,7 @@ _LOGGING = _MANUAL + "Error reporting and logging"
 
 _KIB = 1 << 10
 SUPERUSER = "atoll"
+PASSWORD_FILE = "pgpass"  # as libpq reads it
 _CONFIG = "postgresql.conf"
 _FIRST_PORT = 5432  # only part of a socket's name
 _PROCESSES = "max_worker_processes"
@@ -71,13 +72,34 @@ def arguments(config: str) -> tuple[str, ...]:
     return "-c", f"config_file={config}"
 
 
-def socket_path(run_dir: str, index: int) -> str:
-    return f"{run_dir}/.s.PGSQL.{_FIRST_PORT + index}"
+def socket_path(run_dir: str, index: int, port: int = 0) -> str:
+    return f"{run_dir}/.s.PGSQL.{port or _FIRST_PORT + index}"
 
 
 def client_command(home: str, run_dir: str, index: int) -> tuple[str, ...]:
     port = str(_FIRST_PORT + index)
     return (f"{home}/psql", "-h", run_dir, "-p", port, "-U", SUPERUSER, "-d", "postgres")
+
+
+def port_command(home: str, run_dir: str, port: int) -> tuple[dict[str, str], tuple[str, ...], str]:
+    words = (f"{home}/psql", "-h", LOOPBACK, "-p", str(port), "-U", SUPERUSER, "-d", "postgres")
+    file = f"{run_dir}/{PASSWORD_FILE}"
+    return {"PGPASSFILE": file}, words, file
+
+
+def at_port(port: int) -> dict[str, Setting]:
+    return {
+        "listen_addresses": Setting(LOOPBACK, "--port asks for it", _CONNECTIONS),
+        "port": Setting(str(port), "--port asks for it; part of the socket's name", _CONNECTIONS),
+    }
+
+
+def login_files(password: str) -> dict[str, str]:
+    hosts = f"host all all {LOOPBACK}/32 scram-sha-256\n"
+    return {
+        "pg_hba.conf": shared_files()["pg_hba.conf"] + hosts,
+        PASSWORD_FILE: f"{LOOPBACK}:*:*:{SUPERUSER}:{password}\n",
+    }
 
 
 def shared_files() -> dict[str, str]:
@@ -219,6 +241,9 @@ _APART = {
 OTHER_REASONS: Reasons = {
     **reasons(_APART),
     "local": Why("only the folder's owner and root can open the socket", _CONNECTIONS),
+    "host": Why(
+        "any user of the machine can open the port, so it asks for a password", _CONNECTIONS
+    ),
     "-c": Why("the configuration file", _LOCATIONS),
 }
 

@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import re
+import secrets
 import shlex
 import sys
 from abc import ABC, abstractmethod
@@ -30,7 +31,7 @@ from atoll.host.api import Host
 from atoll.host.caller import clean_environment
 from atoll.install import installed
 from atoll.schema.deployment import Access, ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, Plan, Slot
+from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot
 from atoll.store.paths import cache_dir
 
 # The packages that Atoll unpacks keep the folders of the system's package.
@@ -48,9 +49,18 @@ class ServerSettings(Protocol):
     def make_empty(self, home: str) -> tuple[str, ...]: ...
     # The arguments that have the server read the file `config`.
     def arguments(self, config: str) -> tuple[str, ...]: ...
-    def socket_path(self, run_dir: str, index: int) -> str: ...
+    # `port`: at which that server listens, 0 for none.
+    def socket_path(self, run_dir: str, index: int, port: int = 0) -> str: ...
     # The command of an SQL client of that server.
     def client_command(self, home: str, run_dir: str, index: int) -> tuple[str, ...]: ...
+    # The same at a port: variables, the command, and the file with the password.
+    def port_command(
+        self, home: str, run_dir: str, port: int
+    ) -> tuple[dict[str, str], tuple[str, ...], str]: ...
+    # Settings with which a server listens at the port, on loopback.
+    def at_port(self, port: int) -> dict[str, Setting]: ...
+    # Files in the run folder, some in place of `shared_files`, that ask for this password there.
+    def login_files(self, password: str) -> dict[str, str]: ...
     # Files in the run folder that all servers read.
     def shared_files(self) -> dict[str, str]: ...
     # Settings that keep a server within its data directory and the run folder.
@@ -81,6 +91,7 @@ class ServerPerSlot(ABC):
     data: Data | None = None
     tree: UserTree | None = None
     outlives_atoll: bool = False
+    has_ports: bool = False  # on loopback, with a password
 
     title: ClassVar[str]
     own_traits: ClassVar[EngineTraits]  # without a user's configuration
@@ -159,7 +170,7 @@ class ServerPerSlot(ABC):
         return self.version_pattern.search(done.stdout)
 
     def ports(self, plan: Plan) -> int:
-        return 0
+        return len(plan.slots) if self.has_ports else 0
 
     def layout(
         self,
@@ -173,10 +184,16 @@ class ServerPerSlot(ABC):
         settings, home = self.settings, installation.home
         processes: list[ProcessSpec] = []
         files = settings.shared_files()
+        if self.has_ports:
+            files |= settings.login_files(secrets.token_hex(16))
+        port_of = dict(zip((slot.index for slot in plan.slots), ports, strict=False))
         why: dict[str, Why] = dict(settings.OTHER_REASONS)
         for slot in plan.slots:
             data = f"{scratch_dir or run_dir}/data-{slot.index}"
+            port = port_of.get(slot.index, 0)
             ours = settings.location(slot.index, data=data, run_dir=run_dir, home=home)
+            if port:
+                ours |= settings.at_port(port)
             ours |= settings.placement(slot)
             folder = ""
             if self.tree is None:
@@ -203,26 +220,32 @@ class ServerPerSlot(ABC):
                     env=environment(home),
                     cwd=folder,  # in which option files look for the files that they include
                     stage=0,
-                    ready_socket=settings.socket_path(run_dir, slot.index),
+                    ready_socket=settings.socket_path(run_dir, slot.index, port),
                 )
             )
         return Layout(
             processes=tuple(processes),
             files=files,
             endpoints=tuple(spec.ready_socket for spec in processes if spec.ready_socket),
-            access=tuple(self._access(home, run_dir, slot.index) for slot in plan.slots),
+            access=tuple(
+                self._access(home, run_dir, slot.index, port_of.get(slot.index, 0))
+                for slot in plan.slots
+            ),
             reasons=why,
         )
 
-    def _access(self, home: str, run_dir: str, index: int) -> Access:
-        words = self.settings.client_command(home, run_dir, index)
-        if variables := [f"{name}={value}" for name, value in environment(home).items()]:
-            words = ("env", *variables, *words)
-        return Access(
-            address=self.settings.socket_path(run_dir, index),
-            command=shlex.join(words),
-            remark="no password: only this user and root can open the socket",
-        )
+    def _access(self, home: str, run_dir: str, index: int, port: int) -> Access:
+        if port:
+            variables, words, password = self.settings.port_command(home, run_dir, port)
+            address = f"{next(iter(self.facts.ports))}://{LOOPBACK}:{port}"
+            remark = f"the password lies in {password}"
+        else:
+            variables, words = {}, self.settings.client_command(home, run_dir, index)
+            address = self.settings.socket_path(run_dir, index)
+            remark = "no password: only this user and root can open the socket"
+        if variables := environment(home) | variables:
+            words = ("env", *(f"{name}={value}" for name, value in variables.items()), *words)
+        return Access(address=address, command=shlex.join(words), remark=remark)
 
     def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:
         """Copies the template to `data`, then becomes the server."""
@@ -252,6 +275,9 @@ class ServerPerSlot(ABC):
     def on(self, tree: UserTree) -> Self:
         self.settings.taken(tree)  # raises UsageError for a configuration that cannot be read
         return replace(self, tree=tree)
+
+    def with_ports(self) -> Self:
+        return replace(self, has_ports=True)
 
     def unattended(self) -> Self:
         return replace(self, outlives_atoll=True)

@@ -45,7 +45,8 @@ def endpoint(deployment: Deployment) -> str:
     if not deployment.access or deployment.state is State.FAILED:
         return "–"
     first, more = deployment.access[0].address, len(deployment.access) - 1
-    shown = first if "://" in first else "UNIX socket"
+    scheme, _, place = first.rpartition("://")
+    shown = "UNIX socket" if not scheme else first if scheme.startswith("http") else place
     return f"{shown} +{more}" if more else shown
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from atoll.engines.api import Installation
@@ -42,3 +44,25 @@ def test_each_server_has_the_command_of_a_client(
     layout = engine.layout(plan, installed, run_dir="/run/my x", ports=())
     assert [access.command for access in layout.access] == commands
     assert tuple(access.address for access in layout.access) == layout.endpoints
+
+
+@pytest.mark.parametrize("engine", [PostgreSQLEngine(), MariaDBEngine()])
+def test_a_port_asks_for_a_password_that_only_files_have(engine: ServerPerSlot) -> None:
+    with_ports = engine.with_ports()
+    plan = make_plan(milan(2), engine.traits, "win", count=2)
+    assert (engine.ports(plan), with_ports.ports(plan)) == (0, 2)
+    installed = Installation("15.1", "/usr", cache="/cache/x")
+    layout = with_ports.layout(plan, installed, run_dir="/run/x", ports=(7000, 7001))
+    scheme = next(iter(engine.facts.ports))
+    assert [access.address for access in layout.access] == [
+        f"{scheme}://127.0.0.1:7000",
+        f"{scheme}://127.0.0.1:7001",
+    ]
+    (file,) = {"pgpass", "client.cnf"} & layout.files.keys()
+    password = re.findall(r"[0-9a-f]{32}", layout.files[file])
+    assert len(password) == 1
+    public = [*map(str, layout.access), *map(str, layout.processes)]
+    assert password[0] not in "".join(public)
+    assert all(access.remark == f"the password lies in /run/x/{file}" for access in layout.access)
+    plain = engine.layout(plan, installed, run_dir="/run/x", ports=())
+    assert "127.0.0.1" not in "".join(plain.files.values())

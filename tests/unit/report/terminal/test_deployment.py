@@ -57,4 +57,6 @@ def test_the_endpoint_fits_a_table() -> None:
     )
     assert endpoint(deployment(url)) == "http://127.0.0.1:8080"
     assert endpoint(deployment(path, path, path)) == "UNIX socket +2"
+    database = Access(address="postgresql://127.0.0.1:5433", command="x")
+    assert endpoint(deployment(database, database)) == "127.0.0.1:5433 +1"
     assert endpoint(deployment(url, state=State.FAILED)) == endpoint(deployment()) == "–"
