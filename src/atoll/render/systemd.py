@@ -20,7 +20,7 @@ from atoll.render.deployment import UnattendedDeployment, folder_of
 from atoll.render.native import preparations, readme
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import ProcessSpec
-from atoll.schema.plan import MemoryPolicy
+from atoll.schema.plan import MemoryPolicy, Policy
 from atoll.supervise.place import plan_cpus
 
 _POLICY = {
@@ -67,12 +67,7 @@ def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
     wanted = " ".join(units)
     of_all = f"{deployment.plan.engine} under {deployment.plan.policy.value}"
     return {
-        f"{name}.slice": _text(
-            [
-                ("Unit", [f"Description=All of {of_all}"]),
-                ("Slice", [f"MemoryMax={deployment.memory_bytes}"]),
-            ]
-        ),
+        f"{name}.slice": _text([("Unit", [f"Description=All of {of_all}"]), *_limit(deployment)]),
         f"{name}.target": _text(
             [
                 ("Unit", [f"Description={of_all}", f"Wants={wanted}"]),
@@ -83,15 +78,25 @@ def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
     }
 
 
+def _limit(deployment: UnattendedDeployment) -> list[tuple[str, list[str]]]:
+    """WIM is the engine as people start it, without limits."""
+    if deployment.plan.policy is Policy.WIM:
+        return []
+    return [("Slice", [f"MemoryMax={deployment.memory_bytes}"])]
+
+
 def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     target = deployment.target
     before = [
         _unit(deployment, other) for other in deployment.processes if other.stage < spec.stage
     ]
+    # An address of a NIC can be used once the network is configured.
+    network = "network-online.target" if deployment.plan.addresses else "network.target"
     unit = [
         f"Description={deployment.plan.engine}: {spec.name}",
         f"PartOf={target.name}.target",
-        f"After={' '.join(['network.target', *before])}",
+        f"After={' '.join([network, *before])}",
+        *([f"Wants={network}"] if deployment.plan.addresses else []),
         # A start takes longer than systemd's default interval, so that would never end it.
         f"StartLimitIntervalSec={_START_LIMIT_S}",
         f"StartLimitBurst={_STARTS}",

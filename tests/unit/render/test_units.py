@@ -21,7 +21,7 @@ from atoll.render.deployment import lay_out
 from atoll.render.systemd import unit_files
 from atoll.schema.plan import MemoryPolicy
 from tests.parts.faults import fails
-from tests.parts.machines import milan
+from tests.parts.machines import listening, milan
 from tests.parts.render import ENGINES, TARGET, unattended
 
 
@@ -66,6 +66,19 @@ def test_units_are_closed_off_and_limited() -> None:
         f"[Slice]\nMemoryMax={most + registry.get('trino').traits.coordinator_overhead_bytes}\n"
         in (units["t.slice"])
     )
+
+
+def test_wim_has_no_limit() -> None:
+    assert "MemoryMax" not in unit_files(unattended("trino", policy="wim"))["t.slice"]
+
+
+def test_an_address_of_a_nic_is_awaited() -> None:
+    made = unattended("trino")
+    unit = unit_files(made)["t-worker-0.service"]
+    assert "\nAfter=network.target\n" in unit and "Wants=" not in unit
+    plan = listening(made.plan, coordinator="10.0.0.5", slots=["10.0.0.5"])
+    unit = unit_files(replace(made, plan=plan))["t-worker-0.service"]
+    assert "\nAfter=network-online.target\nWants=network-online.target\n" in unit
 
 
 def test_a_deployment_below_tmp_is_not_hidden_from_its_units() -> None:
