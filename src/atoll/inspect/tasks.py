@@ -20,7 +20,7 @@ from atoll.inspect.seats import seats
 from atoll.schema.deployment import ProcessRecord
 from atoll.schema.plan import TaskThreads
 
-_ASK_TIMEOUT_S = 10.0
+_ASK_TIMEOUT_S = 30.0  # a busy JVM reaches a safepoint late
 
 
 class Thread(NamedTuple):
