@@ -36,7 +36,7 @@ _MOST_CSV_BYTES = 256 << 20
 @click.option(
     "--latency-csv",
     metavar="FILE",
-    help="Infer chiplets from this matrix (ns) instead of measuring.",
+    help="Infer chiplets from this matrix, or list of a,b,ns, instead of measuring.",
 )
 @click.option(
     "--bandwidth-csv", metavar="FILE", help="The same with a matrix in GB/s; you may give both."

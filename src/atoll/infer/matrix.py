@@ -1,9 +1,10 @@
 """Parses a matrix of core-to-core figures from text, and merges both homes into one figure.
 
 Reads the output of common tools: cells separated by comma, semicolon, tab or blanks, with or
-without a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF. A
-cell that is blank, `nan` or `-` is missing. The result is an array of positive numbers and NaN, or
-a UsageError of one line that names the row and the column as an editor counts them.
+without a row and a column of labels, the whole square or one triangle, a byte-order mark, CRLF; or
+a list of pairs (atoll.infer.pair_list). A cell that is blank, `nan` or `-` is missing. The result
+is an array of positive numbers and NaN, or a UsageError of one line that names the row and the
+column as an editor counts them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from atoll.errors import UsageError
+from atoll.infer.pair_list import Listed, listed_pairs
 
 if TYPE_CHECKING:
     from atoll.infer.hierarchy import Floats
 
 _MISSING = frozenset({"", "-", "--", ".", "nan", "na", "n/a", "none", "null", "x"})
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_WITH_UNIT = re.compile(_NUMBER.pattern + r"\s*[a-zµ%][\w/]*", re.IGNORECASE)
 _LARGEST = 4096  # PUs; more is a mistake, and would take minutes
 _SHARE_NEEDED = 0.5  # of all pairs; with fewer, often only one pair supports a group of three
 # Homes that differ by more were not measured alike: one was disturbed, or the line's home matters.
@@ -43,9 +46,15 @@ def parse_matrix(text: str, *, where: str) -> Floats:
     """
     rows = _rows(text)
     if not any(_is_number(cell) for row in rows for cell in row.cells):
+        for row in rows:
+            for column, cell in enumerate(row.cells, start=1):
+                if _WITH_UNIT.fullmatch(cell):
+                    _value(cell, f"{where}: line {row.line}, column {column}")
         raise UsageError(
             f"{where}: contains no numbers; expected a square matrix, one row per line"
         )
+    if pairs := listed_pairs([row.cells for row in rows]):
+        return _of_pairs(pairs, [row.line for row in rows], where)
     rows, first_column = _without_labels(rows)
     size = _size(rows, where)
     matrix = np.full((size, size), np.nan)
@@ -61,6 +70,30 @@ def parse_matrix(text: str, *, where: str) -> Floats:
             f"{where}: line {rows[i].line}, column {j + 1 + first_column}: "
             f"{matrix[i, j]:g} is not a positive number"
         )
+    _check_enough(matrix, where)
+    return matrix
+
+
+def _of_pairs(pairs: list[Listed], lines: list[int], where: str) -> Floats:
+    pus = sorted({pu for pair in pairs for pu in (pair.one, pair.other)})
+    if len(pus) > _LARGEST:
+        raise UsageError(f"{where}: {len(pus)} PUs; the limit is {_LARGEST}")
+    index = {pu: at for at, pu in enumerate(pus)}
+    matrix = np.full((len(pus), len(pus)), np.nan)
+    seen = set()
+    for line, one, other, cell in pairs:
+        place = f"{where}: line {lines[line]}"
+        if (one, other) in seen:
+            raise UsageError(f"{place}: the pair {one},{other} is listed twice")
+        seen.add((one, other))
+        value = _value(cell, f"{place}, column 3")
+        if one == other:
+            continue  # a PU with itself means nothing
+        if value <= 0 or math.isinf(value):
+            raise UsageError(f"{place}, column 3: {value:g} is not a positive number")
+        matrix[index[one], index[other]] = value
+    if len(pus) < 2:
+        raise UsageError(f"{where}: one PU only; the list needs at least two")
     _check_enough(matrix, where)
     return matrix
 
@@ -208,6 +241,8 @@ def _value(cell: str, place: str) -> float:
         return math.nan
     if not _is_number(cell):
         shown = cell if len(cell) <= 20 else cell[:17] + "..."
+        if _WITH_UNIT.fullmatch(cell):
+            raise UsageError(f"{place}: {shown!r} is not a number; leave units out")
         raise UsageError(f"{place}: {shown!r} is not a positive number")
     return float(cell)
 

@@ -11,6 +11,7 @@ from atoll.errors import UsageError
 from atoll.infer.matrix import log_cost, parse_matrix
 
 FULL = np.array([[np.nan, 20.5, 90], [21, np.nan, 91], [92, 93, np.nan]])
+WHOLE = np.array([[np.nan, 20, 30], [20, np.nan, 40], [30, 40, np.nan]])
 LOWER = np.where(np.tri(3, k=-1, dtype=bool), FULL, np.nan)
 
 
@@ -38,6 +39,14 @@ LOWER = np.where(np.tri(3, k=-1, dtype=bool), FULL, np.nan)
         ("0\n21 0\n92 93 0\n", LOWER),
         (",21,92\n,,93\n,,\n", LOWER.T),
         ("nan,20\n20,nan", np.array([[np.nan, 20], [20, np.nan]])),
+        ("a,b,ns\n0,1,20.5\n0,2,90\n1,0,21\n1,2,91\n2,0,92\n2,1,93\n", FULL),
+        ("1 0 21\n2 0 92\n2 1 93\n", LOWER),
+        ("cpu;other;ns\n8;4;21\n9;4;92\n9;8;93\n9;9;0\n", LOWER),
+        ("0,1,20\n1,0,20\n", np.array([[np.nan, 20], [20, np.nan]])),
+        ("0,20,30\n20,0,40\n30,40,0\n", WHOLE),
+        ("a,b,c\n0,20,30\n20,0,40\n30,40,0\n", WHOLE),
+        ("0,1,2\n0,20,30\n20,0,40\n30,40,0\n", WHOLE),
+        ("5,20,30\n20,5,40\n30,40,5\n", WHOLE),
     ],
 )
 def test_reads_what_tools_write(text: str, expected: np.ndarray) -> None:
@@ -50,6 +59,18 @@ def test_reads_what_tools_write(text: str, expected: np.ndarray) -> None:
         ("", "m.csv: contains no numbers"),
         ("nan,nan\nnan,nan", "m.csv: contains no numbers"),
         ("hello\nworld", "m.csv: contains no numbers"),
+        (
+            "0.0ns,25.0ns\n25.0ns,0.0ns",
+            "m.csv: line 1, column 1: '0.0ns' is not a number; leave units out",
+        ),
+        (
+            "cpu,0,1\n0,0,25 GB/s\n1,25 GB/s,0",
+            "m.csv: line 2, column 3: '25 GB/s' is not a number; leave units out",
+        ),
+        ("0,1,25ns\n0,2,90ns\n1,2,91ns", "m.csv: line 1, column 3: '25ns' is not a number"),
+        ("a,b,ns\n0,1,2\n0,1,3\n0,2,4\n1,2,3\n1,3,3", "m.csv: line 3: the pair 0,1 is listed"),
+        ("0,1,2\n0,2,-4\n1,2,3", "m.csv: line 2, column 3: -4 is not a positive number"),
+        ("0,1,2\n2,3,4\n4,5,4\n6,7,4\n8,9,4", "m.csv: only 11% of the pairs"),
         ("5", "m.csv: one figure only"),
         ("0,1,2\n3,0,4", "m.csv: not square: 2 rows, but 3 columns in line 1"),
         ("1,2\n3,4\n5,6", "m.csv: not square: 3 rows, but 2 columns in line 1"),
