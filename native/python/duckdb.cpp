@@ -175,6 +175,8 @@ NB_MODULE(_duckdb, module) {
           [](const Pool& pool) { return atl::profile_json(pool.runtime_profile()); }, Free());
 
   module.def("make_subclass", &make_subclass);
+  module.def("running_query", &running_query);
+  module.attr("FETCH") = kFetch;
   module.def("enter_call", &enter_call);
   module.def("leave_call", &leave_call);
   module.def("last_calls", &last_calls);

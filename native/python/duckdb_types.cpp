@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "atoll/runtime/detail/worker.hpp"
 #include "pool.hpp"
@@ -106,6 +107,33 @@ void stay_if_late() {
   for (;;) pause();
 }
 
+// The calls inside of each connection. The interpreter's lock guards it.
+struct Calls {
+  int inside = 0;
+  std::uint64_t query = 0;  // of the latest call
+};
+std::unordered_map<Pool::Owner, Calls> calls_of;
+std::uint64_t queries_begun = kFetch;
+
+// Counts a call of an owner as long as the interpreter's lock is not released on either side.
+class OwnCall {
+ public:
+  OwnCall(Pool::Owner owner, Pool::Call::Kind kind) : owner_(owner) {
+    Calls& calls = calls_of[owner];
+    ++calls.inside;
+    calls.query = kind == Pool::Call::Kind::query ? ++queries_begun : kFetch;
+  }
+  ~OwnCall() {
+    const auto at = calls_of.find(owner_);  // none: the function forked, and this is the child
+    if (at != calls_of.end() && --at->second.inside == 0) calls_of.erase(at);
+  }
+  OwnCall(const OwnCall&) = delete;
+  OwnCall& operator=(const OwnCall&) = delete;
+
+ private:
+  Pool::Owner owner_;
+};
+
 PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, PyObject* keywords) {
   const Method& self = *method(callable);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
@@ -146,6 +174,7 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
       break;
     case MethodKind::other: break;
   }
+  const OwnCall counted(owner, kind);
   PyObject* result = nullptr;
   try {
     std::optional<Pool::Call> running;
@@ -300,6 +329,12 @@ void leave_call() {
   stay_if_late();
 }
 
+std::uint64_t running_query(std::uintptr_t connection) {
+  // Inside of another call, only a Python function that DuckDB runs can ask: it must not wait.
+  const auto at = depth > 1 ? calls_of.end() : calls_of.find(connection);
+  return at == calls_of.end() ? 0 : at->second.query;
+}
+
 int last_calls() {
   ends_interpreter = std::this_thread::get_id();
   return threads_inside - (depth > 0 ? 1 : 0);
@@ -309,6 +344,7 @@ bool prepare_types() {
   // A child of fork() has no other threads.
   pthread_atfork(nullptr, nullptr, [] {
     threads_inside = depth > 0 ? 1 : 0;
+    calls_of.clear();
     ends_interpreter.reset();
   });
   method_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

@@ -47,6 +47,11 @@ PyObject* make_type(const char* name, PyObject* base, const std::vector<MethodSp
 void enter_call();
 void leave_call();
 
+// A number for the query that a call of this connection runs now: kFetch if the call continues one,
+// 0 if there is no call, or the caller is inside another call.
+constexpr std::uint64_t kFetch = 1;
+std::uint64_t running_query(std::uintptr_t connection);
+
 // Called repeatedly by the thread that ends the interpreter. From then on other threads stop at the
 // end of their calls, because there will be no interpreter to return to. Returns how many are still
 // inside calls.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 class Places:
-    """Cores and chiplets that workers may sit on. RuntimeError: one line, what is wrong."""
+    """Cores and chiplets that workers may sit on. Both makers raise RuntimeError, with one line,
+    if no core is left or the words describe no places."""
 
     @staticmethod
     def live(cpus: Sequence[int] | None) -> Places: ...
@@ -63,6 +64,10 @@ def make_subclass(
     adopt: Callable[[Any, Any], None],
     refused: type[Exception],
 ) -> type: ...
+
+FETCH: int
+
+def running_query(connection: int) -> int: ...
 def enter_call() -> None: ...
 def leave_call() -> None: ...
 def last_calls() -> int: ...

@@ -60,6 +60,36 @@ con.execute("create table t as select 42 a")
 
 PROGRAMS = {
     # Closing
+    "close during another thread's query leaves it its answer": """
+for turn in range(4):
+    con, answers = open(), []
+    text = "select count(*) from range(3000) a, range(6000) b where (a.range + b.range) % 7 = 3"
+    thread = threading.Thread(target=lambda: answers.append(con.execute(text).fetchall()))
+    thread.start()
+    while not any(query.wall_s == 0 for query in con.atoll.queries()):
+        time.sleep(0.001)
+    con.close()
+    thread.join()
+    assert len(answers) == 1 and answers[0][0][0] > 2_000_000, answers
+settle()
+""",
+    "close during endless queries of another thread": """
+def go_on(con):
+    try:
+        while True:
+            con.execute("select count(*) from range(1000000)").fetchall()
+    except duckdb.Error:
+        pass
+
+other = open().cursor()
+thread = threading.Thread(target=go_on, args=(other,))
+thread.start()
+time.sleep(0.05)
+other.close()
+thread.join()
+con.close()
+settle()
+""",
     "close": "con.close(); settle(); con.close()",
     "collector": "del con; gc.collect(); settle()",
     "cycle": """

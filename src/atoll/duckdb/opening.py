@@ -3,7 +3,7 @@
 DuckDB is configured for N external threads and starts none. Atoll's extension, loaded into the
 database, hands it over to the pool (native/src/duckdb), which has N-1 threads: the caller is the
 Nth. Connections become instances of a subclass made for their database, so that a call binds its
-thread (`atoll.duckdb.methods`).
+thread (`atoll.duckdb.connections`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atoll import _duckdb
-from atoll.duckdb.methods import connection_methods, relation_methods
+from atoll.duckdb.connections import inside, make_types
 from atoll.duckdb.scheduler import Scheduler, check_policy
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.base import parse
@@ -37,6 +36,9 @@ EXTENSION = Path(_duckdb.__file__).parent / "atoll.duckdb_extension"
 
 # Settings that only Atoll may set.
 _OURS = ("external_threads", "pin_threads")
+
+# How DuckDB refuses a file that this process has open with other settings.
+_OTHER_SETTINGS = "different configuration"
 
 # DuckDB's spellings of a setting.
 _TRUE = ("true", "t", "yes", "y", "1")
@@ -56,6 +58,10 @@ _schedulers: weakref.WeakValueDictionary[int, Scheduler] = weakref.WeakValueDict
 
 class _StillOpen(EngineFailed):
     """By connections that are not Atoll's, or that are just being closed."""
+
+
+class _OpenElsewhere(EngineFailed):
+    """By `duckdb.connect` in this process, with DuckDB's own threads."""
 
 
 class FallbackWarning(UserWarning):
@@ -125,7 +131,7 @@ def open_database(
         _check_version(duckdb.__version__)
         _check_extension(config)
         where = _places(places, None if slot is None else slot.cpus)
-        with _inside():
+        with inside():
             return _open_once_closed(
                 duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
             )
@@ -133,12 +139,22 @@ def open_database(
         if not fallback:
             raise
         warnings.warn(FallbackWarning(f"DuckDB's own scheduler: {fault}"), stacklevel=3)
-        if count is not None:
-            config["threads"] = count
-        plain: DuckDBPyConnection = duckdb.connect(
-            os.fspath(path), read_only=read_only, config=config
-        )
-        return plain
+        threads_too = config if count is None else {**config, "threads": count}
+        try:
+            return _plain(duckdb, path, read_only, threads_too)
+        except duckdb.ConnectionException:
+            if not isinstance(fault, _OpenElsewhere):
+                raise
+            return _plain(duckdb, path, read_only, config)  # it has its number of threads already
+
+
+def _plain(
+    duckdb: Any, path: str | os.PathLike[str], read_only: bool, config: dict[str, Any]
+) -> DuckDBPyConnection:
+    connection: DuckDBPyConnection = duckdb.connect(
+        os.fspath(path), read_only=read_only, config=config
+    )
+    return connection
 
 
 def _open_once_closed(*arguments: Any) -> DuckDBPyConnection:
@@ -171,7 +187,11 @@ def _open(
         "allow_unsigned_extensions": True,
     }
     lock = settings.pop("lock_configuration", None)  # last of all
-    connection: DuckDBPyConnection = duckdb.connect(path, read_only=read_only, config=settings)
+    try:
+        connection = _plain(duckdb, path, read_only, settings)
+    except duckdb.ConnectionException as fault:
+        _check_open_here(path, fault)
+        raise
     try:
         number = next(_numbers)
         handle = _duckdb.DatabaseHandle(number)
@@ -182,7 +202,7 @@ def _open(
             if lock is not None:
                 connection.execute("SET lock_configuration = ?", [lock])
             pool = _duckdb.Pool(handle, workers, policy, places)
-            scheduler = Scheduler(pool, duckdb.__version__)
+            scheduler = Scheduler(pool, duckdb.__version__, os.path.realpath(path))
             make_types(scheduler, pool, type(connection), duckdb.DuckDBPyRelation)
             _schedulers[number] = scheduler
             scheduler.take(connection)
@@ -195,6 +215,22 @@ def _open(
         connection.close()
         raise
     return connection
+
+
+def _check_open_here(path: str, fault: Exception) -> None:
+    """Raises EngineFailed if DuckDB refused a database because it is open without Atoll's workers.
+    Returns if Atoll has it open, with other settings."""
+    if _OTHER_SETTINGS not in str(fault):
+        return
+    mine = [one for one in list(_schedulers.values()) if one.path == os.path.realpath(path)]
+    if any(one.in_use for one in mine):
+        return
+    if mine:
+        raise _StillOpen(f"{path} is still being closed; open it again once it is closed")
+    raise _OpenElsewhere(
+        f"{path} is already open in this process by duckdb.connect, on DuckDB's own threads; close "
+        "those connections first, or share the database with fallback=True"
+    )
 
 
 def _load(duckdb: Any, connection: Any, handle: _duckdb.DatabaseHandle) -> None:
@@ -303,53 +339,6 @@ def _places(words: str | None, cpus: tuple[int, ...] | None) -> _duckdb.Places:
         return _duckdb.Places.live(cpus)
     except RuntimeError as fault:
         raise UsageError(str(fault)) from None
-
-
-def make_types(scheduler: Scheduler, pool: _duckdb.Pool, connection: Any, relation: type) -> None:
-    """Makes the types of this database's connections and relations, which `scheduler` assigns."""
-
-    def adopt(made: Any, made_from: Any) -> None:
-        made.__class__ = relations
-        scheduler.add_relation(made, made_from)
-
-    def subclass(which: str, base: type, methods: list[tuple[str, str]]) -> Any:
-        return _duckdb.make_subclass(which, base, methods, pool, relation, adopt, EngineFailed)
-
-    relations = subclass("relation", relation, relation_methods(relation))
-    connections = subclass("connection", connection, connection_methods(connection))
-
-    def cursor(self: Any) -> Any:
-        """A second connection to the same database."""
-        scheduler.check_process()
-        with _inside():
-            return scheduler.take(connection.cursor(self), self)
-
-    def close(self: Any) -> None:
-        """Closes the connection and its cursors; the last one of a database ends its workers."""
-        scheduler.check_process()
-        with _inside():
-            connection.close(self)
-            scheduler.closed(self)
-
-    def leave(self: Any, *_: object) -> None:
-        close(self)
-
-    connections.atoll = scheduler
-    connections.cursor = connections.duplicate = cursor
-    connections.close = close
-    connections.__exit__ = leave
-    scheduler.connections = connections
-
-
-@contextmanager
-def _inside() -> Iterator[None]:
-    """Wraps code that releases the interpreter's lock outside of wrapped methods
-    (duckdb_types.hpp)."""
-    _duckdb.enter_call()
-    try:
-        yield
-    finally:
-        _duckdb.leave_call()
 
 
 @atexit.register

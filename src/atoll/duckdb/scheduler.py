@@ -39,9 +39,10 @@ class Scheduler:
     fork() it raises EngineFailed.
     """
 
-    def __init__(self, pool: _duckdb.Pool, version: str) -> None:
+    def __init__(self, pool: _duckdb.Pool, version: str, path: str = "") -> None:
         self._pool = pool
         self._version = version
+        self.path = path  # of the database, absolute
         self._process = os.getpid()
         self._lock = threading.RLock()  # for the fields below; the collector may interrupt a holder
         self._users: dict[

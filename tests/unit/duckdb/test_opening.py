@@ -123,6 +123,45 @@ def _assert_refused_or_plain(said: str, config: dict[str, Any]) -> None:
             assert con.execute(f"select current_setting('{name}')").fetchall() == [(value,)]
 
 
+def test_a_file_that_plain_duckdb_has_open_is_refused_or_shared(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with duckdb.connect(str(path)) as plain:
+        plain.execute("create table t as select 42 a")
+        with fails(opening._OpenElsewhere, path=path):
+            atoll.duckdb.connect(path)
+        for workers in (None, 1):
+            with pytest.warns(FallbackWarning, match=r"already open .* by duckdb\.connect"):
+                con = atoll.duckdb.connect(path, fallback=True, workers=workers)
+            with con:
+                assert type(con) is duckdb.DuckDBPyConnection
+                assert con.execute("from t").fetchall() == [(42,)]
+        with pytest.warns(FallbackWarning), pytest.raises(duckdb.ConnectionException):
+            atoll.duckdb.connect(path, fallback=True, memory_limit="1GB")  # as in plain DuckDB
+    with atoll.duckdb.connect(path, workers=1) as con:
+        assert con.execute("from t").fetchall() == [(42,)]
+        for fallback in (False, True):  # Atoll has it open, with other settings
+            with pytest.raises(duckdb.ConnectionException):
+                atoll.duckdb.connect(path, workers=2, fallback=fallback)
+
+
+def test_the_refusal_of_a_wrong_number_of_workers_offers_no_refused_remedy() -> None:
+    for workers in (0, 10**9):
+        with pytest.raises(UsageError) as caught:
+            atoll.duckdb.connect(workers=workers)
+        assert "or 0" not in str(caught.value)
+
+
+def test_duckdbs_own_default_connection_can_be_atolls() -> None:
+    before = duckdb.default_connection()
+    with atoll.duckdb.connect() as con:
+        con.execute("create table only_here as select 42 a")
+        duckdb.set_default_connection(con)
+        try:
+            assert duckdb.sql("from only_here").fetchall() == [(42,)]
+        finally:
+            duckdb.set_default_connection(before)
+
+
 def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with fails(EngineFailed, install="pip install 'atoll[duckdb]'"):
