@@ -19,11 +19,12 @@ from atoll.store.files import refusal
 
 
 def cache_dir(*parts: str) -> Path:
-    return make_folder(_base("XDG_CACHE_HOME", ".cache").joinpath("atoll", *parts))
+    path = _base("XDG_CACHE_HOME", ".cache").joinpath("atoll", *parts)
+    return make_folder(path, setting="XDG_CACHE_HOME")
 
 
 def state_dir(*parts: str) -> Path:
-    return make_folder(state_path(*parts))
+    return make_folder(state_path(*parts), setting="XDG_STATE_HOME")
 
 
 def state_path(*parts: str) -> Path:
@@ -56,10 +57,13 @@ def _base(name: str, default: str) -> Path:
     return Path(given) if os.path.isabs(given) else Path.home() / default
 
 
-def make_folder(path: Path) -> Path:
-    """Make the folder unless it exists, and return it."""
+def make_folder(path: Path, *, setting: str = "") -> Path:
+    """Make the folder unless it exists, and return it. `setting`: the variable that moves it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:
-        raise refusal(fault)(f"{path}: cannot make this folder ({fault.strerror})") from None
+        remedy = f"; set {setting} to use another folder" if setting else ""
+        raise refusal(fault)(
+            f"{path}: cannot make this folder ({fault.strerror}){remedy}"
+        ) from None
     return path

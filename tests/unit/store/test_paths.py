@@ -44,7 +44,10 @@ def test_a_folder_that_cannot_be_made(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with fails(kind, path=tmp_path / "atoll/x", why=os.strerror(number)):
-        cache_dir("x")
+    cache, state = ("XDG_CACHE_HOME", cache_dir), ("XDG_STATE_HOME", state_dir)
+    for setting, made in (cache, state):
+        monkeypatch.setenv(setting, str(tmp_path))
+        why = os.strerror(number)
+        with fails(kind, path=tmp_path / "atoll/x", why=why, setting=setting):
+            made("x")

@@ -209,9 +209,11 @@ template <std::invocable F>
   });
 }
 
-// Calls the function at the place and waits: the `call` of ARCAS (section 4.6).
+// Calls the function at the place and waits: the `call` of ARCAS (section 4.6). Throws RuntimeFault
+// as `spawn` does, and the function's exception.
 template <std::invocable F>
 decltype(auto) call(Place place, F&& function) {
+  detail::worker_or_fault("call");
   return spawn(place, std::forward<F>(function)).join();
 }
 

@@ -27,7 +27,7 @@ const RuntimeOptions& checked(const RuntimeOptions& options) {
   }
   if (options.workers > kMostWorkers) {
     throw RuntimeFault("workers is " + std::to_string(options.workers) + ": give at most " +
-                       std::to_string(kMostWorkers) + ", or 0 for one per core");
+                       std::to_string(kMostWorkers));
   }
   if (options.interval < std::chrono::milliseconds(1)) {
     throw RuntimeFault("interval is " + std::to_string(options.interval.count()) +

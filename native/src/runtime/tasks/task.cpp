@@ -11,7 +11,8 @@ using runtime::Worker;
 
 void fault_outside_task(const char* call) {
   throw RuntimeFault(std::string(call) +
-                     " was called outside of a task: call it inside Runtime::run");
+                     " was called outside of a task: call it inside Runtime::run, or use "
+                     "Runtime::spawn from a thread");
 }
 
 void fault_no_task(const char* call) {

@@ -17,6 +17,7 @@
 #include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/event.hpp"
 #include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/task.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime/parts.hpp"
 
@@ -165,6 +166,15 @@ TEST_P(Parallel, AnExceptionComesOutAndLeavesTheRestOut) {
 TEST_P(Parallel, OutsideOfATaskIsAFault) {
   EXPECT_THROW(atl::parallel_for(0, 10, [](int) {}), atl::RuntimeFault);
   EXPECT_THROW(atl::all_do([](int) {}), atl::RuntimeFault);
+}
+
+TEST(Call, NamesItselfOutsideOfATask) {
+  try {
+    atl::call(atl::on_core(0), [] {});
+    FAIL() << "it ran";
+  } catch (const atl::RuntimeFault& fault) {
+    EXPECT_EQ(std::string(fault.what()).find("call was called outside of a task"), 0U);
+  }
 }
 
 TEST_P(Parallel, ReductionsKeepTheOrder) {
