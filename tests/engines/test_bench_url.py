@@ -148,34 +148,32 @@ def test_two_clusters_in_the_same_blocks_and_a_change_is_told(
     )
 
 
-def test_a_wrong_and_a_hanging_query_are_left_out_and_the_rest_is_measured(
-    up: Cluster, tmp_path: Path
-) -> None:
-    """The hanging one is cancelled on the server."""
-    bad = [("wrong", "select nosuch from numbers"), ("hang", "select pg_sleep(601)")]
-    folder, path = suite(tmp_path / "mine", [*QUERIES, *bad]), tmp_path / "r.jsonl"
-    done = atoll(
-        *(up.url, "--suite", str(folder), "-o", str(path)),
-        *("--blocks", "2", "--streams", "2", "--query-limit", "5"),
-    )
+def test_bad_queries_are_left_out_and_the_rest_is_measured(up: Cluster, tmp_path: Path) -> None:
+    """One is wrong, one hangs and is cancelled on the server, one ends its own session."""
+    bad = {
+        "wrong": "select nosuch from numbers",
+        "hang": "select pg_sleep(601)",
+        "quits": "select pg_terminate_backend(pg_backend_pid())",
+    }
+    folder = suite(tmp_path / "mine", [*QUERIES, *bad.items()])
+    path = tmp_path / "r.jsonl"
+    arguments = (up.url, "--suite", str(folder), "-o", str(path))
+    done = atoll(*arguments, "--blocks", "3", "--query-limit", "5")
     assert done.returncode == 5, done.stderr
     last = done.stderr.strip().splitlines()[-1]
-    assert "2 of 5 queries failed and were left out" in last and "the rest was measured" in last
+    assert "3 of 6 queries failed and were left out" in last and "the rest was measured" in last
     told = " ".join(done.stdout.split())
-    assert (
-        f'wrong failed on {up.label} in block 1 (warm-up) and is left out: column "nosuch"' in told
-    )
-    assert f"hang failed on {up.label} in block 1 (warm-up) and is left out: no answer" in told
+    assert f"wrong failed on {up.label} in block 3 (warm-up) and is left out: column" in told
+    assert f"hang failed on {up.label} in block 2 (warm-up) and is left out: no answer" in told
+    assert PASSWORD not in told + path.read_text()
     found = read_results(path)
-    failed = [line for line in found.lines if isinstance(line, QueryFailed)]
-    assert {(line.block, line.phase, line.query) for line in failed} == {
-        (0, "warm-up", "wrong"),
-        (0, "warm-up", "hang"),
-    }
-    assert PASSWORD not in path.read_text()
-    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [0, 1]
-    times = {(line.block, line.query) for line in found.lines if isinstance(line, QueryTime)}
-    assert times == {(block, name) for block in (0, 1) for name, _ in QUERIES}
+    failed = {line.query for line in found.lines if isinstance(line, QueryFailed)}
+    assert failed == set(bad)
+    lost = [line.error for line in found.lines if isinstance(line, BlockFailed)]
+    assert len(lost) == 2 and all(error.startswith("quits: ") for error in lost)
+    assert [line.block for line in found.lines if isinstance(line, PassDone)] == [2]
+    times = {line.query for line in found.lines if isinstance(line, QueryTime) and line.block == 2}
+    assert times == {name for name, _ in QUERIES}
     still = "do $$ begin assert not exists (select from pg_stat_activity where query like "
     assert up.sql(f"{still} '%pg_sleep' || '(601)%'); end $$").returncode == 0
 

@@ -34,7 +34,7 @@ _WHY_GONE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """The `atoll.bench.runner.Server` of a deployment."""
+    """The `atoll.bench.api.Server` of a deployment."""
 
     running: Running
     engine: Engine
@@ -67,7 +67,7 @@ class LiveServer:
             )
 
     def reconnect(self, stream: int) -> Client:
-        """See `atoll.bench.runner.Server`. Waits for the supervisor to report a death."""
+        """See `atoll.bench.api.Server`. Waits for the supervisor to report a death."""
         close_all([self.streams[stream]])
         self.running.check(wait_s=_WHY_S)
         self.check_alive()
@@ -120,7 +120,7 @@ class LiveServer:
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
-    """The `atoll.bench.runner.Deploy` of a bench. Engines with their own storage have `data`."""
+    """The `atoll.bench.api.Deploy` of a bench. Engines with their own storage have `data`."""
 
     engines: Mapping[str, Engine]
     machine: Machine

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from atoll.bench import pagecache
+from atoll.bench.api import Deploy, Work
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import Results, ResultsWriter
-from atoll.bench.runner import Bench, Deploy, Tick, Work
+from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
 from atoll.engines.api import (
     Engine,
@@ -97,7 +98,7 @@ class BenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SuiteWork:
-    """The `atoll.bench.runner.Work` of a suite, whose right answers are known."""
+    """The `atoll.bench.api.Work` of a suite, whose right answers are known."""
 
     texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
     answers: Mapping[str, Answer]

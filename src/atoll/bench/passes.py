@@ -48,6 +48,7 @@ class Pass:
     unanswered: list[Unanswered]
     seconds: float  # of all streams together
     fault: Exception | None  # what ended it early
+    suspect: str = ""  # the query during which the server was lost
 
 
 def asker(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
@@ -76,11 +77,12 @@ def run_pass(
     limit_s: float,
     host: Host,
     reconnect: Callable[[int], Client],
+    failed: Callable[[Unanswered], None] = lambda one: None,
 ) -> Pass:
     """`orders` has the queries of each stream; `sql` maps a query to its text.
 
     `reconnect` gives a stream a new connection after a query has failed. It raises EngineFailed if
-    the server did not survive the query.
+    the server did not survive the query. `failed` is called at each failure.
     """
     running_streams = _Streams(sql, limit_s, host, reconnect)
     threads = [
@@ -111,10 +113,12 @@ def run_pass(
                     answers.append(item)
                 else:
                     unanswered.append(item)
+                    failed(item)
                 fault = _overdue(running_streams.out, limit_s, host.monotonic())
     finally:
         running_streams.is_over.set()
-    return Pass(answers, unanswered, host.monotonic() - began, fault)
+    suspect = next(iter(running_streams.suspects), "")
+    return Pass(answers, unanswered, host.monotonic() - began, fault, suspect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class _Streams:
     # Stream -> the query that is running, and since when.
     out: dict[int, tuple[str, float]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    suspects: list[str] = field(default_factory=list)
     failing: threading.Lock = field(default_factory=threading.Lock)
     is_over: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
 
@@ -141,6 +146,7 @@ class _Streams:
                 try:
                     self.done.put(self._ask(number, client, query))
                 except ServerGone as fault:
+                    self.suspects.append(query)
                     raise type(fault)(f"{query}: {fault}") from fault
                 except EngineFailed as fault:
                     client = self._go_on(number, query, fault)
@@ -171,6 +177,7 @@ class _Streams:
             try:
                 client = self.reconnect(number)
             except EngineFailed as loss:
+                self.suspects.append(query)
                 raise type(loss)(f"{query}: {fault}; then {loss}") from loss
             if self.is_over.is_set():  # nobody else would close it
                 close_all([client])

@@ -47,6 +47,7 @@ from atoll.supervise.client_calls import close_all, within
 
 REACH_S = 10.0
 _ASK_S = 30.0
+_RECOVERS_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayWork:
-    """The `atoll.bench.runner.Work` of a replay.
+    """The `atoll.bench.api.Work` of a replay.
 
     An answer is compared with the first one of this process. After a resume, the first one is
     compared with the digest in the results file.
@@ -132,7 +133,7 @@ def digest_of(result: QueryResult, places: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterServer:
-    """The `atoll.bench.runner.Server` of a running cluster."""
+    """The `atoll.bench.api.Server` of a running cluster."""
 
     streams: list[Client]
     addresses: Sequence[ClusterAddress]
@@ -175,7 +176,7 @@ class ClusterServer:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """The `atoll.bench.runner.Deploy` of a replay: connects to a cluster and starts nothing."""
+    """The `atoll.bench.api.Deploy` of a replay: connects to a cluster and starts nothing."""
 
     engine: RemoteEngine
     urls: Mapping[str, str]  # by label, with their secrets
@@ -211,11 +212,16 @@ class Connector:
             close_all(streams)
 
     def _answers(self, url: str) -> bool:
-        try:
-            close_all([reach(self.engine, url)])
-        except EngineFailed:
-            return False
-        return True
+        """A server that lost a session may need some time to recover."""
+        end = self.host.monotonic() + _RECOVERS_S
+        while True:
+            try:
+                close_all([reach(self.engine, url)])
+                return True
+            except EngineFailed:
+                if self.host.monotonic() >= end:
+                    return False
+                self.host.sleep(1.0)
 
 
 def reach(engine: RemoteEngine, url: str) -> Client:

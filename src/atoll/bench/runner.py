@@ -7,25 +7,27 @@ works on memory that it placed itself. Answers are checked in every pass, after 
 The callers pass in a `Deploy`, a `Work` and a `Host`, so tests need no engine. An engine's fault
 becomes a `BlockFailed` record and the bench goes on. A query that fails while its engine lives on
 becomes a `QueryFailed` record, and no entrant runs it again, so that all entrants run the same
-queries. The bench ends with a `RunEnd` record that gives the reason after FAILURES_IN_A_ROW faults,
-when every query has failed, on a wrong answer, when a running cluster has gone, or on Ctrl-C. In
-every case the measurements are on disk and the deployment is down.
+queries. So does a query that goes with an engine's fault MOST_LOSSES times.
+
+The bench ends with a `RunEnd` record that gives the reason after FAILURES_IN_A_ROW faults, when
+every query has failed, on a wrong answer, when a running cluster has gone, or on Ctrl-C. In every
+case the measurements are on disk and the deployment is down.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Literal, Protocol
+from typing import Literal
 
+from atoll.bench.api import Deploy, Server, Work
 from atoll.bench.idle import wait_until_idle
-from atoll.bench.passes import Answered, Pass, run_pass
-from atoll.bench.results import Results
+from atoll.bench.passes import Answered, Pass, Unanswered, run_pass
 from atoll.bench.schedule import in_block, stream_orders
-from atoll.engines.api import Client, QueryResult
 from atoll.errors import AtollError, CheckFailed, ClusterGone, DownloadFailed, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.base import Record
@@ -33,96 +35,21 @@ from atoll.schema.results import (
     BlockFailed,
     ClusterLook,
     DeploymentUp,
-    EngineWork,
     Entrant,
     PassDone,
-    ProcessSeen,
     QueryFailed,
     QueryTime,
     QueryWork,
     RunEnd,
     RunHeader,
     SchedulerRan,
-    SchedulerState,
     VerifyResult,
 )
 
 FAILURES_IN_A_ROW = 3
+MOST_LOSSES = 2  # one may be chance
 
 Phase = Literal["warm-up", "measured"]
-
-
-class Server(Protocol):
-    """A deployment that is up and has its tables."""
-
-    @property
-    def streams(self) -> Sequence[Client]:
-        """One connection per query stream, distributed round-robin over the servers."""
-        ...
-
-    def verify(self) -> tuple[int, int, str] | None:
-        """(threads checked, threads out of place, details); None without a plan."""
-        ...
-
-    def look(self, *, deep: bool) -> tuple[tuple[ProcessSeen, ...], str] | None:
-        """The processes of a running cluster and what could not be seen; None for a deployment.
-
-        `deep`: their memory too.
-        """
-        ...
-
-    def check_alive(self) -> None:
-        """Raises EngineFailed if a process died or an instance is missing."""
-        ...
-
-    def reconnect(self, stream: int) -> Client:
-        """Replaces the connection of a stream whose query failed. Raises as `check_alive`."""
-        ...
-
-    def shown(self, fault: EngineFailed) -> str:
-        """The fault without secrets."""
-        ...
-
-    def schedulers(self) -> Sequence[SchedulerState]:
-        """What Atoll's scheduler did in each server, by slot; empty if the engine's own ran."""
-        ...
-
-    def counted(self) -> Mapping[str, EngineWork]:
-        """The engine's own statistics of its queries, by ticket; empty if it keeps none."""
-        ...
-
-
-class Deploy(Protocol):
-    def __call__(self, entrant: Entrant) -> AbstractContextManager[Server]:
-        """Start the entrant; leaving the context stops it completely."""
-        ...
-
-
-class Work(Protocol):
-    """The queries of a run and the check of their answers."""
-
-    def sql(self, engine: str, query: str) -> str: ...
-
-    def check(self, query: str, result: QueryResult) -> str | None:
-        """None if the answer is right, otherwise the rows that differ."""
-        ...
-
-    @property
-    def differing(self) -> Literal["wrong", "changed"]:
-        """What a different answer means; 'changed' if the right one is unknown."""
-        ...
-
-    def digest(self, query: str, result: QueryResult) -> str:
-        """Identifies the answer in a later run; empty if the right one is known."""
-        ...
-
-    def recall(self, earlier: Results) -> None:
-        """Take over the digests of the run that is resumed."""
-        ...
-
-    def drop_from_cache(self) -> float | None:
-        """Drop the data from the page cache; returns the share that stayed, None if unknown."""
-        ...
 
 
 class WrongAnswer(CheckFailed):
@@ -158,6 +85,7 @@ class Bench:
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
     time_s: float | None = None  # for all blocks, if their number is open
     left_out: list[QueryFailed] = field(default_factory=list)  # in the resumed part of the run
+    losses: Counter[str] = field(default_factory=Counter)  # query -> how often the engine was lost
 
     @property
     def queries(self) -> list[str]:
@@ -189,13 +117,15 @@ class Bench:
         failures = 0
         for block in self._numbers(first):
             for position, label in in_block(self._labels, block):
+                known = len(self.left_out)
                 error = self._one(block, position, label)
                 if not self.queries:
                     one = self.left_out[0]
                     raise EngineFailed(
                         f"every query failed, first {one.query} on {one.label}: {one.error}"
                     )
-                failures = failures + 1 if error else 0
+                # If a query was left out, the next deployment may fare better.
+                failures = failures + 1 if error and len(self.left_out) == known else 0
                 if failures == FAILURES_IN_A_ROW:
                     raise EngineFailed(
                         f"{failures} deployments in a row failed, the last {label} in block "
@@ -237,9 +167,9 @@ class Bench:
                 up_s = self.host.monotonic() - began
                 for _ in range(self.header.warmups):
                     tick("warming up")
-                    warm = self._pass(server, entrant)
-                    self._judge(warm, entrant, block, "warm-up")
-                    self._leave_out(warm, server, block, label, "warm-up", tick)
+                    warm = self._pass(server, entrant, "warm-up", tick)
+                    self._judge(warm, server, entrant, block, "warm-up")
+                    self._leave_out(warm, server, block, label, "warm-up")
                 self._verify(server, block, label)
                 self._look(server, block, label, "before")
                 tick("waiting for a quiet machine")
@@ -255,14 +185,14 @@ class Bench:
                     )
                 )
                 tick("measuring")
-                ran = self._pass(server, entrant)
+                ran = self._pass(server, entrant, "measured", tick)
                 try:
                     # Before the answers are checked: see atoll.bench.spreads.
                     states = server.schedulers() if ran.fault is None else ()
                 finally:
-                    self._judge(ran, entrant, block, "measured")
+                    self._judge(ran, server, entrant, block, "measured")
                 server.check_alive()
-                self._leave_out(ran, server, block, label, "measured", tick)
+                self._leave_out(ran, server, block, label, "measured")
                 self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))
@@ -317,7 +247,12 @@ class Bench:
                 )
             )
 
-    def _pass(self, server: Server, entrant: Entrant) -> Pass:
+    def _pass(
+        self, server: Server, entrant: Entrant, phase: Phase, tick: Callable[[str], None]
+    ) -> Pass:
+        def failed(one: Unanswered) -> None:
+            tick(f"left out: {one.query} failed ({phase}): {server.shown(one.fault)}")
+
         return run_pass(
             server.streams,
             stream_orders(self.queries, entrant.streams),
@@ -325,17 +260,10 @@ class Bench:
             limit_s=self.header.query_limit_s,
             host=self.host,
             reconnect=server.reconnect,
+            failed=failed,
         )
 
-    def _leave_out(
-        self,
-        ran: Pass,
-        server: Server,
-        block: int,
-        label: str,
-        phase: Phase,
-        tick: Callable[[str], None],
-    ) -> None:
+    def _leave_out(self, ran: Pass, server: Server, block: int, label: str, phase: Phase) -> None:
         """Record the queries that failed in a pass. Raises EngineFailed if no query is left, or if
         the deployment has failed since: then the queries may be innocent."""
         if ran.unanswered:
@@ -353,13 +281,27 @@ class Bench:
                 query=one.query,
                 error=server.shown(one.fault),
             )
-            self.append(record)
-            self.left_out.append(record)
-            tick(f"left out: {record.query} failed ({phase}): {record.error}")
+            self._keep_out(record)
         if not self.queries:
             raise EngineFailed("no query is left")
 
-    def _judge(self, ran: Pass, entrant: Entrant, block: int, phase: Phase) -> None:
+    def _keep_out(self, record: QueryFailed) -> None:
+        self.append(record)
+        self.left_out.append(record)
+
+    def _suspect(self, ran: Pass, server: Server, label: str, block: int, phase: Phase) -> None:
+        """Leave out queries that failed in, or ended, MOST_LOSSES passes that did not finish."""
+        errors = {one.query: server.shown(one.fault) for one in ran.unanswered}
+        if ran.suspect:
+            errors[ran.suspect] = f"the engine was lost during it {MOST_LOSSES} times"
+        for query, error in errors.items():
+            self.losses[query] += 1
+            if self.losses[query] == MOST_LOSSES:
+                self._keep_out(
+                    QueryFailed(block=block, label=label, phase=phase, query=query, error=error)
+                )
+
+    def _judge(self, ran: Pass, server: Server, entrant: Entrant, block: int, phase: Phase) -> None:
         """Record all answers. Raises WrongAnswer, or the fault that ended the pass."""
         wrong = [
             record
@@ -373,6 +315,7 @@ class Bench:
                 wrong[0].detail,
             )
         if ran.fault is not None:
+            self._suspect(ran, server, entrant.label, block, phase)
             raise ran.fault
 
     def _record(self, answer: Answered, entrant: Entrant, block: int, phase: Phase) -> QueryTime:

@@ -77,8 +77,14 @@ def test_of_a_hundred_queries_ninety_are_measured() -> None:
         require_answers(summary)
 
 
-def test_a_failure_is_told_when_its_pass_is_over() -> None:
-    run = Run(header(WIM, queries=("q4", "q1"), blocks_asked=1), trouble=bad)
+def test_a_failure_is_reported_at_once() -> None:
+    def trouble(label: str, sql: str) -> None:
+        if sql == "q1" and len(run.ticks) > 2:
+            assert run.ticks[2].doing.startswith("left out")
+        bad(label, sql)
+
+    run = Run(header(WIM, queries=("q4", "q1"), blocks_asked=1))
+    run.engines.trouble = trouble
     run.bench.run()
     (said,) = [tick.doing for tick in run.ticks if tick.doing.startswith("left out")]
     assert said == "left out: q4 failed (warm-up): line 1:8: Column 'q4' cannot be resolved"
@@ -144,6 +150,40 @@ def test_a_lost_server_fails_the_block_which_names_the_query() -> None:
     run.bench.run()
     assert [one.error for one in run.of(BlockFailed)] == ["q6: it hung up"]
     assert not run.of(QueryFailed) and len(run.of(PassDone)) == 1
+
+
+def test_a_query_that_loses_its_server_twice_is_left_out() -> None:
+    """Once may be chance, and a bench of two such queries still comes to its end."""
+
+    def trouble(label: str, sql: str) -> None:
+        if sql in ("q6", "q9"):
+            raise ServerGone("it hung up")
+
+    run = Run(header(WIM, queries=("q1", "q6", "q9"), blocks_asked=6), trouble=trouble)
+    run.bench.run()
+    assert [(one.block, one.error) for one in run.of(BlockFailed)] == [
+        (0, "q6: it hung up"),
+        (1, "q6: it hung up"),
+        (2, "q9: it hung up"),
+        (3, "q9: it hung up"),
+    ]
+    assert [(one.block, one.query) for one in run.of(QueryFailed)] == [(1, "q6"), (3, "q9")]
+    assert [one.block for one in run.of(PassDone)] == [4, 5]
+
+
+def test_what_fails_in_a_pass_that_does_not_finish_is_sent_twice_at_most() -> None:
+    def trouble(label: str, sql: str) -> None:
+        if sql == "q6":
+            raise ServerGone("it hung up")
+        bad(label, sql)
+
+    run = Run(header(WIM, queries=("q20", "q6", "q1"), blocks_asked=3), trouble=trouble)
+    run.bench.run()
+    assert [(one.block, one.query, one.error) for one in run.of(QueryFailed)] == [
+        (1, "q20", "no answer within 60 s; the query was cancelled"),
+        (1, "q6", "the engine was lost during it 2 times"),
+    ]
+    assert [one.block for one in run.of(PassDone)] == [2]
 
 
 def test_a_stream_skips_what_failed_in_another() -> None:
