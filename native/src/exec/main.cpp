@@ -6,7 +6,7 @@
 // allocator, turns huge pages off and calls execvp, so the pid stays the same. It guarantees:
 //   - the command runs with the requested placement or not at all: exit 125 and one line on
 //     stderr (126 if it cannot be executed, 127 if it is not found, as with env);
-//   - plain flags cost as much as in numactl: only places load hwloc.
+//   - plain flags cost as much as in numactl: only places load hwloc, and most of them do not.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +80,11 @@ struct Changes {
 
 CpuSet cpus_of_places(const Options& options, const CpuSet& usable) {
   const bool live = options.machine_file.empty();
+  if (live) {
+    if (const auto machine = quick_machine(levels_of(options.places), usable)) {
+      return resolve_places(*machine, options.places);
+    }
+  }
   const std::string json = live ? live_machine() : read_machine_file(options.machine_file);
   const std::string where = live ? "the live machine" : "--machine " + options.machine_file;
   return resolve_places(parse_machine(json, where, usable), options.places);

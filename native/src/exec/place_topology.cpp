@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fault.hpp"
+#include "quick.hpp"
 
 namespace atl::exec {
 namespace {
@@ -90,6 +91,22 @@ PlaceTopology topology_of(const json& machine, const CpuSet& usable) {
   return topology;
 }
 
+constexpr std::array kQuickLevels = {Level::kMachine,  Level::kPackage, Level::kDie,
+                                     Level::kNumaNode, Level::kL3,      Level::kChiplet};
+
+template <typename Items>
+std::vector<Object> objects_from(const Items& items) {
+  std::vector<Object> objects;
+  for (const auto& item : items) {
+    Object object;
+    for (const int cpu : item.pus) {
+      object.cpus.insert(static_cast<std::size_t>(cpu));
+    }
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
 std::string folder_of_executable() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
@@ -158,6 +175,30 @@ std::string read_machine_file(const std::string& path) {
     throw Fault("--machine " + path + ": " + std::strerror(error));
   }
   return text;
+}
+
+std::optional<PlaceTopology> quick_machine(std::span<const Level> levels, const CpuSet& usable) {
+  const bool enough = std::all_of(levels.begin(), levels.end(), [](Level level) {
+    return std::find(kQuickLevels.begin(), kQuickLevels.end(), level) != kQuickLevels.end();
+  });
+  const auto machine = enough ? topology::read_quickly("") : std::nullopt;
+  if (!machine) {
+    return std::nullopt;
+  }
+  PlaceTopology topology;
+  topology[Level::kPackage] = objects_from(machine->packages);
+  topology[Level::kDie] = objects_from(machine->dies);
+  topology[Level::kNumaNode] = objects_from(machine->nodes);
+  topology[Level::kL3] = objects_from(machine->l3);
+  topology[Level::kChiplet] = objects_from(machine->chiplets);
+  Object whole;
+  for (const Object& package : topology[Level::kPackage]) {
+    whole.cpus |= package.cpus;
+  }
+  topology.usable = usable;
+  topology.usable &= whole.cpus;
+  topology[Level::kMachine].push_back(std::move(whole));
+  return topology;
 }
 
 std::string live_machine() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fault.hpp"
+#include "levels.hpp"
 
 namespace atl::exec {
 namespace {
@@ -14,63 +15,11 @@ constexpr std::string_view kOperators = "~x^";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::size_t kMaxDigits = 7;  // more than any CPU or object needs; keeps sums in range
 
-// hwloc accepts any prefix of a type name of at least this length (hwloc_type_sscanf).
-struct TypeName {
-  std::string_view name;
-  std::size_t shortest;
-  Level level;
-};
-constexpr TypeName kTypeNames[] = {
-    {"machine", 2, Level::kMachine}, {"numanode", 2, Level::kNumaNode},
-    {"node", 2, Level::kNumaNode},   {"package", 2, Level::kPackage},
-    {"socket", 2, Level::kPackage},  {"die", 2, Level::kDie},
-    {"core", 2, Level::kCore},       {"pu", 2, Level::kPu},
-    {"chiplet", 3, Level::kChiplet},
-};
-constexpr std::string_view kTypeList =
-    "machine, package, die, numanode, l1 to l5, l1i to l3i, core, pu, chiplet";
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return result;
-}
-
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 bool is_alnum(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; }
 
 std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
-
-// "l2", "L2Cache", "l1d", "l3u", "l1i", "l1icache": kind and the start of "cache" are optional.
-std::optional<Level> cache_level(std::string_view name) {
-  if (name.size() < 2 || name[0] != 'l' || name[1] < '1' || name[1] > '5') {
-    return std::nullopt;
-  }
-  const auto depth = static_cast<std::size_t>(name[1] - '1');
-  std::string_view rest = name.substr(2);
-  const bool instruction = rest.starts_with('i');
-  if (instruction || rest.starts_with('d') || rest.starts_with('u')) {
-    rest.remove_prefix(1);
-  }
-  if (!std::string_view("cache").starts_with(rest) || (instruction && depth > 2)) {
-    return std::nullopt;
-  }
-  const Level first = instruction ? Level::kL1i : Level::kL1;
-  return static_cast<Level>(static_cast<std::size_t>(first) + depth);
-}
-
-std::optional<Level> level_of(std::string_view type) {
-  const std::string name = lower(type);
-  for (const TypeName& known : kTypeNames) {
-    if (name.size() >= known.shortest && known.name.starts_with(name)) {
-      return known.level;
-    }
-  }
-  return cache_level(name);
-}
 
 // Selects objects of a level: `count` of them, starting at `first`, in steps of `step`.
 struct IndexRange {
@@ -160,9 +109,9 @@ class Parser {
     if (colon == std::string_view::npos) {
       fail("an index is missing after " + quoted(type) + "; use for example core:0");
     }
-    const std::optional<Level> level = level_of(type);
+    const std::optional<Level> level = level_named(type);
     if (!level) {
-      fail(quoted(type) + " is not an object type; choose from " + std::string(kTypeList));
+      fail(quoted(type) + " is not an object type; choose from " + std::string(kLevelNames));
     }
     Step result{*level, std::string(type), {}};
     std::string_view indices = text.substr(colon + 1);
@@ -330,9 +279,19 @@ char take_operator(std::string_view& text) {
   return found;
 }
 
+std::vector<Step> steps_of(const Parser& parser, std::string_view text) {
+  const std::size_t length = type_length(text);
+  if (length > 0 && length < text.size() && (text[length] == '=' || text[length] == '[')) {
+    parser.fail("devices are not places; choose from " + std::string(kLevelNames));
+  }
+  return parser.chain(text);
+}
+
+bool is_everything(std::string_view text) { return text == "all" || text == "root"; }
+
 CpuSet resolve_one(const PlaceTopology& topology, std::string_view place, std::string_view text) {
   const Parser parser(place);
-  if (text == "all" || text == "root") {
+  if (is_everything(text)) {
     return topology.usable;
   }
   if (is_hex_list(text)) {
@@ -342,11 +301,7 @@ CpuSet resolve_one(const PlaceTopology& topology, std::string_view place, std::s
     }
     return parser.cpu_set(text, everything.end_index());
   }
-  const std::size_t length = type_length(text);
-  if (length > 0 && length < text.size() && (text[length] == '=' || text[length] == '[')) {
-    parser.fail("devices are not places; choose from " + std::string(kTypeList));
-  }
-  const std::vector<Step> steps = parser.chain(text);
+  const std::vector<Step> steps = steps_of(parser, text);
   for (const Step& step : steps) {
     if (topology[step.level].empty()) {
       parser.fail("this machine has no " + step.type +
@@ -362,12 +317,27 @@ CpuSet resolve_one(const PlaceTopology& topology, std::string_view place, std::s
 
 bool looks_like_place(std::string_view operand) {
   take_operator(operand);
-  if (operand == "all" || operand == "root" || is_hex_list(operand)) {
+  if (is_everything(operand) || is_hex_list(operand)) {
     return true;
   }
   const std::size_t length = type_length(operand);
   return length > 0 && length < operand.size() &&
          std::string_view(":=[").find(operand[length]) != std::string_view::npos;
+}
+
+std::vector<Level> levels_of(std::span<const std::string> places) {
+  std::vector<Level> levels;
+  for (const std::string& place : places) {
+    std::string_view text = place;
+    take_operator(text);
+    if (is_everything(text) || is_hex_list(text)) {
+      continue;
+    }
+    for (const Step& step : steps_of(Parser(place), text)) {
+      levels.push_back(step.level);
+    }
+  }
+  return levels;
 }
 
 CpuSet resolve_places(const PlaceTopology& topology, std::span<const std::string> places) {

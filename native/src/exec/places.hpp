@@ -66,6 +66,9 @@ struct PlaceTopology {
 // Whether an operand has the form of a place (and is not the command). It need not be valid.
 [[nodiscard]] bool looks_like_place(std::string_view operand);
 
+// Returns the levels that places name. Throws Fault for an unknown type or a malformed index.
+[[nodiscard]] std::vector<Level> levels_of(std::span<const std::string> places);
+
 // Returns the CPUs of several places, applied from left to right to the empty set. Throws Fault
 // for an unknown type, a malformed index or an object that does not exist.
 [[nodiscard]] CpuSet resolve_places(const PlaceTopology& topology,

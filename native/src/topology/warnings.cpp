@@ -41,8 +41,8 @@ std::string counted(int number, const std::string& name) {
   return std::to_string(number) + ' ' + name + (number == 1 ? "" : "s");
 }
 
-// A recording only: elsewhere a node without CPUs is memory alone, since hwloc shows what the cgroup
-// disallows.
+// A recording only: elsewhere a node without CPUs is memory alone, since hwloc shows what the
+// cgroup disallows.
 void without_cpus(const Machine& machine, std::vector<Notice>& notices) {
   if (machine.kind != Kind::xml || machine.without_cpus.empty()) return;
   std::string lost;
@@ -51,11 +51,12 @@ void without_cpus(const Machine& machine, std::vector<Notice>& notices) {
     lost += (lost.empty() ? "" : ", ") + counted(number, name);
     only_nodes = only_nodes && name == "NUMA node";
   }
-  notices.push_back({"without-cpus",
-                     lost + " without CPUs: a cgroup, a mask or 'lstopo --restrict' took them away "
-                            "when the machine was recorded" +
-                         (only_nodes ? ", or they are memory alone" : "") +
-                         "; they count as in hwloc, but nothing can run there"});
+  notices.push_back(
+      {"without-cpus", lost +
+                           " without CPUs: a cgroup, a mask or 'lstopo --restrict' took them away "
+                           "when the machine was recorded" +
+                           (only_nodes ? ", or they are memory alone" : "") +
+                           "; they count as in hwloc, but nothing can run there"});
 }
 
 void l3_per_cpu(const Machine& machine, std::vector<Notice>& notices) {

@@ -6,7 +6,8 @@ PUs, sorted; `node` fields are OS indices of NUMA nodes (as numactl uses them); 
 `l3`, `core` fields are logical indices. A machine contains all PUs that hwloc sees; `allowed` lists
 those PUs, and the memory, that this process may use (affinity mask, cgroup). `summary` counts as
 hwloc's own tools do: what the cgroup allows, regardless of the mask. If hwloc sees no cores
-(summary.cores is 0), `cores` has one entry per PU.
+(summary.cores is 0), `cores` has one entry per PU. A package, die, node or L3 that lost its CPUs to
+a restriction when the machine was recorded has no `pus`; `cores` has only cores with PUs.
 """
 
 from __future__ import annotations

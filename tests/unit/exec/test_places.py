@@ -76,7 +76,10 @@ def test_cpus_outside_the_mask_are_named(tmp_path: Path) -> None:
     assert f"allowed CPUs: {CPUS[0]}" in line
 
 
-def test_the_topology_library_is_loaded_for_live_places_only(tmp_path: Path) -> None:
+def test_the_topology_library_is_loaded_only_for_places_that_need_it(tmp_path: Path) -> None:
+    """A regular machine's packages, nodes, L3s and chiplets are read without hwloc; which
+    machines are regular stands in quick_test.cpp."""
+
     def loaded(*flags: str) -> bool:
         done = run(EXEC, *flags, env={"LD_DEBUG": "files"})
         assert done.returncode == 0, done.stderr
@@ -86,3 +89,5 @@ def test_the_topology_library_is_loaded_for_live_places_only(tmp_path: Path) -> 
     assert not loaded("-C", "0", "-m", "0", "--no-thp", "true")
     assert not loaded("--machine", machine, "chiplet:0", "--", "true")
     assert loaded("core:0", "--", "true")
+    if Path(f"/sys/devices/system/cpu/cpu{CPUS[0]}/cache/index3/shared_cpu_map").exists():
+        assert not loaded("package:all", "xall", "--", "true")
