@@ -6,7 +6,6 @@ test_deployments_killed.py.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -16,38 +15,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from atoll.cli import cli
-from atoll.engines import registry
 from atoll.engines.api import Layout
-from atoll.errors import AtollError, EngineFailed, NotPermitted, PortTaken, UsageError
+from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.schema.deployment import State, UpOptions
 from atoll.schema.plan import Placement
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.launch import launch
-from atoll.supervise.ports import free_ports
 from atoll.supervise.stop import down, listing
 from tests.parts.deployment import (
     HOST,
     PATIENCE_S,
+    atoll,
     left_over,
+    message,
     owner,
     start,
     until_gone,
 )
 from tests.parts.toy import THREADS, ToyEngine, this_machine, toy_plan
-
-
-def atoll(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
-
-
-def message(result: Result) -> str:
-    assert isinstance(result.exception, AtollError), result.output
-    return str(result.exception)
-
 
 # ---- up, and down again
 
@@ -282,118 +269,3 @@ def test_verify_of_wim_wants_everything_that_is_allowed() -> None:
         if len(os.sched_getaffinity(0)) > 1:
             os.sched_setaffinity(worker.pid, {min(os.sched_getaffinity(0))})
             assert running.verify().drifted == 1
-
-
-# ---- the commands
-
-
-def test_ps_as_table_and_json_fits_a_terminal() -> None:
-    with start("listed"):
-        table = atoll("ps")
-        assert table.exit_code == 0
-        assert max(map(len, table.stdout.splitlines())) <= 80
-        assert "listed" in table.stdout
-        assert '"state": "ready"' in atoll("ps", "--json").stdout
-
-
-def test_the_path_of_a_socket_stays_the_same() -> None:
-    link = run_dir() / "up-lasting"
-    for _ in range(2):
-        with start("lasting") as running:
-            assert os.path.samefile(link, running.deployment.run_dir)
-        assert not os.path.lexists(link)
-
-
-def test_a_dry_run_starts_nothing() -> None:
-    result = atoll("up", "duckdb", "--policy", "wim", "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert "Files in" in result.stdout and "  duckdb-0.json\n" in result.stdout
-    assert "Command lines of stage 1 of 1:\n  worker-0: " in result.stdout
-    assert "duckdb" not in records.names()
-    assert not (run_dir() / "ID").exists()
-
-
-def test_status_and_logs_of_what_is_up() -> None:
-    with start("shown") as running:
-        shown = json.loads(atoll("status", "shown", "--json").stdout)
-        assert shown["state"] == "ready"
-        assert shown["access"] == [running.access[0].model_dump(mode="json")]
-        assert shown["addresses"][0].startswith("toy://127.0.0.1:")
-        assert len(shown["processes"]) == 3
-        assert all(each["pid"] and each["memory_bytes"] > 1 << 20 for each in shown["processes"])
-        text = atoll("status", "shown").stdout
-        assert (
-            text.startswith("shown: ready for ") and f"connect  {running.access[0].command}" in text
-        )
-        assert "worker-1" in text
-        log = records.logs("shown") / "worker-1.log"
-        log.write_text("one\ntwo\t\x1b[31m\n")
-        assert atoll("logs", "shown", "worker-1", "-n", "1").stdout == "two     \ufffd[31m\n"
-        assert "worker-1    | one\n" in atoll("logs", "shown").stdout
-    assert atoll("logs", "shown", "worker-1", "-f").stdout.startswith("one\n"), "kept, and it ends"
-    assert message(atoll("status", "shown")) == "no deployment 'shown'; none is up"
-
-
-def test_restart_keeps_the_plan_and_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = ToyEngine()
-    monkeypatch.setattr(registry, "get", lambda name: engine)
-    monkeypatch.setattr("atoll.cli.restart.read_machine", this_machine)
-    (port,) = free_ports(1)
-    options = UpOptions(port=port, timeout_s=200.0)
-    launch(
-        toy_plan(2), engine, machine=this_machine(), host=HOST, name="again", options=options
-    ).detach()
-    before = records.read("again")
-    try:
-        result = atoll("restart", "again")
-        assert result.exit_code == 0, result.output
-        assert f"toy --port {port}" in result.stdout
-        after = records.read("again")
-        assert before and after and after.state is State.READY
-        assert (after.plan, after.options, after.access) == (before.plan, options, before.access)
-        assert after.id != before.id
-        with pytest.raises(PortTaken, match=rf"port {port} is in use by \w+"):
-            launch(
-                toy_plan(2),
-                engine,
-                machine=this_machine(),
-                host=HOST,
-                name="other",
-                options=UpOptions(port=port),
-            )
-        assert "other" not in records.names()
-    finally:
-        down("again", HOST)
-    assert left_over("again") == []
-
-
-def test_what_up_did_not_start_is_not_restarted() -> None:
-    with start("benched") as running:
-        assert "was not started by 'atoll up'" in message(atoll("restart", "benched"))
-        running.check()
-
-
-def test_down_of_an_unknown_name_lists_the_known() -> None:
-    with start("known"):
-        assert message(atoll("down", "nobody")) == "no deployment 'nobody'; known is up"
-        assert message(atoll("verify", "nobody")) == "no deployment 'nobody'; known is up"
-    assert message(atoll("down", "nobody")) == "no deployment 'nobody'; none is up"
-
-
-def test_down_all_ends_the_others_also_where_one_record_cannot_be_read() -> None:
-    broken = records.folder("a-broken-one") / "deployment.json"
-    broken.write_text("{")
-    try:
-        with start("whole"):
-            result = atoll("down", "--all")
-            assert "a-broken-one/deployment.json: not JSON" in message(result)
-            assert "whole: down" in result.stdout
-            assert left_over("whole") == []
-    finally:
-        broken.unlink()
-
-
-def test_up_refuses_a_plan_of_another_version(tmp_path: Path) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text(toy_plan().model_dump_json().replace('"version":1', '"version":9'))
-    assert "version 9" in message(atoll("up", str(path)))

@@ -15,6 +15,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from click.testing import CliRunner, Result
+
+from atoll.cli import cli
+from atoll.errors import AtollError
 from atoll.host.local import LocalHost
 from atoll.host.procfs import parse_stat
 from atoll.inspect.processes import descendants, process_table
@@ -181,6 +185,18 @@ def bench_up_to(point: bytes, command: list[str], path: Path) -> Iterator[subpro
     finally:
         process.kill()
         process.wait()
+
+
+# ---- the command line
+
+
+def atoll(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def message(result: Result) -> str:
+    assert isinstance(result.exception, AtollError), result.output
+    return str(result.exception)
 
 
 # ---- kill -9 of several

@@ -7,6 +7,7 @@ validation fault into one line that names the file, the field and the remedy.
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -69,8 +70,8 @@ def what_is_wrong(fault: ValidationError) -> str:
         kind = str(first["ctx"]["discriminator"]).strip("'")
         return f"{kind} {first['ctx']['tag']!r} is unknown"
     # The first is pydantic's prefix to the message of a validator.
-    words = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    words = words.replace("Invalid JSON", "not JSON")
+    words = first["msg"].removeprefix("Value error, ").replace("Invalid JSON", "not JSON")
+    words = re.sub(r"^\w+ should ", "must ", words)  # 'Input should be greater than 0'
     return f"field {place}: {words}" if place else words
 
 

@@ -11,6 +11,7 @@ The owner holds one end of a socket pair; if the owner dies, the deployment ends
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -42,7 +43,7 @@ from atoll.supervise.request import (
     decode,
 )
 from atoll.supervise.stable_count import StableCount
-from atoll.supervise.start_keeper import start_keeper
+from atoll.supervise.start_keeper import start_keeper, take_name
 from atoll.supervise.stop import release
 
 if TYPE_CHECKING:
@@ -261,6 +262,7 @@ def launch(
     nothing behind.
     """
     prepared = prepare(plan, engine, machine=machine, host=host, name=name, options=options)
+    os.close(take_name(prepared.name))  # first: its ports are in use, too
     prepared.refuse_taken_ports(host)
     for last_try in (False, True):
         try:

@@ -27,12 +27,7 @@ def start_keeper(request: Request, host: Host) -> tuple[socket.socket, Child]:
 
     Raises UsageError (the name is in use), NotPermitted and DiskFull, and leaves nothing behind.
     """
-    lock = records.try_lock(request.name)
-    if lock is None:
-        raise UsageError(
-            f"a deployment named {request.name!r} is up; end it with 'atoll down {request.name}', "
-            "or choose another --name"
-        )
+    lock = take_name(request.name)
     try:
         stale = records.read(request.name)
         if stale is not None:
@@ -40,6 +35,17 @@ def start_keeper(request: Request, host: Host) -> tuple[socket.socket, Child]:
         return _spawn(request, host, lock)
     finally:
         os.close(lock)
+
+
+def take_name(name: str) -> int:
+    """The descriptor of the name's lock. Raises UsageError if a deployment of that name is up."""
+    lock = records.try_lock(name)
+    if lock is None:
+        raise UsageError(
+            f"a deployment named {name!r} is up; end it with 'atoll down {name}', or choose "
+            "another --name"
+        )
+    return lock
 
 
 def _spawn(request: Request, host: Host, lock: int) -> tuple[socket.socket, Child]:
