@@ -42,3 +42,14 @@ def test_a_server_runs_on_a_users_configuration_that_stays_as_it_is(tmp_path: Pa
         succeed("down", name)
     assert state_of(base) == before
     assert traces(record) == []
+
+
+def test_a_setting_that_the_server_refuses_is_reported_in_the_users_file(tmp_path: Path) -> None:
+    """The server knows only Atoll's copy of the file."""
+    base = tmp_path / "mine"
+    base.mkdir()
+    base.chmod(0o755)
+    (base / "postgresql.conf").write_text("shared_buffers = 9GB  # ours\nnosuch_setting = 5\n")
+    done = atoll("up", "postgresql", "--base", str(base), "--policy", "wim", "--name", "refused")
+    assert done.returncode == 5
+    assert f'"nosuch_setting" in file "{base}/postgresql.conf" line 2' in done.stderr

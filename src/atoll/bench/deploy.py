@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from atoll.engines.api import (
@@ -15,6 +15,8 @@ from atoll.engines.api import (
     ScheduledClient,
 )
 from atoll.engines.calls import attaching, connected, holding, under
+from atoll.engines.userconfig.blame import naming_users_files
+from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
@@ -128,19 +130,23 @@ class Deployer:
     data: Data
     name: str  # of the one deployment that is up
     progress: Callable[[str], None]
+    # The users' own configurations, by engine.
+    trees: Mapping[str, UserTree | None] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, entrant: Entrant) -> Iterator[LiveServer]:
         assert entrant.plan is not None
         engine = holding(under(self.engines[entrant.engine], entrant.scheduler), self.data)
-        with launch(
-            entrant.plan,
-            engine,
-            machine=self.machine,
-            host=self.host,
-            name=self.name,
-            progress=self.progress,
-        ) as running:
+        with naming_users_files(self.trees.get(entrant.engine)):
+            started = launch(
+                entrant.plan,
+                engine,
+                machine=self.machine,
+                host=self.host,
+                name=self.name,
+                progress=self.progress,
+            )
+        with started as running:
             server = LiveServer(running, engine, entrant, [])
             try:
                 for client in running.clients:

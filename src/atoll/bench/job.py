@@ -255,7 +255,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     )
 
     def deployer(machine: Machine, host: Host, say: Callable[[str], None]) -> Deployer:
-        return Deployer(engines, machine, host, data.data, NAME, say)
+        trees = {name: tree for name, (_, tree) in based.items()}
+        return Deployer(engines, machine, host, data.data, NAME, say, trees)
 
     return Job(
         header,

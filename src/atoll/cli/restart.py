@@ -7,6 +7,7 @@ import click
 from atoll.cli.terminal import progress
 from atoll.engines import registry
 from atoll.engines.userconfig.apply import with_user_tree
+from atoll.engines.userconfig.blame import naming_users_files
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -40,16 +41,17 @@ def command(name: str) -> None:
         with progress(f"stopping {name}") as tell:
             down(name, host)
             # Again: until now, ports that the configuration names were the old deployment's.
-            engine, _ = with_user_tree(own, options.base, host)
-            running = launch(
-                record.plan,
-                engine,
-                machine=machine,
-                host=host,
-                name=name,
-                options=options,
-                progress=tell,
-            )
+            engine, users = with_user_tree(own, options.base, host)
+            with naming_users_files(users):
+                running = launch(
+                    record.plan,
+                    engine,
+                    machine=machine,
+                    host=host,
+                    name=name,
+                    options=options,
+                    progress=tell,
+                )
         running.detach()
     for line in ready_lines(name, running.access):
         print(line)

@@ -20,6 +20,7 @@ from atoll.engines import registry
 from atoll.engines.api import Engine
 from atoll.engines.calls import located
 from atoll.engines.userconfig.apply import with_user_tree
+from atoll.engines.userconfig.blame import naming_users_files
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -103,7 +104,7 @@ def command(
                 prepare(plan, engine, machine=machine, host=host, name=name, options=options), host
             )
             return
-        with progress("starting") as tell:
+        with progress("starting") as tell, naming_users_files(users):
             running = launch(
                 plan,
                 engine,

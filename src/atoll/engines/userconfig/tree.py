@@ -21,7 +21,7 @@ MOST_FILES = 2000
 MOST_DEPTH = 12
 
 # Files in which a byte order mark would become part of the first name.
-_MARKLESS = (".properties", ".config", ".conf", ".cnf")
+MARKLESS = (".properties", ".config", ".conf", ".cnf")
 # Files that engines read as text: if they are not UTF-8, that is an error and not a keystore.
 _TEXT_ENDINGS = (".properties", ".config", ".conf", ".cnf", ".json", ".xml", ".sh")
 
@@ -97,7 +97,7 @@ def _text(root: str, path: str, host: Host) -> str | None:
         if host.file_size(full) > MOST_TEXT_BYTES:
             return None
         content = host.read_bytes(full, size=MOST_TEXT_BYTES)
-        if content.startswith(codecs.BOM_UTF8) and path.endswith(_MARKLESS):
+        if content.startswith(codecs.BOM_UTF8) and path.endswith(MARKLESS):
             raise UsageError(f"{full}:1: begins with a byte order mark; re-save it without one")
         if b"\0" in content:
             return None
