@@ -225,8 +225,9 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
     for plan in plans:
         check_room(plan, traits[plan.engine])
-        if plan.task_threads is not None and "atoll" in schedulers.get(plan.engine, ()):
-            raise seats_itself(plan)
+    for entrant in entrants:
+        if entrant.scheduler == "atoll" and entrant.plan and entrant.plan.task_threads:
+            raise seats_itself(entrant.plan)
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
