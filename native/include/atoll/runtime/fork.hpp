@@ -43,13 +43,14 @@ class [[nodiscard]] Fork : detail::Job {
     if (!joined_) abandon();
   }
 
-  // Returns the child's value or throws what it threw. Call it once.
+  // Returns the child's value or throws what it threw. Call it once: a second call throws
+  // RuntimeFault.
   Value join() {
     detail::WorkerHead* worker = detail::this_worker();
     const detail::Word mine = detail::word_of(job(), detail::WordKind::job, worker->tag);
     const detail::Word popped = worker->deque.pop();
-    joined_ = true;
     if (popped == mine) [[likely]] {
+      joined_ = true;
       worker->counts.inline_forks.add();
       return function_();
     }
@@ -75,6 +76,7 @@ class [[nodiscard]] Fork : detail::Job {
 
   [[gnu::noinline, gnu::cold]] void join_stolen(detail::WorkerHead* worker, detail::Word popped) {
     if (popped != 0) detail::put_back(worker, popped);
+    if (std::exchange(joined_, true)) detail::fault_joined_twice();
     completion_.wait();
   }
 

@@ -41,12 +41,12 @@ class Scope {
   template <std::invocable F>
   void fork(F&& function) {
     using Child = ChildOf<std::decay_t<F>>;
-    void* memory = detail::this_worker()->job_memory.take(sizeof(Child));
+    void* memory = detail::this_worker()->job_memory.take_for<Child>();
     Child* child;
     try {
       child = ::new (memory) Child(*this, std::forward<F>(function));
     } catch (...) {
-      detail::this_worker()->job_memory.give(memory, sizeof(Child));
+      detail::this_worker()->job_memory.give_for<Child>(memory);
       throw;
     }
     // Maybe another worker than before: a copy of the function may have suspended.
@@ -56,7 +56,7 @@ class Scope {
                                          detail::WordKind::scope_child, worker->tag));
     } catch (...) {  // the deque cannot grow
       child->~Child();
-      worker->job_memory.give(memory, sizeof(Child));
+      worker->job_memory.give_for<Child>(memory);
       throw;
     }
     ++forked_;
@@ -97,7 +97,7 @@ class Scope {
       const bool nested = by_joiner;
       this->~ChildOf();
       // Maybe not the worker on which it began: the function may have suspended.
-      detail::this_worker()->job_memory.give(this, sizeof(ChildOf));
+      detail::this_worker()->job_memory.give_for<ChildOf>(this);
       if (nested) {
         ++owner->done_here_;
       } else {

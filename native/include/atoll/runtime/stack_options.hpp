@@ -13,9 +13,9 @@ struct StackOptions {
               // guard uses one of 65530 mappings
   };
   Kind kind = Kind::guarded;
-  // Address space of one stack, including its control block and guard page, rounded up to whole
-  // pages; only touched pages use memory. 256 KiB is more than enough for printf, regular
-  // expressions and a query engine's operators, and a million stacks take 244 GiB of 128 TiB.
+  // Address space of one stack, including its control block, rounded up to whole pages; only
+  // touched pages use memory. 256 KiB is more than enough for printf, regular expressions and a
+  // query engine's operators. With its guard of 64 KiB, a million stacks take 305 GiB of 128 TiB.
   std::size_t bytes = std::size_t{256} << 10;
 };
 

@@ -15,6 +15,7 @@
 //  - A spawn costs one block of memory from the worker's cache, no reference count, no lock.
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <new>
@@ -44,6 +45,51 @@ struct TaskState : Job {
   void (*drop)(TaskState*);
 };
 
+// Resumes a coroutine when the task that it awaits has ended. It is not a part of the coroutine's
+// frame, which may be destroyed before.
+template <class Value>
+class Resumption : public Job {
+ public:
+  static Resumption* make(TaskState<Value>* task, std::coroutine_handle<> waiting) {
+    return ::new (take_job_memory_for<Resumption>()) Resumption(task, waiting);
+  }
+  void drop() {
+    this->~Resumption();
+    give_job_memory_for<Resumption>(this);
+  }
+
+  // The coroutine is destroyed. True if it was still awaiting: then the task has been asked to
+  // stop, and its end drops it and this object.
+  bool forget() {
+    if (phase_.load(std::memory_order_acquire) == Phase::awaiting) {
+      task_->own.stop_source().request_stop();
+    }
+    return phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::awaiting;
+  }
+
+ private:
+  enum class Phase { awaiting, resumed, forgotten };
+
+  Resumption(TaskState<Value>* task, std::coroutine_handle<> waiting)
+      : task_(task), waiting_(waiting) {
+    context = nullptr;
+    execute = [](Job* job) { static_cast<Resumption*>(job)->run(); };
+  }
+
+  void run() {
+    if (phase_.exchange(Phase::resumed, std::memory_order_acq_rel) == Phase::awaiting) {
+      waiting_.resume();  // after which `this` may be gone
+    } else {
+      task_->drop(task_);
+      drop();
+    }
+  }
+
+  TaskState<Value>* task_;
+  std::coroutine_handle<> waiting_;
+  std::atomic<Phase> phase_{Phase::awaiting};
+};
+
 template <class Value, class F>
 struct TaskOf : TaskState<Value> {
   template <class G>
@@ -53,7 +99,7 @@ struct TaskOf : TaskState<Value> {
     this->drop = [](TaskState<Value>* state) {
       auto* self = static_cast<TaskOf*>(state);
       self->~TaskOf();
-      give_job_memory(self, sizeof(TaskOf));
+      give_job_memory_for<TaskOf>(self);
     };
   }
 
@@ -74,11 +120,11 @@ using TaskFor = TaskOf<std::invoke_result_t<std::decay_t<F>&>, std::decay_t<F>>;
 template <class F>
 TaskFor<F>* make_task(F&& function) {
   using Made = TaskFor<F>;
-  void* memory = take_job_memory(sizeof(Made));
+  void* memory = take_job_memory_for<Made>();
   try {
     return ::new (memory) Made(std::forward<F>(function));
   } catch (...) {
-    give_job_memory(memory, sizeof(Made));
+    give_job_memory_for<Made>(memory);
     throw;
   }
 }
@@ -120,20 +166,29 @@ class [[nodiscard]] Task {
   }
 
   // A coroutine that awaits the task is resumed by a worker of the task's runtime; from then on
-  // it may call all that a task may call except what suspends (coroutine.hpp).
+  // it may call all that a task may call except what suspends (coroutine.hpp). A coroutine that is
+  // destroyed while it awaits asks the task to stop and leaves it to itself.
   auto operator co_await() && {
-    struct Awaiter : detail::Job {
+    struct Awaiter {
       Owner owner;
-      std::coroutine_handle<> waiting;
+      detail::Resumption<Value>* resumption = nullptr;  // once it awaits
 
-      explicit Awaiter(detail::TaskState<Value>* state) : owner{state} {
-        execute = [](detail::Job* job) { static_cast<Awaiter*>(job)->waiting.resume(); };
-        context = nullptr;
+      explicit Awaiter(detail::TaskState<Value>* state) : owner{state} {}
+      Awaiter(Awaiter&&) = delete;
+      ~Awaiter() {
+        if (resumption == nullptr) return;
+        if (resumption->forget()) {
+          owner.state = nullptr;
+        } else {
+          resumption->drop();
+        }
       }
       bool await_ready() const { return owner.state->completion.done(); }
       bool await_suspend(std::coroutine_handle<> handle) {
-        waiting = handle;
-        return owner.state->completion.leave(detail::waiter_of(this));
+        resumption = detail::Resumption<Value>::make(owner.state, handle);
+        if (owner.state->completion.leave(detail::waiter_of(resumption))) return true;
+        std::exchange(resumption, nullptr)->drop();
+        return false;
       }
       Value await_resume() { return owner.state->result.take(); }
     };

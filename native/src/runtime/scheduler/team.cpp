@@ -93,7 +93,10 @@ Team::Team(const RuntimeOptions& options)
     steered.spread = limits.clamp(spread);
     place(steered.spread);
   };
-  install_overflow_handler();
+  install_overflow_handler([]() noexcept -> const Fiber* {
+    const Worker* const worker = Worker::here();
+    return worker != nullptr ? &worker->fiber() : nullptr;
+  });
   try {
     for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
     seated_.wait();

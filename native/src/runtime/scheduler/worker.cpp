@@ -236,7 +236,9 @@ void Worker::yield_with_care() {
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
   const std::uint64_t turn = counts.yields.read();
   Word next = 0;
-  if (turn % kFairness != 0) {
+  if (turn % kFairness == 0) {
+    fair_ = true;
+  } else {
     if (turn % kFreshTurn == 0) next = take_mine(deque.pop());
     if (next == 0) next = take_mine(yielded_.pop());
     if (next == 0) next = take_mine(deque.pop());
@@ -311,12 +313,30 @@ Word Worker::next() {
 Word Worker::own_work() {
   if (placement_ != team.placement()) [[unlikely]]
     sit_down();
-  if (++turn_ % kFairness == 0) {
-    if (const Word word = shared()) return word;
-    if (const Word word = take_mine(yielded_.pop())) return word;
+  if (std::exchange(fair_, false) || ++turn_ % kFairness == 0) {
+    if (const Word word = fair_work()) return word;
   }
   if (const Word word = local()) return word;
   return shared();
+}
+
+// Two tasks that wake each other would keep a worker busy for ever with the newest words of its
+// deque. A fair turn takes what they leave waiting: what came from outside, what has yielded, and
+// the oldest word of the deque, which otherwise only thieves take. A different one comes first each
+// time, since each of the three may never run out.
+Word Worker::fair_work() {
+  constexpr unsigned kSources = 3;
+  const unsigned first = turn_ / kFairness;
+  for (unsigned at = first; at < first + kSources; ++at) {
+    Word word = 0;
+    switch (at % kSources) {
+      case 0: word = shared(); break;
+      case 1: word = take_mine(yielded_.pop()); break;
+      default: word = take_mine(deque.steal().word);
+    }
+    if (word != 0) return word;
+  }
+  return 0;
 }
 
 Word Worker::send_away(Word word) {

@@ -6,8 +6,9 @@
 // worker, and everything in it finds its worker again after each call.
 //
 // Order in which a worker looks for work
-//   1. what was bound to it (its own domain), then its deque, then its yielded tasks; every
-//      kFairness-th time the shared queues come first, so that nothing starves
+//   1. what was bound to it (its own domain), then its deque, then its yielded tasks. Every
+//      kFairness-th time is a fair turn, so that nothing starves: first the shared queues, the
+//      oldest yielded task and the oldest word of its deque, each of them first in turn
 //   2. the queues of the domains that it serves
 //   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring
 //   4. sleep
@@ -71,9 +72,12 @@ class alignas(128) Worker : public detail::WorkerHead {
   }
   // Leaves the running task for the next task of this worker.
   [[gnu::always_inline]] void leave_for_next(After* after) {
-    const bool others_turn = ++turn_ % kFairness == 0 || !bound_->looks_empty();
-    Word next = others_turn ? 0 : take_mine(deque.pop());
-    if (next == 0 && !others_turn) next = take_mine(yielded_.pop());
+    const bool fair = count_turn();
+    Word next = 0;
+    if (!fair && bound_->looks_empty()) {
+      next = take_mine(deque.pop());
+      if (next == 0) next = take_mine(yielded_.pop());
+    }
     leave_for(next, after);
   }
 
@@ -84,7 +88,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   // See atl::yield. Never inlined, as switch_to.
   [[gnu::noinline]] void yield();
   // For the owner of the fiber that runs here.
-  Fiber& fiber() { return *fiber_; }
+  Fiber& fiber() const { return *fiber_; }
   int core() const { return core_; }
   const Meter& meter() const { return meter_; }
   Recorder& recorder() { return *recorder_; }
@@ -127,7 +131,13 @@ class alignas(128) Worker : public detail::WorkerHead {
   }
 
   Word next();  // 0: the team stops
+  // Whether this turn is a fair one; then the next look for work in the loop is that turn.
+  bool count_turn() {
+    if (++turn_ % kFairness == 0) fair_ = true;
+    return fair_;
+  }
   Word own_work();
+  Word fair_work();
   Word local();
   Word shared();
   Word search();
@@ -161,6 +171,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   std::int64_t metered_since_ns_ = 0;
   std::uint64_t forks_before_ = 0;
   unsigned turn_ = 0;
+  bool fair_ = false;  // the next look for work is a fair turn
 
   static constexpr std::size_t kSpares = 16;
   std::array<Fiber*, kSpares> spares_{};

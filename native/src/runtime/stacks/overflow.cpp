@@ -22,6 +22,7 @@ namespace atl::runtime {
 
 namespace {
 
+const Fiber* (*running_fiber)() noexcept;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 
@@ -65,10 +66,16 @@ const std::byte* stack_pointer(const void* signal_context) {
 #endif
 }
 
+// Whether the running task's stack was too small. Its own stack is above the guard that was hit,
+// unless a large frame skipped that guard; then sp has left the stack.
+bool is_overflow(const GuardHit& hit, const std::byte* sp) {
+  if (sp == nullptr || (sp >= hit.low && sp < hit.high + hit.stack_bytes)) return true;
+  const Fiber* const running = running_fiber();
+  return running != nullptr && (sp < running->low || sp > running->top);
+}
+
 void explain(const GuardHit& hit, const void* address, const void* signal_context) {
-  const std::byte* const sp = stack_pointer(signal_context);
-  // Its own stack is above the guard page; sp may have left it already.
-  const bool overflow = sp == nullptr || (sp >= hit.low && sp < hit.high + hit.stack_bytes);
+  const bool overflow = is_overflow(hit, stack_pointer(signal_context));
   Line line;
   if (overflow) {
     line << "atoll: task stack overflow: a task needs more than the ";
@@ -77,9 +84,9 @@ void explain(const GuardHit& hit, const void* address, const void* signal_contex
         << "); set a bigger StackOptions.bytes, or move large locals and deep recursion to the "
            "heap\n";
   } else {
-    line << "atoll: something wrote or read past the top of a task's stack (guard page at 0x";
+    line << "atoll: something wrote or read past the top of a task's stack (guard at 0x";
     line.number(reinterpret_cast<std::uintptr_t>(address), 16)
-        << "); a pointer is wrong, the stack's size is not\n";
+        << "); a pointer is wrong, the stack is large enough\n";
   }
   line.print();
 }
@@ -131,9 +138,10 @@ void install(int number, struct sigaction& previous) {
 
 }  // namespace
 
-void install_overflow_handler() {
+void install_overflow_handler(const Fiber* (*running)() noexcept) {
   static std::once_flag once;
-  std::call_once(once, [] {
+  std::call_once(once, [running] {
+    running_fiber = running;
     install(SIGSEGV, previous_segv);
     install(SIGBUS, previous_bus);
   });

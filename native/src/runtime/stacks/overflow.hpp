@@ -1,4 +1,4 @@
-// A stack overflow ends in a message. The guard page below a stack stops it; the handler here, on
+// A stack overflow ends in a message. The guard below a stack stops it; the handler here, on
 // an alternate stack because the task's own is full, reports what happened and lets the signal take
 // its default effect. Every other fault goes to the previous handler.
 #pragma once
@@ -6,11 +6,14 @@
 #include <csignal>
 #include <cstddef>
 
+#include "fiber.hpp"
+
 namespace atl::runtime {
 
 // For SIGSEGV and SIGBUS of the whole process, once; later calls do nothing. Never removed: a
-// handler installed later may still call it. Throws RuntimeFault if sigaction fails.
-void install_overflow_handler();
+// handler installed later may still call it. `running` returns the fiber that the calling thread
+// runs, or null; it must be async-signal-safe. Throws RuntimeFault if sigaction fails.
+void install_overflow_handler(const Fiber* (*running)() noexcept);
 
 // An alternate signal stack for the calling thread until the end of the scope, which restores the
 // previous one. Made and destroyed on the same thread. Throws RuntimeFault without memory.

@@ -33,12 +33,14 @@ void refuse_shadow_stack() {
 #endif
 }
 
-std::size_t checked_stride(std::size_t bytes) {
+// From stack to stack. The guard comes on top of what the user asked for.
+std::size_t checked_stride(StackKind kind, std::size_t bytes) {
   if (bytes < kLeastBytes || bytes > kMostBytes) {
     throw RuntimeFault("StackOptions.bytes is " + std::to_string(bytes) +
                        "; it must be between 16 KiB and 1 GiB");
   }
-  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+  const std::size_t whole = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+  return kind == StackKind::guarded ? whole + guard_bytes() : whole;
 }
 
 std::byte* page_of(void* address) {
@@ -50,7 +52,7 @@ std::byte* page_of(void* address) {
 
 StackPool::StackPool(StackOptions options, std::span<const int> nodes, GuardSupport support)
     : kind_(options.kind),
-      stride_(checked_stride(options.bytes)),
+      stride_(checked_stride(options.kind, options.bytes)),
       guards_(support),
       shelves_(std::max<std::size_t>(1, nodes.size())) {
   refuse_shadow_stack();

@@ -81,10 +81,11 @@ void prefer_node(void* memory, std::size_t bytes, int node) {
 StackChunk::StackChunk(StackKind kind, std::size_t stride, int node, Guards& guards)
     : kind_(kind),
       stride_(stride),
-      edge_bytes_(kind == StackKind::guarded ? page_bytes() : kCanaryBytes),
+      edge_bytes_(kind == StackKind::guarded ? guard_bytes() : kCanaryBytes),
+      // The canary of stack 0 has a page of its own, because stacks begin at whole pages.
+      first_(std::max(edge_bytes_, page_bytes())),
       count_(std::max<std::size_t>(1, kChunkBytes / stride)),
-      bytes_(page_bytes() + count_ * stride),
-
+      bytes_(first_ + count_ * stride),
       guards_(guards) {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -121,7 +122,7 @@ StackChunk::~StackChunk() {
 }
 
 std::byte* StackChunk::edge_of(std::size_t index) const {
-  return memory_ + page_bytes() + index * stride_ - edge_bytes_;
+  return memory_ + first_ + index * stride_ - edge_bytes_;
 }
 
 std::byte* StackChunk::block_of(std::size_t index) const {

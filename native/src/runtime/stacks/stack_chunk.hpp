@@ -3,8 +3,8 @@
 //
 //   | edge | stack 0 ... block | edge | stack 1 ... block | edge | ...
 //
-// An edge is a guard page, or a cache line of canary words in the slab mode: the canary of stack
-// i + 1 shares the page of stack i's control block, so it costs no page of its own.
+// An edge is a guard of 64 KiB, or a cache line of canary words in the slab mode: the canary of
+// stack i + 1 shares the page of stack i's control block, so it costs no page of its own.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,7 @@ class StackChunk {
   StackKind kind_;
   std::size_t stride_;
   std::size_t edge_bytes_;
+  std::size_t first_;  // where stack 0 begins
   std::size_t count_;
   std::size_t bytes_;
   std::size_t made_ = 0;
@@ -52,14 +53,14 @@ class StackChunk {
   ChunkRecord* record_;
 };
 
-// The guard page that contains an address.
+// The guard that contains an address.
 struct GuardHit {
-  std::byte* low;           // of the guard page
+  std::byte* low;           // of the guard
   std::byte* high;          // its end: where the stack above it begins
   std::size_t stack_bytes;  // from guard to guard
 };
 
-// Async-signal-safe. Empty if the address is in no guard page of any chunk.
+// Async-signal-safe. Empty if the address is in no guard of any chunk.
 std::optional<GuardHit> find_guard(const void* address) noexcept;
 
 }  // namespace atl::runtime

@@ -56,6 +56,8 @@ std::size_t mappings_now() {
 
 }  // namespace
 
+std::size_t guard_bytes() noexcept { return std::max(page_bytes(), std::size_t{64} << 10); }
+
 GuardSupport guard_support() {
   GuardSupport support;
   support.install = kernel_installs_guards();

@@ -1,4 +1,6 @@
-// Guard pages: pages between stacks where every access faults.
+// Guards: ranges between stacks where every access faults. A guard is 64 KiB, because code that is
+// not compiled with -fstack-clash-protection, such as that of libraries, may skip a single page
+// with a large local variable. It takes no memory.
 //
 // MADV_GUARD_INSTALL (Linux 6.13) marks pages inside a mapping and costs nothing else. Before it,
 // mprotect splits a mapping in three, and a process may have at most vm.max_map_count of them:
@@ -19,6 +21,9 @@ struct GuardSupport {
 
 // The support of this kernel now; existing mappings of the process reduce the limit.
 GuardSupport guard_support();
+
+// 64 KiB, or a page where pages are larger.
+std::size_t guard_bytes() noexcept;
 
 class Guards {
  public:

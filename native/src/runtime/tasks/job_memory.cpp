@@ -17,11 +17,11 @@ JobMemory::~JobMemory() {
 
 // All blocks of a class have its full size: the thread that frees one knows only its object's.
 void* JobMemory::allocate(std::size_t bytes) {
-  return ::operator new((bytes + kStep - 1) / kStep * kStep);
+  return ::operator new((bytes + kStep - 1) / kStep * kStep, std::align_val_t{kStep});
 }
 
 void JobMemory::free(void* memory, std::size_t bytes) noexcept {
-  ::operator delete(memory, (bytes + kStep - 1) / kStep * kStep);
+  ::operator delete(memory, (bytes + kStep - 1) / kStep * kStep, std::align_val_t{kStep});
 }
 
 }  // namespace atl::detail

@@ -20,6 +20,10 @@ void fault_no_task(const char* call) {
                      ": this handle has no task; it was joined, detached or moved from");
 }
 
+void fault_joined_twice() {
+  throw RuntimeFault("join: this fork was joined before; keep the value that the first join gave");
+}
+
 void* take_job_memory(std::size_t bytes) {
   WorkerHead* const worker = this_worker();
   return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);

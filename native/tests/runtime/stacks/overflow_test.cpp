@@ -12,7 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/task.hpp"
 #include "fiber_parts.hpp"
+#include "runtime/parts.hpp"
+#include "scheduler/worker.hpp"
 
 namespace atl::runtime {
 namespace {
@@ -33,9 +38,11 @@ volatile bool endless = true;
   return endless ? recurse(depth + 1) + frame[0] : 0;
 }
 
+const Fiber* none_running() noexcept { return nullptr; }
+
 void on_fiber(StackOptions options, const std::function<void(Routine&)>& body,
               GuardSupport support = guard_support()) {
-  install_overflow_handler();
+  install_overflow_handler(&none_running);
   const AlternateStack alternate;
   StackPool pool(options, {}, support);
   Routine routine(pool, body);
@@ -49,14 +56,14 @@ class OverflowDeath : public testing::Test {
 
 TEST_F(OverflowDeath, RecursionEndsInAMessage) {
   EXPECT_EXIT(on_fiber({}, [](Routine&) { recurse(0); }), kBySignal,
-              "atoll: task stack overflow: a task needs more than the 252 KiB of its stack .*"
+              "atoll: task stack overflow: a task needs more than the 256 KiB of its stack .*"
               "StackOptions.bytes");
 }
 
 TEST_F(OverflowDeath, AlsoWithGuardsByMprotect) {
   EXPECT_EXIT(on_fiber({.bytes = 64 << 10}, [](Routine&) { recurse(0); },
                        {.install = false, .map_limit = 100}),
-              kBySignal, "task stack overflow: a task needs more than the 60 KiB");
+              kBySignal, "task stack overflow: a task needs more than the 64 KiB");
 }
 
 TEST_F(OverflowDeath, AlsoOnAnotherThread) {
@@ -68,11 +75,47 @@ TEST_F(OverflowDeath, PastTheTopIsSaidToBeAPointer) {
   EXPECT_EXIT(on_fiber({},
                        [](Routine& self) {
                          const Fiber& fiber = self.fiber();
-                         std::byte* past = fiber.low + (256 << 10) - page_bytes();
+                         std::byte* past = fiber.low + (256 << 10);
                          *static_cast<volatile std::byte*>(past) = std::byte{1};
                        }),
               kBySignal, "past the top of a task's stack");
 }
+
+// Touches the lowest byte of a frame that is larger than a task's stack and its guard.
+[[gnu::noinline]] int use_large_frame() {
+  volatile char frame[400 << 10];
+  frame[0] = 1;
+  return frame[0];
+}
+
+TEST_F(OverflowDeath, AFrameLargerThanTheStackIsAnOverflow) {
+  EXPECT_EXIT(atl::Runtime(atl::test::with_workers(2)).run([] { use_large_frame(); }), kBySignal,
+              "task stack overflow: a task needs more than the 256 KiB");
+}
+
+// Code that is compiled without -fstack-clash-protection skips its own guard, and may hit the next
+// one. The lowest stack of a chunk has none below: then a task on another stack does it.
+#if defined(__x86_64__)
+void skip_a_guard() {
+  const Fiber& fiber = Worker::here()->fiber();
+  const std::byte* const below = fiber.low - guard_bytes() - (256 << 10) - 64;
+  if (find_guard(below)) {
+    asm volatile("mov %%rsp, %%rbx; mov %0, %%rsp; push %%rax; mov %%rbx, %%rsp" ::"r"(below)
+                 : "rbx", "memory");
+  }
+  atl::Event done;
+  atl::spawn([&] {
+    skip_a_guard();
+    done.set();
+  }).detach();
+  done.wait();
+}
+
+TEST_F(OverflowDeath, AFrameThatSkipsItsGuardIsAnOverflow) {
+  EXPECT_EXIT(atl::Runtime(atl::test::with_workers(1)).run(skip_a_guard), kBySignal,
+              "task stack overflow");
+}
+#endif
 
 void overwrite_canary(Fiber& fiber) { const_cast<std::uint64_t*>(fiber.canary)[3] = 0; }
 
@@ -128,8 +171,8 @@ void fault_elsewhere() {
   sigemptyset(&earlier.sa_mask);
   sigaddset(&earlier.sa_mask, SIGUSR2);
   sigaction(SIGSEGV, &earlier, nullptr);
-  install_overflow_handler();
-  install_overflow_handler();
+  install_overflow_handler(&none_running);
+  install_overflow_handler(&none_running);
   const AlternateStack alternate;
   void* const page = mmap(nullptr, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (sigsetjmp(escape, 1) == 0) {
@@ -148,7 +191,7 @@ TEST_F(OverflowDeath, OtherFaultsGoToTheEarlierHandler) {
 void fault_by_default() {
   std::signal(SIGSEGV, SIG_DFL);
   std::signal(SIGBUS, SIG_DFL);
-  install_overflow_handler();
+  install_overflow_handler(&none_running);
 }
 
 TEST_F(OverflowDeath, WithoutOneTheDefaultHappens) {

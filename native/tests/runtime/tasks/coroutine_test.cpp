@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <coroutine>
 #include <exception>
 #include <future>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -109,6 +111,41 @@ TEST_P(Coroutine, AfterAnAwaitItIsNoTaskAndHasNoTaskLocals) {
   Job<bool> job = asks(runtime, begin);
   begin.set();  // not before the coroutine has left its place to the task's worker
   EXPECT_TRUE(job.future.get());
+}
+
+// A coroutine that its owner destroys.
+struct Owned {
+  struct promise_type {
+    Owned get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+  std::coroutine_handle<promise_type> handle;
+};
+
+TEST_P(Coroutine, MayBeDestroyedWhileItAwaits) {
+  std::atomic<int> stopped{0};
+  std::atomic<int> resumed{0};
+  const auto awaits = [&](atl::Event& begin) -> Owned {
+    co_await runtime.spawn([&] {
+      begin.wait();
+      stopped += atl::this_task::stop_token().stop_requested();
+      return std::vector<int>(100, 1);  // somebody has to free it
+    });
+    ++resumed;
+  };
+  constexpr int kRounds = 100;
+  for (int round = 0; round < kRounds; ++round) {
+    atl::Event begin;
+    const Owned coroutine = awaits(begin);
+    coroutine.handle.destroy();
+    begin.set();
+    while (stopped <= round) std::this_thread::yield();  // `begin` must outlive the task
+  }
+  EXPECT_EQ(stopped, kRounds);
+  EXPECT_EQ(resumed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, Coroutine, testing::Values(1, 2, 8),

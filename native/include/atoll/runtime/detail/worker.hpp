@@ -110,10 +110,23 @@ inline WorkerHead* worker_or_fault(const char* call) {
 }
 
 [[noreturn]] ATOLL_EXPORT void fault_no_task(const char* call);
+// Throws RuntimeFault: a Fork was joined a second time.
+[[noreturn]] ATOLL_EXPORT void fault_joined_twice();
 
 // From the worker's cache or, on other threads, from malloc.
 ATOLL_EXPORT void* take_job_memory(std::size_t bytes);
 ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
+// The same for a T of any alignment.
+template <class T>
+void* take_job_memory_for() {
+  if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::allocate_for<T>();
+  return take_job_memory(sizeof(T));
+}
+template <class T>
+void give_job_memory_for(void* memory) noexcept {
+  if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::free_for<T>(memory);
+  give_job_memory(memory, sizeof(T));
+}
 
 // The domain of a place, shifted. Throws RuntimeFault if the runtime has no such place.
 ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
