@@ -163,3 +163,13 @@ def test_systemd_reads_the_units(engine: str, tmp_path: Path) -> None:
     )
     said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or "t-" in line]
     assert said == []
+    # Its own scale, from 0 (closed) to 100; without the settings of `_CLOSED_OFF` it says 90.
+    services = [str(tmp_path / name) for name in units if name.endswith(".service")]
+    done = subprocess.run(
+        [program, "security", "--offline=true", "--threshold=55", "--no-pager", services[-1]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
