@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "atoll/runtime/event.hpp"
 #include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/group.hpp"
 #include "atoll/runtime/runtime.hpp"
@@ -58,62 +57,6 @@ TEST_P(Scheduler, ASecondJoinOfAForkIsAFault) {
     EXPECT_THROW(other.join(), atl::RuntimeFault);
     EXPECT_EQ(newer.join(), 2);  // the faults put back what they popped
     EXPECT_TRUE(ran);
-  });
-}
-
-// Two tasks that wake each other keep their worker busy for ever.
-template <class Meanwhile>
-void while_two_tasks_wake_each_other(Meanwhile&& meanwhile) {
-  std::atomic<bool> stop{false};
-  atl::Event ping;
-  atl::Event pong;
-  auto other = atl::spawn([&] {
-    while (!stop) {
-      ping.wait();
-      ping.reset();
-      pong.set();
-    }
-  });
-  meanwhile(stop);
-  while (!stop) {
-    ping.set();
-    pong.wait();
-    pong.reset();
-  }
-  ping.set();
-  other.join();
-}
-
-TEST(SchedulerFairness, ATaskFromOutsideRunsWhileTwoTasksWakeEachOther) {
-  atl::Runtime runtime(with_workers(1));
-  std::atomic<std::atomic<bool>*> stop{nullptr};
-  auto pair = runtime.spawn(
-      [&] { while_two_tasks_wake_each_other([&](std::atomic<bool>& flag) { stop = &flag; }); });
-  while (stop == nullptr) std::this_thread::yield();
-  runtime.run([&] { *stop = true; });
-  pair.join();
-}
-
-TEST(SchedulerFairness, AnOlderTaskRunsWhileTwoTasksWakeEachOther) {
-  atl::Runtime runtime(with_workers(1));
-  runtime.run([] {
-    atl::Task<> last;
-    while_two_tasks_wake_each_other(
-        [&](std::atomic<bool>& stop) { last = atl::spawn([&] { stop = true; }); });
-  });
-}
-
-TEST(SchedulerFairness, ASleeperWakesWhileTwoTasksWakeEachOther) {
-  atl::Runtime runtime(with_workers(1));
-  runtime.run([] {
-    atl::Task<> sleeper;
-    while_two_tasks_wake_each_other([&](std::atomic<bool>& stop) {
-      sleeper = atl::spawn([&] {
-        atl::sleep_for(std::chrono::milliseconds(1));
-        stop = true;
-      });
-      atl::yield();
-    });
   });
 }
 
