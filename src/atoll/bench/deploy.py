@@ -22,6 +22,7 @@ from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
+from atoll.schema.text import plural
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.launch import Running, launch
 
@@ -65,7 +66,7 @@ class LiveServer:
         wanted = len(self.entrant.plan.slots)
         if found != wanted:
             raise EngineFailed(
-                f"only {found} of {wanted} worker instances were left after the pass"
+                f"only {found} of {plural(wanted, 'worker instance')} left after the pass"
             )
 
     def reconnect(self, stream: int) -> Client:

@@ -8,9 +8,20 @@ from typing import Any, Literal, NamedTuple
 from atoll.schema.cpulist import brief_cpulist
 from atoll.schema.plan import Plan
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 
 # Fields that describe the plan itself rather than the deployment, or are compared slot by slot.
 _SKIPPED = frozenset({"format", "version", "slots", "reasons", "warnings"})
+
+# The counts of a machine.
+_NOUNS = {
+    "packages": "package",
+    "numa_nodes": "NUMA node",
+    "chiplets": "chiplet",
+    "l3": "L3",
+    "cores": "core",
+    "pus": "PU",
+}
 
 
 class Change(NamedTuple):
@@ -63,7 +74,7 @@ def _shown(where: str, value: Any) -> str:
             memory = f", memory of node {brief_cpulist(nodes)}" if nodes else ""
             return f"{mask}{memory}, heap {gib(heap)}"
         case {"packages": _}:
-            return ", ".join(f"{count} {name}" for name, count in value.items())
+            return ", ".join(plural(count, _NOUNS.get(name, name)) for name, count in value.items())
         case None:
             return "no mask" if where.endswith("cpus") else "none"
         case int() if where.endswith("_bytes"):

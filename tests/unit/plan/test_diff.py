@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from atoll.plan import make_plan
 from atoll.plan.diff import compare
-from tests.parts.machines import milan
+from tests.parts.machines import milan, plain
 from tests.parts.plan import DISTRIBUTED
 
 MACHINE = milan(1, 2, 4)
@@ -29,3 +29,12 @@ def test_a_mask_that_goes_is_a_change_of_the_slot_not_its_end() -> None:
     old = make_plan(MACHINE, DISTRIBUTED, "win")
     new = make_plan(MACHINE, DISTRIBUTED, "wim")
     assert "~ slot 0 cpus: 0-7 -> no mask" in [str(change) for change in compare(old, new)]
+
+
+def test_one_of_a_kind_is_in_the_singular() -> None:
+    one, two = (make_plan(plain(2, nodes=nodes), DISTRIBUTED, "wim") for nodes in (1, 2))
+    (line,) = [str(change) for change in compare(one, two) if change.where == "machine"]
+    assert line == (
+        "~ machine: 1 package, 1 NUMA node, 0 chiplets, 0 L3s, 2 cores, 2 PUs -> "
+        "2 packages, 2 NUMA nodes, 0 chiplets, 0 L3s, 4 cores, 4 PUs"
+    )
