@@ -128,7 +128,7 @@ class Bench:
                 failures = failures + 1 if error and len(self.left_out) == known else 0
                 if failures == FAILURES_IN_A_ROW:
                     raise EngineFailed(
-                        f"{failures} deployments in a row failed, the last {label} in block "
+                        f"{failures} attempts in a row failed, the last {label} in block "
                         f"{block + 1}: {error}; all errors are in the results file"
                     )
 

@@ -19,7 +19,7 @@ from atoll.schema.results import (
     QueryTime,
     VerifyResult,
 )
-from tests.parts.bench import WIM, entrant, header, lines, results, time
+from tests.parts.bench import WIM, entrant, header, lines, query_failed, results, time
 from tests.parts.bench_plans import plan
 
 
@@ -110,7 +110,8 @@ def test_streams_are_averaged_geometrically() -> None:
 
 def test_a_run_without_any_block_can_be_reported() -> None:
     failed: list[Line] = [BlockFailed(block=0, label="spark/wim", error="x")]
-    for some in ([], failed):
+    gone: list[Line] = [query_failed(0, "spark/wim", query) for query in ("q1", "q6")]
+    for some in ([], failed, gone, [*lines()[:-1], *gone]):
         found = results(some)
         assert summarise(found).status == "unfinished"
         for kind in FORMATS:
