@@ -143,6 +143,7 @@ def test_a_user_logs_in_over_tls_with_a_password(
 ) -> None:
     config = read_properties(in_tree(record, "coordinator", "config.properties"), where="")
     place = f"127.0.0.1:{config['http-server.https.port']}"
+    assert [access.address for access in record.access] == [f"https://{place}"]
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(ours.certificate))
     client = reach(f"https://{USER}:{PASSWORD}@{place}/tpch/tiny", timeout_s=60)
     told = client.execute("select current_user, (select count(*) from nation)", timeout_s=60)

@@ -44,7 +44,7 @@ from atoll.supervise.prepare import Prepared, prepare
 
 @click.command(
     epilog="Examples: atoll up spark --policy wicp -d, then atoll verify spark; "
-    "atoll up trino --page-cache 0 --reserve 16GiB"
+    "atoll up trino --port 8080 --reserve 16GiB"
 )
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
 @policy_option
@@ -60,7 +60,8 @@ from atoll.supervise.prepare import Prepared, prepare
     "--port",
     metavar="N",
     type=click.IntRange(1, LAST_PORT),
-    help="Port for clients; if every instance is a server: N, N+1, ... (default: any free port).",
+    help="Port for clients on this machine; if every instance is a server: N, N+1, ... (default: "
+    "a free port, or sockets).",
 )
 @click.option(
     "--timeout",
