@@ -18,6 +18,7 @@ import numpy as np
 
 from atoll.infer.relations import Array, Relation, cores, relations
 from atoll.schema.base import Record
+from atoll.schema.environment import LABELS
 from atoll.schema.profile import (
     CacheCurve,
     Figure,
@@ -297,8 +298,9 @@ def _settings(a: Profile, b: Profile) -> Iterable[Setting]:
     """Differences in the environment and in the way of measuring."""
     plain = {"hostname_hash", "cgroup", "atoll_version"}
     for name in type(a.environment).model_fields:
-        one, other = str(getattr(a.environment, name)), str(getattr(b.environment, name))
+        one, other = getattr(a.environment, name), getattr(b.environment, name)
         if one != other and name not in plain:
-            yield Setting(name=name, a=one or "unknown", b=other or "unknown")
+            shown = gib if name == "memory_bytes" else str
+            yield Setting(name=LABELS[name], a=shown(one) or "unknown", b=shown(other) or "unknown")
     if a.mode is not b.mode:
-        yield Setting(name="mode", a=a.mode.value, b=b.mode.value)
+        yield Setting(name="Mode of measuring", a=a.mode.value, b=b.mode.value)

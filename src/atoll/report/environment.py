@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atoll.report.table import Row
-from atoll.schema.environment import Environment
+from atoll.schema.environment import LABELS, Environment
+
+_SHOWN = ("virtualization", "kernel", "kernel_cmdline", "microcode", "thp_enabled",
+          "numa_balancing", "governor", "affinity", "cgroup", "hostname_hash")  # fmt: skip
 
 
 def environment_rows(
@@ -13,19 +16,12 @@ def environment_rows(
 ) -> list[Row]:
     """The rows between `before` and `after`; an empty value is 'unknown'."""
     thp = (environment.thp_enabled, environment.thp_defrag)
+    shown = {name: getattr(environment, name) for name in _SHOWN}
+    shown["thp_enabled"] = " / defrag ".join(filter(None, thp))
     rows = (
         *before,
-        ("Virtualization", environment.virtualization),
-        ("Kernel", environment.kernel),
-        ("Kernel command line", environment.kernel_cmdline),
-        ("Microcode", environment.microcode),
-        ("Transparent huge pages", " / defrag ".join(filter(None, thp))),
-        ("AutoNUMA (numa_balancing)", environment.numa_balancing),
-        ("CPU governor", environment.governor),
-        ("Affinity mask", environment.affinity),
-        ("Cgroup", environment.cgroup),
-        ("Host (hashed)", environment.hostname_hash),
+        *((LABELS[name], value) for name, value in shown.items()),
         *after,
-        ("Atoll", environment.atoll_version),
+        (LABELS["atoll_version"], environment.atoll_version),
     )
     return [(name, value or "unknown") for name, value in rows]

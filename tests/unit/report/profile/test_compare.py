@@ -15,7 +15,8 @@ from atoll.cli.profile import command
 from atoll.errors import UsageError
 from atoll.infer.compare import Comparison, compare_figures, compare_profiles
 from atoll.report.profile.compare import compare_html, compare_svg, compare_text, verdicts
-from atoll.schema.profile import Figure, Profile
+from atoll.schema.environment import LABELS, Environment
+from atoll.schema.profile import Figure, Mode, Profile
 from tests.parts import profiles
 from tests.parts.faults import fails
 from tests.parts.profiles import figure
@@ -140,6 +141,21 @@ def test_emulated_and_measured_are_not_compared(tmp_path: Any) -> None:
             CliRunner().invoke(command, ["compare", *map(str, pair)], catch_exceptions=False)
     (sentence,) = verdicts(compare_profiles(MADE["one CPU"], MADE["one CPU"]))
     assert "share no figure" in sentence
+
+
+def test_settings_that_differ_have_names_in_words() -> None:
+    a = MADE["flat"]
+    changed = {"thp_enabled": "always", "kernel_cmdline": "", "memory_bytes": 64 << 30}
+    other = a.environment.model_copy(update=changed)
+    b = a.model_copy(update={"environment": other, "mode": Mode.QUICK})
+    settings = {one.name: (one.a, one.b) for one in compare_profiles(a, b).settings}
+    assert settings == {
+        "Kernel command line": ("quiet", "unknown"),
+        "Transparent huge pages": ("madvise", "always"),
+        "Memory": ("512 GiB", "64 GiB"),
+        "Mode of measuring": ("full", "quick"),
+    }
+    assert set(LABELS) == set(Environment.model_fields)
 
 
 def test_a_ratio_of_a_figure_that_did_not_settle_is_marked() -> None:
