@@ -11,7 +11,7 @@ figures cannot tell.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -94,13 +94,20 @@ def _measured(matrix: Floats | None) -> Floats | None:
 
 
 def _view(matrix: Floats, unit: Unit) -> _View:
-    cost = log_cost(matrix)
-    doubts: tuple[str, ...] = ()
-    if unequal := count_unequal_homes(matrix):
-        doubts = (
-            f"the two directions of {plural(unequal, 'pair')} differ by more than half; the nearer "
-            "one counts",
-        )
+    view = _seen(log_cost(matrix), unit)
+    unequal = count_unequal_homes(matrix)
+    if not unequal:
+        return view
+    both = int((~np.isnan(matrix + matrix.T)).sum()) // 2
+    words = (
+        f"the two directions of {plural(unequal, 'pair')} differ by more than half; the nearer one "
+        "counts"
+    )
+    sure = confidence.with_unequal(view.sureness, unequal / both)
+    return replace(view, sureness=sure, doubts=(*view.doubts, words))
+
+
+def _seen(cost: Floats, unit: Unit) -> _View:
     in_ns = unit == "latency"
     bars = _LATENCY_BARS if in_ns else _BANDWIDTH_BARS
     cleaned = clean(cost)
@@ -119,8 +126,7 @@ def _view(matrix: Floats, unit: Unit) -> _View:
         levels = Found(levels.tiers[1:], 0.0)
     if not tiers:
         sure = _none_within(cleaned.cost, cores, unit, levels.nearly)
-        doubts = (*sure.doubts, *doubts)
-        return _View(unit, cost, cleaned, smt, (), (), (), sure.value, (), doubts)
+        return _View(unit, cost, cleaned, smt, (), (), (), sure.value, (), sure.doubts)
     islands = [
         (_inside(cores, {pu for c in island.members for pu in units[c]}), island.evidence)
         for island in levels.tiers[0]
@@ -131,7 +137,7 @@ def _view(matrix: Floats, unit: Unit) -> _View:
     whole = classification.completed(tiers[0], range(len(cost)))
     odds = classification.package_odds(step, 0 if whole else others, in_ns=in_ns)
     value = sure.value / (1 + math.exp(-abs(odds)))
-    reasons, doubts = (_by_prior(odds),), (*sure.doubts, *doubts)
+    reasons = (_by_prior(odds),)
     if odds > 0:
         tiers[0] = whole or tiers[0]
         # Packages, and no chiplets in them: that is only as sure as these would have shown.
@@ -141,10 +147,12 @@ def _view(matrix: Floats, unit: Unit) -> _View:
         )
         return _View(
             unit, cost, cleaned, smt, (), tiers[0], tuple(tiers), value * none.value, reasons,
-            (*none.doubts, *doubts),
+            (*sure.doubts, *none.doubts),
         )  # fmt: skip
     packages = _packages_above(cost, tiers, cores, step, in_ns=in_ns)
-    return _View(unit, cost, cleaned, smt, tiers[0], packages, tuple(tiers), value, reasons, doubts)
+    return _View(
+        unit, cost, cleaned, smt, tiers[0], packages, tuple(tiers), value, reasons, sure.doubts
+    )
 
 
 def _packages_above(
@@ -239,7 +247,7 @@ def _answer(latency: _View | None, bandwidth: _View | None, numbers: Sequence[in
                 bandwidth.doubts,
             )  # fmt: skip
             other = latency
-        elif not chiplets and not bandwidth.chiplets:
+        elif not chiplets and not bandwidth.chiplets and main.packages == bandwidth.packages:
             sure = confidence.agreeing(latency.sureness, bandwidth.sureness)
         found = contradiction(
             chiplets or main.packages,

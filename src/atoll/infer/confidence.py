@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FEWEST = 4  # units; fewer have no two groups of two
 _USUAL_CHIPLET = 4  # cores; larger ones show more clearly
 _WORTH_NAMING = 0.1
+_UNEQUAL = 0.6  # if no pair has one figure, the answer stays open
 
 
 class Sureness(NamedTuple):
@@ -120,7 +121,7 @@ def of_none(units: int, noise: float, step: float, nearly: float = 0.0) -> Suren
     would have been found. `noise`: its bound; `nearly`: the clarity of the best rejected candidate,
     below 1."""
     if units < FEWEST:
-        return Sureness(0.0, (f"{plural(units, 'core')} cannot show groups; it takes {FEWEST}",))
+        return Sureness(0.0, (f"too few cores to show groups: it takes {FEWEST}",))
     visible = least_chance(noise, min(_USUAL_CHIPLET, units // 2), units)
     times = step / visible if visible > 0 else math.inf
     hidden = 1 - 0.5 * times**1.5 if times < 1 else 0.5 / times**1.5
@@ -132,6 +133,12 @@ def of_none(units: int, noise: float, step: float, nearly: float = 0.0) -> Suren
             "that would hide chiplets"
         )
     return Sureness((1 - 0.5 * nearly**2) * (1 - hidden) * (1 - by_order), tuple(doubts))
+
+
+def with_unequal(sure: float, share: float) -> float:
+    """The confidence if the two directions of this share of the pairs differ much. That may be the
+    home of a line, but then a figure is not that of a pair alone."""
+    return sure * (1 - _UNEQUAL * share)
 
 
 def agreeing(one: float, other: float) -> float:

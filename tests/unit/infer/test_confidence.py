@@ -94,7 +94,7 @@ def test_one_pair_is_no_evidence(size: int, scale: float, seed: int) -> None:
     for found in (infer(values, None), infer(None, values)):
         assert (found.chiplets, found.packages, found.smt) == ((), (), ())
         assert found.confidence == 0
-        assert any("it takes 4" in reason for reason in found.reasons)
+        assert any("too few cores" in reason for reason in found.reasons)
 
 
 def test_a_lone_near_pair_is_one_of_them_in_any_matrix() -> None:
@@ -181,6 +181,14 @@ def test_a_bandwidth_that_is_the_other_way_round_contradicts() -> None:
     assert found.reasons[0].startswith("bandwidth contradicts")
 
 
+def test_a_bandwidth_contradicts_packages_too() -> None:
+    made = parts.islands("", [[12]] * 2, smt=2, ns=(48, 100, 110))
+    away = np.where(made.values < 60, 6.0, 12.0)
+    alone, found = infer(made.values, None), infer(made.values, away)
+    assert found.packages == made.packages
+    assert found.confidence < LEAST_CONFIDENCE < alone.confidence
+
+
 def test_groups_that_cross_contradict_each_other() -> None:
     order = np.arange(32).reshape(8, 4).T.ravel()
     bandwidth = np.where(EIGHT.values < 50, 12.0, 6.0)[np.ix_(order, order)]
@@ -219,3 +227,5 @@ def test_directions_that_differ_are_named() -> None:
     found = infer(values, None)
     assert found.levels[0].median == pytest.approx(100)
     assert any("the two directions of 28 pairs" in reason for reason in found.reasons)
+    assert found.confidence < LEAST_CONFIDENCE, "no pair has one figure"
+    assert infer(np.full((8, 8), 100.0), None).confidence > 0.95
