@@ -1,8 +1,9 @@
 """Which thread runs on which CPU under thread placement (`--placement dense` and `sparse`). Pure.
 
-Thread k has CPU k of the slot's order, and after the last CPU the order begins again. If a thread
-ends, the rest close the gap with as few moves as possible. So the CPUs in use are always the first
-of the order, and no CPU has two threads more than another.
+Thread k gets CPU k of the slot's order, and after the last CPU the order begins again. No CPU has
+two threads more than another, and as few threads as possible move for that. If a thread ends, its
+CPU is free until the next thread comes, or until the gap is closed: then the CPUs in use are the
+first of the order again.
 
 The supervisor binds the threads by this rule, and `atoll verify` checks that it would move none.
 """
@@ -11,28 +12,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import cycle, islice
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def seats(threads: Mapping[T, int | None], order: Sequence[int]) -> dict[T, int]:
+def seats(
+    threads: Mapping[T, int | None], order: Sequence[int], *, close_gaps: bool = False
+) -> dict[T, int]:
     """Thread -> its CPU. `threads`: in the order in which they began, each with the CPU that it is
     bound to; None: it is not bound to one CPU. `order`: the CPUs of the slot, each once."""
-    places = list(islice(cycle(order), len(threads)))
-    free = Counter(places)
+    least, more = divmod(len(threads), len(order))
+    crowd = Counter(threads.values())
+    # The CPUs that have one more: those that have it already, or the first.
+    preferred = order if close_gaps else sorted(order, key=lambda cpu: crowd[cpu] <= least)
+    room = dict.fromkeys(order, least) | dict.fromkeys(preferred[:more], least + 1)
     kept = {}
+    taken: Counter[int] = Counter()
     for thread, cpu in threads.items():
-        if cpu is not None and free[cpu]:
-            free[cpu] -= 1
+        if cpu is not None and taken[cpu] < room.get(cpu, 0):
+            taken[cpu] += 1
             kept[thread] = cpu
-    taken = Counter(kept.values())
-    vacant = []
-    for cpu in places:
-        if taken[cpu]:
-            taken[cpu] -= 1
-        else:
-            vacant.append(cpu)
-    rest = iter(vacant)
-    return {thread: kept[thread] if thread in kept else next(rest) for thread in threads}
+    vacant = iter(
+        [cpu for turn in range(least + 1) for cpu in order if taken[cpu] <= turn < room[cpu]]
+    )
+    return {thread: kept[thread] if thread in kept else next(vacant) for thread in threads}

@@ -40,10 +40,10 @@ class SlotThreads:
     def masks(self) -> dict[Thread, frozenset[int]]:
         return {**self.tasks, **self.idle, **self.others}
 
-    def seats(self, order: Sequence[int]) -> dict[Thread, int]:
+    def seats(self, order: Sequence[int], *, close_gaps: bool = False) -> dict[Thread, int]:
         """The threads that should be bound to one CPU, and to which."""
         bound = {thread: _cpu(cpus) for thread, cpus in self.tasks.items()}
-        found = seats(bound, order)
+        found = seats(bound, order, close_gaps=close_gaps)
         for thread, cpus in self.idle.items():
             cpu = _cpu(cpus)
             if cpu is not None and cpu in order:

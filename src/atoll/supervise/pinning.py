@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from atoll.host.api import Host
 from atoll.inspect.processes import attribute, process_table
@@ -23,6 +23,7 @@ from atoll.schema.plan import TaskThreads
 
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _PAUSE_PER_LOOK = 20.0
+_CALM_S = 1.0
 
 
 class Pinner(threading.Thread):
@@ -38,6 +39,8 @@ class Pinner(threading.Thread):
         self._finder = TaskFinder(host, threads)
         self._stopped = threading.Event()
         self._reported: set[str] = set()
+        # Slot -> the threads that ran tasks at the last look, and since when these.
+        self._since: dict[int, tuple[frozenset[Thread] | None, float]] = {}
 
     def run(self) -> None:
         while True:
@@ -57,13 +60,23 @@ class Pinner(threading.Thread):
         origins = attribute(self._host, deployment, process_table(self._host))
         for index, threads in self._finder.look(origins).items():
             slot = deployment.plan.slots[index]
-            seats = threads.seats(slot.thread_cpus)
+            seats = threads.seats(slot.thread_cpus, close_gaps=self._is_calm(index, threads.tasks))
             for thread, cpus in threads.masks.items():
                 wanted = frozenset({seats[thread]} if thread in seats else slot.cpus or ())
                 if cpus != wanted:
                     self._bind(thread, wanted)
         for pid, why in self._finder.faults.items():
             self._report(f"process {pid}: cannot ask for the names of its threads: {why}")
+
+    def _is_calm(self, slot: int, tasks: Iterable[Thread]) -> bool:
+        """Whether the same threads have run tasks in the slot for a while. Threads that wait for a
+        moment between two tasks must not make others move."""
+        now_s, running = self._host.monotonic(), frozenset(tasks)
+        before, since_s = self._since.get(slot, (None, now_s))
+        if running != before:
+            since_s = now_s
+        self._since[slot] = running, since_s
+        return now_s - since_s >= _CALM_S
 
     def _bind(self, thread: Thread, cpus: frozenset[int]) -> None:
         try:

@@ -241,8 +241,8 @@ def placed_deployment(tasks: TaskThreads | None = None) -> Deployment:
             {70: ("main", "4-5"), 71: ("task", "4-5"), 72: ("task", "5")},
             [("thread-unplaced", 71, "CPU 4", "CPUs 4-5")],
         ),
-        # The order's first CPU comes first, and no CPU has two threads while another has none.
-        ({71: ("task", "4")}, [("thread-unplaced", 71, "CPU 5", "CPUs 4")]),
+        # A gap that a thread has left, and a CPU with two threads while another has none.
+        ({71: ("task", "4")}, []),
         (
             {71: ("task", "5"), 72: ("task", "5")},
             [("thread-unplaced", 72, "CPU 4", "CPUs 5")],

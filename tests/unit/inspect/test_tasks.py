@@ -118,7 +118,7 @@ def test_a_thread_that_waits_keeps_its_cpu_and_takes_no_place() -> None:
     host = PlacedHost()
     host.thread(60, "task", 0)
     host.thread(61, "idle", 1)
-    host.thread(62, "task", 2)
+    host.thread(62, "task", 0)
     host.thread(63, "idle", 0, 1, 2, 3)
     host.thread(64, "idle", 7)
     finder = TaskFinder(host, TaskThreads(comm="task|idle", idle="idle"))

@@ -81,3 +81,19 @@ def test_it_looks_until_it_is_stopped() -> None:
     pin.stop()
     pin.join()
     assert host.masks[61] == {4}
+
+
+def test_a_gap_is_closed_once_the_same_threads_have_run_for_a_second() -> None:
+    host = PlacedHost()
+    for tid in (61, 62, 63):
+        host.thread(tid, "task", *ALL)
+    pin = pinner(host, 4, 5, 6, 7)
+    pin.look()
+    host.end(61)
+    pin.look()
+    host.sleep(0.9)
+    pin.look()
+    assert (*host.masks[62], *host.masks[63]) == (5, 6)  # 61 may only wait for its next task
+    host.sleep(0.2)
+    pin.look()
+    assert (*host.masks[62], *host.masks[63]) == (5, 4)

@@ -62,7 +62,8 @@ class _ClusterEngine:
             reserve_source="page cache: rule of this tool, not a measurement",
             query_ratio=1 - HEADROOM,
             query_source="memory.heap-headroom-per-node: 30 % of the heap is not for queries",
-            task_threads=TaskThreads(comm="SplitRunner-"),  # also while it runs a split
+            # Trino's threads keep the name; Presto's have that of the split that they run.
+            task_threads=TaskThreads(comm=r"SplitRunner-|\d{8}_\d{6}"),
         )
         return with_direct_memory(ours, self.tree)
 
