@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from atoll.supervise.launch import launch
 from tests.parts.deployment import left_over
 from tests.parts.render import state_of
 from tests.parts.trino_servers import START_LIMIT_S
-from tests.parts.trino_tree import PASSWORD, USER, write_tree
+from tests.parts.trino_tree import AGENT_FLAG, PASSWORD, USER, write_tree
 
 pytestmark = pytest.mark.installed
 
@@ -182,6 +183,25 @@ def test_instances_are_as_planned_and_all_else_as_it_was(ours: Ours, record: Dep
         assert found["query.max-run-time"] == "1h"
         folders |= set(found["spiller-spill-path"].split(","))
     assert len(folders) == 2 * len(record.plan.slots)
+
+
+def test_each_instance_has_the_users_agents_at_its_own_ports(record: Deployment) -> None:
+    """One that answers at once, as an exporter does, and the server's own for JMX."""
+    head, tail = AGENT_FLAG.split("{}")
+    agents, registries = [], []
+    for process in record.processes:
+        name = process.spec.name
+        flags = read_flags(in_tree(record, name, "jvm.config"), where="")
+        (flag,) = (flag for flag in flags if flag.startswith(head))
+        agents.append(int(flag.removeprefix(head).removesuffix(tail)))
+        with socket.create_connection(("127.0.0.1", agents[-1]), timeout=30) as answer:
+            assert answer.recv(100) == b"metrics\n"
+        config = read_properties(in_tree(record, name, "config.properties"), where="")
+        registries.append(int(config["jmx.rmiregistry.port"]))
+        socket.create_connection(("127.0.0.1", registries[-1]), timeout=30).close()
+    for found, first in ((agents, 9404), (registries, 9080)):
+        # Ports that were taken are skipped.
+        assert first <= found[0] and sorted(set(found)) == found
 
 
 def test_no_secret_is_told(ours: Ours, record: Deployment) -> None:

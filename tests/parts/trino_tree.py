@@ -55,8 +55,29 @@ JVM = """\
 -XX:-OmitStackTraceInFastThrow
 -Djdk.attach.allowAttachSelf=true
 -Djava.security.properties=etc/java.security
--Dcom.sun.management.jmxremote.port=9010
+-Dcom.sun.management.jmxremote.rmi.port=9081
 """
+# Answers with a line at the port that its options begin with, as an exporter does.
+AGENT = """\
+import java.net.*;
+
+public class Agent {
+    public static void premain(String options) throws Exception {
+        var server = new ServerSocket(Integer.parseInt(options.split(":")[0]));
+        var thread = new Thread(() -> {
+            while (true) {
+                try (var client = server.accept()) {
+                    client.getOutputStream().write("metrics\\n".getBytes());
+                } catch (Exception lost) {
+                }
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+}
+"""
+AGENT_FLAG = "-javaagent:etc/agent.jar={}:metrics.yaml"
 FILES = {
     "java.security": "networkaddress.cache.ttl=60\n",
     "log.properties": "=WARN\nBootstrap=WARN\n",
@@ -89,16 +110,37 @@ FILES = {
 }
 
 
+def _write_agent(jar: Path) -> None:
+    """Nothing but the JDK is needed to compile it."""
+    javac, packer = shutil.which("javac"), shutil.which("jar")
+    if javac is None or packer is None:
+        pytest.skip("javac and jar, which make the agent, are not installed")
+    folder = jar.parent.parent / "agent"
+    folder.mkdir()
+    jar.parent.mkdir(exist_ok=True)
+    (folder / "Agent.java").write_text(AGENT)
+    (folder / "manifest").write_text("Premain-Class: Agent\n")
+    subprocess.run([javac, "Agent.java"], check=True, capture_output=True, timeout=120, cwd=folder)
+    subprocess.run(
+        [packer, "cfm", str(jar), "manifest", "Agent.class"],
+        check=True,
+        capture_output=True,
+        timeout=120,
+        cwd=folder,
+    )
+
+
 def write_tree(root: Path) -> Path:
     """Its certificate, for 127.0.0.1. Nobody can write into the tree afterwards."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl, which makes the certificate, is not installed")
+    _write_agent(root / "agent.jar")
     certificate, key = root.parent / "certificate.pem", root.parent / "key.pem"
     texts = {
         "config.properties": CONFIG,
         "node.properties": NODE.format(root=root),
-        "jvm.config": JVM,
+        "jvm.config": f"{JVM}{AGENT_FLAG.format(9404)}\n",
         **FILES,
     }
     for name, text in texts.items():

@@ -24,6 +24,8 @@ from atoll.engines.spark import settings, user_tree
 from atoll.engines.spark.facts import FACTS
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
+from atoll.engines.userconfig.agents import AGENT
+from atoll.engines.userconfig.changes import setting_name
 from atoll.engines.userconfig.java import INSTANCE_FLAGS
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
@@ -181,7 +183,9 @@ class SparkEngine:
             files={
                 **{f"conf/{name}": text for name, text in configuration.items()},
                 **{
-                    path: f"{settings.options(agents.executors[slot.index])}\n"
+                    path: "".join(
+                        f"{settings.options([f])}\n" for f in agents.executors[slot.index]
+                    )
                     for path, slot in zip(own, with_agents, strict=True)
                 },
                 "sqlhost.json": json.dumps(
@@ -197,7 +201,12 @@ class SparkEngine:
                 for name in names
             },
             endpoints=(socket,),
-            reasons={**user_tree.REMOVED, **settings.flag_reasons(plan), **reasons(defaults)},
+            reasons={
+                **{setting_name(flag): AGENT for own in agents.executors for flag in own},
+                **user_tree.REMOVED,
+                **settings.flag_reasons(plan),
+                **reasons(defaults),
+            },
         )
 
     def _configuration(

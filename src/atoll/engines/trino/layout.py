@@ -40,7 +40,7 @@ from atoll.engines.trino.user_tree import (
     holds_settings,
     server_properties,
 )
-from atoll.engines.userconfig.agents import text_for_instance
+from atoll.engines.userconfig.agents import AGENT, is_agent, text_for_instance
 from atoll.engines.userconfig.changes import setting_name
 from atoll.engines.userconfig.java import ARGUMENTS, write_arguments
 from atoll.engines.userconfig.java import flags as java_flags
@@ -239,6 +239,7 @@ def _configured(
         theirs, list(flags), where=root + JVM, without=removed_flags(cluster, named)
     )
     why = {setting_name(flag): reason for flag, reason in flags.items()}
+    why |= {setting_name(flag): AGENT for flag in read_flags(theirs, where=JVM) if is_agent(flag)}
     return given, {**REMOVED_FROM_NODE, **removed, **reasons(server), **reasons(node), **why}
 
 

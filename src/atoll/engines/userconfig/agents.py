@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from atoll.engines.explained import Why
 from atoll.engines.userconfig.pieces import Piece
 from atoll.errors import UsageError
 
@@ -33,6 +34,9 @@ _LISTENS = re.compile(
     rf"-javaagent:[^=]+=(?:.*[,;])?host=(?:{_HERE})"
     r"|-(?:javaagent|agentpath):[^=]+=(?:.*[,;])?(?:port|listen|address)="
 )
+
+
+AGENT = Why("each instance has its own port")
 
 
 class Listener(NamedTuple):
@@ -68,7 +72,7 @@ def is_agent(flag: str) -> bool:
 def why_changed(flag: str) -> str:
     """Why not every instance has this agent as it is; empty for other flags."""
     if port_of(flag) is not None:
-        return "each instance has its own port"
+        return AGENT.text
     return "it names no port, so only one instance can have it" if hides_port(flag) else ""
 
 

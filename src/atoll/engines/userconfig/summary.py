@@ -93,8 +93,7 @@ def _of_user(before: UserTree, change: Change) -> Iterator[tuple[str, str, Value
 
 def _moved(files: Mapping[str, str]) -> dict[str, list[str]]:
     """Kind of a flag -> the flags of that kind that instances have in files of their own."""
-    own = [text for path, text in files.items() if path.endswith(f"/{INSTANCE_FLAGS}")]
-    return _by_kind(own)
+    return _by_kind(text for path, text in files.items() if path.endswith(f"/{INSTANCE_FLAGS}"))
 
 
 def _parts(

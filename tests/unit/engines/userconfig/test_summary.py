@@ -50,8 +50,8 @@ def test_the_list_of_trino() -> None:
         "  left out: http-server.https.keystore.key: ***, web-ui.enabled: true on workers "
         "(a worker does not start with settings that only the coordinator reads)",
         "/etc/x/jvm.config",
-        "  -Xmx54G -> -Xmx31744m (a worker's heap is 75 % of its slot's memory, the "
-        "coordinator's 1/32 of the machine's)",
+        "  -Xmx54G -> -Xmx31744m (a worker's heap is 75 % of its slot's memory, unless --heap or "
+        "--page-cache say otherwise, the coordinator's 1/32 of the machine's)",
         "  -javaagent:/jmx.jar: port 9404 -> 9405, 9406 ... 9420 on workers "
         "(each instance has its own port)",
         "  left out: -XX:ParallelGCThreads=9, -XX:ConcGCThreads=2 "
@@ -92,7 +92,7 @@ def test_a_setting_of_an_included_file_is_listed_there() -> None:
         "account)",
         "/etc/x/postgresql.conf",
         "  shared_buffers: 900GB -> 268435456kB (25 % of the slot's memory, with which the manual "
-        "starts)",
+        "starts, unless --heap or --page-cache say otherwise)",
     ]
 
 
