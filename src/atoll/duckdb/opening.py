@@ -228,8 +228,8 @@ def _check_open_here(path: str, fault: Exception) -> None:
     if mine:
         raise _StillOpen(f"{path} is still being closed; open it again once it is closed")
     raise _OpenElsewhere(
-        f"{path} is already open in this process by duckdb.connect, on DuckDB's own threads; close "
-        "those connections first, or share the database with fallback=True"
+        f"{path} is already open in this process through duckdb.connect, on DuckDB's own threads; "
+        "close those connections first, or share the database with fallback=True"
     )
 
 

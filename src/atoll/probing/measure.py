@@ -29,6 +29,7 @@ from atoll.probing.run import Progress, Run
 from atoll.probing.settle import SETTLE
 from atoll.probing.sharing import measure_sharing
 from atoll.probing.streams import measure_stream
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.machine import Machine
 from atoll.schema.profile import (
@@ -210,9 +211,9 @@ def _measure_all(run: Run) -> _Figures:
     run.chiplets = tuple(tuple(sorted(pus)) for pus in islands if pus)
     for kind in run.budget.kinds:
         if kind not in FIGURES_PER_PAIR and figures.inference is None:
-            figures.inference = _concluded(run, figures)
-            if not run.chiplets and figures.inference is not None:
-                run.chiplets = figures.inference.chiplets
+            found = figures.inference = _concluded(run, figures)
+            if not run.chiplets and found is not None and found.confidence >= LEAST_CONFIDENCE:
+                run.chiplets = found.chiplets
         with run.measuring(kind):
             _measure_kind(run, kind, figures)
     if figures.inference is None:

@@ -130,7 +130,7 @@ def test_a_file_that_plain_duckdb_has_open_is_refused_or_shared(tmp_path: Path) 
         with fails(opening._OpenElsewhere, path=path):
             atoll.duckdb.connect(path)
         for workers in (None, 1):
-            with pytest.warns(FallbackWarning, match=r"already open .* by duckdb\.connect"):
+            with pytest.warns(FallbackWarning, match=r"already open .* through duckdb\.connect"):
                 con = atoll.duckdb.connect(path, fallback=True, workers=workers)
             with con:
                 assert type(con) is duckdb.DuckDBPyConnection

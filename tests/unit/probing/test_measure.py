@@ -11,9 +11,10 @@ import pytest
 import atoll
 from atoll.errors import UsageError
 from atoll.host.environment import emulated
+from atoll.infer.chiplets import infer
 from atoll.probing.measure import chosen_cpus, estimate_s, measure_machine
 from atoll.schema.base import parse
-from atoll.schema.profile import Kind, Mode, Profile
+from atoll.schema.profile import Inference, Kind, Mode, Profile
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
@@ -41,6 +42,19 @@ def test_chiplets_that_the_system_hides_are_found_and_used() -> None:
     assert [watch.kind for watch in profile.watch] == [Kind.LATENCY, Kind.BANDWIDTH]
     again = parse(Profile, profile.model_dump_json(), where="profile.json")
     assert again == profile
+
+
+def test_chiplets_of_an_uncertain_inference_get_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    for confidence, expected in ((0.9, False), (0.4, True)):
+
+        def doubted(*args: object, sure: float = confidence) -> Inference:
+            return infer(*args).model_copy(update={"confidence": sure})  # type: ignore[arg-type]
+
+        monkeypatch.setattr("atoll.probing.measure.infer", doubted)
+        world = World(build([[NodeShape((), 16, 64)]]), latency=islands_of_eight)
+        profile = measured(world, only=["latency", "sharing"])
+        assert profile.inference is not None and len(profile.inference.chiplets) == 2
+        assert ("few-chiplets" in [notice.code for notice in profile.left_out]) is expected
 
 
 def test_all_kinds_of_a_small_machine_end_in_time() -> None:
