@@ -27,7 +27,6 @@ from atoll.schema.plan import (
     TaskThreads,
 )
 from atoll.schema.size import gib
-from atoll.schema.text import plural
 
 COUNTED = Reason(
     rule="requested count",
@@ -133,8 +132,8 @@ def about_reserve(choices: Choices) -> list[Reason]:
     """Memory and cores for other services."""
     parts = [gib(size)] if (size := choices.get("reserve_bytes", 0)) else []
     if cores := choices.get("reserve_cores", 0):
-        parts.append(f"the machine's first {plural(cores, 'core')}")
-    text = f"{' and '.join(parts)} reserved for other services, as requested."
+        parts.append(f"the machine's first {'core' if cores == 1 else f'{cores} cores'}")
+    text = f"{_sentence(' and '.join(parts))} reserved for other services, as requested."
     return [Reason(rule="other services", text=text, source="the user")] if parts else []
 
 

@@ -118,6 +118,8 @@ def test_a_reserve_is_taken_from_all_nodes_and_the_first_cores() -> None:
     )
     assert "256 GiB and the machine's first 4 cores" in reason(plan, "other services")
     assert "256 GiB for other services" in reason(plan, "heap")
+    one = make_plan(BIG, TRINO, "win", reserve_cores=1)
+    assert "The machine's first core reserved" in reason(one, "other services")
     wim = make_plan(BIG, TRINO, "wim", reserve_cores=4)
     assert "may also run on the cores of --reserve-cores" in wim.warnings[0]
     with fails(UsageError, asked="2 TiB", size="1 TiB"):
