@@ -38,7 +38,7 @@ class Block {
   [[nodiscard]] PagesFound found() const;
 
   // Thread-safe; moves of one block wait for each other, so the last call's nodes win. Throws
-  // RuntimeFault for another number of ranks.
+  // RuntimeFault unless there is one node for each rank.
   Rehomed rehome(std::span<const int> node_of_rank, const RehomeControl& control);
 
   // The array is gone: a thread that moves its pages now must stop at the next slice.

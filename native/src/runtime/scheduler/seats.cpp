@@ -43,7 +43,7 @@ bool Seats::restrict_to(std::span<const int> cpus) {
   if (cores == usable_) return false;
   usable_ = std::move(cores);
   if (!shared_.empty()) share_chiplets();
-  bound_.assign(bound_.size(), {});  // whatever changed the mask has changed the workers' too
+  bound_.assign(bound_.size(), {});  // the change of the mask has changed the workers' masks too
   return true;
 }
 

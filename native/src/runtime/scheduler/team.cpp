@@ -105,12 +105,14 @@ Team::Team(const RuntimeOptions& options)
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
-    // The last thread: workers that were let in before it could no longer be told to end.
+    // Starts last: if its thread could not start after the workers were let in, nothing could end
+    // them.
     governor_ = std::make_unique<Governor>(*this, options);
     opened_.count_down();
   } catch (...) {
     const std::size_t started = threads_.size();
-    // Those that run wait for the others to sit; they shall see the end instead.
+    // The workers that did start wait until all are seated. Count for the missing ones, so that the
+    // others continue and find the team stopping.
     const auto missing = static_cast<std::ptrdiff_t>(everybody_.size() - started);
     stopping_.store(true, std::memory_order_release);
     seated_.count_down(missing);
@@ -133,20 +135,21 @@ std::uint64_t Team::next_seed() { return seeds_.fetch_add(1, std::memory_order_r
 
 Team::~Team() {
   if (getpid() != process_) {
-    // fork() copies the calling thread alone: there is nobody to wait for. What names the threads
-    // of the parent is left alone: their numbers may be those of threads made here since.
+    // fork() copies only the calling thread, so there is no thread to wait for. The objects that
+    // hold the parent's threads are leaked: the child may have threads with the same numbers.
     static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
     static_cast<void>(governor_.release());
-    static_cast<void>(profiler_.release());  // it would end the parent's monitoring
+    static_cast<void>(profiler_.release());  // its destructor would end the parent's monitoring
     return;
   }
   for (auto pause = std::chrono::microseconds(50); tasks_left();
        pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
     std::this_thread::sleep_for(pause);
   }
-  governor_.reset();  // it looks at workers
+  governor_.reset();  // before the workers, which it reads
   stop();
-  // Acquire: they are through with all that goes now. Some instructions, but for preemption.
+  // Acquire: after this no visitor uses the team, which is destroyed next. A visit takes a few
+  // instructions, unless its thread is preempted.
   while (visitors_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
@@ -158,7 +161,7 @@ void Team::stop() noexcept {
 }
 
 bool Team::tasks_left() const {
-  // Ends are read before beginnings: a task counted as ended is then counted as begun.
+  // Reads the ends before the beginnings, so that every task it counts as ended counts as begun.
   std::uint64_t ended = 0;
   for (const Worker* worker : workers_) ended += worker->ended.read_acquired();
   std::uint64_t begun = spawned_outside.load(std::memory_order_acquire);
@@ -187,14 +190,14 @@ void Team::place(int spread) {
   place_domains.follow_seats();
   if (lent) lent->placed(seats.seats());
   placement_.fetch_add(1, std::memory_order_acq_rel);
-  // Tasks may wait for a worker that sleeps and has just become a member.
+  // Tasks may be waiting for a sleeping worker that has just become a member of their domain.
   parking.notify_all();
 }
 
 void Team::inject_as_visitor(Word word) {
   struct Visit {
     explicit Visit(std::atomic<int>& visitors) : visitors_(visitors) {
-      visitors_.fetch_add(1, std::memory_order_relaxed);  // ordered by the task, not yet out
+      visitors_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the task is published later
     }
     ~Visit() { visitors_.fetch_sub(1, std::memory_order_release); }
     std::atomic<int>& visitors_;
