@@ -218,7 +218,7 @@ def test_a_bench_whose_queries_never_end_exits_5(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     done = atoll("--blocks", "2", "-o", str(path), "--query-limit", "0.0001")
     assert done.returncode == 5, done.stderr
-    assert "every query failed, first q1 on duckdb/wim" in done.stderr.strip().splitlines()[-1]
+    assert "every query failed, first q" in done.stderr.strip().splitlines()[-1]
     found = read_results(path)
     assert found.queries == () and len(found.left_out) == len(found.header.queries)
     assert records.names() == []
