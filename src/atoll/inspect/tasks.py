@@ -9,6 +9,7 @@ session has a process of its own, the name is the process's title.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -44,10 +45,14 @@ class SlotThreads:
         """The threads that should be bound to one CPU, and to which."""
         bound = {thread: _cpu(cpus) for thread, cpus in self.tasks.items()}
         found = seats(bound, order, close_gaps=close_gaps)
+        crowd = Counter(found.values())
         for thread, cpus in self.idle.items():
             cpu = _cpu(cpus)
-            if cpu is not None and cpu in order:
-                found[thread] = cpu
+            if cpu is None or cpu not in order:
+                continue
+            emptiest = min(order, key=crowd.__getitem__)
+            found[thread] = emptiest if crowd[emptiest] < crowd[cpu] else cpu
+            crowd[found[thread]] += 1
         return found
 
 

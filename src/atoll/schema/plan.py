@@ -85,7 +85,7 @@ class TaskThreads(Record):
     comm: str = ""  # the thread's name in the kernel, which keeps 15 bytes
     java: str = ""  # also its full name in the JVM's thread dump, if 15 bytes are too few
     title: str = ""  # also its process's title as in ps(1), if each session has a process
-    # The title, or else comm, of those that wait for work. They keep their CPU, and take no place.
+    # The title, or else comm, of those that wait for work. They leave their CPU to others.
     idle: str = ""
     openmp: bool = False  # instead of names: an OpenMP runtime binds the threads of the program
 

@@ -114,7 +114,7 @@ def test_how_threads_are_found_is_checked(fields: dict[str, object]) -> None:
         TaskThreads.model_validate(fields)
 
 
-def test_a_thread_that_waits_keeps_its_cpu_and_takes_no_place() -> None:
+def test_a_thread_that_waits_takes_no_place_and_leaves_a_cpu_that_is_taken() -> None:
     host = PlacedHost()
     host.thread(60, "task", 0)
     host.thread(61, "idle", 1)
@@ -125,7 +125,9 @@ def test_a_thread_that_waits_keeps_its_cpu_and_takes_no_place() -> None:
     slot = finder.look(host.origins())[0]
     assert {tid for _, tid in slot.tasks} == {60, 62}
     seats = {tid: cpu for (_, tid), cpu in slot.seats((0, 1, 2, 3)).items()}
-    assert seats == {60: 0, 62: 1, 61: 1}
+    assert seats == {60: 0, 62: 1, 61: 2}
+    # Where no CPU is free it stays.
+    assert {tid: cpu for (_, tid), cpu in slot.seats((0, 1)).items()} == {60: 0, 62: 1, 61: 1}
 
 
 def test_a_session_waits_if_its_title_says_so() -> None:
