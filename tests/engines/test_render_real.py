@@ -73,7 +73,7 @@ def test_postgresql_starts_from_its_scripts(tmp_path: Path) -> None:
         verify = (*atoll, "verify", "--rendered", str(out))
         # As the user of the tests, who may look into the namespaces of the servers.
         assert subprocess.run(verify, timeout=120, check=False).returncode == 0
-        os.sched_setaffinity(postmaster, os.sched_getaffinity(0) - {*slot.cpus})
+        os.sched_setaffinity(postmaster, os.sched_getaffinity(0) - {*(slot.cpus or ())})
         assert subprocess.run(verify, timeout=120, check=False).returncode == 1
     finally:
         for server in servers:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from atoll.errors import UsageError
 from atoll.host.environment import hostname_hash
 from atoll.probing import profiles
-from atoll.probing.profiles import LEAST_CONFIDENCE, apply, use_given, use_saved
+from atoll.probing.profiles import apply, use_given, use_saved
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.schema.profile import Profile
 from tests.parts.fake_host import FakeHost
