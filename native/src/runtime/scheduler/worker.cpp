@@ -323,10 +323,10 @@ Word Worker::own_work() {
 // Two tasks that wake each other would keep a worker busy for ever with the newest words of its
 // deque. A fair turn takes what they leave waiting: what came from outside, what has yielded, and
 // the oldest word of the deque, which otherwise only thieves take. A different one comes first each
-// time, since each of the three may never run out.
+// time, since each of the three may never run out: a task that yields is itself a yielded task.
 Word Worker::fair_work() {
   constexpr unsigned kSources = 3;
-  const unsigned first = turn_ / kFairness;
+  const unsigned first = fair_turns_++;
   for (unsigned at = first; at < first + kSources; ++at) {
     Word word = 0;
     switch (at % kSources) {

@@ -171,6 +171,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   std::int64_t metered_since_ns_ = 0;
   std::uint64_t forks_before_ = 0;
   unsigned turn_ = 0;
+  unsigned fair_turns_ = 0;
   bool fair_ = false;  // the next look for work is a fair turn
 
   static constexpr std::size_t kSpares = 16;

@@ -48,6 +48,19 @@ TEST(SchedulerFairness, ATaskFromOutsideRunsWhileTwoTasksWakeEachOther) {
   pair.join();
 }
 
+TEST(SchedulerFairness, ATaskFromOutsideRunsWhileATaskYields) {
+  atl::Runtime runtime(with_workers(1));
+  // Whatever the worker has counted before.
+  for (int round = 0; round < 300; ++round) {
+    std::atomic<bool> stop{false};
+    auto yields = runtime.spawn([&] {
+      while (!stop) atl::yield();
+    });
+    runtime.run([&] { stop = true; });
+    yields.join();
+  }
+}
+
 TEST(SchedulerFairness, AnOlderTaskRunsWhileTwoTasksWakeEachOther) {
   atl::Runtime runtime(with_workers(1));
   runtime.run([] {
