@@ -47,9 +47,10 @@ _CLIENTS_OWN = Why("a worker does not start with settings that only the coordina
 def removed_settings(cluster: Cluster, instance: Instance) -> dict[str, Why]:
     """Settings that are removed from config.properties, unless `server_settings` has them."""
     not_here = [name for name in cluster.config if instance.slot and _is_clients(name)]
-    if not instance.is_first:
-        not_here += [name for name in JMX_PORTS if name in cluster.config]
+    # Those that name a port have their own value in `server_settings`.
+    hidden = [name for name in JMX_PORTS if name in cluster.config and not instance.is_first]
     return {
+        **dict.fromkeys(hidden, _NO_SHARING),
         **_ONE_INSTANCE_ONLY,
         **_DECIDED,
         **dict.fromkeys((*cluster.family.coordinator_config, *not_here), _CLIENTS_OWN),

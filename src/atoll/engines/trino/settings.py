@@ -24,6 +24,7 @@ from atoll.engines.trino.user_tree import (
     JMX_PORTS,
     agents,
     catalog_folder,
+    is_port,
     server_properties,
 )
 from atoll.engines.userconfig.agents import deal_ports
@@ -222,7 +223,7 @@ def server_settings(cluster: Cluster, instance: Instance) -> dict[str, Setting]:
         )
     for name in JMX_PORTS:
         port = cluster.config.get(name, "")
-        if port.isdecimal():
+        if is_port(port):
             settings[name] = Setting(
                 str(instance.agents[int(port)]), "each instance has its own port"
             )

@@ -132,15 +132,27 @@ def agents(tree: UserTree) -> list[Listener]:
         (f"{where}:{number}", piece.value)
         for number, piece in numbered(flags(tree.texts.get(JVM, ""), where=where))
     ]
-    ports = {
-        key: Listener(int(value), f"{tree.root}/{name}:{number}", is_jmx=True)
+    config, node = (
+        [
+            (f"{tree.root}/{name}:{number}", key, value)
+            for number, key, value in _numbered_properties(
+                name, tree.texts.get(name, ""), root=f"{tree.root}/"
+            )
+        ]
         for name in (CONFIG, NODE)
-        for number, key, value in _numbered_properties(
-            name, tree.texts.get(name, ""), root=f"{tree.root}/"
-        )
-        if key in JMX_PORTS and value.isdecimal()
+    )
+    own = [(place, *flag[2:].partition("=")[::2]) for place, flag in given if flag.startswith("-D")]
+    ports = {
+        key: Listener(int(value), place, is_jmx=True)
+        for place, key, value in (*config, *own, *node)  # as in `server_properties`
+        if key in JMX_PORTS and is_port(value)
     }
     return [*listeners(given), *ports.values()]
+
+
+def is_port(value: str) -> bool:
+    """Whether it is a port of the user's choice; 0 is any free port."""
+    return value.isdecimal() and int(value) > 0
 
 
 def catalog_folder(tree: UserTree) -> str:

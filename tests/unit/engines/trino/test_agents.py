@@ -114,3 +114,21 @@ def test_a_port_that_only_the_server_knows_is_the_first_instances(name: str) -> 
     layout = lay_out(name, a_plan(name), tree)
     has_it = [s.name for s in layout.processes if "jmx.rmiregistry.port" in config(layout, s.name)]
     assert has_it == ["coordinator"]
+
+
+@BOTH
+def test_a_port_of_the_servers_may_be_a_property_of_the_jvm(name: str) -> None:
+    tree = a_tree(jvm_config="-Djmx.rmiregistry.port=9080\n")
+    layout = lay_out(name, a_plan(name), tree)
+    ports = [config(layout, spec.name)["jmx.rmiregistry.port"] for spec in layout.processes]
+    assert ports == [str(9080 + at) for at in range(len(layout.processes))]
+    for spec in layout.processes:
+        assert not [flag for flag in flags(layout, spec.name) if "rmiregistry" in flag]
+
+
+@BOTH
+def test_the_port_zero_stays_any_free_port(name: str) -> None:
+    tree = a_tree(config_properties="coordinator=true\njmx.rmiserver.port=0\n")
+    layout = lay_out(name, a_plan(name), tree)
+    ports = {config(layout, spec.name).get("jmx.rmiserver.port", "0") for spec in layout.processes}
+    assert ports == {"0"}
