@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         )
         with contextlib.closing(client):
             for sql in [arguments.sql] if arguments.sql else _statements():
-                status = _answer(client, sql)
+                status = _answer(client, sql) or status
     except AtollError as fault:
         status = _report(fault)
     except (KeyboardInterrupt, BrokenPipeError):
