@@ -105,6 +105,8 @@ def _measure(
     try:
         return measure_in_time(job, run, path, QUERIES, until_s=until_s, say=print)
     except EngineFailed as fault:
+        if not path.exists():
+            raise  # before anything was measured
         print(f"atoll: {fault}")  # the finished blocks are still worth a report
         return read_results(path)
 
