@@ -72,10 +72,11 @@ def print_changes(lines: Sequence[str], engine: str, base: str | None) -> None:
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Takes what is being done: one changing line on a terminal, one line each in a file."""
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(file=sys.stderr, highlight=False)
     if not console.is_terminal:
         yield lambda line: print(line, file=sys.stderr, flush=True)
         return
     with console.status(doing) as status:
-        yield lambda line: status.update(line)
+        yield lambda line: status.update(escape(line))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from atoll.bench.runner import Tick
@@ -50,7 +51,7 @@ class BenchProgress:
     def say(self, doing: str) -> None:
         """Show a quick change: on a terminal only, since it is too much for a log."""
         if self._status is not None:
-            self._status.update(f"{self._where}: {doing}")
+            self._status.update(escape(f"{self._where}: {doing}"))
 
 
 @contextmanager

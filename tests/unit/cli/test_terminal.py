@@ -1,0 +1,23 @@
+"""Progress on a terminal: any text can be shown, also what an engine wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.bench.runner import Tick
+from atoll.cli.terminal import progress
+from atoll.report.bench.progress import bench_progress
+
+FOREIGN = "no answer at [/run/x.sock]"  # a closing tag for rich
+
+
+def test_a_line_may_contain_brackets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress("starting") as tell:
+        tell(FOREIGN)
+    with bench_progress(1) as shown:
+        shown.tick(Tick(0, 5, 0, "toy/wim", "starting"))
+        shown.say(FOREIGN)
+    assert capsys.readouterr().err.count(FOREIGN) >= 2
