@@ -30,7 +30,10 @@ def down(name: str, host: Host) -> None:
 
 def no_deployment(name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that no deployment in `known` has."""
-    return UsageError(f"no deployment {name!r}; {', '.join(known) or 'none'} is up")
+    up = sorted(known)
+    return UsageError(
+        f"no deployment {name!r}; {', '.join(up) or 'none'} {'are' if len(up) > 1 else 'is'} up"
+    )
 
 
 def release(name: str, identity: str, host: Host) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from atoll.inspect.processes import PROCESS_MARK
 from atoll.schema.deployment import Deployment, ProcessId, ProcessRecord, ProcessSpec, Role, State
 from atoll.supervise.status import document, status
+from atoll.supervise.stop import no_deployment
 from tests.parts.fake_host import FakeHost
 from tests.parts.toy import toy_plan
 
@@ -70,3 +71,13 @@ def test_a_failed_one_has_no_uptime_and_no_processes() -> None:
     one = deployment(host, gone, state=State.FAILED, error="boom", supervisor=None)
     found = document(status(one, host))
     assert (found["state"], found["error"], found["uptime_s"]) == ("failed", "boom", None)
+
+
+def test_a_name_that_is_not_up_is_answered_with_those_that_are() -> None:
+    known = (
+        ("none is up", ()),
+        ("spark is up", ("spark",)),
+        ("spark, trino are up", ("trino", "spark")),
+    )
+    for words, names in known:
+        assert str(no_deployment("x", names)) == f"no deployment 'x'; {words}"
