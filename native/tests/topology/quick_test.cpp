@@ -1,4 +1,4 @@
-// The quick reading (quick.hpp) beside hwloc: both read a captured sysfs, which is written here
+// The quick reading (quick.hpp) against hwloc: both read a captured sysfs, which is written here
 // from hand-made machines, and must find the same packages, nodes, dies, L3 domains and chiplets.
 #include "quick.hpp"
 

@@ -12,7 +12,8 @@
 // again, since the Runtime's destructor waits for tasks only.
 //
 // After `co_await schedule(runtime)`, from any thread, it is a task of that runtime, with its own
-// stop token and task-locals, until it next suspends or ends. Costs as much as a spawn.
+// stop token and task-locals, until it next suspends or ends. Costs as much as a spawn. Until it is
+// resumed it must not be destroyed.
 #pragma once
 
 #include <coroutine>
