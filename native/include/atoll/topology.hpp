@@ -10,9 +10,8 @@
 //    does not change it; `allowed` reports what mask and cgroup leave together.
 //  - hwloc runs in a child process. Whatever it does there (abort, crash, hang, exhaust memory,
 //    print, set bindings or variables) causes at most one Fault here.
-//  - Objects that a restriction left without CPUs stay in `packages`, `dies`, `nodes` and `l3`,
-//  with
-//    no PUs, and count in `summary`. `cores` has only cores with PUs.
+//  - Objects that a restriction left without CPUs stay in `packages`, `dies`, `nodes` and `l3`.
+//    They have no PUs, and count in `summary`. `cores` has only cores with PUs.
 //  - If hwloc reports no Core objects, `cores` has one per PU so that planning works (warning
 //    cores-assumed), and summary.cores stays 0. Without Package objects `package` is null.
 //
