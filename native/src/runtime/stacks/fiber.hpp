@@ -41,7 +41,7 @@ struct alignas(64) Fiber {
   Fiber* next = nullptr;                  // of the list it is in, the scheduler's or the pool's
   std::byte* low = nullptr;               // the lowest byte it may use
   std::byte* top = nullptr;               // where its frames begin
-  const std::uint64_t* canary = nullptr;  // kCanaryWords words below `low`; null: guard pages
+  const std::uint64_t* canary = nullptr;  // kCanaryWords words below `low`; null: a guard
   int node = 0;                           // whose pool it is from, the OS index
   bool trimmed = false;  // the pool's: its lower pages have gone back to the system
 #if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)

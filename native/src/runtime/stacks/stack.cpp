@@ -14,7 +14,7 @@ namespace atl::runtime {
 
 namespace {
 
-// The minimum for the control block, a guard page and a signal frame with AVX-512 state.
+// The minimum for the control block and a signal frame with AVX-512 state.
 constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
