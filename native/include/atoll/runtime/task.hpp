@@ -58,13 +58,18 @@ class Resumption : public Job {
     give_job_memory_for<Resumption>(this);
   }
 
-  // The coroutine is destroyed. True if it was still awaiting: then the task has been asked to
-  // stop, and its end drops it and this object.
+  // The coroutine is destroyed. True if it was still awaiting: then the task is asked to stop, and
+  // its end drops it and this object.
   bool forget() {
-    if (phase_.load(std::memory_order_acquire) == Phase::awaiting) {
-      task_->own.stop_source().request_stop();
+    if (phase_.load(std::memory_order_acquire) == Phase::resumed) return false;
+    // Shared, because the task may end and be gone after the exchange. The request comes last: a
+    // task that stops at once would otherwise resume the coroutine.
+    std::stop_source stop = task_->own.stop_source();
+    if (phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::resumed) {
+      return false;
     }
-    return phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::awaiting;
+    stop.request_stop();
+    return true;
   }
 
  private:

@@ -7,7 +7,9 @@
 #include <coroutine>
 #include <exception>
 #include <future>
+#include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -145,6 +147,31 @@ TEST_P(Coroutine, MayBeDestroyedWhileItAwaits) {
     while (stopped <= round) std::this_thread::yield();  // `begin` must outlive the task
   }
   EXPECT_EQ(stopped, kRounds);
+  EXPECT_EQ(resumed, 0);
+}
+
+TEST_P(Coroutine, IsNotResumedByATaskThatItsDestructionStops) {
+  std::atomic<bool> end{false};
+  std::atomic<int> resumed{0};
+  std::promise<std::stop_token> started;
+  auto result = std::make_shared<int>(1);
+  const std::weak_ptr<int> left = result;
+  const auto awaits = [&]() -> Owned {
+    auto task = runtime.spawn([&, result = std::move(result)]() mutable {
+      started.set_value(atl::this_task::stop_token());
+      while (!end) atl::yield();
+      return std::move(result);
+    });
+    co_await std::move(task);
+    ++resumed;
+  };
+  const Owned coroutine = awaits();
+  // The request returns once the task has ended, and its result is gone or has been taken.
+  const std::stop_callback at_stop(started.get_future().get(), [&] {
+    end = true;
+    while (resumed == 0 && !left.expired()) std::this_thread::yield();
+  });
+  coroutine.handle.destroy();
   EXPECT_EQ(resumed, 0);
 }
 
