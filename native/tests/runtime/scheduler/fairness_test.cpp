@@ -27,13 +27,16 @@ void while_two_tasks_wake_each_other(Meanwhile&& meanwhile) {
       ping.reset();
       pong.set();
     }
+    pong.set();  // the other may see `stop` later
   });
-  meanwhile(stop);
-  while (!stop) {
+  const auto exchange = [&] {
     ping.set();
     pong.wait();
     pong.reset();
-  }
+  };
+  exchange();  // so that both have begun
+  meanwhile(stop);
+  while (!stop) exchange();
   ping.set();
   other.join();
 }

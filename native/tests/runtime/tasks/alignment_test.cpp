@@ -1,6 +1,8 @@
 // Tasks, children and results of every alignment.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
