@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from atoll.cli.options import FiniteRange
 from atoll.errors import AtollError, CheckFailed, NotPermitted, ProcessGone
 from atoll.host.local import LocalHost
 from atoll.inspect.clues import read_numa_system
@@ -23,7 +24,7 @@ from atoll.schema.inspection import Inspection
 @click.option(
     "--interval",
     metavar="SECONDS",
-    type=click.FloatRange(0.01, 60),
+    type=FiniteRange(0.01, 60),
     default=1.0,
     show_default=True,
     help="Seconds to measure memory bandwidth (if resctrl is mounted).",

@@ -16,7 +16,7 @@ from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
-from atoll.cli.options import base_option, machine_for
+from atoll.cli.options import FiniteRange, base_option, machine_for
 from atoll.cli.terminal import print_changes
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -37,7 +37,7 @@ _RUN_OPTIONS = (
     click.option(
         "--minutes",
         metavar="M",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         help="Measure as many whole blocks as fit into this time, and at least one.",
     ),
     click.option(
@@ -51,7 +51,7 @@ _RUN_OPTIONS = (
     click.option(
         "--query-limit",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         default=300.0,
         show_default=True,
         help="A query that takes longer is cancelled and left out.",
@@ -68,7 +68,7 @@ _RUN_OPTIONS = (
     click.option(
         "--fail-if-slower",
         metavar="RATIO",
-        type=click.FloatRange(min=1),
+        type=FiniteRange(min=1),
         help="End with exit code 1 if something certainly takes more than RATIO times as long as "
         "its baseline, for example 1.05.",
     ),

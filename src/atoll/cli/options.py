@@ -5,7 +5,8 @@ Kept light for `atoll topo`: it imports no plan and no engine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,19 @@ from atoll.schema.text import one_line
 
 if TYPE_CHECKING:
     from atoll.plan.network import Listen
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds. To click, 'nan' is within all, and 'inf' needs an upper bound."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return found
+
 
 POLICIES = ("auto", *(policy.value for policy in Policy))
 

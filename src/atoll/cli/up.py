@@ -7,6 +7,7 @@ import os
 import click
 
 from atoll.cli.options import (
+    FiniteRange,
     base_option,
     count_option,
     listen_option,
@@ -67,7 +68,7 @@ from atoll.supervise.prepare import Prepared, prepare
     "--timeout",
     "timeout_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(min=1),
     default=START_TIMEOUT_S,
     show_default=True,
     help="Seconds after which it must be ready.",
