@@ -72,9 +72,12 @@ def _shown(where: str, value: Any) -> str:
         case {"cpus": cpus, "heap_bytes": heap, "memory_nodes": nodes}:  # a slot, a coordinator
             mask = "no mask" if cpus is None else f"CPUs {brief_cpulist(cpus)}"
             memory = f", memory of node {brief_cpulist(nodes)}" if nodes else ""
-            return f"{mask}{memory}, heap {gib(heap)}"
+            place = f", at {value['address']}" if value["address"] else ""
+            return f"{mask}{memory}, heap {gib(heap)}{place}"
         case {"packages": _}:
             return ", ".join(plural(count, _NOUNS.get(name, name)) for name, count in value.items())
+        case {"comm": names, "openmp": openmp}:  # the threads that run tasks
+            return "those of OpenMP" if openmp else f"named {names}"
         case None:
             return "no mask" if where.endswith("cpus") else "none"
         case int() if where.endswith("_bytes"):

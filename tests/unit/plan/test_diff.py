@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from atoll.plan import make_plan
 from atoll.plan.diff import compare
+from atoll.plan.network import Place
+from atoll.schema.plan import Placement
 from tests.parts.machines import milan, plain
 from tests.parts.plan import DISTRIBUTED
 
@@ -38,3 +40,19 @@ def test_one_of_a_kind_is_in_the_singular() -> None:
         "~ machine: 1 package, 1 NUMA node, 0 chiplets, 0 L3s, 2 cores, 2 PUs -> "
         "2 packages, 2 NUMA nodes, 0 chiplets, 0 L3s, 4 cores, 4 PUs"
     )
+
+
+def test_an_address_and_threads_are_shown_in_words() -> None:
+    traits = DISTRIBUTED.model_copy(update={"listens": True})
+    old = make_plan(MACHINE, traits, "wicp")
+    new = make_plan(
+        MACHINE,
+        traits,
+        "wicp",
+        listen=(Place("10.0.0.5", "eth0"),),
+        placement=Placement.DENSE,
+    )
+    lines = {change.where: str(change) for change in compare(old, new)}
+    assert lines["task_threads"] == "~ task_threads: none -> named task"
+    assert lines["coordinator"].endswith(", at 10.0.0.5")
+    assert lines["slot 0 address"] == "~ slot 0 address: none -> 10.0.0.5"
