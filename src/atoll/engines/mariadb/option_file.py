@@ -15,7 +15,7 @@ from atoll.engines.userconfig.merge import Settings, merge_below, read_pieces
 from atoll.engines.userconfig.pieces import Piece, fault, lines
 from atoll.errors import UsageError
 
-_OPTION = re.compile(r"(?P<head>\s*(?P<key>[A-Za-z][\w-]*)(?:\s*=\s*)?)(?P<value>.*?)(?P<tail>\s*)")
+_OPTION = re.compile(r"\s*(?P<key>[A-Za-z][\w-]*)(?P<equals>\s*=\s*)?(?P<value>.*?)\s*")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " "} | {mark: mark for mark in "\"'\\"}
 INCLUDING = Including(
     re.compile(r"\s*!include(?P<folder>dir)?\s+(?P<path>\S.*?)\s*$"),
@@ -79,21 +79,17 @@ def pieces(text: str, *, where: str) -> list[Piece]:
 def _option(body: str, end: str, group: str, where: str) -> Piece:
     if not group:
         raise UsageError(f"{where}: an option before the first [group]; write [mariadbd] above it")
-    option = body[: _comment_start(body)]
-    match = _OPTION.fullmatch(option)
-    if match is None or (match["value"] and "=" not in match["head"]):
+    match = _OPTION.fullmatch(body[: _comment_start(body)])
+    if match is None or (match["value"] and not match["equals"]):
         raise UsageError(f"{where}: not an option; write name = value")
     value = match["value"]
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
-    has_value = "=" in match["head"]
     return Piece(
         body + end,
         group,
         key=_key(match["key"]),
         value=re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), value),
-        head=match["head"] if has_value else f"{match['head'].rstrip()} = ",
-        tail=match["tail"] + body[len(option) :] + end,
     )
 
 

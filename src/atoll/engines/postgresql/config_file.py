@@ -19,8 +19,8 @@ _QUOTED = r"'(?:[^'\\]|\\.|'')*'"
 _WORD = r"[A-Za-z_\x80-\U0010ffff][-._:/\w\x80-\U0010ffff]*"
 _NUMBER = r"[-+]?(?:\d*\.\d*(?:[Ee][-+]?\d+)?|(?:0x[0-9A-Fa-f]+|\d+)[A-Za-z]*)"
 _SETTING = re.compile(
-    rf"(?P<head>\s*(?P<key>{_NAME}(?:\.{_NAME})*)(?:\s*=\s*|\s+|(?=')))"
-    rf"(?P<value>{_QUOTED}|{_WORD}|{_NUMBER})(?P<tail>\s*(?:\#.*)?)"
+    rf"\s*(?P<key>{_NAME}(?:\.{_NAME})*)(?:\s*=\s*|\s+|(?='))"
+    rf"(?P<value>{_QUOTED}|{_WORD}|{_NUMBER})\s*(?:\#.*)?"
 )
 _INCLUDES = ("include", "include_if_exists", "include_dir")
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -63,9 +63,8 @@ def pieces(text: str, *, where: str) -> list[Piece]:
         key, value = match["key"].lower(), _unquoted(match["value"])
         if key in _INCLUDES:
             found.append(Piece(body + end, value=value, includes=True))
-            continue
-        head, tail = match["head"], match["tail"] + end
-        found.append(Piece(body + end, key=key, value=value, head=head, tail=tail))
+        else:
+            found.append(Piece(body + end, key=key, value=value))
     return found
 
 

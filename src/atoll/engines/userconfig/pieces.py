@@ -21,8 +21,9 @@ class Piece:
     section: str = ""  # of an option file: '[server]'
     key: str = ""  # in its one spelling; empty if the piece is not a setting
     value: str = ""  # unquoted
-    head: str = ""  # the part of raw before the value
-    tail: str = ""  # the part of raw after the value
+    # The parts of raw before and after the value, in formats whose values are replaced in place.
+    head: str = ""
+    tail: str = ""
     includes: bool = False  # includes the settings of another file
 
 
