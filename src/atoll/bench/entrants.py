@@ -175,7 +175,16 @@ def _under(label: str, scheduler: Scheduler | None) -> str:
 
 
 def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
-    """Whether two plans differ only in name: equal slots with equal CPUs and memory, equal malloc.
+    """Whether two plans differ only in name."""
+
+    def sizes(plan: Plan) -> list[tuple[int, str]]:
+        return sorted((slot.heap_bytes, slot.address or "") for slot in plan.slots)
+
+    return same_place(one, other, machine) and sizes(one) == sizes(other)
+
+
+def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
+    """Whether two plans have equal slots with equal CPUs and memory nodes, and equal malloc.
 
     A mask of all CPUs equals no mask.
     """

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from pydantic import TypeAdapter, ValidationError
 
-from atoll.bench.entrants import same_deployment
+from atoll.bench.entrants import same_place
 from atoll.errors import DownloadFailed, UsageError
 from atoll.schema.base import Record, parse, what_is_wrong
 from atoll.schema.machine import Machine
@@ -320,7 +320,7 @@ def _differing(value: object, other: object) -> str:
 def _same_place(one: Entrant, other: Entrant, machine: Machine) -> bool:
     if one.plan is None or other.plan is None:
         return one.url == other.url
-    return same_deployment(one.plan, other.plan, machine)
+    return same_place(one.plan, other.plan, machine)
 
 
 def _urls(header: RunHeader) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.bench.entrants import make_entrants, same_deployment
+from atoll.bench.entrants import make_entrants, same_deployment, same_place
 from atoll.bench.job import schedulers_of
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.engines.spark.engine import SparkEngine
@@ -232,3 +232,6 @@ def test_same_deployment() -> None:
     assert same_deployment(plans[Policy.WIM], plans[Policy.WIN], machine())
     assert not same_deployment(plans[Policy.WIM], plans[Policy.WIC], machine())
     assert not same_deployment(plans[Policy.WICP], plans[Policy.WICP_MIXED], machine())
+    smaller = make_plan(machine(), SPARK, "wicp", heap_bytes=GIB)
+    assert same_place(plans[Policy.WICP], smaller, machine())
+    assert not same_deployment(plans[Policy.WICP], smaller, machine())
