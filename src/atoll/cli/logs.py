@@ -48,7 +48,7 @@ def command(name: str, process: str | None, follows: bool, count: int) -> None:
         for each, line in follow(
             logs,
             ends,
-            goes_on=lambda: name in records.names(),
+            goes_on=lambda: records.is_held(name),
             pause=lambda: host.sleep(_POLL_S),
         ):
             show(each, line)

@@ -131,5 +131,10 @@ def try_lock(name: str) -> int | None:
     return descriptor
 
 
+def is_held(name: str) -> bool:
+    """Whether a deployment of that name starts, is up, or is being ended. A failed one is not."""
+    return locks.is_locked(state_path("deployments", name, "lock"))
+
+
 def boot_id(host: Host) -> str:
     return host.read_text(BOOT_ID).strip()

@@ -1,10 +1,14 @@
-"""`atoll up`: ports that are refused before anything is planned."""
+"""`atoll up`, and the commands for what is up: what they refuse, and when they end."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from atoll.cli import run
+from atoll.host.local import LocalHost
+from atoll.supervise import records
 from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]
@@ -20,3 +24,17 @@ def test_a_port_that_is_none(port: str, capsys: Capture) -> None:
 def test_a_deployment_that_does_not_exist(command: str, capsys: Capture) -> None:
     assert run([command, "nobody"]) == 2
     check_complaint(capsys.readouterr().err, name="'nobody'")
+
+
+def test_logs_are_followed_as_long_as_the_deployment_lives(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (records.logs("followed") / "worker-0.log").write_text("one\n")
+    lock = records.try_lock("followed")
+    assert lock is not None
+    # The record of a failed deployment stays.
+    (records.folder("followed") / "deployment.json").touch()
+    monkeypatch.setattr(LocalHost, "sleep", lambda self, seconds: os.close(lock))
+    assert run(["logs", "followed", "-f"]) == 0
+    assert capsys.readouterr().out == "one\n"
+    (records.folder("followed") / "deployment.json").unlink()
