@@ -226,6 +226,7 @@ def _of_engine(
     if policies is None:
         chosen: list[str] = []
         first: list[Plan] = []
+        refused: UsageError | None = None
         for policy in DEFAULT:
             try:
                 plan = planner(policy.value)()
@@ -233,6 +234,7 @@ def _of_engine(
                 if policy is Policy.WIM:
                     raise  # without a baseline there is nothing to compare with
                 notes.append(f"{traits.name}/{policy.value} was left out: {fault}")
+                refused = fault
                 continue
             twin = next((one for one in first if same_deployment(one, plan, machine)), None)
             if twin is not None:
@@ -243,6 +245,8 @@ def _of_engine(
                 continue
             chosen.append(policy.value)
             first.append(plan)
+        if refused is not None and choices and chosen == [Policy.WIM.value]:
+            raise refused  # no policy can do what the user chose
     else:
         chosen = list(dict.fromkeys(policies))
         if Policy.WIM.value in chosen:

@@ -227,6 +227,12 @@ def test_which_schedulers_an_engine_is_measured_under() -> None:
         schedulers_of(duckdb, ("atoll", "cfs"))
 
 
+def test_a_choice_that_no_policy_can_carry_out_is_refused() -> None:
+    traits = SPARK.model_copy(update={"task_threads": "nothing shows which run queries"})
+    with pytest.raises(UsageError, match="nothing shows which run queries"):
+        make_entrants(machine(), [(traits, None)], (), choices={"placement": Placement.DENSE})
+
+
 def test_same_deployment() -> None:
     plans = {policy: make_plan(machine(), SPARK, policy.value) for policy in Policy}
     assert same_deployment(plans[Policy.WIM], plans[Policy.WIN], machine())
