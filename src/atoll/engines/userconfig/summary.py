@@ -54,9 +54,9 @@ def summary(
     places: dict[str, set[_Place]] = {}
     for number, layout in enumerate(layouts):
         reasons |= {name: why.text for name, why in layout.reasons.items()}
-        moved = _moved(layout.files)
+        moved, included = _moved(layout.files), _included(before, layout.files)
         for change in differences(before, layout.files):
-            for origin, name, old, becomes in _of_user(before, change):
+            for origin, name, old, becomes in _of_user(change, included):
                 for flag, was, now in _parts(name, old, becomes, moved):
                     entry = _Entry(name, flag, was, rank=list(old).index(name))
                     entry = files.setdefault(origin, {}).setdefault((name, flag), entry)
@@ -69,26 +69,43 @@ def summary(
     for origin, entries in sorted(files.items()):
         lines.append(f"{before.root}/{origin}")
         in_order = sorted(entries.values(), key=lambda entry: entry.rank)
-        lines += [f"  {line}" for line in _lines(in_order, places[origin], reasons, any_ports)]
+        lines += [
+            f"  {line}" for line in _lines(in_order, places.get(origin, ()), reasons, any_ports)
+        ]
     return lines
 
 
-def _of_user(before: UserTree, change: Change) -> Iterator[tuple[str, str, Values, Values]]:
+def _of_user(
+    change: Change, included: Mapping[str, Values]
+) -> Iterator[tuple[str, str, Values, Values]]:
     """(file of the user's, setting, old values, new values) for each setting that differs and that
     the user made: in this file, or in one that it includes."""
     if not change.origin:
         return
-    included = {
-        path: values_of(text, path)
-        for path, text in before.texts.items()
-        if path != change.origin and path.endswith(INCLUDING) and change.origin.endswith(INCLUDING)
-    }
     for name in change.names:
         if name in change.old:
             yield change.origin, name, change.old, change.new
+        if name not in change.new or not change.origin.endswith(INCLUDING):
+            continue
         for path, values in included.items():
-            if name in change.new and values.get(name, change.new[name]) != change.new[name]:
+            if path != change.origin and values.get(name, change.new[name]) != change.new[name]:
                 yield path, name, values, change.new
+
+
+def _included(before: UserTree, files: Collection[str]) -> dict[str, Values]:
+    """The user's files that servers read: those of the layout, and those that are included where
+    they lie."""
+    texts = {path: text for path, text in before.texts.items() if path.endswith(INCLUDING)}
+
+    def is_read(path: str) -> bool:
+        there = f"{before.root}/{path}"
+        folder = re.escape(there.rpartition("/")[0])
+        names = re.compile(rf"{re.escape(there)}|{folder}/?['\"]?\s*$", re.MULTILINE)
+        return any(f"/{each}".endswith(f"/{path}") for each in files) or any(
+            names.search(text) for text in texts.values()
+        )
+
+    return {path: values_of(text, path) for path, text in texts.items() if is_read(path)}
 
 
 def _moved(files: Mapping[str, str]) -> dict[str, list[str]]:

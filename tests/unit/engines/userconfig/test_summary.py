@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from atoll.engines import registry
 from atoll.engines.api import ConfigurableEngine, Installation, Layout
 from atoll.engines.explained import Why
@@ -94,6 +96,27 @@ def test_a_setting_of_an_included_file_is_listed_there() -> None:
         "  shared_buffers: 900GB -> 268435456kB (25 % of the slot's memory, with which the manual "
         "starts, unless --heap or --page-cache say otherwise)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "main", "including", "there", "setting"),
+    [
+        ("postgresql", "postgresql.conf", "include '/etc/x/d/a.conf'", "d/a.conf", "port = 1"),
+        ("postgresql", "postgresql.conf", "include_dir = '/etc/x/d'", "d/a.conf", "port = 1"),
+        ("mariadb", "my.cnf", "!includedir /etc/x/d/", "d/a.cnf", "[mysqld]\ndatadir = /x"),
+    ],
+)
+def test_a_file_that_is_included_where_it_lies(
+    engine: str, main: str, including: str, there: str, setting: str
+) -> None:
+    file, line = listed(engine, "wic", texts={main: f"{including}\n", there: f"{setting}\n"})
+    assert file == f"/etc/x/{there}"
+    assert line.startswith(("  port: 1 -> ", "  datadir: /x -> "))
+
+
+def test_a_file_that_no_server_reads_is_not_listed() -> None:
+    texts = {"postgresql.conf": "work_mem = 4MB\n", "old/postgresql.conf": "port = 1\n"}
+    assert listed("postgresql", "wic", texts=texts) == []
 
 
 def test_policies_of_a_bench_are_listed_together() -> None:
