@@ -30,6 +30,8 @@ _JVM_OPTIONS = "JavaOptions"  # ends the names of settings whose value is JVM fl
 # A reason's first clause is enough for a list.
 _FURTHER = re.compile(r"(?:; |\. | \().*", re.DOTALL)
 
+_INCLUDE = re.compile(r"\s*!?include", re.IGNORECASE).match
+
 _Place = tuple[int, str]  # (number of the layout, folder of the instance in it)
 
 
@@ -52,9 +54,10 @@ def summary(
     reasons: dict[str, str] = {}
     files: dict[str, dict[tuple[str, str], _Entry]] = {}
     places: dict[str, set[_Place]] = {}
+    included = _included(before)
     for number, layout in enumerate(layouts):
         reasons |= {name: why.text for name, why in layout.reasons.items()}
-        moved, included = _moved(layout.files), _included(before, layout.files)
+        moved = _moved(layout.files)
         for change in differences(before, layout.files):
             for origin, name, old, becomes in _of_user(change, included):
                 for flag, was, now in _parts(name, old, becomes, moved):
@@ -92,18 +95,16 @@ def _of_user(
                 yield path, name, values, change.new
 
 
-def _included(before: UserTree, files: Collection[str]) -> dict[str, Values]:
-    """The user's files that servers read: those of the layout, and those that are included where
-    they lie."""
+def _included(before: UserTree) -> dict[str, Values]:
+    """The user's files that a line of the user's includes, alone or with their folder."""
     texts = {path: text for path, text in before.texts.items() if path.endswith(INCLUDING)}
+    including = [line for text in texts.values() for line in text.splitlines() if _INCLUDE(line)]
 
     def is_read(path: str) -> bool:
-        there = f"{before.root}/{path}"
-        folder = re.escape(there.rpartition("/")[0])
-        names = re.compile(rf"{re.escape(there)}|{folder}/?['\"]?\s*$", re.MULTILINE)
-        return any(f"/{each}".endswith(f"/{path}") for each in files) or any(
-            names.search(text) for text in texts.values()
-        )
+        folder, _, name = f"{before.root}/{path}".rpartition("/")
+        names = "|".join(map(re.escape, (name, folder.rpartition("/")[2])))
+        ends = re.compile(rf"[\s'\"/=](?:{names})/?['\"]?\s*(?:#.*)?$")
+        return any(map(ends.search, including))
 
     return {path: values_of(text, path) for path, text in texts.items() if is_read(path)}
 
@@ -168,7 +169,9 @@ def _change(entry: _Entry, values: Sequence[str], any_ports: Collection[int]) ->
 
 
 def _label(entry: _Entry) -> str:
-    return f"{entry.name}: " if entry.flag or not entry.name.startswith("-") else ""
+    # The value of a flag has its name in it, other than that of a property.
+    is_named = entry.name.startswith("-") and not entry.name.startswith("-D")
+    return f"{entry.name}: " if entry.flag or not is_named else ""
 
 
 def _listed(entry: _Entry, values: Sequence[str], any_ports: Collection[int] = ()) -> str:
@@ -191,8 +194,8 @@ def _in_short(values: Iterable[str]) -> str:
 
 
 def _where(some: Collection[_Place], places: Collection[_Place]) -> str:
-    """' on coordinator'; empty for all instances."""
-    if set(some) >= set(places):
+    """' on coordinator'; empty for all instances of a layout."""
+    if {folder for _, folder in some} >= {folder for _, folder in places}:
         return ""
     return f" on {', '.join(dict.fromkeys(_role(folder) for _, folder in sorted(some, key=_rank)))}"
 

@@ -119,6 +119,26 @@ def test_a_file_that_no_server_reads_is_not_listed() -> None:
     assert listed("postgresql", "wic", texts=texts) == []
 
 
+def test_files_of_an_engine_that_includes_none_are_apart() -> None:
+    texts = {
+        "spark-defaults.conf": "spark.eventLog.enabled true\n",
+        "x.conf": "spark.master yarn\n",
+    }
+    assert listed("spark", "wic", texts=texts) == []
+
+
+def test_a_property_in_a_flag_has_its_name() -> None:
+    texts = {"jvm.config": "-Dcom.sun.management.jmxremote.port=9080\n"}
+    _, line = listed("trino", "win", texts={"config.properties": "", **texts})[-2:]
+    assert line.startswith("  -Dcom.sun.management.jmxremote.port: 9080 -> 9081")
+
+
+def test_what_one_policy_changes_is_listed_without_a_folder() -> None:
+    texts = {"spark-defaults.conf": "spark.cores.max 3\n"}  # enough for the two instances of win
+    _, line = listed("spark", "wic", "win", texts=texts)
+    assert line == "  spark.cores.max: 3 -> 128 (all threads of the plan, for one application)"
+
+
 def test_policies_of_a_bench_are_listed_together() -> None:
     texts = {"my.cnf": "[mysqld]\ninnodb-buffer-pool-size = 9T\n"}
     file, size = listed("mariadb", "wim", "win", texts=texts)
