@@ -54,6 +54,7 @@ from atoll.suites.selection import select_queries
 # The name of the bench's deployments in `atoll ps`. A bench runs one deployment at a time, and a
 # second bench at the same time fails on this name: the two would disturb each other.
 NAME = "bench"
+_SIZES = frozenset({"heap_bytes", "page_cache", "reserve_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class Job:
     length: Length
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
     changes: Sequence[str] = ()  # in the user's configuration, in short
+    sized: bool = False  # the user has chosen what decides the sizes of heaps
 
     def run(
         self,
@@ -152,7 +154,7 @@ class Job:
         earlier, first = Results(self.header, ()), 0
         if resume:
             writer, earlier, first = ResultsWriter.resume(
-                path, self.header, extend=not self.length.is_default
+                path, self.header, extend=not self.length.is_default, sized=self.sized
             )
             self.work.recall(earlier)
         else:
@@ -265,6 +267,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         deployer,
         request.length,
         changes=_changes(based, entrants, installations),
+        sized=not _SIZES.isdisjoint(request.choices),
     )
 
 

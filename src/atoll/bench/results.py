@@ -29,6 +29,7 @@ from atoll.schema.results import (
     RunEnd,
     RunHeader,
 )
+from atoll.schema.size import gib
 from atoll.store.files import refusal, sync_folder, write_atomic
 from atoll.store.locks import try_lock
 
@@ -157,7 +158,7 @@ class ResultsWriter:
 
     @classmethod
     def resume(
-        cls, path: Path, wanted: RunHeader, *, extend: bool = False
+        cls, path: Path, wanted: RunHeader, *, extend: bool = False, sized: bool = False
     ) -> tuple[ResultsWriter, Results, int]:
         """The file cut back, atomically, to its whole blocks, and the block to go on with.
 
@@ -166,7 +167,7 @@ class ResultsWriter:
         held = _open_locked(path)
         try:
             found = read_results(path)
-            kept = resumable(found, wanted, extend=extend, where=str(path))
+            kept = resumable(found, wanted, extend=extend, sized=sized, where=str(path))
             text = "".join(record.model_dump_json() + "\n" for record in (kept.header, *kept.lines))
             write_atomic(path, text)
             return cls(path, _open_locked(path)), kept, found.whole_blocks
@@ -256,12 +257,20 @@ def _lock(descriptor: int, path: Path) -> None:
 _MAY_CHANGE = {"cgroup", "memory_bytes"}
 
 
-def resumable(results: Results, wanted: RunHeader, *, where: str, extend: bool = False) -> Results:
+def resumable(
+    results: Results,
+    wanted: RunHeader,
+    *,
+    where: str,
+    extend: bool = False,
+    sized: bool = False,
+) -> Results:
     """The header and the lines of the whole blocks, from which a run continues.
 
     The header and its plans are the file's own: a machine whose free memory varies would plan
     other heaps today. With `extend` it asks for as many blocks as `wanted`, but no fewer than there
-    are. Raises UsageError if machine, data, engine, placement or environment differ.
+    are. With `sized` the user has chosen the heaps, which must then be the file's. Raises
+    UsageError if machine, data, engine, placement or environment differ.
     """
     old = results.header
     there, now = (one.fingerprint.model_dump(exclude=_MAY_CHANGE) for one in (old, wanted))
@@ -284,6 +293,9 @@ def resumable(results: Results, wanted: RunHeader, *, where: str, extend: bool =
                 f"{where}: cannot be resumed, {one.label} has another placement now; "
                 "start a new file with -o"
             )
+        if sized and one.plan and other.plan:
+            before, after = gib(one.plan.total_heap_bytes), gib(other.plan.total_heap_bytes)
+            _require_same(where, (f"heap of {one.label}", before, after))
     keep = results.whole_blocks
     blocks = old.blocks_asked
     if extend:

@@ -10,7 +10,7 @@ from atoll.bench.job import Length
 from atoll.bench.results import ResultsWriter, resumable
 from atoll.errors import UsageError
 from atoll.schema.results import PassDone
-from tests.parts.bench import header, lines, query_failed, results
+from tests.parts.bench import WIC, WIM, header, lines, query_failed, results
 from tests.parts.faults import fails
 
 
@@ -39,6 +39,18 @@ def test_a_run_of_some_time_is_not_resumed_without_one() -> None:
     found = results(lines(blocks=1)[:-1], header(blocks_asked=None))
     with fails(UsageError, where="r", option="--minutes", other="--blocks"):
         resumable(found, header(), where="r")
+
+
+def test_heaps_that_the_user_chooses_must_be_those_of_the_file() -> None:
+    found = results(lines(blocks=1)[:-1], header(WIM, WIC))
+    assert WIC.plan is not None
+    plan = WIC.plan.model_copy(update={"total_heap_bytes": WIC.plan.total_heap_bytes // 2})
+    wanted = header(WIM, WIC.model_copy(update={"plan": plan}))
+    # Today's free memory may give other heaps; the file's are used.
+    assert resumable(found, wanted, where="r").header.entrants == found.header.entrants
+    with pytest.raises(UsageError, match="differs in its heap of spark/wic"):
+        resumable(found, wanted, where="r", sized=True)
+    assert resumable(found, header(WIM, WIC), where="r", sized=True).whole_blocks == 1
 
 
 def test_what_failed_stays_left_out_after_resuming(tmp_path: Path) -> None:
