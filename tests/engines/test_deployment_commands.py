@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,32 @@ def test_restart_keeps_the_plan_and_the_port(monkeypatch: pytest.MonkeyPatch) ->
     finally:
         down("again", HOST)
     assert left_over("again") == []
+
+
+def test_a_restart_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ToyEngine()
+    monkeypatch.setattr(registry, "get", lambda name: engine)
+    monkeypatch.setattr("atoll.cli.restart.read_machine", this_machine)
+    launch(
+        toy_plan(2),
+        engine,
+        machine=this_machine(),
+        host=HOST,
+        name="frail",
+        options=UpOptions(timeout_s=200.0),
+    ).detach()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            engine = ToyEngine(port_of=lambda _: int(taken.getsockname()[1]))
+            assert "Address already in use" in message(atoll("restart", "frail"))
+        failed = records.read("frail")
+        assert failed and failed.state is State.FAILED and "in use" in failed.error
+        engine = ToyEngine()
+        result = atoll("restart", "frail")
+        assert result.exit_code == 0, result.output
+    finally:
+        down("frail", HOST)
+    assert left_over("frail") == []
 
 
 def test_what_up_did_not_start_is_not_restarted() -> None:

@@ -12,6 +12,7 @@ from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.report.terminal.deployment import ready_lines
+from atoll.supervise import records
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import launch
 from atoll.supervise.prepare import prepare
@@ -25,7 +26,7 @@ def command(name: str) -> None:
     """Stop the deployment NAME, if it is up, and start it with the same plan and options.
 
     It keeps a port that --port chose, and reads the folder of --base again. Afterwards it runs
-    detached: 'atoll down' stops it.
+    detached: 'atoll down' stops it. If the start fails, you can run the command again.
     """
     host = LocalHost()
     with terminate_is_interrupt():
@@ -42,16 +43,21 @@ def command(name: str) -> None:
             down(name, host)
             # Again: until now, ports that the configuration names were the old deployment's.
             engine, users = with_user_tree(own, options.base, host)
-            with naming_users_files(users):
-                running = launch(
-                    record.plan,
-                    engine,
-                    machine=machine,
-                    host=host,
-                    name=name,
-                    options=options,
-                    progress=tell,
-                )
+            try:
+                with naming_users_files(users):
+                    running = launch(
+                        record.plan,
+                        engine,
+                        machine=machine,
+                        host=host,
+                        name=name,
+                        options=options,
+                        progress=tell,
+                    )
+            except BaseException as fault:
+                # A start that fails leaves no record, and without one it cannot be tried again.
+                records.write(record.after_failure(str(fault) or "the restart was interrupted"))
+                raise
         running.detach()
     for line in ready_lines(name, running.access):
         print(line)

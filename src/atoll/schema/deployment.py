@@ -101,3 +101,15 @@ class Deployment(Record):
     access: tuple[Access, ...] = ()  # one per logical server
     options: UpOptions | None = None  # None: `atoll up` did not start it
     created_unix_s: float
+
+    def after_failure(self, error: str) -> Deployment:
+        """The record of a deployment of which nothing runs any more, with the reason."""
+        return self.model_copy(
+            update={
+                "state": State.FAILED,
+                "error": error,
+                "supervisor": None,
+                "keeper": None,
+                "processes": (),
+            }
+        )
