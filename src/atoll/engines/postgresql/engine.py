@@ -48,7 +48,7 @@ class PostgreSQLEngine(ServerPerSlot):
         coordinator_bytes=0,
         overhead_bytes=64 * MIB,  # measured: 45 MiB beside shared_buffers with 4 connections
         off_heap_ratio=1,
-        page_cache_ratio=0.2,
+        page_cache_ratio=0.1,
         reserve_source="work_mem of all processes: as much as shared_buffers; page cache: rule of "
         "this tool, not a measurement",
         query_source="work_mem of all processes together; beyond it queries spill to disk",
