@@ -60,10 +60,11 @@ class SparkBackend:
         self._context.cancelJobGroup(ticket)
 
     def instances(self) -> int:
+        # An executor that the master started in place of a lost one does not count: see `check`.
         present = self._present()
         if len(present) > self._executors and not self._complete:
             self._complete = present
-        return len(present) - 1
+        return len(present & (self._complete or present)) - 1
 
     def check(self) -> None:
         # The master restarts a lost executor, so a count alone would not show the loss, and a
