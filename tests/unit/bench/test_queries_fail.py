@@ -108,12 +108,12 @@ def test_what_fails_under_one_entrant_is_run_by_none_from_then_on() -> None:
     assert len(run.of(PassDone)) == 8, "no block fails"
     wim, wic = summarise(run.results).entrants
     assert (wim.blocks_done, wic.blocks_done) == (4, 4)
-    for one in (wim, wic):
+    for one, blocks in ((wim, 3), (wic, 2)):
         assert verdicts.times_of(one, "q6") is None
         whole = verdicts.times_of(one, "pass")
         # Only passes without the query: it made others longer, and one of them failed in it.
         assert whole is not None and whole.max_s == pytest.approx(1.0)
-    assert [verdicts.times_of(one, "pass").blocks for one in (wim, wic)] == [3, 2]  # type: ignore[union-attr]
+        assert whole.blocks == blocks
 
 
 def test_if_every_query_fails_the_first_error_ends_the_run() -> None:

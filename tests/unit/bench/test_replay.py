@@ -301,7 +301,7 @@ def replay(cluster: Cluster) -> Run:
 
 def test_a_lost_worker_fails_its_block_and_the_replay_goes_on() -> None:
     cluster = Cluster(2, 2, 1, 2)
-    cluster.query = lambda sql: None  # type: ignore[method-assign]
+    cluster.query = lambda sql: None  # type: ignore[method-assign]  # a cluster without queries
     run = replay(cluster)
     assert [(one.block, one.error) for one in run.of(BlockFailed)] == [
         (2, "1 worker instance left, but 2 when the run began")

@@ -48,7 +48,8 @@ def test_chiplets_of_an_uncertain_inference_get_no_figures(monkeypatch: pytest.M
     for confidence, expected in ((0.9, False), (0.4, True)):
 
         def doubted(*args: object, sure: float = confidence) -> Inference:
-            return infer(*args).model_copy(update={"confidence": sure})  # type: ignore[arg-type]
+            changed = {"confidence": sure}
+            return infer(*args).model_copy(update=changed)  # type: ignore[arg-type]  # any matrices
 
         monkeypatch.setattr("atoll.probing.measure.infer", doubted)
         world = World(build([[NodeShape((), 16, 64)]]), latency=islands_of_eight)
