@@ -109,10 +109,14 @@ def lasting_path(run_dir: str, name: str) -> str:
 
 
 def link_run_dir(run_dir: str, name: str) -> None:
+    """Make the lasting path of the run folder. Raises NotPermitted or DiskFull."""
     link = lasting_path(run_dir, name)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(link)  # of a deployment that was killed
-    os.symlink(run_dir, link)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(link)  # of a deployment that was killed
+        os.symlink(run_dir, link)
+    except OSError as fault:
+        raise refusal(fault)(f"{link}: cannot be made ({fault.strerror})") from None
 
 
 def try_lock(name: str) -> int | None:

@@ -263,6 +263,18 @@ def test_a_lock_that_cannot_be_made_is_one_line(
         records.try_lock("full")
 
 
+def test_a_link_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "symlink", refuse)
+    link = tmp_path / "up-full"
+    with fails(DiskFull, path=link, why=os.strerror(errno.ENOSPC)):
+        records.link_run_dir(str(tmp_path / "abcd1234"), "full")
+
+
 def test_what_fills_the_disk_is_removed_before_its_end_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
