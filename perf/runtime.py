@@ -55,6 +55,8 @@ SERIAL = Subject("no runtime", "serial")
 OPENMP_TASK = Subject("OpenMP passive, task", "openmp", PASSIVE)
 OPENMP_TEAM = Subject("OpenMP passive, region", "openmp", PASSIVE, kernel="wake-team")
 PROFILED = Subject("atoll, profiled", OURS, kernel="morsels-profiled")
+FIBER_YIELD = Subject("Boost.Fiber", "fiber", kernel="yield")
+ONE_WORKER = Subject("atoll, 1 worker", OURS, threads=1)
 FUTEX = Subject("bare futex", "system", kernel="wake-futex")
 
 
@@ -103,6 +105,7 @@ def _forks(name: str, item: str, one: Bar | None, two: Bar, *aims_ns: float) -> 
 _THIRD_OF_TBB = Bar((TBB,), THIRD)
 _THIRD_OF_FIBER = Bar((FIBER,), THIRD)
 _NO_SLOWER = Bar((OPENMP,), None)
+_YIELD = Bar((FIBER_YIELD,), 0.3)
 
 KERNELS = (
     *_forks("fib", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB, 11.0, 6.0),
@@ -110,8 +113,13 @@ KERNELS = (
     *_forks("matmul", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB),
     *_forks("nqueens", "spawn", None, Bar((TBB,), 0.75)),
     Kernel("yield", 1, "yield", (FIBER,), Bar((FIBER,), 0.25), 10.0),
+    Kernel("yield-group", 1, "yield", (FIBER_YIELD,), _YIELD),
+    Kernel("yield-section", 1, "yield", (FIBER_YIELD,), _YIELD),
+    Kernel("yield-idle", 2, "yield", ()),
     Kernel("spawn-yield", 1, "task", (FIBER,), _THIRD_OF_FIBER),
     Kernel("spawn-wait", 1, "task", (FIBER,), _THIRD_OF_FIBER),
+    Kernel("batch", 1, "task", (FIBER,), _THIRD_OF_FIBER),
+    Kernel("batch", 2, "task", (ONE_WORKER,), Bar((ONE_WORKER,), None)),
     Kernel("parallel-for", 1, "item", (OPENMP, TBB, SERIAL), _NO_SLOWER),
     Kernel("parallel-for", 2, "item", (OPENMP, TBB), _NO_SLOWER),
     Kernel("barrier", 2, "barrier", (OPENMP, SYSTEM), _NO_SLOWER),

@@ -43,6 +43,7 @@ class Subject:
     program: str
     environment: tuple[tuple[str, str], ...] = ()
     kernel: str | None = None  # where it is not the one that is compared
+    threads: int | None = None  # the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def build() -> frozenset[str]:
 def run(subject: Subject, kernel: str, threads: int, least_s: float) -> Run:
     """One run, of that much time where the kernel does not set its own."""
     wanted = subject.kernel or kernel
+    threads = subject.threads or threads
     # One CPU for all runtimes where there is one thread: CPUs of a virtual machine are not alike.
     one_cpu = ["taskset", "-c", str(max(os.sched_getaffinity(0)))] if threads == 1 else []
     argv = [

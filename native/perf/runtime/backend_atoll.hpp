@@ -41,6 +41,10 @@ class Backend {
     return atl::spawn(std::forward<F>(f));
   }
   static void yield() { atl::yield(); }
+  template <class F>
+  void run_in_group(F&& f) {
+    atl::Group(runtime_).run(std::forward<F>(f));
+  }
 
   template <class MakeBody>
   void loops(int times, std::size_t n, MakeBody&& make_body) {

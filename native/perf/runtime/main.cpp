@@ -34,6 +34,7 @@ constexpr std::size_t kStealSamples = 100'000;
 constexpr std::size_t kWakeSamples = 2'000;
 constexpr long kYields = 100'000;
 constexpr long kTasks = 20'000;
+constexpr long kBatch = 100'000;
 constexpr long kBarriers = 20'000;
 constexpr std::size_t kLoopItems = 10'000'000;
 constexpr int kLoops = 10;
@@ -201,6 +202,44 @@ void spawn_waiting_body(benchmark::State& state, int threads) {
   });
 }
 
+// The same inside a group, where every word has a tag, or inside a section of the profiler.
+template <class Runtime, bool kInSection>
+void yield_inside_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  measure(state, threads, 2.0 * kYields, "yield", [&on] {
+    long switches = 0;
+    const auto yield = [&switches] { switches = yield_to_each_other<Runtime>(kYields); };
+    if constexpr (kInSection) {
+      on.run([&switches] {
+        switches = yield_to_each_other<Runtime>(kYields, [](auto&& f) { Runtime::in_section(f); });
+      });
+    } else {
+      on.run_in_group(yield);
+    }
+    return switches == 2 * kYields;
+  });
+}
+
+template <class Runtime>
+void yield_next_to_idle_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  measure(state, threads, 2.0 * threads * kYields, "yield", [&on, threads] {
+    long yields = 0;
+    on.run([&] { yields = yield_next_to_idle<Runtime>(threads, kYields); });
+    return yields == 2 * threads * kYields;
+  });
+}
+
+template <class Runtime>
+void batch_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  measure(state, threads, kBatch, "batch", [&on] {
+    long done = 0;
+    on.run([&done] { done = spawn_batch<Runtime>(kBatch); });
+    return done == kBatch;
+  });
+}
+
 template <class Runtime>
 void million_body(benchmark::State& state, int threads) {
   Runtime& on = runtime({.threads = threads, .million_tasks = true});
@@ -302,6 +341,14 @@ void add_all() {
   if constexpr (requires { Runtime::yield(); }) {
     add("yield", 1, yield_body<Runtime>);
     add("spawn-yield", 1, spawn_yielding_body<Runtime>);
+    for (int threads = 1; threads <= most_threads<Runtime>(); ++threads) {
+      add("batch", threads, batch_body<Runtime>);
+    }
+  }
+  if constexpr (requires(Runtime r) { r.run_in_group([] {}); }) {
+    add("yield-group", 1, yield_inside_body<Runtime, false>);
+    add("yield-section", 1, yield_inside_body<Runtime, true>);
+    add("yield-idle", 2, yield_next_to_idle_body<Runtime>);
   }
   if constexpr (requires { typename Runtime::Event; }) {
     add("spawn-wait", 1, spawn_waiting_body<Runtime>);
