@@ -14,6 +14,8 @@
 // Promises
 //  - lock, unlock without contention: one atomic operation each. 4 bytes.
 //  - Tasks and threads that are not workers may use it. Not recursive: a second lock waits forever.
+//  - An unlock by a task that does not hold it is a fault if nobody holds it. It does not know its
+//    holder: that would be 8 more bytes and a store per lock, and a fork may unlock for its parent.
 //  - The last user may destroy it after its unlock, even if an earlier unlock has not returned.
 #pragma once
 
@@ -49,6 +51,7 @@ class Mutex {
     return false;
   }
 
+  // Throws RuntimeFault if it is not locked; from a lock_guard that ends the program.
   void unlock() {
     std::uint32_t held = kLocked;
     if (!state_.compare_exchange_strong(held, 0, std::memory_order_release,

@@ -5,7 +5,8 @@
 //   atl::parallel_for(0, n, [&](int first, int last) { ... });   // a piece at a time
 //   const double sum = atl::parallel_reduce(0, n, 0.0, [&](int i) { return a[i]; }, std::plus<>());
 //
-// The range is first cut into one part per worker, and a worker that comes to help takes the part
+// The range is first cut into one part per worker that may run the task (all, or those of its group
+// or place), and a worker that comes to help takes the part
 // of its own rank if that is still free. So the same items tend to run on the same worker each
 // time, close to their memory and cache. A worker processes its part piece by piece; only when its
 // deque is empty, so that thieves may find no work, does it offer half of the rest to them (Tzannes
@@ -76,7 +77,8 @@ decltype(auto) item(Index index) {
 template <class Index>
 using Item = decltype(item(std::declval<Index>()));
 
-// In the caller's runtime.
+// The workers that may run the caller's task, and the rank of its worker among them. Both change if
+// the task's group or place gets other workers meanwhile.
 ATOLL_EXPORT std::uint32_t workers_of(WorkerHead* worker);
 ATOLL_EXPORT std::uint32_t rank_of(WorkerHead* worker);
 
@@ -126,7 +128,7 @@ class Loop {
   void take_parts() {
     const std::uint32_t rank = rank_of(this_worker());
     // Part p is for the ranks r with r * parts / workers == p, and the next ones come after it.
-    const auto own = static_cast<std::uint32_t>(std::uint64_t{rank} * parts_ / workers_);
+    const auto own = static_cast<std::uint32_t>(std::uint64_t{rank} * parts_ / workers_) % parts_;
     for (std::uint32_t step = 0; step < parts_; ++step) {
       const std::uint32_t part = own + step < parts_ ? own + step : own + step - parts_;
       const std::uint64_t bit = std::uint64_t{1} << part;

@@ -1,5 +1,7 @@
 #include "domain.hpp"
 
+#include <bit>
+
 #include "atoll/runtime/places.hpp"
 
 namespace atl::runtime {
@@ -20,6 +22,15 @@ void Domain::set_members(std::span<const int> workers) {
   for (std::size_t at = 0; at < bits.size(); ++at) {
     members_[at].store(bits[at], std::memory_order_relaxed);
   }
+}
+
+int Domain::members_below(std::size_t rank) const {
+  int count = 0;
+  for (std::size_t at = 0; at <= rank / 64 && at < members_.size(); ++at) {
+    const Word below = at < rank / 64 ? ~Word{0} : (Word{1} << (rank % 64)) - 1;
+    count += std::popcount(members_[at].load(std::memory_order_relaxed) & below);
+  }
+  return count;
 }
 
 void Domain::push(Word word) {

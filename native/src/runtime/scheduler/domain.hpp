@@ -5,6 +5,7 @@
 // without following the pointer whether it may take the word.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <deque>
@@ -29,6 +30,10 @@ class Domain {
     return (members_[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1) != 0;
   }
 
+  // How many members there are, at least 1, and how many of them have lower ranks than this worker.
+  int size() const { return std::max(1, members_below(workers_)); }
+  int rank_of(int worker) const { return members_below(static_cast<std::size_t>(worker)); }
+
   // Without members, all workers are members: a task never waits for a missing worker.
   void set_members(std::span<const int> workers);
 
@@ -51,6 +56,8 @@ class Domain {
   bool looks_empty() const { return size_.load(std::memory_order_relaxed) == 0; }
 
  private:
+  int members_below(std::size_t rank) const;
+
   std::vector<std::atomic<Word>> members_;  // one bit per worker
   std::size_t workers_;
   // Its own line: workers read it in every search.

@@ -10,12 +10,19 @@ namespace atl::runtime {
 Seats::Seats(Places all, int workers, bool pin, bool share)
     : places(std::move(all)),
       nodes(places.nodes()),
+      cpus_of_nodes_(nodes.size()),
       pins_(pin),
       usable_(usable_cores(places, cpus_of_this_thread())),
       core_of_worker_(seat_workers(
           places, usable_, workers == 0 ? static_cast<int>(places.cores.size()) : workers, 1)),
       thread_of_worker_(core_of_worker_.size()),
       bound_(core_of_worker_.size()) {
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    for (const int core : places.cores_of_node(nodes[at])) {
+      const std::vector<int>& cpus = places.cores[static_cast<std::size_t>(core)].cpus;
+      cpus_of_nodes_[at].insert(cpus_of_nodes_[at].end(), cpus.begin(), cpus.end());
+    }
+  }
   if (share) share_chiplets();
 }
 
@@ -67,14 +74,11 @@ std::vector<Seat> Seats::seats() const {
   return seats;
 }
 
-std::vector<int> Seats::cpus_of_node(int node) const {
-  std::vector<int> cpus;
-  if (!pins() || nodes.size() == 1) return cpus;
-  for (const int core : places.cores_of_node(node)) {
-    const std::vector<int>& of_core = places.cores[static_cast<std::size_t>(core)].cpus;
-    cpus.insert(cpus.end(), of_core.begin(), of_core.end());
-  }
-  return cpus;
+std::span<const int> Seats::cpus_near(int core) const {
+  if (!pins() || nodes.size() == 1) return {};
+  const int node = places.cores[static_cast<std::size_t>(core)].node;
+  const auto at = std::ranges::lower_bound(nodes, node) - nodes.begin();
+  return cpus_of_nodes_[static_cast<std::size_t>(at)];
 }
 
 NodeMap Seats::node_map(int runtime) const {

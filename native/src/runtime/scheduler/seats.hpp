@@ -38,8 +38,8 @@ class Seats {
   std::vector<int> cores() const;
   // By rank.
   std::vector<Seat> seats() const;
-  // The CPUs of the node's cores. Empty if there is only one node, or if workers are not bound.
-  std::vector<int> cpus_of_node(int node) const;
+  // The CPUs of the core's node. Empty if there is only one node, or if workers are not bound.
+  std::span<const int> cpus_near(int core) const;
   // The node of each worker, for the runtime with this number.
   NodeMap node_map(int runtime) const;
 
@@ -51,6 +51,7 @@ class Seats {
   void share_chiplets();
   void bind(std::size_t rank);
 
+  std::vector<std::vector<int>> cpus_of_nodes_;  // in the order of `nodes`
   mutable std::mutex mutex_;
   std::atomic<bool> pins_;
   std::vector<int> usable_;  // cores with a CPU that the process may use

@@ -4,12 +4,18 @@
 
 namespace atl::detail {
 
-std::uint32_t workers_of(WorkerHead* worker) {
-  return static_cast<std::uint32_t>(static_cast<runtime::Worker*>(worker)->team.size());
+using runtime::Worker;
+
+std::uint32_t workers_of(WorkerHead* head) {
+  const auto& worker = *static_cast<Worker*>(head);
+  const int size = worker.tag == 0 ? worker.team.size() : worker.team.domains.of(worker.tag).size();
+  return static_cast<std::uint32_t>(size);
 }
 
-std::uint32_t rank_of(WorkerHead* worker) {
-  return static_cast<std::uint32_t>(static_cast<runtime::Worker*>(worker)->rank);
+std::uint32_t rank_of(WorkerHead* head) {
+  const auto& worker = *static_cast<Worker*>(head);
+  return static_cast<std::uint32_t>(
+      worker.tag == 0 ? worker.rank : worker.team.domains.of(worker.tag).rank_of(worker.rank));
 }
 
 }  // namespace atl::detail

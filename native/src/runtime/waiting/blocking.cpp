@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,7 @@ constexpr auto kIdle = std::chrono::seconds(5);
 struct Section {
   void (*call)(void*);
   void* closure;
-  std::vector<int> cpus;  // of the caller's node; empty: where it is
+  std::span<const int> cpus;  // of the caller's node; empty: where it is
   detail::Waiter waiter = detail::Waiter::none;
   Section* next = nullptr;
 };
@@ -95,8 +97,8 @@ void Pool::serve() {
   std::vector<int> cpus;
   Section* section = nullptr;
   while (take(section)) {
-    if (!section->cpus.empty() && section->cpus != cpus) {
-      cpus = section->cpus;
+    if (!section->cpus.empty() && !std::ranges::equal(section->cpus, cpus)) {
+      cpus.assign(section->cpus.begin(), section->cpus.end());
       bind_thread(this_thread(), cpus);
     }
     const detail::Waiter waiter = section->waiter;
@@ -130,8 +132,7 @@ namespace atl::detail {
 void run_blocking(void (*call)(void* closure), void* closure) {
   const runtime::Worker* const worker = runtime::Worker::here();
   if (worker == nullptr) return call(closure);
-  const int node = worker->team.seats.places.cores[static_cast<std::size_t>(worker->core())].node;
-  runtime::Section section{call, closure, worker->team.seats.cpus_of_node(node)};
+  runtime::Section section{call, closure, worker->team.seats.cpus_near(worker->core())};
   runtime::Pool& pool = runtime::Pool::instance();
   pool.expect_one();
   try {

@@ -1,5 +1,6 @@
 #include "atoll/runtime/mutex.hpp"
 
+#include "atoll/runtime/places.hpp"
 #include "spin.hpp"
 #include "wait_on.hpp"
 
@@ -52,6 +53,9 @@ void Mutex::lock_slow() {
 // While it is held, others only add kWaited and take away kWoken.
 void Mutex::unlock_slow() {
   std::uint32_t state = state_.load(std::memory_order_relaxed);
+  if ((state & kLocked) == 0) {
+    throw RuntimeFault("unlock of a Mutex that is not locked: unlock it once per lock");
+  }
   // Nobody to wake, or a woken waiter will see who else waits.
   while ((state & kWaited) == 0 || (state & kWoken) != 0) {
     if (state_.compare_exchange_weak(state, state & ~kLocked, std::memory_order_release,

@@ -16,6 +16,7 @@
 #include "atoll/runtime/all_do.hpp"
 #include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/event.hpp"
+#include "atoll/runtime/group.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/this_task.hpp"
@@ -258,6 +259,27 @@ TEST_P(Parallel, AllDoCallsEachWorkerOnceAndStaysThere) {
     EXPECT_EQ(wrong, 0);
     EXPECT_TRUE(std::all_of(hit.begin(), hit.end(), [](const auto& h) { return h == 1; }));
   }
+}
+
+// How many pieces a loop over 6,400 items has.
+int pieces_of_a_loop() {
+  return atl::parallel_reduce(0, 6400, 0, [](int, int) { return 1; }, std::plus<>());
+}
+
+TEST_P(Parallel, ALoopInAGroupOrPlaceCountsItsWorkers) {
+  for (const int threads : {1, GetParam()}) {
+    atl::Group group(runtime, {.threads = threads, .approach = "static-local"});
+    EXPECT_EQ(group.run(pieces_of_a_loop), 32 * threads);
+    // A loop on one worker is one piece.
+    int calls = 0;
+    group.run([&] {
+      if (threads == 1) atl::parallel_for(0, 6400, [&](int, int) { ++calls; });
+    });
+    EXPECT_EQ(calls, threads == 1 ? 1 : 0);
+  }
+  EXPECT_EQ(runtime.spawn(atl::on_worker(0), pieces_of_a_loop).join(), 32);
+  EXPECT_EQ(runtime.spawn(atl::on_chiplet(0), pieces_of_a_loop).join(),
+            32 * std::min(2, GetParam()));
 }
 
 TEST_P(Parallel, CallsOfAllDoRunAtTheSameTime) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime/parts.hpp"
+#include "scheduler/seats.hpp"
 
 namespace {
 
@@ -40,6 +42,19 @@ TEST_P(Blocking, GivesTheValueOfAThreadThatIsNoWorker) {
   int target = 0;
   runtime.run([&] { atl::blocking([&]() -> int& { return target; }) = 5; });
   EXPECT_EQ(target, 5);
+}
+
+TEST(Seats, TheCpusOfANodeAreMadeOnce) {
+  const atl::Places places = atl::test::eight_on_four_chiplets();
+  const atl::runtime::Seats seats(places, 8, true, false);
+  EXPECT_EQ(seats.cpus_near(0).data(), seats.cpus_near(3).data());
+  EXPECT_NE(seats.cpus_near(0).data(), seats.cpus_near(4).data());
+  std::vector<int> expected;
+  for (int core = 4; core < 8; ++core) {
+    const std::vector<int>& cpus = places.cores[static_cast<std::size_t>(core)].cpus;
+    expected.insert(expected.end(), cpus.begin(), cpus.end());
+  }
+  EXPECT_TRUE(std::ranges::equal(seats.cpus_near(7), expected));
 }
 
 TEST_P(Blocking, ExceptionsComeBack) {

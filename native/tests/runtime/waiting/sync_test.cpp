@@ -235,6 +235,22 @@ TEST_P(Sync, AMutexLetsOneInAtATime) {
   EXPECT_EQ(count, 6 * 500);
 }
 
+TEST_P(Sync, AnUnlockOfAMutexThatIsNotLockedIsAFault) {
+  atl::Mutex mutex;
+  EXPECT_THROW(mutex.unlock(), atl::RuntimeFault);
+  runtime.run([&] {
+    mutex.lock();
+    mutex.unlock();
+    EXPECT_THROW(mutex.unlock(), atl::RuntimeFault);
+    mutex.lock();  // still as before
+    auto waits = atl::spawn([&] { const std::lock_guard lock(mutex); });
+    atl::yield();
+    mutex.unlock();
+    waits.join();
+    EXPECT_THROW(mutex.unlock(), atl::RuntimeFault);
+  });
+}
+
 TEST_P(Sync, AWaiterIsHandedTheMutexAtLast) {
   // One task takes it again and again and gives others the chance to run only while it holds it:
   // without hand-off they would always find it taken.
