@@ -8,6 +8,7 @@ another guest of that topology: for tests that leave traces, or that traces of o
 boot is tried three times at most; each failure is printed, and the summary counts them. A boot
 that keeps failing is an error at set-up that says BOOT FAILED, never a failed test. A guest that
 no longer answers is printed and counted as lost, and the next test that wants it gets a fresh boot.
+If its kernel was stuck, which is the emulator's fault, the test itself runs once more on that boot.
 
 Processes that share the tests (`--turns`, tests/conftest.py) take those of a guest as one. A guest
 boots on little more than one core, so two processes use two cores.
@@ -16,6 +17,7 @@ boots on little more than one core, so two processes use two cores.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,7 +27,7 @@ import pytest
 
 from tests.conftest import TURN
 from tests.vm import topology
-from tests.vm.guest import BootFailed, Guest, GuestDied
+from tests.vm.guest import BootFailed, Guest, GuestDied, KernelStuck
 
 TRIES = 3
 RESTORE_TIMEOUT_S = 120.0
@@ -139,6 +141,21 @@ def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
         running.close()
         lost[running.topology.name] += 1
         note("lost", f"GUEST LOST at {request.node.name}: {fault}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not {"guest", "note"} <= set(pyfuncitem.fixturenames):
+        return None
+    values = pyfuncitem.funcargs
+    asked_for = {name: values[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    try:
+        pyfuncitem.obj(**asked_for)
+    except KernelStuck as fault:
+        values["note"]("lost", f"GUEST LOST at {pyfuncitem.name}, which runs again: {fault}")
+        _boot(values["guest"], values["note"])
+        pyfuncitem.obj(**asked_for)
+    return True
 
 
 def pytest_terminal_summary(

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.vm import image, seen
 from tests.vm.output import Output
-from tests.vm.qemu import GuestDied, Qemu
+from tests.vm.qemu import STUCK, GuestDied, KernelStuck, Qemu
 from tests.vm.topology import Topology, TopologyRefused
 
 if TYPE_CHECKING:
     from atoll.host.processes import Finished
 
-__all__ = ["BootFailed", "Guest", "GuestDied"]
+__all__ = ["BootFailed", "Guest", "GuestDied", "KernelStuck"]
 
 # Idle, 16 CPUs take 6 s; on a host with ten busy processes that was 40 s.
 BOOT_TIMEOUT_S_PER_CPU = 15.0
@@ -165,13 +165,13 @@ class Guest:
     def give_up(self, why: str) -> NoReturn:
         """Switch off a guest that does not do what it should. Raises GuestDied: in its first line
         `why` and what the OOM killer ended, then what memory there is and where in the
-        kernel each process waits."""
+        kernel each process waits. KernelStuck, if that is an RCU grace period."""
         running = self._qemu()
         running.tell(time.monotonic() + TELL_TIMEOUT_S)
         lines = [f"guest {self.topology.name}: lost: {why}", *running.out_of_memory()]
         said = "; ".join(lines) + "\n" + running.told()
         self.close()
-        raise GuestDied(said)
+        raise KernelStuck(said) if STUCK in said else GuestDied(said)
 
     def output(self, number: int, kind: str) -> Output:
         """The command's stdout (`out`) or stderr (`err`), from its beginning."""

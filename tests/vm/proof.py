@@ -30,7 +30,7 @@ TOPOLOGIES = ("milan2", "milan4", "milan8", "smt", "short", "spr4", "cxl", "hidd
 POLICIES = ("wim", "win", "wicp", "wicp-mixed", "wic", "spmwin")
 MEMORY = ("first-touch", "local", "bind", "preferred", "interleave", "weighted-interleave")
 PAGES = 60  # of a mapping, per thread: whole cycles for 2, 4 and 5 shares
-PATIENCE_S = 900.0  # a minute and a half on two cores of CI
+PATIENCE_S = 600.0  # a minute and a half on two cores of CI
 POLL_S = 0.1
 _WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
 

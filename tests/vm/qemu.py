@@ -31,6 +31,15 @@ class GuestDied(Exception):
     """The guest ended, or fell silent, while it should have served."""
 
 
+class KernelStuck(GuestDied):
+    """The guest's kernel waits for an RCU grace period that does not end: the emulator has lost a
+    virtual CPU's timer. Nothing that runs in the guest can cause that."""
+
+
+# Where in the kernel such a process waits (kernel/rcu/update.c, as the console prints it).
+STUCK = "__wait_rcu_gp+"
+
+
 class Qemu:
     """Starts at once; `close` ends it. For one thread."""
 

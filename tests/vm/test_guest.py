@@ -17,6 +17,7 @@ import pytest
 from tests.vm.__main__ import EXIT_BOOT_FAILED
 from tests.vm.conftest import TRIES, Note
 from tests.vm.guest import Guest
+from tests.vm.qemu import STUCK
 
 in_milan2 = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 TOOL = [sys.executable, "-m", "tests.vm"]
@@ -117,13 +118,15 @@ def test_a_command_that_is_killed_for_memory_says_so(guest: Guest) -> None:
 
 
 def test_the_next_test_gets_a_fresh_boot(root: Path, tmp_path: Path) -> None:
-    """A guest that is given up fails its test with the kernel's own words, and no other test."""
+    """A guest that is given up fails its test with the kernel's own words, and no other test. A
+    test whose guest had a stuck kernel runs once more."""
     file = tmp_path / "test_lost.py"
     file.write_text(
         f"""
 import pytest
 
 pytestmark = pytest.mark.parametrize("guest", [{_one_cpu(tmp_path)!r}], indirect=True)
+times = []
 
 
 def test_one(guest):
@@ -131,7 +134,10 @@ def test_one(guest):
 
 
 def test_other(guest):
-    assert guest.run(["echo", "up"]).stdout == "up\\n"
+    times.append(guest.run(["echo", "up"]).stdout)
+    if len(times) == 1:
+        guest.give_up("{STUCK}0x13e/0x140")
+    assert times == ["up\\n", "up\\n"]
 """
     )
     done = subprocess.run(
@@ -142,11 +148,12 @@ def test_other(guest):
     )
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "GUEST LOST at test_one" in done.stdout
+    assert "GUEST LOST at test_other" in done.stdout
     assert "GuestDied: guest one: lost: it hangs\n" in done.stdout
     assert "Node 0 " in done.stdout
     assert re.search(r"\(busybox\) thread \d+\n.*\[<0>\] \w+", done.stdout)
     # A boot may have been retried, as anywhere.
-    assert re.search(r"guest: 2 boots, \d+ boots retried, 0 boots given up, 1 lost", done.stdout)
+    assert re.search(r"guest: 3 boots, \d+ boots retried, 0 boots given up, 2 lost", done.stdout)
 
 
 # ---- the tool ------------------------------------------------------------------------------------
