@@ -30,10 +30,8 @@ FAULTS = ("hung", "killed for memory", "refused memory", "full disk")
 
 _HOST = LocalHost()
 _EASY = "select 1"
-_LARGE = {  # needs some 100 MB that nothing has touched before
-    "duckdb": "select count(*) from (select distinct hash(range) from range(8000000))",
-    "postgresql": "select length(repeat('x', 300000000))",
-}
+# Needs 300 MB at once, so that the engine's small requests do not meet the limit by chance.
+_LARGE = "select length(repeat('x', 300000000))"
 _SPILLING = {  # needs more of the disk than the test gives
     "duckdb": "set memory_limit = '40MB'; set threads = 1;"
     "select max(h) from (select hash(range) as h, range as r from range(8000000) "
@@ -41,7 +39,7 @@ _SPILLING = {  # needs more of the disk than the test gives
     "postgresql": "set work_mem = '64kB';"
     "select count(*) from (select g from generate_series(1, 20000000) g order by -g offset 9) s",
 }
-_MORE_BYTES = 16 << 20
+_MORE_BYTES = 64 << 20
 
 
 @dataclass
@@ -67,14 +65,14 @@ class Work(FakeWork):
         elif self.fault == "killed for memory":
             for pid in engines():
                 Path(self.cgroup, "cgroup.procs").write_text(str(pid))
-            return _LARGE[self.engine]
+            return _LARGE
         elif self.fault == "refused memory":
             for pid in engines():
                 limit = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf(
                     "SC_PAGE_SIZE"
                 )
                 resource.prlimit(pid, resource.RLIMIT_AS, (limit + _MORE_BYTES,) * 2)
-            return _LARGE[self.engine]
+            return _LARGE
         else:
             return _SPILLING[self.engine]
         return _EASY
