@@ -21,7 +21,7 @@ import inspect
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -147,7 +147,7 @@ def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not {"guest", "note"} <= set(pyfuncitem.fixturenames):
         return None
-    values = pyfuncitem.funcargs
+    values: dict[str, Any] = pyfuncitem.funcargs
     asked_for = {name: values[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     try:
         pyfuncitem.obj(**asked_for)
