@@ -10,6 +10,7 @@
 #include "atoll/runtime/coroutine.hpp"
 #include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/stoppable.hpp"
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"

@@ -11,8 +11,10 @@
 // descendants; the frame as task memory after Wool: Faxen, "Wool: a work stealing library", 2008.)
 // Promises
 //  - Join in the reverse order of the forks; any other order works, but more slowly.
-//  - `join` throws the child's exception. If a Fork is destroyed without join, a child that has not
-//    begun is dropped; one that has is awaited, and its exception is lost.
+//  - `join` throws the child's exception. The destructor of a Fork that was not joined joins it,
+//  and
+//    its exception is lost. But while an exception unwinds the stack, it drops a child that has not
+//    begun.
 //  - The child is part of its parent's task and shares its stop token and task-locals.
 //  - The Fork must stay on the stack of its task; it cannot be moved.
 #pragma once
@@ -83,8 +85,10 @@ class [[nodiscard]] Fork : detail::Job {
   [[gnu::noinline, gnu::cold]] void abandon() {
     detail::WorkerHead* worker = detail::this_worker();
     const detail::Word popped = worker->deque.pop();
-    if (popped == detail::word_of(job(), detail::WordKind::job, worker->tag)) return;
-    join_stolen(worker, popped);
+    if (popped != detail::word_of(job(), detail::WordKind::job, worker->tag)) {
+      return join_stolen(worker, popped);
+    }
+    if (std::uncaught_exceptions() == 0) result_.fill(function_);
   }
 
   F function_;

@@ -6,20 +6,23 @@
 //   const double sum = atl::parallel_reduce(0, n, 0.0, [&](int i) { return a[i]; }, std::plus<>());
 //
 // The range is first cut into one part per worker that may run the task (all, or those of its group
-// or place), and a worker that comes to help takes the part
-// of its own rank if that is still free. So the same items tend to run on the same worker each
-// time, close to their memory and cache. A worker processes its part piece by piece; only when its
-// deque is empty, so that thieves may find no work, does it offer half of the rest to them (Tzannes
-// et al., "Lazy binary-splitting", PPoPP 2010). So on a busy machine there are hardly any forks.
+// or place), and a worker that comes to help takes the part of its own rank if that is still free.
+// So the same items tend to run on the same worker each time, close to their memory and cache. A
+// worker processes its part piece by piece; only when its deque is empty, so that thieves may find
+// no work, does it offer half of the rest to them (Tzannes et al., "Lazy binary-splitting", PPoPP
+// 2010). So on a busy machine there are hardly any forks.
 // Promises
 //  - Each item is processed once, in order within a piece; pieces run in any order and in parallel.
 //  - The grain is the minimum number of items of a piece (except the last ones). By default each
-//    worker's even share of the range is 32 pieces. A loop on one worker is one piece.
-//  - The loop throws the first exception of a body; workers then skip pieces that have not begun,
-//    as soon as they see it.
+//    worker's even share of the range is 32 pieces.
+//  - The loop throws the first exception of a body. Then, and when the task is asked to stop, it
+//    leaves out pieces that have not begun, and ends one with single items after at most 1,024
+//    more. A loop that was asked to stop and has left items out throws Stopped (stoppable.hpp). An
+//    exception asks the bodies that run to stop: nested loops end early.
 //  - Bodies are part of the caller's task and may fork, loop, wait. Bodies that are trivially
 //    copyable are copied per piece, so that the compiler can keep what they capture in registers.
-//  - Throws RuntimeFault outside of a task. Empty and reversed ranges of integers: no call.
+//  - Throws RuntimeFault outside of a task and for a grain below 0. Empty and reversed ranges of
+//    integers: no call.
 #pragma once
 
 #include <atomic>
@@ -27,11 +30,13 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "atoll/runtime/export.hpp"
 #include "atoll/runtime/fork.hpp"
+#include "atoll/runtime/stoppable.hpp"
 
 namespace atl {
 
@@ -84,9 +89,40 @@ ATOLL_EXPORT std::uint32_t rank_of(WorkerHead* worker);
 
 inline constexpr std::uint64_t kPiecesPerWorker = 32;
 
-inline std::uint64_t default_grain(std::uint64_t items, std::uint32_t workers) {
-  const std::uint64_t pieces = std::uint64_t{workers} * kPiecesPerWorker;
-  return items <= pieces ? 1 : items / pieces;
+[[noreturn]] ATOLL_EXPORT void fault_negative_grain(long long grain);
+
+// The least number of items of a piece; 0: the default.
+class Grain {
+ public:
+  template <std::integral I>
+  Grain(I given) : items_(static_cast<std::uint64_t>(given)) {  // implicit: users pass a number
+    if constexpr (std::is_signed_v<I>) {
+      if (given < 0) fault_negative_grain(given);
+    }
+  }
+  std::uint64_t of(std::uint64_t items, std::uint32_t workers) const {
+    if (items_ != 0) return items_;
+    const std::uint64_t pieces = std::uint64_t{workers} * kPiecesPerWorker;
+    return items <= pieces ? 1 : items / pieces;
+  }
+
+ private:
+  std::uint64_t items_;
+};
+
+// Runs `work` with the context of its pieces, and throws the first exception.
+template <class Work>
+void run_as_siblings(SiblingContext& context, Work&& work) {
+  TaskContext* const outer = this_worker()->context;
+  this_worker()->context = &context;
+  try {
+    work();
+  } catch (...) {
+    context.fail(std::current_exception());
+  }
+  this_worker()->context = outer;
+  if (context.failed()) [[unlikely]]
+    context.rethrow();
 }
 
 // One loop, shared by all workers that help. `Piece` is called with (first, last), numbers from 0.
@@ -102,7 +138,9 @@ class Loop {
                      std::memory_order_relaxed);
   }
 
-  void run() { help(parts_ - 1); }
+  void run() {
+    run_as_siblings(context_, [this] { help(parts_ - 1); });
+  }
 
  private:
   static constexpr std::uint32_t kMostParts = 64;  // bits of a word; beyond, workers share parts
@@ -143,7 +181,7 @@ class Loop {
   }
 
   void split(std::uint64_t first, std::uint64_t last) {
-    while ((last - first) / 2 >= grain_) {
+    while ((last - first) / 2 >= grain_ && !context_.failed()) {
       if (this_worker()->deque.looks_empty()) {
         const std::uint64_t middle = first + (last - first) / 2;
         auto right = fork([this, middle, last] { split(middle, last); });
@@ -156,33 +194,37 @@ class Loop {
     run_piece(first, last);
   }
 
+  // Throws nothing: the first exception is not always the one that a join throws first.
   void run_piece(std::uint64_t first, std::uint64_t last) {
-    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (context_.failed()) [[unlikely]]
       return;
     try {
+      between_pieces();
       piece_(first, last);
     } catch (...) {
-      failed_.store(true, std::memory_order_relaxed);
-      throw;
+      context_.fail(std::current_exception());
     }
   }
 
+  SiblingContext context_{this_worker()->context};
   const std::uint64_t items_;
   const std::uint64_t grain_;
   const std::uint32_t workers_;
   std::uint32_t parts_;
   Piece& piece_;
-  std::atomic<bool> failed_{false};
   alignas(128) std::atomic<std::uint64_t> unclaimed_;  // a bit per part; hot at the beginning only
 };
 
 template <class Piece>
-void run_loop(const char* call, std::uint64_t items, std::uint64_t grain, Piece&& piece) {
+void run_loop(const char* call, std::uint64_t items, Grain given, Piece&& piece) {
   WorkerHead* const worker = worker_or_fault(call);
   if (items == 0) return;
   const std::uint32_t workers = workers_of(worker);
-  if (grain == 0) grain = default_grain(items, workers);
-  if (workers == 1 || items / 2 < grain) return piece(std::uint64_t{0}, items);
+  const std::uint64_t grain = given.of(items, workers);
+  if (items / 2 < grain) {
+    between_pieces();
+    return piece(std::uint64_t{0}, items);
+  }
   Loop<std::remove_reference_t<Piece>>(items, grain, workers, piece).run();
 }
 
@@ -190,26 +232,39 @@ void run_loop(const char* call, std::uint64_t items, std::uint64_t grain, Piece&
 template <class F>
 using PerPiece = std::conditional_t<std::is_trivially_copyable_v<F> && sizeof(F) <= 64, F, F&>;
 
+// Calls `each(index)` for the items of a piece, and looks between them now and then: long pieces of
+// short bodies need it, and the compiler still gets a plain inner loop.
+template <class Index, class Each>
+void for_items(Index begin, std::uint64_t first, std::uint64_t last, Each&& each) {
+  constexpr std::uint64_t kStrip = 1024;
+  for (;;) {
+    const std::uint64_t until = last - first > kStrip ? first + kStrip : last;
+    const Index stop = advanced(begin, until);
+    for (Index at = advanced(begin, first); at < stop; ++at) each(at);
+    if (until == last) return;
+    first = until;
+    between_pieces();
+  }
+}
+
 }  // namespace detail
 
 // Calls body(i) for each integer or body(*i) for each iterator of [begin, end); or, if the body
 // takes two arguments, body(first, last) for each piece. `grain` 0: the default.
 template <class Begin, class End, class Body, detail::LoopIndex Index = detail::IndexOf<Begin, End>>
   requires std::invocable<Body&, detail::Item<Index>> || std::invocable<Body&, Index, Index>
-void parallel_for(Begin begin, End end, Body&& body, std::uint64_t grain = 0) {
+void parallel_for(Begin begin, End end, Body&& body, detail::Grain grain = 0) {
   const auto from = static_cast<Index>(begin);
   const std::uint64_t items = detail::distance(from, static_cast<Index>(end));
-  detail::run_loop("parallel_for", items, grain,
-                   [from, &body](std::uint64_t first, std::uint64_t last) {
-                     detail::PerPiece<std::remove_reference_t<Body>> mine = body;
-                     Index at = detail::advanced(from, first);
-                     const Index stop = detail::advanced(from, last);
-                     if constexpr (std::invocable<Body&, Index, Index>) {
-                       mine(at, stop);
-                     } else {
-                       for (; at < stop; ++at) mine(detail::item(at));
-                     }
-                   });
+  detail::run_loop(
+      "parallel_for", items, grain, [from, &body](std::uint64_t first, std::uint64_t last) {
+        detail::PerPiece<std::remove_reference_t<Body>> mine = body;
+        if constexpr (std::invocable<Body&, Index, Index>) {
+          mine(detail::advanced(from, first), detail::advanced(from, last));
+        } else {
+          detail::for_items(from, first, last, [&mine](Index at) { mine(detail::item(at)); });
+        }
+      });
 }
 
 namespace detail {
@@ -221,10 +276,16 @@ struct Reduction {
   const Value& identity;
   Map& map;
   Combine& combine;
-  std::atomic<bool> failed{false};
+  SiblingContext context{this_worker()->context};
+
+  Value run(std::uint64_t items) {
+    std::optional<Value> all;
+    run_as_siblings(context, [&] { all.emplace(part(0, items)); });
+    return std::move(*all);
+  }
 
   Value part(std::uint64_t first, std::uint64_t last) {
-    if (last - first <= grain) return piece(first, last);
+    if (last - first <= grain || context.failed()) return piece(first, last);
     // A multiple of the grain, so that all pieces but the last are full.
     // Not (items + grain - 1) / grain: that sum need not fit.
     const std::uint64_t pieces = (last - first - 1) / grain + 1;
@@ -235,23 +296,23 @@ struct Reduction {
   }
 
   Value piece(std::uint64_t first, std::uint64_t last) {
-    if (failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (context.failed()) [[unlikely]]
       return identity;
     try {
+      between_pieces();
       PerPiece<Map> mine = map;
       PerPiece<Combine> join = combine;
-      Index at = advanced(begin, first);
-      const Index stop = advanced(begin, last);
       if constexpr (std::invocable<Map&, Index, Index>) {
-        return mine(at, stop);
+        return mine(advanced(begin, first), advanced(begin, last));
       } else {
         Value so_far = identity;
-        for (; at < stop; ++at) so_far = join(std::move(so_far), mine(item(at)));
+        for_items(begin, first, last,
+                  [&](Index at) { so_far = join(std::move(so_far), mine(item(at))); });
         return so_far;
       }
     } catch (...) {
-      failed.store(true, std::memory_order_relaxed);
-      throw;
+      context.fail(std::current_exception());
+      return identity;
     }
   }
 };
@@ -269,15 +330,14 @@ template <class Begin, class End, std::copyable Value, class Map, class Combine,
           detail::LoopIndex Index = detail::IndexOf<Begin, End>>
   requires std::invocable<Map&, detail::Item<Index>> || std::invocable<Map&, Index, Index>
 [[nodiscard]] Value parallel_reduce(Begin begin, End end, Value identity, Map&& map,
-                                    Combine&& combine, std::uint64_t grain = 0) {
+                                    Combine&& combine, detail::Grain grain = 0) {
   detail::WorkerHead* const worker = detail::worker_or_fault("parallel_reduce");
   const auto from = static_cast<Index>(begin);
   const std::uint64_t items = detail::distance(from, static_cast<Index>(end));
   if (items == 0) return identity;
-  if (grain == 0) grain = detail::default_grain(items, detail::workers_of(worker));
   detail::Reduction<Value, std::remove_reference_t<Map>, std::remove_reference_t<Combine>, Index>
-      reduction{from, grain, identity, map, combine};
-  return reduction.part(0, items);
+      reduction{from, grain.of(items, detail::workers_of(worker)), identity, map, combine};
+  return reduction.run(items);
 }
 
 }  // namespace atl

@@ -5,11 +5,13 @@
 //   scope.join();
 //
 // Promises
-//  - `join` returns when all children are done, and throws the first exception of a child; the
-//    others still run to their end. It may be called again after more forks.
+//  - `join` returns when all children are done, and throws the first exception of a child. That
+//    exception asks the other children to stop: their loops end, and their stop tokens report it.
+//    `join` may be called again after more forks; a scope that was asked to stop stays so.
 //  - A child runs on the joiner's stack or, if stolen, on its thief's. It takes one block of memory
 //    from the worker's cache.
-//  - The destructor waits for the children; an exception that no `join` threw is lost.
+//  - The destructor waits for the children; an exception that no `join` threw is lost. While an
+//    exception unwinds the stack, it asks them to stop first.
 //  - Only the task that made the scope may call `fork` and `join`. Children may open scopes of
 //    their own. Anyone may call `request_stop`: the children's stop token then reports it.
 #pragma once
@@ -35,7 +37,7 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
   ~Scope() {
-    if (forked_ != done_here_) await();
+    if (forked_ != done_here_) leave();
   }
 
   template <std::invocable F>
@@ -65,12 +67,11 @@ class Scope {
 
   void join() {
     if (forked_ != done_here_) await();
-    // Relaxed: all children are done, as `balance_` has shown.
-    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
-      rethrow();
+    if (context_.failed()) [[unlikely]]
+      context_.rethrow();
   }
 
-  void request_stop() { context_.stop_source().request_stop(); }
+  void request_stop() { context_.request_stop(); }
 
  private:
   struct ChildBase : detail::Job {
@@ -92,7 +93,7 @@ class Scope {
       try {
         function();
       } catch (...) {
-        owner->fail(std::current_exception());
+        owner->context_.fail(std::current_exception());
       }
       const bool nested = by_joiner;
       this->~ChildOf();
@@ -112,16 +113,13 @@ class Scope {
   // one from `balance_`; the joiner adds their number when it begins to wait.
   ATOLL_EXPORT void await() noexcept;  // as Completion::wait_slow
   ATOLL_EXPORT void child_done();
-  ATOLL_EXPORT void fail(std::exception_ptr exception) noexcept;
-  [[noreturn]] ATOLL_EXPORT void rethrow();
+  ATOLL_EXPORT void leave() noexcept;
 
-  detail::TaskContext context_;
+  detail::SiblingContext context_;
   std::int64_t forked_ = 0;
   std::int64_t done_here_ = 0;  // and those elsewhere that were waited for
   std::atomic<std::int64_t> balance_{0};
   detail::Waiter waiter_ = detail::Waiter::none;
-  std::atomic<bool> failed_{false};
-  std::exception_ptr exception_;
 };
 
 }  // namespace atl

@@ -154,7 +154,7 @@ class [[nodiscard]] Task {
   bool done() const { return state_ != nullptr && state_->completion.done(); }
   // Asks the task to stop; the task has to check its stop token.
   void request_stop() {
-    if (state_ != nullptr) state_->own.stop_source().request_stop();
+    if (state_ != nullptr) state_->own.request_stop();
   }
 
   // Call it once. Throws RuntimeFault if there is nothing to join.
@@ -221,7 +221,7 @@ class [[nodiscard]] Task {
 
   void release() {
     if (state_ == nullptr) return;
-    request_stop();
+    if (!done()) request_stop();
     Owner owner{std::exchange(state_, nullptr)};
     detail::await_task(owner.state, owner.state->completion);
   }

@@ -1,5 +1,7 @@
 #include "atoll/runtime/parallel.hpp"
 
+#include <string>
+
 #include "scheduler/worker.hpp"
 
 namespace atl::detail {
@@ -16,6 +18,11 @@ std::uint32_t rank_of(WorkerHead* head) {
   const auto& worker = *static_cast<Worker*>(head);
   return static_cast<std::uint32_t>(
       worker.tag == 0 ? worker.rank : worker.team.domains.of(worker.tag).rank_of(worker.rank));
+}
+
+void fault_negative_grain(long long grain) {
+  throw RuntimeFault("the grain of a loop is " + std::to_string(grain) +
+                     ": give 1 or more, or 0 for the default");
 }
 
 }  // namespace atl::detail

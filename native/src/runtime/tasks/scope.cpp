@@ -52,13 +52,9 @@ void Scope::child_done() {
   if (balance_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::resume(waiter_);
 }
 
-void Scope::fail(std::exception_ptr exception) noexcept {
-  if (!failed_.exchange(true, std::memory_order_relaxed)) exception_ = std::move(exception);
-}
-
-void Scope::rethrow() {
-  failed_.store(false, std::memory_order_relaxed);
-  std::rethrow_exception(std::exchange(exception_, nullptr));
+void Scope::leave() noexcept {
+  if (std::uncaught_exceptions() != 0) request_stop();
+  await();
 }
 
 }  // namespace atl

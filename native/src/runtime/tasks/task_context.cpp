@@ -21,18 +21,43 @@ struct TaskContext::Local {
   Local* older;
 };
 
+TaskContext::Stop TaskContext::asked_{std::stop_source(std::nostopstate), {}};
+
 std::stop_source TaskContext::stop_source() {
   Stop* stop = stop_.load(std::memory_order_acquire);
-  if (stop != nullptr) return stop->source;
+  if (stop != nullptr && stop != &asked_) return stop->source;
   auto made = std::make_unique<Stop>();
   if (upstream_ != nullptr)
     made->upstream.emplace(upstream_->stop_token(), Stop::Forward{&made->source});
-  // Of several threads that make one, the first wins.
-  if (stop_.compare_exchange_strong(stop, made.get(), std::memory_order_acq_rel,
-                                    std::memory_order_acquire)) {
-    stop = made.release();
+  for (;;) {
+    if (stop == &asked_) made->source.request_stop();
+    // Of several threads that make one, the first wins.
+    if (stop_.compare_exchange_strong(stop, made.get(), std::memory_order_acq_rel,
+                                      std::memory_order_acquire)) {
+      return made.release()->source;
+    }
+    if (stop != &asked_) return stop->source;
   }
-  return stop->source;
+}
+
+void TaskContext::request_stop() noexcept {
+  Stop* stop = nullptr;
+  // Release: what the requester wrote before, as with a stop source.
+  if (stop_.compare_exchange_strong(stop, &asked_, std::memory_order_acq_rel,
+                                    std::memory_order_acquire) ||
+      stop == &asked_) {
+    return;
+  }
+  // A copy: the context lives until its task has ended, which this request may bring about.
+  std::stop_source(stop->source).request_stop();
+}
+
+bool TaskContext::stop_requested() const noexcept {
+  for (const TaskContext* at = this; at != nullptr; at = at->upstream_) {
+    const Stop* const stop = at->stop_.load(std::memory_order_acquire);
+    if (stop == &asked_ || (stop != nullptr && stop->source.stop_requested())) return true;
+  }
+  return false;
 }
 
 void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, void (*drop)(void*)) {
@@ -64,7 +89,8 @@ void TaskContext::clear() {
     local->drop(local->value);
     delete local;
   }
-  delete stop_.load(std::memory_order_acquire);
+  Stop* const stop = stop_.load(std::memory_order_acquire);
+  if (stop != &asked_) delete stop;
 }
 
 }  // namespace atl::detail

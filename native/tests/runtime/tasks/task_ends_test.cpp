@@ -30,7 +30,16 @@ class TaskEnds : public testing::TestWithParam<int> {
   atl::Runtime runtime{with_workers(GetParam())};
 };
 
-TEST(TaskEndsAlone, AForkThatNobodyHasBegunIsDropped) {
+TEST_P(TaskEnds, AForkThatIsNeverJoinedRuns) {
+  std::atomic<int> ran{0};
+  runtime.run([&] {
+    for (int i = 0; i < 1000; ++i) [[maybe_unused]]
+      const auto forgotten = atl::fork([&] { ++ran; });
+    EXPECT_EQ(ran, 1000);
+  });
+}
+
+TEST(TaskEndsAlone, AForkThatNobodyHasBegunIsDroppedWhileAnExceptionUnwinds) {
   atl::Runtime runtime(with_workers(1));
   bool began = false;
   EXPECT_THROW(runtime.run([&] {
@@ -130,7 +139,7 @@ TEST_P(TaskEnds, AStopReachesForksLoopsAndScopesOfTheTaskButNotWhatItSpawned) {
     scope.fork(until_stopped);
     scope.join();
     child.join();
-    atl::parallel_for(0, 10, [&](int) { until_stopped(); }, 1);
+    EXPECT_THROW(atl::parallel_for(0, 10, [&](int) { until_stopped(); }, 1), atl::Stopped);
     return spawned.join().stop_requested();
   });
   while (waiting == 0) std::this_thread::yield();

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <stop_token>
+#include <utility>
 
 #include "atoll/runtime/export.hpp"
 
@@ -28,6 +30,9 @@ class TaskContext {
   // Any thread. The first call allocates.
   ATOLL_EXPORT std::stop_source stop_source();
   std::stop_token stop_token() { return stop_source().get_token(); }
+  // Any thread; neither allocates. A request may call the stop callbacks of users.
+  ATOLL_EXPORT void request_stop() noexcept;
+  ATOLL_EXPORT bool stop_requested() const noexcept;
 
   // The value of the task-local `key`: what `make(maker)` returned at the first call in this task.
   // Values die with the task, the newest first. Any thread; `make` runs without a lock, and a value
@@ -38,11 +43,36 @@ class TaskContext {
  private:
   struct Stop;
   struct Local;
+  static Stop asked_;  // its address stands for a request that came before the first token
   ATOLL_EXPORT void clear();
 
   TaskContext* upstream_;
   std::atomic<Stop*> stop_{nullptr};
   std::atomic<Local*> locals_{nullptr};
+};
+
+// The context of siblings that stop at the first exception: a scope's children, a loop's pieces.
+class SiblingContext : public TaskContext {
+ public:
+  using TaskContext::TaskContext;
+
+  // Keeps the first exception. It comes before the request, and so before what the request causes.
+  void fail(std::exception_ptr exception) noexcept {
+    // Relaxed: `exception_` is read when all siblings are done.
+    if (failed_.exchange(true, std::memory_order_relaxed)) return;
+    exception_ = std::move(exception);
+    request_stop();
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  // When all siblings are done.
+  [[noreturn]] void rethrow() {
+    failed_.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(exception_, nullptr));
+  }
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::exception_ptr exception_;
 };
 
 }  // namespace atl::detail
