@@ -16,6 +16,9 @@
  *   RESTRICTED                   work 1 is for worker 1 alone, and notify_allowed
  *   RESTRICTED, PLAIN_NOTIFY     ... but notify
  *   DEADLINE                     one sleep ends by its deadline
+ *   RESTRICTED, MIXED            a producer publishes work 1, then 0, in one deque; between them it
+ *                                moves work 1 to its domain's queue; worker 1 may never look
+ *   RESTRICTED, MIXED, NO_MOVE   ... does not move it
  */
 #define WORKERS 2
 #define PRODUCERS 2
@@ -23,7 +26,8 @@
 
 #define work(number) (number)
 #define state(worker) (PRODUCERS + (worker))
-#define CELLS 4 /* PRODUCERS + WORKERS */
+#define below 4 /* work 1 is in the deque in which work 0 is, or will be */
+#define CELLS 5 /* PRODUCERS + WORKERS + 1 */
 
 #include "tso.pml"
 
@@ -38,6 +42,9 @@
 #else
 #define may_run(worker, number) true
 #endif
+
+/* As a thief sees it, who looks at the lowest word of a deque only. */
+#define in_sight(number) (load(work(number)) == 1 && ((number) == 1 || load(below) == 0))
 
 /* The word. Only locked instructions change it, so it is never queued, and one load reads both. */
 byte sleepers, searchers;
@@ -84,21 +91,41 @@ inline wake_one_who_may(number) {
   od
 }
 
-proctype producer(byte me; byte number) {
-  byte other;
-  bool won;
-  store(work(number), 1); /* [push-publish] */
-  light_fence();          /* [producer-fence] */
-#if defined(RESTRICTED) && !defined(PLAIN_NOTIFY)
+inline notify_allowed(number) {
   if
   :: sleepers > 0 -> wake_one_who_may(number)
   :: else
-  fi;
-#else
+  fi
+}
+
+inline notify() {
   if /* [producer-look] */
   :: sleepers > 0 && searchers == 0 -> wake_one_who_may(0)
   :: else
-  fi;
+  fi
+}
+
+proctype producer(byte me; byte number) {
+  byte other;
+  bool won;
+#ifdef MIXED
+  store(below, 1);
+  store(work(1), 1);
+  light_fence();
+  notify_allowed(1);
+#ifndef NO_MOVE
+  atomic { fence(); memory[below] = 0 }; /* Worker::hand_over */
+  light_fence();
+  notify_allowed(1);
+#endif
+  producers_done++;
+#endif
+  store(work(number), 1); /* [push-publish] */
+  light_fence();          /* [producer-fence] */
+#if defined(RESTRICTED) && !defined(PLAIN_NOTIFY) && !defined(MIXED)
+  notify_allowed(number);
+#else
+  notify();
 #endif
   producers_done++
 }
@@ -124,12 +151,12 @@ busy:
 
 searcher:
   do
-  :: atomic { number < PRODUCERS && (!may_run(me, number) || load(work(number)) == 0) -> number++ }
-  :: atomic { number < PRODUCERS && may_run(me, number) && load(work(number)) == 1 };
+  :: atomic { number < PRODUCERS && (!may_run(me, number) || !in_sight(number)) -> number++ }
+  :: atomic { number < PRODUCERS && may_run(me, number) && in_sight(number) };
      atomic { /* [steal-cas] */
        fence();
        if
-       :: memory[work(number)] == 1 -> memory[work(number)] = 0; number = 0; goto found
+       :: in_sight(number) -> memory[work(number)] = 0; number = 0; goto found
        :: else -> number++
        fi
      }
@@ -143,8 +170,8 @@ searcher:
 
 #ifndef NO_SECOND_LOOK
   do
-  :: atomic { number < PRODUCERS && (!may_run(me, number) || load(work(number)) == 0) -> number++ }
-  :: atomic { number < PRODUCERS && may_run(me, number) && load(work(number)) == 1 -> number = 0 };
+  :: atomic { number < PRODUCERS && (!may_run(me, number) || !in_sight(number)) -> number++ }
+  :: atomic { number < PRODUCERS && may_run(me, number) && in_sight(number) -> number = 0 };
      withdraw_or_sleep() /* cancel */
   :: atomic { number >= PRODUCERS -> number = 0; break }
   od;
@@ -187,9 +214,16 @@ end_busy: /* forever */
 init {
   atomic {
     run worker(0);
-    run worker(1);
     run producer(2, 0);
+#ifdef MIXED
+    if
+    :: run worker(1)
+    :: skip
+    fi
+#else
+    run worker(1);
     run producer(3, 1)
+#endif
   }
 }
 
@@ -200,7 +234,7 @@ bool lost_wake_up;
 
 active proctype judge() {
   timeout;
-  assert(producers_done == PRODUCERS);
+  assert(producers_done == PRODUCERS); /* that is, works published */
   assert(memory[state(0)] != claimed && memory[state(1)] != claimed);
   lost_wake_up = lost(0, 0) || lost(0, 1) || lost(1, 0) || lost(1, 1);
   assert(!lost_wake_up)

@@ -116,7 +116,7 @@ Fiber& Worker::loop_for(Word word) {
     try {
       spare = team.stacks.take(node_, &Worker::loop);
     } catch (...) {
-      if (word != 0) detail::put_back(this, word);
+      if (word != 0) make_ready(word);
       throw;
     }
   }
@@ -126,7 +126,7 @@ Fiber& Worker::loop_for(Word word) {
 
 // Inlined into the loop: a switch leaves it, and one more return would be mispredicted.
 [[gnu::always_inline]] inline void Worker::run(Word word) {
-  tag = detail::tag_of(word);
+  enter_domain(detail::tag_of(word));
   if (team.metered()) [[unlikely]]
     begin_metering(word);
   void* const pointer = detail::pointer_of(word);
@@ -266,11 +266,24 @@ void Worker::wake_for_published(Word tag) {
 }
 
 void Worker::make_ready(Word word) {
-  if (team.domains.allows(word, rank)) {
+  if (detail::tag_of(word) == tag && team.domains.allows(word, rank)) {
     deque.push(word);
-    detail::published(this, detail::tag_of(word));
+    detail::published(this, tag);
   } else {
     team.inject(word);
+  }
+}
+
+void Worker::hand_over() noexcept {
+  while (!deque.looks_empty()) {
+    const Word oldest = deque.steal().word;
+    if (oldest == 0) continue;  // a thief has taken it
+    try {
+      team.inject(oldest);
+    } catch (...) {  // no memory: they hide others until this worker runs them
+      deque.push(oldest);
+      return;
+    }
   }
 }
 

@@ -81,8 +81,16 @@ class alignas(128) Worker : public detail::WorkerHead {
     leave_for(next, after);
   }
 
-  // Makes `word` ready: in the own deque if this worker may run it, else in its domain's queue.
+  // Makes `word` ready: in the own deque if it is of the running task's domain and this worker may
+  // run it, else in its domain's queue.
   void make_ready(Word word);
+  // From here on this worker runs a task of this domain. All words of its deque are of one domain,
+  // its task's: thieves look at the oldest only, and one that they may not run would hide others.
+  void enter_domain(Word entered) {
+    if (entered == tag) return;
+    if (!deque.looks_empty()) hand_over();
+    tag = entered;
+  }
   // A task with this tag was published in this worker's deque, and a worker sleeps.
   void wake_for_published(Word tag);
   // See atl::yield. Never inlined, as switch_to.
@@ -127,8 +135,10 @@ class alignas(128) Worker : public detail::WorkerHead {
   void take_note(const Fiber& fiber) {
     const Note note = note_of(fiber);
     context = note.context;
-    tag = note.tag;
+    enter_domain(note.tag);
   }
+  // Moves the words of the own deque to their domain's queue, whose members find them there.
+  [[gnu::noinline]] void hand_over() noexcept;
 
   Word next();  // 0: the team stops
   // Whether this turn is a fair one; then the next look for work in the loop is that turn.

@@ -72,9 +72,9 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
   }
   // The caller's own share needs no other stack, only to be bound like the others.
   const Word tag = worker->tag;
-  worker->tag = worker->team.place_domains.tag_of(on_worker(own));
+  worker->enter_domain(worker->team.place_domains.tag_of(on_worker(own)));
   round.run(own);
-  Worker::here()->tag = tag;
+  Worker::here()->enter_domain(tag);
   round.wait();
   if (round.exception) std::rethrow_exception(round.exception);
 }

@@ -38,8 +38,8 @@ struct alignas(8) Job {
 };
 
 struct WorkerHead {
-  Deque deque;
-  Word tag = 0;                                      // domain << 48 of the current task
+  Deque deque;                                       // words of the domain `tag` only
+  Word tag = 0;                                      // domain << 48 of the current or last task
   TaskContext* context = nullptr;                    // of that task
   const std::atomic<std::uint64_t>* idle = nullptr;  // {sleepers, searchers}: Parking's word
   WorkerCounts counts;
