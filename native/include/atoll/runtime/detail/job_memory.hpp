@@ -1,10 +1,12 @@
 // Memory for small objects that one worker makes and another frees: the jobs of spawn and scope.
 //
-// A worker keeps a few freed blocks of each size and reuses them, last in, first out: two loads and
-// two stores instead of a call to malloc. Blocks go to the cache of the worker that frees them; a
-// full cache returns blocks to malloc, so that none pile up where tasks end. Under AddressSanitizer
-// every block comes from malloc, so that it detects uses after free. Blocks are aligned to a cache
-// line; an object that needs more has memory of its own.
+// A worker keeps up to two batches of freed blocks of each size and reuses them, last in, first
+// out: two loads and two stores. Blocks go to the worker that frees them, which gives full batches
+// to the depot of the process; a worker without blocks takes a batch from there, or cuts one from
+// new memory. So a worker that makes tasks for others to end visits the depot once a batch
+// (magazines: Bonwick and Adams, USENIX 2001). The memory stays with the process, as that of stacks
+// does. Under AddressSanitizer every block comes from malloc, so that it detects uses after free.
+// Blocks are aligned to a cache line; an object that needs more has memory of its own.
 #pragma once
 
 #include <array>
@@ -19,7 +21,7 @@ class JobMemory {
  public:
   static constexpr std::size_t kStep = 64;      // sizes are multiples of a cache line
   static constexpr std::size_t kLargest = 512;  // larger blocks come from malloc
-  static constexpr int kKept = 256;             // blocks of each size, at most 576 KiB in all
+  static constexpr int kBatch = 64;
 
   JobMemory() = default;
   JobMemory(const JobMemory&) = delete;
@@ -27,30 +29,25 @@ class JobMemory {
   ATOLL_EXPORT ~JobMemory();
 
   void* take(std::size_t bytes) {
-#ifndef __SANITIZE_ADDRESS__
     const std::size_t at = (bytes - 1) / kStep;
-    if (at < kClasses && shelves_[at].first != nullptr) [[likely]] {
-      Shelf& shelf = shelves_[at];
-      Block* block = shelf.first;
-      shelf.first = block->next;
-      --shelf.count;
-      return block;
-    }
-#endif
-    return allocate(bytes);
+    if (!kPlain || at >= kClasses) return allocate(bytes);
+    Shelf& shelf = shelves_[at];
+    if (shelf.first == nullptr) [[unlikely]]
+      refill(at);
+    Block* const block = shelf.first;
+    shelf.first = block->next;
+    --shelf.count;
+    return block;
   }
 
   void give(void* memory, std::size_t bytes) noexcept {
-#ifndef __SANITIZE_ADDRESS__
     const std::size_t at = (bytes - 1) / kStep;
-    if (at < kClasses && shelves_[at].count < kKept) [[likely]] {
-      Shelf& shelf = shelves_[at];
-      shelf.first = ::new (memory) Block{shelf.first};
-      ++shelf.count;
-      return;
-    }
-#endif
-    free(memory, bytes);
+    if (!kPlain || at >= kClasses) return free(memory, bytes);
+    Shelf& shelf = shelves_[at];
+    if (shelf.count == kBatch) [[unlikely]]
+      put_aside(at);
+    shelf.first = ::new (memory) Block(shelf.first);
+    ++shelf.count;
   }
 
   // The same for a T of any alignment.
@@ -81,14 +78,27 @@ class JobMemory {
   }
 
  private:
+#ifdef __SANITIZE_ADDRESS__
+  static constexpr bool kPlain = false;
+#else
+  static constexpr bool kPlain = true;
+#endif
   static constexpr std::size_t kClasses = kLargest / kStep;
   struct Block {
+    explicit Block(Block* next) : next(next) {}
     Block* next;
+    Block* next_batch;  // of the first block of a batch that is in the depot
+    int count;          // the same
   };
+  struct Depot;
   struct Shelf {
     Block* first = nullptr;
     int count = 0;
+    Block* aside = nullptr;  // a full batch
   };
+  ATOLL_EXPORT void refill(std::size_t at);
+  ATOLL_EXPORT void put_aside(std::size_t at) noexcept;
+
   std::array<Shelf, kClasses> shelves_;
 };
 

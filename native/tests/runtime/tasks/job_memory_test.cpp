@@ -1,0 +1,88 @@
+// The memory of jobs: blocks that one worker makes and another frees come back to the first.
+#include "atoll/runtime/detail/job_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using atl::detail::JobMemory;
+
+constexpr std::size_t kBlocks = 10 * JobMemory::kBatch;
+constexpr std::size_t kBytes = 3 * JobMemory::kStep;
+
+std::vector<void*> take(JobMemory& from) {
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(from.take(kBytes));
+  return blocks;
+}
+
+TEST(JobMemory, BlocksDifferAndBeginAtALine) {
+  JobMemory worker;
+  const std::vector<void*> blocks = take(worker);
+  EXPECT_EQ(std::set(blocks.begin(), blocks.end()).size(), kBlocks);
+  for (void* const block : blocks) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % JobMemory::kStep, 0);
+    worker.give(block, kBytes);
+  }
+}
+
+// Under AddressSanitizer blocks come from malloc.
+#ifndef __SANITIZE_ADDRESS__
+TEST(JobMemory, WhatAnotherWorkerFreesIsUsedAgain) {
+  JobMemory maker;
+  JobMemory ender;
+  std::set<void*> seen;
+  for (int round = 0; round < 10; ++round) {
+    for (void* const block : take(maker)) {
+      seen.insert(block);
+      ender.give(block, kBytes);
+    }
+  }
+  // What the second keeps, and what the first has of its last batch.
+  EXPECT_LE(seen.size(), kBlocks + 3 * JobMemory::kBatch);
+}
+
+TEST(JobMemory, WhatAThreadOrAnEndedWorkerFreesIsUsedAgain) {
+  std::set<void*> seen;
+  for (int round = 0; round < 10; ++round) {
+    JobMemory maker;
+    std::vector<void*> blocks = take(maker);
+    blocks.push_back(JobMemory::allocate(kBytes));
+    for (void* const block : blocks) {
+      seen.insert(block);
+      JobMemory::free(block, kBytes);
+    }
+  }
+  EXPECT_LE(seen.size(), kBlocks + 1 + 3 * JobMemory::kBatch);
+}
+#endif
+
+TEST(JobMemory, WorkersExchangeBlocksAtOnce) {
+  std::vector<std::thread> threads;
+  for (int id = 0; id < 4; ++id) {
+    threads.emplace_back([id] {
+      JobMemory worker;
+      for (int round = 0; round < 20; ++round) {
+        const std::vector<void*> blocks = take(worker);
+        for (void* const block : blocks) *static_cast<int*>(block) = id;
+        for (void* const block : blocks) {
+          EXPECT_EQ(*static_cast<int*>(block), id);
+          if (round % 2 == 0) {
+            worker.give(block, kBytes);
+          } else {
+            JobMemory::free(block, kBytes);
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
