@@ -32,6 +32,6 @@
 #include "atoll/runtime/place.hpp"
 #include "atoll/runtime/places.hpp"
 #include "atoll/runtime/victims.hpp"
-// Memory by node, and the profile. The C interface is atoll/runtime.h.
+// Memory by node, and the profile. For C there are atoll/runtime.h and atoll/tasks.h.
 #include "atoll/runtime/memory.hpp"
 #include "atoll/runtime/profile.hpp"

@@ -6,6 +6,6 @@ plain=$(pkg-config --cflags --libs atoll)
 # shellcheck disable=SC2086  # several words
 "$2" -std=c++20 "$3/fork_join.cpp" $plain -o plain_fork_join
 # shellcheck disable=SC2086
-"$1" "$3/c_interface.c" $plain -o plain_c_interface
+"$1" -std=c11 -Wall -Wextra -Wpedantic -Werror "$3/c_tasks.c" $plain -o plain_c_tasks
 ./plain_fork_join
-./plain_c_interface
+./plain_c_tasks

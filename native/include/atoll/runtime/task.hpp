@@ -170,6 +170,10 @@ class [[nodiscard]] Task {
     if (state->completion.abandon()) state->drop(state);
   }
 
+  // Returns the task, which is no longer this handle's: for the C interface, which makes a Task of it
+  // again to join or detach it.
+  detail::TaskState<Value>* give_up() { return std::exchange(state_, nullptr); }
+
   // A coroutine that awaits the task is resumed by a worker of the task's runtime; from then on
   // it may call all that a task may call except what suspends (coroutine.hpp). A coroutine that is
   // destroyed while it awaits asks the task to stop and leaves it to itself.

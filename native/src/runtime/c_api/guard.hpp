@@ -26,6 +26,9 @@ int guarded(Body body) noexcept {
   } catch (const std::exception& fault) {  // length_error: an absurd size
     set_message(fault.what());
     return EINVAL;
+  } catch (...) {
+    set_message("an exception that is no std::exception left a function that was called");
+    return EINVAL;
   }
 }
 

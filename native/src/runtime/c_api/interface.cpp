@@ -12,10 +12,7 @@
 #include "atoll/runtime/places.hpp"
 #include "atoll/runtime/victims.hpp"
 #include "guard.hpp"
-
-struct atoll_rt_places {
-  atl::Places places;
-};
+#include "places_handle.hpp"
 
 namespace atl::runtime {
 namespace {
@@ -46,7 +43,8 @@ static_assert(static_cast<int>(Distance::elsewhere) == ATOLL_RT_ELSEWHERE);
 
 }  // namespace
 
-void set_message(const char* text) noexcept {
+// Not inline: the caller may have changed threads since it began.
+[[gnu::noinline]] void set_message(const char* text) noexcept {
   const std::size_t length = std::min(std::strlen(text), sizeof(message) - 1);
   std::memcpy(message, text, length);
   message[length] = '\0';
