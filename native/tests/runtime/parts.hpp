@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "atoll/runtime/fork.hpp"
@@ -45,6 +47,16 @@ inline long fib(int n) {
   auto left = atl::fork([n] { return fib(n - 1); });
   const long right = fib(n - 2);
   return left.join() + right;
+}
+
+// Whether the condition holds before a minute is over.
+bool soon(auto&& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 // Whether a child of fork() may have a runtime of its own. ThreadSanitizer lets the child of a

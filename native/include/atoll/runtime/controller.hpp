@@ -78,6 +78,13 @@ class ATOLL_EXPORT Approach {
 
   virtual std::string name() const = 0;
 
+  // Whether it judges by the counts of whole intervals. Such an approach is not asked in between
+  // (Runtime::look).
+  virtual bool needs_intervals() const { return false; }
+  // The spread to begin with, before there are counts; `sample` has the bounds, and as its spread
+  // the fewest chiplets, which is the default. O(1).
+  virtual int begin(const Sample& sample) const { return sample.spread; }
+
   // Call it once an interval. It ignores an interval without length and corrects a spread that is
   // out of bounds without calling `decide`.
   Decision step(const Sample& sample);

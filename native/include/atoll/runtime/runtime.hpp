@@ -75,7 +75,8 @@ class ATOLL_EXPORT Runtime {
   // Fixes the spread and stops using the approach. Throws RuntimeFault if it is out of bounds.
   void set_spread(int spread);
 
-  // Asks the approach now, not at the end of the interval, and moves the workers.
+  // Asks the approach now, not at the end of the interval, and moves the workers. An approach that
+  // judges by whole intervals (controller.hpp) is asked at the end of its interval all the same.
   void look();
   // Binds workers to their cores from now on, or lets them run wherever the process may.
   void set_pin(bool pin);

@@ -33,6 +33,7 @@ class Adaptive final : public Approach {
  public:
   explicit Adaptive(std::uint64_t seed = 1) : without_counters_(seed) {}
   std::string name() const override { return "adaptive"; }
+  bool needs_intervals() const override { return true; }
 
  protected:
   Decision decide(const Sample& sample) override;

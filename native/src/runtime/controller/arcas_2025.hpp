@@ -21,6 +21,7 @@ class Arcas2025 final : public Approach {
   explicit Arcas2025(double scheduler_timer_s = kSchedulerTimerS)
       : scheduler_timer_s_(scheduler_timer_s) {}
   std::string name() const override { return "arcas-2025"; }
+  bool needs_intervals() const override { return true; }
 
  protected:
   Decision decide(const Sample& sample) override;

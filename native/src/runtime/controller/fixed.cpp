@@ -9,7 +9,7 @@ Decision LocationCentric::decide(const Sample& sample) {
   return {sample.min_spread, "the fewest chiplets that hold the threads"};
 }
 
-Decision CacheSizeCentric::decide(const Sample& sample) {
+Decision CacheSizeCentric::choose(const Sample& sample) {
   if (!sample.working_set_bytes || sample.chiplet_l3_bytes == 0) {
     return {sample.spread, "working set or L3 size not known"};
   }

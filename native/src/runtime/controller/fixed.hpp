@@ -26,9 +26,13 @@ class LocationCentric final : public Approach {
 class CacheSizeCentric final : public Approach {
  public:
   std::string name() const override { return "cache-size-centric"; }
+  int begin(const Sample& sample) const override { return choose(sample).spread; }
 
  protected:
-  Decision decide(const Sample& sample) override;
+  Decision decide(const Sample& sample) override { return choose(sample); }
+
+ private:
+  static Decision choose(const Sample& sample);
 };
 
 // The fewest chiplets at the first interval, kept from then on.
@@ -47,6 +51,7 @@ class StaticLocal final : public Approach {
 class StaticDistributed final : public Approach {
  public:
   std::string name() const override { return "static-distributed"; }
+  int begin(const Sample& sample) const override { return sample.max_spread; }
 
  protected:
   Decision decide(const Sample& sample) override;
@@ -60,6 +65,7 @@ class StaticSpread final : public Approach {
  public:
   explicit StaticSpread(int spread) : spread_(spread) {}
   std::string name() const override { return "static:" + std::to_string(spread_); }
+  int begin(const Sample&) const override { return spread_; }
 
  protected:
   Decision decide(const Sample& sample) override;

@@ -31,6 +31,7 @@ class Switchback final : public Approach {
  public:
   explicit Switchback(std::uint64_t seed = 1) : coin_(seed) {}
   std::string name() const override { return "switchback"; }
+  bool needs_intervals() const override { return true; }
 
   // For tests and traces.
   struct Counts {

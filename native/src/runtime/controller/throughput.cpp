@@ -6,7 +6,7 @@ namespace atl::runtime {
 
 void Ledger::add(const std::vector<TypeWork>& work) {
   for (const TypeWork& entry : work) {
-    if (!(entry.units > 0 && std::isfinite(entry.units))) continue;
+    if (!(entry.units >= 0 && std::isfinite(entry.units))) continue;
     if (!(entry.busy_s > 0 && std::isfinite(entry.busy_s))) continue;
     Totals& totals = types_[entry.type];
     totals.units += entry.units;
@@ -21,10 +21,17 @@ double Ledger::busy_s() const {
 }
 
 std::optional<double> log_speedup(const Ledger& from, const Ledger& to) {
+  // A type with time and no unit in one of them, a task that had not ended, cannot be compared.
+  const auto match = [&](std::uintptr_t type, const Ledger::Totals& before) {
+    const auto after = to.types_.find(type);
+    return before.units > 0 && after != to.types_.end() && after->second.units > 0
+               ? after
+               : to.types_.end();
+  };
   double busy_from = 0;  // of the types in both
   double busy_to = 0;
   for (const auto& [type, before] : from.types_) {
-    const auto after = to.types_.find(type);
+    const auto after = match(type, before);
     if (after == to.types_.end()) continue;
     busy_from += before.busy_s;
     busy_to += after->second.busy_s;
@@ -35,7 +42,7 @@ std::optional<double> log_speedup(const Ledger& from, const Ledger& to) {
   if (!(busy_to > 0 && busy_to >= kLeastMatched * to.busy_s())) return std::nullopt;
   double sum = 0;
   for (const auto& [type, before] : from.types_) {
-    const auto after = to.types_.find(type);
+    const auto after = match(type, before);
     if (after == to.types_.end()) continue;
     const double weight = (before.busy_s / busy_from + after->second.busy_s / busy_to) / 2;
     sum += weight * (std::log(after->second.units / after->second.busy_s) -

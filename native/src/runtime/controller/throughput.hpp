@@ -22,7 +22,8 @@ namespace atl::runtime {
 
 class Ledger {
  public:
-  // Entries without units or busy time, or with non-finite values, are ignored.
+  // Entries without busy time or with non-finite values are ignored. Busy time without a unit, of
+  // tasks that have not ended, belongs to the work that is not matched.
   void add(const std::vector<TypeWork>& work);
   void clear() { types_.clear(); }
   bool empty() const { return types_.empty(); }

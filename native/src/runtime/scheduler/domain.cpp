@@ -66,6 +66,7 @@ std::size_t Domains::add(std::span<const int> members) {
     number = free_.back();
     free_.pop_back();
     (*this)[number].set_members(members);
+    (*this)[number].use(true);
   } else if (used_ == kMost) {
     throw RuntimeFault("65536 groups and places at once are the limit: drop groups that are done");
   } else {
@@ -80,6 +81,7 @@ std::size_t Domains::add(std::span<const int> members) {
 void Domains::drop(std::size_t number) {
   const std::lock_guard lock(mutex_);
   free_.push_back(number);
+  (*this)[number].use(false);
   epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
 

@@ -50,6 +50,10 @@ class Domain {
     return begun_.load(std::memory_order_relaxed) == ended;
   }
 
+  // Between Domains::add and drop.
+  bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  void use(bool on) { in_use_.store(on, std::memory_order_relaxed); }
+
   void push(Word word);
   // 0 if there is none. First in, first out.
   Word pop();
@@ -63,6 +67,7 @@ class Domain {
   // Its own line: workers read it in every search.
   alignas(128) std::atomic<std::size_t> size_{0};
   std::atomic<int> asleep_{0};
+  std::atomic<bool> in_use_{true};
   std::atomic<Word> begun_{0};
   std::atomic<Word> ended_{0};
   std::mutex mutex_;
@@ -92,6 +97,7 @@ class Domains {
   std::size_t add(std::span<const int> members);
   // The domain must have no task left.
   void drop(std::size_t number);
+  bool in_use(std::size_t number) const { return (*this)[number].in_use(); }
 
   // The numbers of the domains that this worker serves, without 0. Locks.
   std::vector<std::size_t> of_worker(int worker) const;

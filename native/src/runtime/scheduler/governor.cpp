@@ -3,9 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "affinity.hpp"
 #include "atoll/runtime/placed_memory.hpp"
+#include "profiler/clock.hpp"
 #include "team.hpp"
 #include "worker.hpp"
 
@@ -53,7 +56,9 @@ Governor::Governor(Team& team, const RuntimeOptions& options)
       interval_(options.interval),
       fills_(options.fills),
       latency_(options.latency),
-      traces_(options.trace_events > 0) {
+      traces_(options.trace_events > 0),
+      pause_(options.interval),
+      next_look_(Clock::now() + pause_) {
   thread_ = std::thread([this] { main(); });
 }
 
@@ -68,19 +73,25 @@ Governor::~Governor() {
 }
 
 void Governor::add(std::shared_ptr<Steered> steered) {
-  {
-    const std::lock_guard lock(mutex_);
-    steered->seat(*steered, steered->spread);
-    steered_.push_back(std::move(steered));
-    meter_what_is_steered();
-  }
-  changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  steered->seat(*steered, steered->spread);
+  const int begin = steered->approach->begin(bounds_of(*steered, Clock::now()));
+  if (begin != steered->spread) steered->seat(*steered, begin);
+  steered->at = steered_.size();
+  steered_.push_back(steered);
+  count_choice(*steered, has_choice(*steered));
+  if (steered->chooses) wake_soon();
 }
 
 void Governor::remove(const Steered* steered) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(steered_, [&](const auto& other) { return other.get() == steered; });
-  meter_what_is_steered();
+  count_choice(*steered_[steered->at], false);
+  const std::size_t at = steered->at;
+  if (at + 1 < steered_.size()) {
+    steered_[at] = std::move(steered_.back());
+    steered_[at]->at = at;
+  }
+  steered_.pop_back();
 }
 
 void Governor::set_spread(Steered& steered, int spread) {
@@ -92,23 +103,30 @@ void Governor::set_spread(Steered& steered, int spread) {
                        std::to_string(steered.max_spread) + " chiplets here");
   }
   steered.by_hand = true;
-  meter_what_is_steered();
+  count_choice(steered, false);
   set(steered, spread, "set by hand");
 }
 
 void Governor::look() {
-  {
-    const std::lock_guard lock(mutex_);
-    const double elapsed_s = elapsed();
-    for (const auto& steered : steered_) steer(*steered, elapsed_s);
-    asked_ = true;
+  const std::lock_guard lock(mutex_);
+  for (const auto& steered : steered_) {
+    if (steered->tag != 0 || !has_choice(*steered) || steered->approach->needs_intervals()) {
+      continue;
+    }
+    // Without counts: those belong to the whole interval, which goes on.
+    Decision decision = steered->approach->step(bounds_of(*steered, Clock::now()));
+    set(*steered, decision.spread, std::move(decision.reason));
   }
-  changed_.notify_all();
+  wake_soon();
 }
 
-double Governor::elapsed() {
-  const Clock::time_point now = Clock::now();
-  return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+// If the thread would sleep longer than an interval, it looks again after one.
+void Governor::wake_soon() {
+  if (pause_ == interval_) return;
+  pause_ = interval_;
+  next_look_ = Clock::now() + interval_;
+  woken_ = true;
+  changed_.notify_all();
 }
 
 // The team comes first: after its workers move, groups choose among them again.
@@ -126,61 +144,149 @@ void Governor::main() {
   // `atoll inspect` recognises it by this name: it keeps the process's original mask.
   pthread_setname_np(pthread_self(), "atoll-governor");
   std::unique_lock lock(mutex_);
-  std::chrono::nanoseconds pause = interval_;
   bool was_busy = false;
   while (!ending_) {
-    const std::size_t known = steered_.size();
-    changed_.wait_for(lock, pause,
-                      [&] { return ending_ || asked_ || moved_ || steered_.size() > known; });
+    changed_.wait_until(lock, Clock::time_point(next_look_),
+                        [&] { return ending_ || moved_ || woken_; });
+    woken_ = false;
     if (moved_) rehome(lock);
     if (ending_) return;
-    asked_ = false;
+    if (Clock::now() < next_look_) continue;
     follow_mask();
-    const bool busy = tick(elapsed());
+    const bool now_busy = busy();
+    if (now_busy) {
+      tick();
+    } else {
+      for (const auto& steered : steered_) steered->since = Clock::now();
+    }
     if (moved_) rehome(lock);
-    if (was_busy && !busy) team_.stacks.trim(kIdleStacks);
-    was_busy = busy;
-    pause = busy && !steered_.empty()
-                ? interval_
-                : std::clamp<std::chrono::nanoseconds>(
-                      2 * pause, interval_,
-                      std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
+    if (was_busy && !now_busy) team_.stacks.trim(kIdleStacks);
+    was_busy = now_busy;
+    pause_ = now_busy && !steered_.empty()
+                 ? interval_
+                 : std::clamp<std::chrono::nanoseconds>(
+                       2 * pause_, interval_,
+                       std::max<std::chrono::nanoseconds>(interval_, kLongestSleep));
+    next_look_ = Clock::now() + pause_;
   }
 }
 
 // Metering makes workers read the clock, so only if there is a choice.
-void Governor::meter_what_is_steered() {
-  team_.meter(std::any_of(steered_.begin(), steered_.end(),
-                          [](const auto& steered) { return has_choice(*steered); }));
+void Governor::count_choice(Steered& steered, bool chooses) {
+  if (std::exchange(steered.chooses, chooses) == chooses) return;
+  choosing_ += chooses ? 1 : -std::size_t{1};
+  if (!chooses) steered.known = false;
+  team_.meter(choosing_ > 0);
 }
 
-// Whether anything ran since the last time.
-bool Governor::tick(double elapsed_s) {
+// Whether anything ran since the last time. A task that runs for long changes no count, but its
+// worker does not sleep.
+bool Governor::busy() {
+  if (team_.lent) return team_.lent->busy();
   std::uint64_t jobs = 0;
   for (int rank = 0; rank < team_.size(); ++rank) {
     const Counts counts = read_counts(team_.worker(rank).counts);
     jobs += counts.tasks + counts.inline_forks + counts.switches;
   }
-  const bool lent = team_.lent && team_.lent->busy();
-  const bool busy = std::exchange(jobs_before_, jobs) != jobs || lent;
-  if (!busy) return false;
-  if (traces_) team_.profiler().sample();
-  for (const auto& steered : steered_) steer(*steered, elapsed_s);
-  return true;
+  return std::exchange(jobs_before_, jobs) != jobs || team_.parking.sleepers() < team_.size();
 }
 
-void Governor::steer(Steered& steered, double elapsed_s) {
-  if (!has_choice(steered)) return;
-  const Sample seen = sample(steered, elapsed_s);
+void Governor::tick() {
+  if (traces_) team_.profiler().sample();
+  Readings readings = read();
+  for (const auto& steered : steered_) {
+    if (!steered->chooses) continue;
+    if (steered->known) {
+      steer(*steered, readings);
+    } else {
+      // New: what its domain and its workers did before belongs to others.
+      remember(*steered, readings);
+    }
+  }
+}
+
+Governor::Readings Governor::read() {
+  Readings readings;
+  readings.now = Clock::now();
+  if (choosing_ == 0) return readings;
+  std::vector<Meter::Sum> sums;
+  // All workers: a former member keeps its counts.
+  for (int rank = 0; rank < team_.size(); ++rank) {
+    const Worker& worker = team_.worker(rank);
+    worker.meter().read(now_ns(), [&] { return worker.counts.inline_forks.read(); }, sums);
+  }
+  std::ranges::sort(sums, {}, &Meter::Sum::key);
+  for (const Meter::Sum& sum : sums) {
+    if (readings.work.empty() || readings.work.back().type != sum.key) {
+      readings.work.push_back({sum.key, 0, 0});
+    }
+    readings.work.back().units += static_cast<double>(sum.units);
+    readings.work.back().busy_s += static_cast<double>(sum.busy_ns) * 1e-9;
+  }
+  return readings;
+}
+
+// Each worker's counters are read once, however many groups it belongs to.
+const FillCounts& Governor::fills_of(Readings& readings, int rank) const {
+  const auto found = readings.fills.find(rank);
+  if (found != readings.fills.end()) return found->second;
+  return readings.fills
+      .emplace(rank, fills_ ? counts_of(fills_(rank)) : team_.profiler().fills(rank))
+      .first->second;
+}
+
+namespace {
+
+std::span<const TypeWork> of_domain(const std::vector<TypeWork>& work, std::uint64_t tag) {
+  if (tag == 0) return work;
+  const auto mine = std::ranges::equal_range(work, tag, {}, [](const TypeWork& entry) {
+    return static_cast<std::uint64_t>(detail::tag_of(entry.type));
+  });
+  return {mine.begin(), mine.end()};
+}
+
+}  // namespace
+
+std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
+                                const std::vector<TypeWork>& now) {
+  std::vector<TypeWork> more;
+  auto old = before.begin();
+  for (const TypeWork& entry : now) {
+    while (old != before.end() && old->type < entry.type) ++old;
+    const bool seen = old != before.end() && old->type == entry.type;
+    const double units = entry.units - (seen ? old->units : 0);
+    const double busy_s = entry.busy_s - (seen ? old->busy_s : 0);
+    // Below 0: a meter has forgotten the type, or could not be read without a job that runs.
+    if (units > 0 || busy_s > 0) {
+      more.push_back({entry.type, std::max(0.0, units), std::max(0.0, busy_s)});
+    }
+  }
+  return more;
+}
+
+void Governor::remember(Steered& steered, Readings& readings) {
+  steered.known = true;
+  steered.since = readings.now;
+  const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
+  steered.work_before.assign(work.begin(), work.end());
+  std::map<int, FillCounts> fills;
+  for (const int rank : steered.workers()) fills.emplace(rank, fills_of(readings, rank));
+  steered.fills_before = std::move(fills);
+}
+
+void Governor::steer(Steered& steered, Readings& readings) {
+  Sample seen = sample(steered, readings);
+  remember(steered, readings);
   // It did nothing, so there is nothing to learn. The work of lent workers is not visible here.
   if (seen.work.empty() && !team_.lent) return;
   Decision decision = steered.approach->step(seen);
   set(steered, decision.spread, std::move(decision.reason));
 }
 
-Sample Governor::sample(Steered& steered, double elapsed_s) {
+// A sample without counts.
+Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const {
   Sample sample;
-  sample.elapsed_s = elapsed_s;
+  sample.elapsed_s = std::chrono::duration<double>(now - steered.since).count();
   sample.spread = steered.spread;
   sample.min_spread = steered.min_spread;
   sample.max_spread = steered.max_spread;
@@ -188,39 +294,22 @@ Sample Governor::sample(Steered& steered, double elapsed_s) {
   sample.chiplet_l3_bytes = team_.seats.places.chiplet_l3_bytes;
   sample.working_set_bytes = steered.working_set_bytes;
   sample.latency = latency_;
+  return sample;
+}
 
-  // All workers: a former member keeps its counts.
-  std::map<std::uintptr_t, TypeWork> work;
-  for (int rank = 0; rank < team_.size(); ++rank) {
-    team_.worker(rank).meter().read([&](Meter::Key key, std::uint64_t units, std::uint64_t busy) {
-      if (steered.tag != 0 && detail::tag_of(key) != steered.tag) return;
-      TypeWork& type = work[key];
-      type.type = key;
-      type.units += static_cast<double>(units);
-      type.busy_s += static_cast<double>(busy) * 1e-9;
-    });
-  }
+Sample Governor::sample(Steered& steered, Readings& readings) {
+  Sample sample = bounds_of(steered, readings.now);
+  const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
+  sample.work = more_work(steered.work_before, {work.begin(), work.end()});
   // Counts of workers that were members at both ends of the interval.
-  std::map<int, FillCounts> fills;
   bool first = true;
   for (const int rank : steered.workers()) {
-    const FillCounts now = fills_ ? counts_of(fills_(rank)) : team_.profiler().fills(rank);
-    fills.emplace(rank, now);
     const auto before = steered.fills_before.find(rank);
     if (before == steered.fills_before.end()) continue;
-    const Fills more = controller_fills(before->second, now);
+    const Fills more = controller_fills(before->second, fills_of(readings, rank));
     sample.fills = first ? more : sum(sample.fills, more);
     first = false;
   }
-  steered.fills_before = std::move(fills);
-  for (const auto& [key, type] : work) {
-    const TypeWork before =
-        steered.work_before.contains(key) ? steered.work_before[key] : TypeWork{};
-    if (type.units > before.units) {
-      sample.work.push_back({key, type.units - before.units, type.busy_s - before.busy_s});
-    }
-  }
-  steered.work_before = std::move(work);
   return sample;
 }
 
@@ -248,8 +337,10 @@ void Governor::rehome(std::unique_lock<std::mutex>& lock) {
 }
 
 void Governor::reseat() {
-  for (const auto& steered : steered_) steered->seat(*steered, steered->spread);
-  meter_what_is_steered();
+  for (const auto& steered : steered_) {
+    steered->seat(*steered, steered->spread);
+    count_choice(*steered, has_choice(*steered));
+  }
 }
 
 }  // namespace atl::runtime

@@ -2,7 +2,9 @@
 // asks their approaches for a spread, and applies it. It also notices when the process may run on
 // fewer or more CPUs than before, and moves the workers.
 //
-// While no task runs, it sleeps longer and longer (up to a second).
+// Each approach is asked at most once an interval, with all that happened since it was last asked;
+// a new group neither wakes the governor nor shortens the interval of the others. While no task
+// runs, the governor sleeps longer and longer (up to a second).
 #pragma once
 
 #include <chrono>
@@ -41,10 +43,20 @@ struct Steered {
   std::optional<std::uint64_t> working_set_bytes = {};
   bool by_hand = false;  // its approach is no longer used
 
-  // The values of the last sample, to subtract.
-  std::map<std::uintptr_t, TypeWork> work_before = {};
+  // The governor's own.
+  std::size_t at = 0;  // its place in the governor's list
+  bool chooses = false;
+  // When it was last asked or had nothing to say, and the values at that time, to subtract. Not
+  // known: not yet looked at.
+  bool known = false;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  std::vector<TypeWork> work_before = {};  // by type
   std::map<int, FillCounts> fills_before = {};
 };
+
+// What was done between two readings of the same meters; both by type.
+std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
+                                const std::vector<TypeWork>& now);
 
 class Governor {
  public:
@@ -56,7 +68,8 @@ class Governor {
   void remove(const Steered* steered);
   // For a spread that a user sets. Throws RuntimeFault if it is out of bounds.
   void set_spread(Steered& steered, int spread);
-  // Asks all approaches before it returns, and then looks at short intervals again.
+  // Asks the team's approach before it returns, unless that judges by whole intervals, and then
+  // looks at short intervals again.
   void look();
   // Reads data of something steered.
   template <class F>
@@ -67,15 +80,27 @@ class Governor {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What all meters and counters say at one moment.
+  struct Readings {
+    Clock::time_point now;
+    std::vector<TypeWork> work;  // by type, and so by domain
+    std::map<int, FillCounts> fills;
+  };
+
   void main();
-  double elapsed();  // since the last look
-  bool tick(double elapsed_s);
-  void steer(Steered& steered, double elapsed_s);
+  bool busy();
+  void tick();
+  void wake_soon();
+  Readings read();
+  const FillCounts& fills_of(Readings& readings, int rank) const;
+  void remember(Steered& steered, Readings& readings);
+  void steer(Steered& steered, Readings& readings);
   void set(Steered& steered, int spread, std::string reason);
-  Sample sample(Steered& steered, double elapsed_s);
+  Sample bounds_of(const Steered& steered, Clock::time_point now) const;
+  Sample sample(Steered& steered, Readings& readings);
   void follow_mask();
   void reseat();
-  void meter_what_is_steered();
+  void count_choice(Steered& steered, bool chooses);
   // Moves arrays that are partitioned by worker to where the workers sit now.
   void rehome(std::unique_lock<std::mutex>& lock);
 
@@ -87,11 +112,13 @@ class Governor {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Steered>> steered_;
-  std::vector<int> mask_;  // as last seen; empty before the first look
+  std::size_t choosing_ = 0;  // of them: have a choice
+  std::vector<int> mask_;     // as last seen; empty before the first look
   std::uint64_t jobs_before_ = 0;
-  bool moved_ = false;                     // workers have moved, their memory not yet
-  bool asked_ = false;                     // another thread has looked
-  Clock::time_point last_ = Clock::now();  // the time of the last look
+  bool moved_ = false;  // workers have moved, their memory not yet
+  bool woken_ = false;  // the next look is earlier than the thread believes
+  std::chrono::nanoseconds pause_;
+  Clock::time_point next_look_;
   bool ending_ = false;
   std::stop_source end_;
   std::thread thread_;

@@ -178,17 +178,15 @@ void Worker::begin_metering(Word word) {
   // The type of a resumed task is not recorded; all of them are one type.
   const void* const type = fresh ? reinterpret_cast<const void*>(job->execute) : nullptr;
   // Functions need not be aligned: shift out what word_of would take for its kind.
-  metered_ =
+  const Meter::Key key =
       ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) |
       tag;
-  forks_before_ = counts.inline_forks.read();
-  metered_since_ns_ = now_ns();
+  meter_.begin(key, counts.inline_forks.read(), now_ns());
 }
 
 void Worker::end_metering() {
-  const std::uint64_t forks = counts.inline_forks.read() - forks_before_;
-  meter_.add(std::exchange(metered_, 0), 1 + forks,
-             static_cast<std::uint64_t>(now_ns() - metered_since_ns_));
+  meter_.end(counts.inline_forks.read(), now_ns(),
+             [this](Meter::Key key) { return team.domains.in_use(key >> detail::kDomainShift); });
 }
 
 namespace {
@@ -290,7 +288,7 @@ void Worker::hand_over() noexcept {
 // Where and in which order a worker looks for work, and when it gives up and sleeps.
 
 Word Worker::next() {
-  if (metered_ != 0) [[unlikely]]
+  if (meter_.running()) [[unlikely]]
     end_metering();
   if (const Word word = std::exchange(first_, 0)) return word;
   if (const Word word = own_work()) return word;

@@ -177,9 +177,6 @@ class alignas(128) Worker : public detail::WorkerHead {
   Recorder* recorder_ = nullptr;
   Domain* bound_ = nullptr;  // the queue of what only this worker may run
   Meter meter_;
-  Meter::Key metered_ = 0;  // what is being metered; 0: nothing
-  std::int64_t metered_since_ns_ = 0;
-  std::uint64_t forks_before_ = 0;
   unsigned turn_ = 0;
   unsigned fair_turns_ = 0;
   bool fair_ = false;  // the next look for work is a fair turn

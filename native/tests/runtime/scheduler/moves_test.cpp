@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -14,23 +13,12 @@
 
 namespace {
 
-using std::chrono::steady_clock;
-
 std::vector<int> chiplets_of_workers(const atl::Runtime& runtime) {
   std::vector<int> chiplets;
   for (const int core : runtime.cores()) {
     chiplets.push_back(runtime.places().cores[static_cast<std::size_t>(core)].chiplet);
   }
   return chiplets;
-}
-
-bool soon(auto&& condition) {
-  const auto end = steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
 }
 
 // The task lies in the deque of a worker that has left its chiplet and is busy; those that have
@@ -57,10 +45,11 @@ TEST(Moves, WhoSleepsIsWokenForTheTasksOfItsNewChiplet) {
   atl::Task<> busy = runtime.spawn(atl::on_worker(leaver), [&] {
     atl::Task<> task = atl::spawn(atl::on_chiplet(chiplet), [&] { ran = true; });
     spawned = true;
-    seen = soon([&] { return ran.load(); });  // it does not suspend
+    seen = atl::test::soon([&] { return ran.load(); });  // it does not suspend
     task.join();
   });
-  EXPECT_TRUE(soon([&] { return spawned && runtime.team().parking.sleepers() == kWorkers - 1; }));
+  EXPECT_TRUE(atl::test::soon(
+      [&] { return spawned && runtime.team().parking.sleepers() == kWorkers - 1; }));
   runtime.set_spread(2);
   busy.join();
   EXPECT_TRUE(seen) << "it waited for the worker that was busy";

@@ -1,0 +1,229 @@
+// What the governor sees and when it asks: meters, groups that come and go, tasks longer than an
+// interval.
+#include "scheduler/governor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "atoll/runtime/group.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "runtime/parts.hpp"
+#include "scheduler/meter.hpp"
+
+namespace {
+
+using atl::Sample;
+using atl::runtime::Meter;
+using atl::test::soon;
+using atl::test::with_workers;
+
+constexpr auto kExists = [](Meter::Key) { return true; };
+
+std::map<Meter::Key, Meter::Sum> sums_of(const Meter& meter, std::int64_t now_ns,
+                                         std::uint64_t forks = 0) {
+  std::vector<Meter::Sum> sums;
+  meter.read(now_ns, [&] { return forks; }, sums);
+  std::map<Meter::Key, Meter::Sum> by_key;
+  for (const Meter::Sum& sum : sums) {
+    by_key[sum.key].units += sum.units;
+    by_key[sum.key].busy_ns += sum.busy_ns;
+  }
+  return by_key;
+}
+
+TEST(Meter, EveryTypeHasACellOfItsOwn) {
+  Meter meter;
+  constexpr Meter::Key kTypes = 3000;
+  for (int times = 0; times < 2; ++times) {
+    for (Meter::Key key = 1; key <= kTypes; ++key) {
+      meter.begin(key, 0, 0);
+      meter.end(key, static_cast<std::int64_t>(2 * key), kExists);
+    }
+  }
+  auto sums = sums_of(meter, 0);
+  ASSERT_EQ(sums.size(), kTypes);
+  for (Meter::Key key = 1; key <= kTypes; ++key) {
+    EXPECT_EQ(sums[key].units, 2 * (1 + key));
+    EXPECT_EQ(sums[key].busy_ns, 4 * key);
+  }
+}
+
+TEST(Meter, ForgetsTheTypesOfDomainsThatNoLongerExist) {
+  Meter meter;
+  for (Meter::Key key = 1; key <= 100'000; ++key) {
+    meter.begin(key, 0, 0);
+    meter.end(0, 1, [&](Meter::Key other) { return other + 10 > key; });
+  }
+  EXPECT_LE(meter.size(), 128U);
+  auto sums = sums_of(meter, 0);
+  EXPECT_EQ(sums[100'000].units, 1U);
+  EXPECT_EQ(sums[99'999].units, 1U);
+}
+
+TEST(Meter, AJobCountsWhileItRuns) {
+  Meter meter;
+  meter.begin(7, 100, 1000);
+  EXPECT_EQ(sums_of(meter, 1300, 105)[7].busy_ns, 300U);
+  EXPECT_EQ(sums_of(meter, 1300, 105)[7].units, 5U);
+  meter.end(110, 1500, kExists);
+  EXPECT_EQ(sums_of(meter, 1600, 110)[7].busy_ns, 500U);
+  EXPECT_EQ(sums_of(meter, 1600, 110)[7].units, 11U);
+}
+
+TEST(Meter, IsReadWhileItsWorkerGoesOn) {
+  Meter meter;
+  std::atomic<bool> over{false};
+  std::thread reader([&] {
+    std::map<Meter::Key, Meter::Sum> before;
+    while (!over) {
+      auto now = sums_of(meter, 0);
+      for (const auto& [key, sum] : before) EXPECT_GE(now[key].units, sum.units);
+      before = std::move(now);
+    }
+  });
+  for (Meter::Key key = 1; key <= 20'000; ++key) {
+    meter.begin(key % 1000 + 1, 0, 0);
+    meter.end(0, 1, kExists);
+  }
+  over = true;
+  reader.join();
+}
+
+TEST(MoreWork, IsTheDifferenceByType) {
+  const auto more =
+      atl::runtime::more_work({{1, 5, 1}, {3, 5, 1}, {4, 5, 1}}, {{1, 7, 2}, {2, 1, 1}, {4, 5, 1}});
+  ASSERT_EQ(more.size(), 2U);
+  EXPECT_EQ(more[0].type, 1U);
+  EXPECT_EQ(more[0].units, 2);
+  EXPECT_EQ(more[0].busy_s, 1);
+  EXPECT_EQ(more[1].type, 2U);
+  EXPECT_EQ(more[1].units, 1);
+}
+
+// Keeps what it is asked.
+class Recording : public atl::Approach {
+ public:
+  std::string name() const override { return "recording"; }
+  std::vector<Sample> samples() const {
+    const std::lock_guard lock(mutex_);
+    return samples_;
+  }
+
+ protected:
+  atl::Decision decide(const Sample& sample) override {
+    const std::lock_guard lock(mutex_);
+    samples_.push_back(sample);
+    return {sample.spread, "stays"};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Sample> samples_;
+};
+
+double units_of(const std::vector<Sample>& samples) {
+  double units = 0;
+  for (const Sample& sample : samples) {
+    for (const atl::TypeWork& entry : sample.work) units += entry.units;
+  }
+  return units;
+}
+
+atl::RuntimeOptions every(std::chrono::milliseconds interval) {
+  atl::RuntimeOptions options = with_workers(4);
+  options.interval = interval;
+  return options;
+}
+
+void work() {
+  atl::fork([] {}).join();
+}
+
+// Its number in words is the old one's.
+TEST(Governor, ANewGroupInheritsNoWork) {
+  atl::Runtime runtime(every(std::chrono::milliseconds(1)));
+  double done = 0;
+  {
+    auto first = std::make_shared<Recording>();
+    atl::Group group(runtime, {.threads = 2, .own_approach = first});
+    EXPECT_TRUE(soon([&] {
+      for (int times = 0; times < 1000; ++times) group.run(work);
+      done += 1000;
+      return !first->samples().empty();
+    }));
+  }
+  auto second = std::make_shared<Recording>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = second});
+  double runs = 0;
+  EXPECT_TRUE(soon([&] {
+    group.run(work);
+    ++runs;
+    return !second->samples().empty();
+  }));
+  EXPECT_LE(units_of(second->samples()), 2 * runs) << "of " << done << " before";
+}
+
+TEST(Governor, NoApproachIsAskedWithinItsInterval) {
+  atl::Runtime runtime(every(std::chrono::hours(1)));
+  auto approach = std::make_shared<Recording>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = approach});
+  for (int times = 0; times < 200; ++times) {
+    group.run(work);
+    const atl::Group other(runtime, {.threads = 2});
+    group.run(work);
+    runtime.look();
+  }
+  EXPECT_TRUE(approach->samples().empty());
+}
+
+TEST(Governor, ATaskLongerThanManyIntervalsIsSeen) {
+  atl::Runtime runtime(every(std::chrono::milliseconds(1)));
+  auto approach = std::make_shared<Recording>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = approach});
+  bool seen = false;
+  group.run([&] { seen = soon([&] { return approach->samples().size() >= 3; }); });
+  EXPECT_TRUE(seen);
+  for (const Sample& sample : approach->samples()) {
+    ASSERT_FALSE(sample.work.empty());
+    EXPECT_GT(sample.work.front().busy_s, 0);
+  }
+}
+
+TEST(Governor, FillsAreThoseOfTheTimeOfTheWork) {
+  atl::RuntimeOptions options = every(std::chrono::milliseconds(1));
+  std::atomic<std::uint64_t> fills{0};
+  options.fills = [&](int) { return atl::Fills{.memory = fills.load()}; };
+  atl::Runtime runtime(options);
+  auto approach = std::make_shared<Recording>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = approach});
+  // The counts rise only while the one task runs: nothing of them may be lost.
+  std::uint64_t first = 0;
+  group.run([&] {
+    EXPECT_TRUE(soon([&] { return !approach->samples().empty(); }));
+    first = fills.load();
+    fills += 1000;
+    const std::size_t before = approach->samples().size();
+    EXPECT_TRUE(soon([&] { return approach->samples().size() > before + 1; }));
+  });
+  std::uint64_t sum = 0;
+  for (const Sample& sample : approach->samples()) sum += sample.fills.memory.value_or(0);
+  EXPECT_EQ(sum, 2 * (first + 1000)) << "by two workers";
+}
+
+TEST(Governor, AStaticGroupBeginsWhereItStays) {
+  atl::Runtime runtime(every(std::chrono::hours(1)));
+  EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static-distributed"}).spread(), 2);
+  EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static:2"}).spread(), 2);
+  EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static-local"}).spread(), 1);
+  EXPECT_EQ(atl::Group(runtime, {.threads = 2}).spread(), 1);
+}
+
+}  // namespace
