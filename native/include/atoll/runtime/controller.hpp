@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "atoll/runtime/export.hpp"
 
 namespace atl {
+
+struct Places;
 
 // Cache lines filled into the cores' own caches (L1 or L2) in an interval, by source. Empty: this
 // CPU does not count it.
@@ -81,6 +84,10 @@ class ATOLL_EXPORT Approach {
   // Whether it judges by the counts of whole intervals. Such an approach is not asked in between
   // (Runtime::look).
   virtual bool needs_intervals() const { return false; }
+  // The cores of threads that sit on the cores `now`, by rank, at a spread: indices of
+  // places.cores. A core may be given twice; a thread whose core it may not use stays. The default,
+  // an empty list, leaves it to spread_cores (mapping.hpp).
+  virtual std::vector<int> map(const Places& places, std::span<const int> now, int spread) const;
   // The spread to begin with, before there are counts; `sample` has the bounds, and as its spread
   // the fewest chiplets, which is the default. O(1).
   virtual int begin(const Sample& sample) const { return sample.spread; }
@@ -97,8 +104,10 @@ class ATOLL_EXPORT Approach {
 
 inline constexpr std::string_view kDefaultApproach = "adaptive";
 
-// `adaptive`, `arcas-2025`, `cache-size-centric`, `location-centric`, `static-distributed`,
-// `static-local`, `static:K` (K chiplets), `switchback`. Throws RuntimeFault for any other name.
+// `adaptive`, `arcas-2025`, `arcas-2025-printed`, `cache-size-centric`, `location-centric`,
+// `static-distributed`, `static-local`, `static:K` (K chiplets), `switchback`. The two of ARCAS
+// also take a threshold of fills from other chiplets in 0.1 s instead of 300: `arcas-2025:N`,
+// `arcas-2025-printed:N`. Throws RuntimeFault for any other name.
 // `seed` is for the coin by which `switchback`, and so `adaptive`, orders its trials. Groups that
 // run at the same time need different seeds, or their trials keep step and disturb each other.
 ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name,

@@ -16,6 +16,8 @@ namespace atl {
 
 Approach::~Approach() = default;
 
+std::vector<int> Approach::map(const Places&, std::span<const int>, int) const { return {}; }
+
 Decision Approach::step(const Sample& sample) {
   const int low = std::max(1, sample.min_spread);
   const int high = std::max(low, sample.max_spread);
@@ -32,15 +34,29 @@ Decision Approach::step(const Sample& sample) {
 
 namespace {
 
-// The K of "static:K", from 1 on.
-std::optional<int> static_spread(std::string_view name) {
-  constexpr std::string_view kPrefix = "static:";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(kPrefix.size());
-  int spread = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), spread);
-  if (error != std::errc{} || end != digits.end() || spread < 1) return std::nullopt;
-  return spread;
+// The number after the prefix, from 1 on.
+std::optional<int> number_after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view digits = name.substr(prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
+  if (error != std::errc{} || end != digits.end() || number < 1) return std::nullopt;
+  return number;
+}
+
+std::unique_ptr<Approach> arcas(std::string_view name) {
+  using namespace runtime;
+  for (const bool printed : {false, true}) {
+    const std::string plain = printed ? "arcas-2025-printed" : "arcas-2025";
+    ArcasOptions options{.printed_location = printed};
+    if (name != plain) {
+      const auto rate = number_after(plain + ":", name);
+      if (!rate) continue;
+      options.rmt_chip_access_rate = *rate;
+    }
+    return std::make_unique<Arcas2025>(options);
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -48,15 +64,18 @@ std::optional<int> static_spread(std::string_view name) {
 std::unique_ptr<Approach> approach_by_name(std::string_view name, std::uint64_t seed) {
   using namespace runtime;
   if (name == "adaptive") return std::make_unique<Adaptive>(seed);
-  if (name == "arcas-2025") return std::make_unique<Arcas2025>();
   if (name == "cache-size-centric") return std::make_unique<CacheSizeCentric>();
   if (name == "location-centric") return std::make_unique<LocationCentric>();
   if (name == "static-distributed") return std::make_unique<StaticDistributed>();
   if (name == "static-local") return std::make_unique<StaticLocal>();
   if (name == "switchback") return std::make_unique<Switchback>(seed);
-  if (const auto spread = static_spread(name)) return std::make_unique<StaticSpread>(*spread);
+  if (const auto spread = number_after("static:", name)) {
+    return std::make_unique<StaticSpread>(*spread);
+  }
+  if (auto found = arcas(name)) return found;
   throw RuntimeFault("no approach is called '" + std::string(name) +
-                     "'; take adaptive, arcas-2025, cache-size-centric, location-centric, "
+                     "'; take adaptive, arcas-2025, arcas-2025-printed, each also with a threshold "
+                     "(arcas-2025:N, from 1), cache-size-centric, location-centric, "
                      "static-distributed, static-local, static:K (K chiplets, from 1) or "
                      "switchback");
 }

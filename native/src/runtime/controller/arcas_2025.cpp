@@ -1,18 +1,32 @@
 #include "arcas_2025.hpp"
 
+#include "update_location.hpp"
+
 namespace atl::runtime {
+
+std::string Arcas2025::name() const {
+  std::string name = options_.printed_location ? "arcas-2025-printed" : "arcas-2025";
+  if (options_.rmt_chip_access_rate == kRmtChipAccessRate) return name;
+  return name + ":" + std::to_string(options_.rmt_chip_access_rate);
+}
+
+std::vector<int> Arcas2025::map(const Places& places, std::span<const int> now, int spread) const {
+  if (!options_.printed_location) return {};
+  return update_location(places, now, spread);
+}
 
 Decision Arcas2025::decide(const Sample& sample) {
   if (!sample.fills.remote_chiplet) return {sample.spread, "no counter of fills between chiplets"};
   elapsed_s_ += sample.elapsed_s;
   counter_ += static_cast<double>(*sample.fills.remote_chiplet) +
               static_cast<double>(sample.fills.remote_node.value_or(0));
-  if (elapsed_s_ < scheduler_timer_s_) return {sample.spread, "before SCHEDULER_TIMER"};  // line 4
+  if (elapsed_s_ < options_.scheduler_timer_s)
+    return {sample.spread, "before SCHEDULER_TIMER"};  // line 4
 
-  const double rate = counter_ * scheduler_timer_s_ / elapsed_s_;  // line 6
-  elapsed_s_ = 0;                                                  // line 17
-  counter_ = 0;                                                    // line 18
-  if (rate >= kRmtChipAccessRate) {                                // line 7
+  const double rate = counter_ * options_.scheduler_timer_s / elapsed_s_;  // line 6
+  elapsed_s_ = 0;                                                          // line 17
+  counter_ = 0;                                                            // line 18
+  if (rate >= options_.rmt_chip_access_rate) {                             // line 7
     if (sample.spread < sample.max_spread) {
       return {sample.spread + 1, "rate at or above RMT_CHIP_ACCESS_RATE: spread"};
     }

@@ -59,9 +59,24 @@ SpreadBounds member_bounds(const Places& places, std::span<const int> core_of_wo
   return worker_bounds(places, distinct(core_of_worker), threads);
 }
 
-std::vector<int> choose_members(const Places& places, std::span<const int> core_of_worker,
-                                int threads, int spread) {
-  const std::vector<int> cores = seat_workers(places, distinct(core_of_worker), threads, spread);
+std::vector<int> mapped(const Places& places, std::span<const int> usable, std::span<const int> now,
+                        int spread, const Approach& approach) {
+  std::vector<int> cores = approach.map(places, now, spread);
+  if (cores.empty()) return cores;
+  cores.resize(now.size(), -1);
+  for (std::size_t rank = 0; rank < now.size(); ++rank) {
+    if (std::ranges::find(usable, cores[rank]) == usable.end()) cores[rank] = now[rank];
+  }
+  return cores;
+}
+
+std::vector<int> member_cores(const Places& places, std::span<const int> core_of_worker,
+                              int threads, int spread) {
+  return seat_workers(places, distinct(core_of_worker), threads, spread);
+}
+
+std::vector<int> members_on(std::span<const int> cores, std::span<const int> core_of_worker) {
+  const std::size_t threads = cores.size();
   // Of several workers on a core each is taken once.
   std::vector<int> members;
   std::vector<bool> taken(core_of_worker.size());
@@ -74,7 +89,7 @@ std::vector<int> choose_members(const Places& places, std::span<const int> core_
     }
   }
   // A core may be due more often than it has workers; others stand in.
-  for (std::size_t rank = 0; rank < taken.size() && std::ssize(members) < threads; ++rank) {
+  for (std::size_t rank = 0; rank < taken.size() && members.size() < threads; ++rank) {
     if (!taken[rank]) members.push_back(static_cast<int>(rank));
   }
   std::sort(members.begin(), members.end());

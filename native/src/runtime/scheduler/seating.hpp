@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/places.hpp"
 
 namespace atl::runtime {
@@ -25,9 +26,16 @@ SpreadBounds worker_bounds(const Places& places, std::span<const int> usable, in
 std::vector<int> seat_workers(const Places& places, std::span<const int> usable, int workers,
                               int spread);
 
-// The same for `threads` of the workers: which ranks, sorted.
+// The same as the approach maps threads that are on the cores `now`: a thread stays where its core
+// is not usable. Empty: the approach leaves it to seat_workers.
+std::vector<int> mapped(const Places& places, std::span<const int> usable, std::span<const int> now,
+                        int spread, const Approach& approach);
+
+// The same for `threads` of the workers.
 SpreadBounds member_bounds(const Places& places, std::span<const int> core_of_worker, int threads);
-std::vector<int> choose_members(const Places& places, std::span<const int> core_of_worker,
-                                int threads, int spread);
+std::vector<int> member_cores(const Places& places, std::span<const int> core_of_worker,
+                              int threads, int spread);
+// As many workers as there are cores, on these where possible: their ranks, sorted.
+std::vector<int> members_on(std::span<const int> cores, std::span<const int> core_of_worker);
 
 }  // namespace atl::runtime

@@ -32,9 +32,10 @@ void Seats::sit(int rank, int thread) {
   if (pins()) bind(static_cast<std::size_t>(rank));
 }
 
-void Seats::place(int spread) {
+void Seats::place(int spread, const Approach& approach) {
   const std::lock_guard lock(mutex_);
-  core_of_worker_ = seat_workers(places, usable_, size(), spread);
+  const std::vector<int> own = mapped(places, usable_, core_of_worker_, spread, approach);
+  core_of_worker_ = own.empty() ? seat_workers(places, usable_, size(), spread) : own;
   if (!pins()) return;
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
 }

@@ -25,7 +25,8 @@ class Seats {
   // Binds `thread`, by its number, to the seat of `rank`: for workers that start.
   void sit(int rank, int thread);
   // Moves all workers to new seats and binds their threads at once.
-  void place(int spread);
+  // `approach` may map the workers in its own way (Approach::map).
+  void place(int spread, const Approach& approach);
   SpreadBounds bounds() const;
   // From now on workers sit only on cores with one of these CPUs; takes effect with the next
   // `place`. Returns whether these cores differ from those before.

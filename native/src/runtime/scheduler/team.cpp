@@ -91,7 +91,7 @@ Team::Team(const RuntimeOptions& options)
     steered.min_spread = limits.least;
     steered.max_spread = limits.most;
     steered.spread = limits.clamp(spread);
-    place(steered.spread);
+    place(steered.spread, *steered.approach);
   };
   install_overflow_handler([]() noexcept -> const Fiber* {
     const Worker* const worker = Worker::here();
@@ -184,9 +184,9 @@ void Team::announce_fault(std::exception_ptr fault) {
   opened_.wait();
 }
 
-void Team::place(int spread) {
+void Team::place(int spread, const Approach& approach) {
   const std::lock_guard lock(placing_);
-  seats.place(spread);
+  seats.place(spread, approach);
   place_domains.follow_seats();
   if (lent) lent->placed(seats.seats());
   placement_.fetch_add(1, std::memory_order_acq_rel);

@@ -48,7 +48,7 @@ class Team {
 
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
-  void place(int spread);
+  void place(int spread, const Approach& approach);
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
   // Which node each worker sits on.

@@ -40,7 +40,16 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
     self.min_spread = bounds.least;
     self.max_spread = bounds.most;
     self.spread = bounds.clamp(spread);
-    state->members = runtime::choose_members(state->team.seats.places, cores, threads, self.spread);
+    std::vector<int> now;
+    for (const int rank : state->members) now.push_back(cores[static_cast<std::size_t>(rank)]);
+    std::vector<int> wanted;
+    if (!now.empty()) {
+      wanted = runtime::mapped(state->team.seats.places, cores, now, self.spread, *self.approach);
+    }
+    if (wanted.empty()) {
+      wanted = runtime::member_cores(state->team.seats.places, cores, threads, self.spread);
+    }
+    state->members = runtime::members_on(wanted, cores);
     state->team.domains.set_members(state->domain, state->members);
     // Tasks may wait for a sleeping worker that has just become a member.
     state->team.parking.notify_all();

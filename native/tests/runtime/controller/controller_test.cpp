@@ -22,9 +22,17 @@ using atl::approach_by_name;
 using atl::Decision;
 using atl::Sample;
 
-const std::vector<std::string> kNames = {
-    "adaptive",           "arcas-2025",   "cache-size-centric", "location-centric",
-    "static-distributed", "static-local", "static:3",           "switchback"};
+const std::vector<std::string> kNames = {"adaptive",
+                                         "arcas-2025",
+                                         "arcas-2025:64",
+                                         "arcas-2025-printed",
+                                         "arcas-2025-printed:1000",
+                                         "cache-size-centric",
+                                         "location-centric",
+                                         "static-distributed",
+                                         "static-local",
+                                         "static:3",
+                                         "switchback"};
 
 Sample sample_of(int spread, int low = 1, int high = 8) {
   return {.elapsed_s = 0.1, .spread = spread, .min_spread = low, .max_spread = high, .threads = 8};
@@ -36,8 +44,9 @@ TEST(Approaches, AreFoundByTheirNames) {
 }
 
 TEST(Approaches, AFaultListsTheNames) {
-  for (const char* name : {"", "arcas", "static", "static:", "static:0", "static:-1", "static:2x",
-                           "static:99999999999", "Adaptive"}) {
+  for (const char* name :
+       {"", "arcas", "static", "static:", "static:0", "static:-1", "static:2x",
+        "static:99999999999", "Adaptive", "arcas-2025:", "arcas-2025:0", "arcas-2025-printed:x"}) {
     try {
       (void)approach_by_name(name);
       ADD_FAILURE() << name;
@@ -209,7 +218,7 @@ class Algorithm1 : public ::testing::Test {
     sample.fills.remote_chiplet = remote;
     return approach_.step(sample).spread;
   }
-  atl::runtime::Arcas2025 approach_{0.1};
+  atl::runtime::Arcas2025 approach_{{.scheduler_timer_s = 0.1}};
 };
 
 TEST_F(Algorithm1, SpreadsFrom300AndCompactsBelow) {
@@ -240,6 +249,16 @@ TEST_F(Algorithm1, FillsOfAnotherNodeAreFromOtherChipletsToo) {
   sample.fills.remote_chiplet = 100;
   sample.fills.remote_node = 200;
   EXPECT_EQ(approach_.step(sample).spread, 5);
+}
+
+TEST_F(Algorithm1, TheThresholdIsInTheName) {
+  for (const auto& [name, spread] :
+       {std::pair("arcas-2025:64", 5), std::pair("arcas-2025:65", 3),
+        std::pair("arcas-2025-printed:64", 5), std::pair("arcas-2025-printed:65", 3)}) {
+    Sample sample = sample_of(4);
+    sample.fills.remote_chiplet = 64;
+    EXPECT_EQ(approach_by_name(name)->step(sample).spread, spread) << name;
+  }
 }
 
 TEST_F(Algorithm1, StaysWithoutACounter) { EXPECT_EQ(approach_.step(sample_of(4)).spread, 4); }

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "controller/update_location.hpp"
+
 namespace atl {
 namespace {
 
@@ -286,36 +288,21 @@ TEST(Mapping, SaysWhatCannotBe) {
 
 // ---- Algorithm 2 as printed ----------------------------------------------------------------
 
-struct Printed {
-  int chiplets = 0;           // CHIPLETS
-  int cores_per_chiplet = 0;  // CORES_PER_CHIPLET
+using Printed = atl::runtime::UpdateLocation;
 
-  [[nodiscard]] bool accepts(int threads, int spread) const {
-    return spread > 0 && spread <= chiplets && threads < spread * cores_per_chiplet;
-  }
-  [[nodiscard]] int width(int spread) const { return cores_per_chiplet / spread; }
+std::vector<int> cores_of(const Printed& machine, int threads, int spread) {
+  std::vector<int> found;
+  for (int rank = 0; rank < threads; ++rank) found.push_back(machine.core(rank, spread));
+  return found;
+}
 
-  [[nodiscard]] int core(int rank, int spread) const {
-    int chiplet = rank / width(spread);
-    int slot = rank % width(spread);
-    if (chiplet >= chiplets) {
-      chiplet %= chiplets;
-      slot += rank / cores_per_chiplet;
-    }
-    return chiplet * chiplets + slot;
+std::size_t chiplets_used(const Printed& machine, int threads, int spread) {
+  std::set<int> used;
+  for (const int at : cores_of(machine, threads, spread)) {
+    used.insert(at / machine.cores_per_chiplet);
   }
-
-  [[nodiscard]] std::vector<int> cores(int threads, int spread) const {
-    std::vector<int> found;
-    for (int rank = 0; rank < threads; ++rank) found.push_back(core(rank, spread));
-    return found;
-  }
-  [[nodiscard]] std::size_t chiplets_used(int threads, int spread) const {
-    std::set<int> used;
-    for (const int at : cores(threads, spread)) used.insert(at / cores_per_chiplet);
-    return used.size();
-  }
-};
+  return used.size();
+}
 
 TEST(PrintedAlgorithm2, PutsTwoRanksOnOneCore) {
   const Printed machine{.chiplets = 3, .cores_per_chiplet = 8};
@@ -327,14 +314,14 @@ TEST(PrintedAlgorithm2, PutsTwoRanksOnOneCore) {
 TEST(PrintedAlgorithm2, LeavesTheMachine) {
   const Printed machine{.chiplets = 16, .cores_per_chiplet = 8};
   ASSERT_TRUE(machine.accepts(31, 4));
-  EXPECT_EQ(std::ranges::max(machine.cores(31, 4)), 240);  // there are 128
+  EXPECT_EQ(std::ranges::max(cores_of(machine, 31, 4)), 240);  // there are 128
 }
 
 TEST(PrintedAlgorithm2, UsesTheWrongNumberOfChiplets) {
   const Printed machine{.chiplets = 8, .cores_per_chiplet = 8};  // where cores are right
   ASSERT_TRUE(machine.accepts(15, 2));
-  EXPECT_EQ(machine.chiplets_used(15, 2), 4U);
-  EXPECT_EQ(machine.chiplets_used(4, 2), 1U);
+  EXPECT_EQ(chiplets_used(machine, 15, 2), 4U);
+  EXPECT_EQ(chiplets_used(machine, 4, 2), 1U);
 }
 
 TEST(PrintedAlgorithm2, RejectsAnExactFitAndDividesByZero) {
@@ -342,6 +329,25 @@ TEST(PrintedAlgorithm2, RejectsAnExactFitAndDividesByZero) {
   EXPECT_FALSE(machine.accepts(8, 1));
   ASSERT_TRUE(machine.accepts(8, 9));
   EXPECT_EQ(machine.width(9), 0);
+}
+
+// 8 chiplets of 8, where the printed core numbers are right.
+TEST(PrintedAlgorithm2, MovesThreadsOnlyWhereItsOwnCheckAndTheMachineAllow) {
+  const Places places = synthetic_places("chiplet:8 core:8", {});
+  const std::vector<int> now = {0, 1, 2, 3, 4, 5, 6, 7};
+  using atl::runtime::update_location;
+  EXPECT_EQ(update_location(places, now, 1), now) << "an exact fit is rejected";
+  EXPECT_EQ(update_location(places, now, 2), (std::vector<int>{0, 1, 2, 3, 8, 9, 10, 11}));
+  EXPECT_EQ(update_location(places, now, 8), (std::vector<int>{0, 8, 16, 24, 32, 40, 48, 56}));
+  const Places few = synthetic_places("chiplet:2 core:4", {});
+  EXPECT_EQ(update_location(few, std::vector<int>{0, 1, 2}, 3), (std::vector<int>{0, 1, 2}))
+      << "there are two chiplets";
+  const Places many = synthetic_places("chiplet:16 core:8", {});
+  const std::vector<int> all(31, 5);
+  const std::vector<int> moved = update_location(many, all, 4);
+  EXPECT_EQ(moved[16], 5) << "core 128 does not exist";
+  EXPECT_EQ(moved[2], 16);
+  EXPECT_EQ(update_location(many, std::vector<int>{7}, 9), std::vector<int>{7}) << "width 0";
 }
 
 TEST(PrintedAlgorithm2, OursHoldsWhereItFails) {

@@ -218,6 +218,24 @@ TEST(Governor, FillsAreThoseOfTheTimeOfTheWork) {
   EXPECT_EQ(sum, 2 * (first + 1000)) << "by two workers";
 }
 
+// 4 chiplets of 2 cores: spread 2 is cores 0 and 2 for our mapping.
+TEST(Governor, ArcasAsPrintedAlsoMapsAsPrinted) {
+  std::atomic<std::uint64_t> fills{0};
+  for (const auto& [name, second] :
+       {std::pair("arcas-2025:10", 2), std::pair("arcas-2025-printed:10", 4)}) {
+    atl::RuntimeOptions options = with_workers(2);
+    options.interval = std::chrono::milliseconds(1);
+    options.approach = name;
+    options.fills = [&](int) { return atl::Fills{.remote_chiplet = fills += 1000}; };
+    atl::Runtime runtime(options);
+    EXPECT_TRUE(soon([&] {
+      runtime.run(work);
+      return runtime.spread() == 2;
+    }));
+    EXPECT_EQ(runtime.cores(), (std::vector<int>{0, second})) << name;
+  }
+}
+
 TEST(Governor, AStaticGroupBeginsWhereItStays) {
   atl::Runtime runtime(every(std::chrono::hours(1)));
   EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static-distributed"}).spread(), 2);
