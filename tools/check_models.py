@@ -50,7 +50,7 @@ class Outcome:
     complete: bool
 
 
-LOST, TWICE, INSIDE = "lost_wake_up", "each_once", "inside|entered"
+LOST, TWICE, INSIDE, UNSEEN = "lost_wake_up", "each_once", "inside|entered", "overlooked"
 
 VARIANTS = (
     Variant("parking", (), None, "two full fences"),
@@ -73,6 +73,9 @@ VARIANTS = (
     Variant("deque", ("NO_LAST_CAS",), TWICE, "the owner takes the last word without a CAS"),
     Variant("deque", ("BOTTOM_FIRST",), TWICE, "a thief reads bottom before top"),
     Variant("deque", ("SLOT_AFTER_CAS",), TWICE, "a thief reads the slot after its CAS"),
+    Variant("word_queue", (), None, "two producers, two consumers, a sleeper"),
+    Variant("word_queue", ("NO_MARK",), UNSEEN, "no mark in place of the list that is taken"),
+    Variant("word_queue", ("LIST_FIRST",), UNSEEN, "the list is looked at before the stack"),
     Variant("yield_queue", (), None, "two full fences"),
     Variant("yield_queue", ("MEMBARRIER",), None, "asymmetric fences"),
     Variant("yield_queue", ("NO_LIGHT_FENCE",), INSIDE, "without the owner's fence"),

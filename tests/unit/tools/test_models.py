@@ -18,6 +18,7 @@ CODE = {
         "native/src/runtime/scheduler/parking.hpp",
         "native/src/runtime/scheduler/parking.cpp",
     ],
+    "word_queue": ["native/src/runtime/scheduler/word_queue.hpp"],
     "yield_queue": ["native/src/runtime/scheduler/yield_queue.hpp"],
 }
 FROM_ELSEWHERE = {"push-publish", "steal-cas"}  # the deque's steps that parking's model shows

@@ -75,8 +75,10 @@ class Scope {
 
  private:
   struct ChildBase : detail::Job {
+    // In `link`, which is free while it runs: it runs on top of the joiner, which therefore stands
+    // still.
+    static constexpr detail::Word kByJoiner = 1;
     Scope* scope;
-    bool by_joiner = false;  // it runs on top of the joiner, which therefore stands still
   };
 
   template <class F>
@@ -85,6 +87,7 @@ class Scope {
     ChildOf(Scope& owner, G&& given) : function(std::forward<G>(given)) {
       execute = [](detail::Job* job) { static_cast<ChildOf*>(job)->run(); };
       context = &owner.context_;
+      link = 0;
       scope = &owner;
     }
 
@@ -95,7 +98,7 @@ class Scope {
       } catch (...) {
         owner->context_.fail(std::current_exception());
       }
-      const bool nested = by_joiner;
+      const bool nested = link == kByJoiner;
       this->~ChildOf();
       // Maybe not the worker on which it began: the function may have suspended.
       detail::this_worker()->job_memory.give_for<ChildOf>(this);

@@ -6,10 +6,6 @@
 
 namespace atl::runtime {
 
-Domain::Domain(std::size_t workers) : members_((workers + 63) / 64), workers_(workers) {
-  set_members({});
-}
-
 void Domain::set_members(std::span<const int> workers) {
   std::vector<Word> bits(members_.size());
   for (const int worker : workers) {
@@ -33,55 +29,42 @@ int Domain::members_below(std::size_t rank) const {
   return count;
 }
 
-void Domain::push(Word word) {
-  const std::lock_guard lock(mutex_);
-  queue_.push_back(word);
-  size_.store(queue_.size(), std::memory_order_relaxed);
+void Domain::clear_members() {
+  for (std::atomic<Word>& bits : members_) bits.store(0, std::memory_order_relaxed);
 }
 
-Word Domain::pop() {
-  if (looks_empty()) return 0;
-  const std::lock_guard lock(mutex_);
-  if (queue_.empty()) return 0;
-  const Word word = queue_.front();
-  queue_.pop_front();
-  size_.store(queue_.size(), std::memory_order_relaxed);
-  return word;
-}
-
-Domains::Domains(std::size_t workers)
-    : workers_(workers), table_(std::make_unique<std::atomic<Domain*>[]>(kMost)) {
-  add({});
-}
+Domains::Domains(std::size_t workers) : workers_(workers) { set_members(add(), {}); }
 
 Domains::~Domains() {
-  for (std::size_t at = 0; at < used_; ++at) delete table_[at].load(std::memory_order_relaxed);
+  for (std::size_t number = 0; number < used_; ++number) delete &(*this)[number];
+  for (std::atomic<Page*>& page : pages_) delete page.load(std::memory_order_relaxed);
 }
 
-std::size_t Domains::add(std::span<const int> members) {
+std::size_t Domains::add() {
   const std::lock_guard lock(mutex_);
-  std::size_t number = used_;
   if (!free_.empty()) {
     // The object stays: a worker with an old list of its domains may still read it.
-    number = free_.back();
+    const std::size_t number = free_.back();
     free_.pop_back();
-    (*this)[number].set_members(members);
     (*this)[number].use(true);
-  } else if (used_ == kMost) {
-    throw RuntimeFault("65536 groups and places at once are the limit: drop groups that are done");
-  } else {
-    auto domain = std::make_unique<Domain>(workers_);
-    domain->set_members(members);
-    table_[used_++].store(domain.release(), std::memory_order_release);
+    return number;
   }
-  epoch_.fetch_add(1, std::memory_order_acq_rel);
-  return number;
+  if (used_ == kMost) {
+    throw RuntimeFault("65536 groups and places at once are the limit: drop groups that are done");
+  }
+  auto domain = std::make_unique<Domain>(workers_);
+  std::atomic<Page*>& page = pages_[used_ / kPage];
+  if (used_ % kPage == 0) page.store(new Page{}, std::memory_order_release);
+  (*page.load(std::memory_order_relaxed))[used_ % kPage].store(domain.release(),
+                                                               std::memory_order_release);
+  return used_++;
 }
 
 void Domains::drop(std::size_t number) {
   const std::lock_guard lock(mutex_);
   free_.push_back(number);
   (*this)[number].use(false);
+  (*this)[number].clear_members();
   epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
 

@@ -6,23 +6,23 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "atoll/runtime/detail/worker.hpp"
+#include "word_queue.hpp"
 
 namespace atl::runtime {
 
-using detail::Word;
-
 class Domain {
  public:
-  Domain(std::size_t workers);
+  // Without members until set_members.
+  explicit Domain(std::size_t workers) : members_((workers + 63) / 64), workers_(workers) {}
 
   // Whether this worker may run the domain's tasks. One load of a line that rarely changes.
   bool allows(int worker) const {
@@ -34,8 +34,9 @@ class Domain {
   int size() const { return std::max(1, members_below(workers_)); }
   int rank_of(int worker) const { return members_below(static_cast<std::size_t>(worker)); }
 
-  // Without members, all workers are members: a task never waits for a missing worker.
+  // With an empty list, all workers are members: a task never waits for a missing worker.
   void set_members(std::span<const int> workers);
+  void clear_members();
 
   // Members that sleep or are about to: counted before a worker's last check of the queues.
   void count_asleep(int more) { asleep_.fetch_add(more, std::memory_order_relaxed); }
@@ -54,24 +55,17 @@ class Domain {
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   void use(bool on) { in_use_.store(on, std::memory_order_relaxed); }
 
-  void push(Word word);
-  // 0 if there is none. First in, first out.
-  Word pop();
-  bool looks_empty() const { return size_.load(std::memory_order_relaxed) == 0; }
+  WordQueue queue;
 
  private:
   int members_below(std::size_t rank) const;
 
   std::vector<std::atomic<Word>> members_;  // one bit per worker
   std::size_t workers_;
-  // Its own line: workers read it in every search.
-  alignas(128) std::atomic<std::size_t> size_{0};
-  std::atomic<int> asleep_{0};
   std::atomic<bool> in_use_{true};
+  alignas(128) std::atomic<int> asleep_{0};  // apart from what every thief reads
   std::atomic<Word> begun_{0};
   std::atomic<Word> ended_{0};
-  std::mutex mutex_;
-  std::deque<Word> queue_;
 };
 
 // All domains of a runtime by number. Lookup is lock-free; numbers of dropped domains are reused.
@@ -83,7 +77,8 @@ class Domains {
   ~Domains();
 
   Domain& operator[](std::size_t number) const {
-    return *table_[number].load(std::memory_order_acquire);
+    const Page* const page = pages_[number / kPage].load(std::memory_order_acquire);
+    return *(*page)[number % kPage].load(std::memory_order_acquire);
   }
   Domain& of(Word word) const {
     return (*this)[static_cast<std::size_t>(word >> detail::kDomainShift)];
@@ -93,8 +88,9 @@ class Domains {
     return word >> detail::kDomainShift == 0 || of(word).allows(worker);
   }
 
-  // The number of a new domain. Throws RuntimeFault if all numbers are taken.
-  std::size_t add(std::span<const int> members);
+  // The number of a new domain, which has no members yet. Throws RuntimeFault if all numbers are
+  // taken.
+  std::size_t add();
   // The domain must have no task left.
   void drop(std::size_t number);
   bool in_use(std::size_t number) const { return (*this)[number].in_use(); }
@@ -107,7 +103,9 @@ class Domains {
 
  private:
   std::size_t workers_;
-  std::unique_ptr<std::atomic<Domain*>[]> table_;
+  static constexpr std::size_t kPage = 256;
+  using Page = std::array<std::atomic<Domain*>, kPage>;
+  std::array<std::atomic<Page*>, kMost / kPage> pages_{};
   mutable std::mutex mutex_;
   std::size_t used_ = 0;
   std::vector<std::size_t> free_;

@@ -12,9 +12,9 @@ PlaceDomains::PlaceDomains(Domains& domains, const Seats& seats, int team)
       first_chiplet_(kFirstWorker + static_cast<std::size_t>(seats.size())),
       first_node_(first_chiplet_ + static_cast<std::size_t>(seats.places.chiplets())),
       team_(team) {
-  for (int rank = 0; rank < seats.size(); ++rank) domains_.add({&rank, 1});
-  for (int chiplet = 0; chiplet < seats.places.chiplets(); ++chiplet) domains_.add({});
-  for (std::size_t node = 0; node < seats.nodes.size(); ++node) domains_.add({});
+  for (int rank = 0; rank < seats.size(); ++rank) domains_.set_members(domains_.add(), {&rank, 1});
+  for (int chiplet = 0; chiplet < seats.places.chiplets(); ++chiplet) domains_.add();
+  for (std::size_t node = 0; node < seats.nodes.size(); ++node) domains_.add();
   follow_seats();
 }
 

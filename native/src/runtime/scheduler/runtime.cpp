@@ -24,14 +24,8 @@ void Runtime::start(detail::Job* job, detail::Word tag) {
   }
   team_->spawned_outside.fetch_add(1, std::memory_order_relaxed);
   if (tag != 0) team_->domains.of(tag).count_begun();
-  try {
-    // The task may run, and tell another that the runtime may go, before this has returned.
-    team_->inject_as_visitor(detail::word_of(job, detail::WordKind::job, tag));
-  } catch (...) {  // no memory: there is no task
-    if (tag != 0) team_->domains.of(tag).count_ended();
-    team_->spawned_outside.fetch_sub(1, std::memory_order_relaxed);
-    throw;
-  }
+  // The task may run, and tell another that the runtime may go, before this has returned.
+  team_->inject_as_visitor(detail::word_of(job, detail::WordKind::job, tag));
 }
 
 int Runtime::spread() const {

@@ -194,21 +194,15 @@ void Team::place(int spread, const Approach& approach) {
   parking.notify_all();
 }
 
-void Team::inject_as_visitor(Word word) {
-  struct Visit {
-    explicit Visit(std::atomic<int>& visitors) : visitors_(visitors) {
-      visitors_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the task is published later
-    }
-    ~Visit() { visitors_.fetch_sub(1, std::memory_order_release); }
-    std::atomic<int>& visitors_;
-  };
-  const Visit visit(visitors_);  // inject may throw
+void Team::inject_as_visitor(Word word) noexcept {
+  visitors_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the task is published later
   inject(word);
+  visitors_.fetch_sub(1, std::memory_order_release);
 }
 
-void Team::inject(Word word) {
+void Team::inject(Word word) noexcept {
   Domain& domain = domains.of(word);
-  domain.push(word);
+  domain.queue.push(word);
   parking.notify_allowed(everybody_, [&](int rank) { return domain.allows(rank); });
 }
 

@@ -41,10 +41,10 @@ class Team {
 
   // Makes a task ready from a thread that is no worker of this team, or for a domain that the
   // calling worker is not in.
-  void inject(Word word);
+  void inject(Word word) noexcept;
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
-  void inject_as_visitor(Word word);
+  void inject_as_visitor(Word word) noexcept;
 
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.

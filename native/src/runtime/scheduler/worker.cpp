@@ -276,12 +276,7 @@ void Worker::hand_over() noexcept {
   while (!deque.looks_empty()) {
     const Word oldest = deque.steal().word;
     if (oldest == 0) continue;  // a thief has taken it
-    try {
-      team.inject(oldest);
-    } catch (...) {  // no memory: they hide others until this worker runs them
-      deque.push(oldest);
-      return;
-    }
+    team.inject(oldest);
   }
 }
 
@@ -356,7 +351,7 @@ Word Worker::send_away(Word word) {
 }
 
 Word Worker::local() {
-  if (const Word word = bound_->pop()) return word;
+  if (const Word word = bound_->queue.pop()) return word;
   while (const Word word = deque.pop()) {
     if (take_mine(word) != 0) return word;
   }
@@ -371,11 +366,11 @@ Word Worker::shared() {
     domains_epoch_ = team.domains.epoch();
     domains_ = team.domains.of_worker(rank);
   }
-  if (const Word word = team.domains[0].pop()) return word;
+  if (const Word word = team.domains[0].queue.pop()) return word;
   for (const std::size_t number : domains_) {
     // Checked again: the list may be older than the last change.
     if (Domain& domain = team.domains[number]; domain.allows(rank)) {
-      if (const Word word = domain.pop()) return word;
+      if (const Word word = domain.queue.pop()) return word;
     }
   }
   return 0;
@@ -419,10 +414,10 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
 
 // The look between 'I am about to sleep' and sleeping: everything that this worker could run.
 bool Worker::anything_in_sight() {
-  if (!bound_->looks_empty() || !team.domains[0].looks_empty()) return true;
+  if (!bound_->queue.looks_empty() || !team.domains[0].queue.looks_empty()) return true;
   if (domains_epoch_ != team.domains.epoch() || placement_ != team.placement()) return true;
   for (const std::size_t number : domains_) {
-    if (!team.domains[number].looks_empty()) return true;
+    if (!team.domains[number].queue.looks_empty()) return true;
   }
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
   for (const int other : victims_.workers) {

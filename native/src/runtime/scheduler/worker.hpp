@@ -74,7 +74,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   [[gnu::always_inline]] void leave_for_next(After* after) {
     const bool fair = count_turn();
     Word next = 0;
-    if (!fair && bound_->looks_empty()) {
+    if (!fair && bound_->queue.looks_empty()) {
       next = take_mine(deque.pop());
       if (next == 0) next = take_mine(yielded_.pop());
     }

@@ -37,8 +37,9 @@ struct alignas(64) Fiber {
   Context context;              // where it continues; undefined while it runs
   ExceptionGlobals exceptions;  // of a suspended fiber; none while it runs
   void* user[3] = {};           // the scheduler's
+  std::uint64_t link = 0;       // of the queue that it is in while it is ready
 
-  Fiber* next = nullptr;                  // of the list it is in, the scheduler's or the pool's
+  Fiber* next = nullptr;                  // of the pool's list
   std::byte* low = nullptr;               // the lowest byte it may use
   std::byte* top = nullptr;               // where its frames begin
   const std::uint64_t* canary = nullptr;  // kCanaryWords words below `low`; null: a guard

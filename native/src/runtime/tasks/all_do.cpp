@@ -54,21 +54,14 @@ void all_do(void (*call)(void* closure, int rank), void* closure) {
   Round round{call, closure, Latch(size), {}, {}};
   std::vector<Share> shares(static_cast<std::size_t>(size));
   const int own = worker->rank;
-  int given = 1;  // the own one
-  try {
-    for (int rank = 0; rank < size; ++rank) {
-      if (rank == own) continue;
-      Share& share = shares[static_cast<std::size_t>(rank)];
-      share.execute = run_share;
-      share.context = worker->context;
-      share.round = &round;
-      worker->team.inject(
-          word_of(&share, WordKind::job, worker->team.place_domains.tag_of(on_worker(rank))));
-      ++given;
-    }
-  } catch (...) {  // no memory; the others use this frame
-    round.fail();
-    round.left.count_down(size - given);
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == own) continue;
+    Share& share = shares[static_cast<std::size_t>(rank)];
+    share.execute = run_share;
+    share.context = worker->context;
+    share.round = &round;
+    worker->team.inject(
+        word_of(&share, WordKind::job, worker->team.place_domains.tag_of(on_worker(rank))));
   }
   // The caller's own share needs no other stack, only to be bound like the others.
   const Word tag = worker->tag;

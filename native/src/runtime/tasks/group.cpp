@@ -29,7 +29,7 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
                                            : approach_by_name(options.approach, team.next_seed());
   steered->threads = threads;
   steered->working_set_bytes = options.working_set_bytes;
-  state_ = std::make_unique<State>(State{team, team.domains.add({}), steered, {}});
+  state_ = std::make_unique<State>(State{team, team.domains.add(), steered, {}});
   State* const state = state_.get();
   steered->tag = detail::Word{state->domain} << detail::kDomainShift;
   steered->workers = [state] { return state->members; };

@@ -24,7 +24,7 @@ void Scope::await() noexcept {
     }
     worker->counts.inline_forks.add();
     worker->context = &context_;
-    child->by_joiner = true;
+    child->link = ChildBase::kByJoiner;
     child->execute(child);
   }
   Worker::here()->context = own;

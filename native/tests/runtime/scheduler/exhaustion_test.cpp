@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -119,6 +120,29 @@ TEST(Exhaustion, WhatCannotBeSpawnedIsNotAwaited) {
     scope.join();
     EXPECT_EQ(ran, forked);
   });
+}
+
+// All of them are made ready at once for a worker that is not the one that wakes them.
+TEST(Exhaustion, WhatIsMadeReadyElsewhereNeedsNoMemory) {
+  static constexpr int kTasks = 200;
+  atl::Runtime runtime(atl::test::with_workers(2));
+  const auto wake_all = [] {
+    atl::Event woken;
+    std::atomic<int> waiting{0};
+    std::vector<atl::Task<>> tasks;
+    for (int task = 0; task < kTasks; ++task) {
+      tasks.push_back(atl::spawn(atl::on_worker(1), [&] {
+        ++waiting;
+        woken.wait();
+      }));
+    }
+    while (waiting < kTasks) atl::yield();
+    refused_bytes = 0;
+    woken.set();
+    refused_bytes = ~std::size_t{0};
+    for (atl::Task<>& task : tasks) task.join();
+  };
+  runtime.spawn(atl::on_worker(0), wake_all).join();
 }
 
 TEST(Exhaustion, ARuntimeWithoutAStackIsAFault) {

@@ -31,10 +31,12 @@ inline constexpr int kDomainShift = 48;
 inline constexpr Word kPointerMask = ((Word{1} << kDomainShift) - 1) & ~kKindMask;
 
 // A function to call once on whatever stack its worker is on. `execute` must not throw. `context`
-// is the context of the task (stop token, task-locals).
+// is the context of the task (stop token, task-locals). `link` is for whoever has the job: the
+// queue that it is in, which leaves 0, or the scope that runs it.
 struct alignas(8) Job {
   void (*execute)(Job*);
   TaskContext* context;
+  Word link;
 };
 
 struct WorkerHead {
