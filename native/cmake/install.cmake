@@ -1,13 +1,19 @@
-# What find_package(atoll) and pkg-config of other projects find: the runtime's library and headers,
-# the topology library behind it, and a package description for each. `cmake --install BUILD
+# What find_package(atoll) and pkg-config of other projects find: the runtime's headers, its library,
+# static and shared, the topology library behind it, and package descriptions. `cmake --install BUILD
 # --component runtime` puts these there and nothing else.
 include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/atoll)
 
 set_target_properties(atoll-runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(atoll-runtime-shared PROPERTIES EXPORT_NAME runtime-shared)
 set_target_properties(atoll-topology PROPERTIES EXPORT_NAME topology)
-install(TARGETS atoll-runtime EXPORT atoll COMPONENT runtime)
+install(
+  TARGETS atoll-runtime atoll-runtime-shared
+  EXPORT atoll
+  ARCHIVE COMPONENT runtime
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime
+)
 install(
   DIRECTORY ${PROJECT_SOURCE_DIR}/native/include/atoll
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -42,11 +48,18 @@ string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
 if(ATOLL_CONTEXT STREQUAL boost)
   set(context_libraries "-lboost_context ")
 endif()
-configure_file(
-  ${CMAKE_CURRENT_LIST_DIR}/atoll.pc.in ${CMAKE_CURRENT_BINARY_DIR}/atoll.pc @ONLY
-)
-install(
-  FILES ${CMAKE_CURRENT_BINARY_DIR}/atoll.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
-  COMPONENT runtime
-)
+# The static library by its file's name: the linker would take the shared one.
+set(pc_atoll "-l:${CMAKE_STATIC_LIBRARY_PREFIX}atoll-runtime${CMAKE_STATIC_LIBRARY_SUFFIX} \
+-latoll-topology ${context_libraries}-lstdc++ -lm")
+set(pc_atoll-shared -latoll-runtime)
+foreach(package atoll atoll-shared)
+  set(pc_libraries ${pc_${package}})
+  configure_file(
+    ${CMAKE_CURRENT_LIST_DIR}/atoll.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc @ONLY
+  )
+  install(
+    FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT runtime
+  )
+endforeach()

@@ -30,6 +30,7 @@
 #ifndef ATOLL_TASKS_H
 #define ATOLL_TASKS_H
 
+#include "atoll/build.h"
 #include "atoll/runtime.h"
 
 #ifdef __cplusplus

@@ -19,14 +19,14 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
       env -i PATH=/usr/bin:/bin
       PKG_CONFIG_PATH=${examples_build}-prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig
       ${CMAKE_CURRENT_LIST_DIR}/examples_plain.sh ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER}
-      ${examples}
+      ${examples} ${CMAKE_CURRENT_LIST_DIR}/load_plugins.c
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
   )
   set_tests_properties(
     runtime_examples_plain PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120
   )
   file(GLOB sources CONFIGURE_DEPENDS ${examples}/*.c ${examples}/*.cpp)
-  foreach(source ${sources})
+  foreach(source ${sources} shared_fork_join shared_faults shared_c_tasks)
     get_filename_component(name ${source} NAME_WE)
     add_test(
       NAME runtime_example.${name}
@@ -36,3 +36,20 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     set_tests_properties(runtime_example.${name} PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120)
   endforeach()
 endif()
+
+# Once for each build: the sanitizer of this one, and another.
+if(CMAKE_CXX_FLAGS MATCHES "fsanitize=address")
+  set(sanitizers with_address_sanitizer -O0)
+elseif(CMAKE_CXX_FLAGS MATCHES "fsanitize=thread")
+  set(sanitizers with_thread_sanitizer -O0)
+else()
+  set(sanitizers without_sanitizer -fsanitize=thread)
+endif()
+add_test(
+  NAME runtime_mixed_sanitizers
+  COMMAND
+    ${CMAKE_CURRENT_LIST_DIR}/mixed_sanitizers.sh ${CMAKE_CXX_COMPILER}
+    ${PROJECT_SOURCE_DIR}/native/include $<TARGET_FILE:atoll-runtime>
+    $<TARGET_FILE:atoll-topology> "${CMAKE_CXX_FLAGS} -O0" ${sanitizers}
+  WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+)

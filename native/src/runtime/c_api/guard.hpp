@@ -10,7 +10,7 @@
 
 namespace atl::runtime {
 
-// Keeps the text for atoll_rt_message, truncated to 511 bytes, so that it needs no memory.
+// Keeps the text for atoll_rt_message; "no memory" if there is none for it.
 void set_message(const char* text) noexcept;
 
 template <typename Body>

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cstring>
 #include <memory>
+#include <new>
 #include <set>
 #include <span>
 #include <string>
@@ -17,7 +17,8 @@
 namespace atl::runtime {
 namespace {
 
-thread_local char message[512] = "";
+// Small, because a library that is loaded later finds little room for thread-locals.
+thread_local std::string message;
 
 template <typename Make>
 int make_places(atoll_rt_places** out, Make make) {
@@ -45,16 +46,18 @@ static_assert(static_cast<int>(Distance::elsewhere) == ATOLL_RT_ELSEWHERE);
 
 // Not inline: the caller may have changed threads since it began.
 [[gnu::noinline]] void set_message(const char* text) noexcept {
-  const std::size_t length = std::min(std::strlen(text), sizeof(message) - 1);
-  std::memcpy(message, text, length);
-  message[length] = '\0';
+  try {
+    message = text;
+  } catch (const std::bad_alloc&) {
+    message = "no memory";  // short enough to need none
+  }
 }
 
 }  // namespace atl::runtime
 
 using namespace atl::runtime;
 
-const char* atoll_rt_message(void) { return message; }
+const char* atoll_rt_message(void) { return message.c_str(); }
 
 int atoll_rt_places_from_machine(const char* json, size_t bytes, atoll_rt_places** places) {
   return make_places(places, [&] {

@@ -22,6 +22,9 @@
 #include "places_handle.hpp"
 #include "scheduler/worker.hpp"
 
+// What atoll/build.h refers to.
+extern "C" const char ATL_RT_BUILT = 0;
+
 struct atoll_rt_runtime : atl::Runtime {
   using atl::Runtime::Runtime;
 };

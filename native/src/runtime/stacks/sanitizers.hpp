@@ -2,21 +2,7 @@
 // sanitizer, none of this is in the program.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ATL_RT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ATL_RT_ASAN 1
-#endif
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-#define ATL_RT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ATL_RT_TSAN 1
-#endif
-#endif
+#include "atoll/build.h"
 
 #if defined(ATL_RT_ASAN)
 #include <sanitizer/asan_interface.h>

@@ -315,6 +315,7 @@ static void test_waiting(void) {
   CHECK(atoll_rt_mutex_try_lock(shared.mutex) == 0);
   CHECK(atoll_rt_mutex_try_lock(shared.mutex) == EBUSY);
   CHECK(atoll_rt_mutex_unlock(shared.mutex) == 0);
+  CHECK(atoll_rt_mutex_unlock(shared.mutex) == EINVAL && says("not locked"));
   CHECK(atoll_rt_mutex_lock(NULL) == EINVAL && atoll_rt_mutex_try_lock(NULL) == EINVAL);
   CHECK(atoll_rt_mutex_unlock(NULL) == EINVAL);
   atoll_rt_mutex_free(shared.mutex);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "atoll/build.h"
 #include "atoll/runtime/asymmetric_fence.hpp"
 #include "atoll/runtime/deque.hpp"
 #include "atoll/runtime/detail/job_memory.hpp"
