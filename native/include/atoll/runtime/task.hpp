@@ -50,8 +50,13 @@ struct TaskState : Job {
 template <class Value>
 class Resumption : public Job {
  public:
-  static Resumption* make(TaskState<Value>* task, std::coroutine_handle<> waiting) {
-    return ::new (take_job_memory_for<Resumption>()) Resumption(task, waiting);
+  static Resumption* make(TaskState<Value>* task) {
+    return ::new (take_job_memory_for<Resumption>()) Resumption(task);
+  }
+  // Returns false, and does nothing, if the task is done.
+  bool await(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    return task_->completion.leave(waiter_of(this));
   }
   void drop() {
     this->~Resumption();
@@ -61,33 +66,41 @@ class Resumption : public Job {
   // The coroutine is destroyed. True if it was still awaiting: then the task is asked to stop, and
   // its end drops it and this object.
   bool forget() {
-    if (phase_.load(std::memory_order_acquire) == Phase::resumed) return false;
-    // Shared, because the task may end and be gone after the exchange. The request comes last: a
-    // task that stops at once would otherwise resume the coroutine.
-    std::stop_source stop = task_->own.stop_source();
-    if (phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::resumed) {
+    // In two steps: a task that stops at once must not resume the coroutine, and one that ends
+    // meanwhile must stay until the request is made.
+    Phase awaiting = Phase::awaiting;
+    if (!phase_.compare_exchange_strong(awaiting, Phase::forgetting, std::memory_order_acq_rel)) {
       return false;
     }
-    stop.request_stop();
+    task_->own.request_stop();
+    if (phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::ended) drop_both();
     return true;
   }
 
  private:
-  enum class Phase { awaiting, resumed, forgotten };
+  // Of the task's end and `forget` the later one drops both.
+  enum class Phase { awaiting, resumed, forgetting, ended, forgotten };
 
-  Resumption(TaskState<Value>* task, std::coroutine_handle<> waiting)
-      : task_(task), waiting_(waiting) {
+  explicit Resumption(TaskState<Value>* task) : task_(task) {
     context = nullptr;
     execute = [](Job* job) { static_cast<Resumption*>(job)->run(); };
   }
 
   void run() {
-    if (phase_.exchange(Phase::resumed, std::memory_order_acq_rel) == Phase::awaiting) {
+    Phase phase = Phase::awaiting;
+    if (phase_.compare_exchange_strong(phase, Phase::resumed, std::memory_order_acq_rel)) {
       waiting_.resume();  // after which `this` may be gone
-    } else {
-      task_->drop(task_);
-      drop();
+      return;
     }
+    if (phase == Phase::forgetting &&
+        phase_.compare_exchange_strong(phase, Phase::ended, std::memory_order_acq_rel)) {
+      return;
+    }
+    drop_both();
+  }
+  void drop_both() {
+    task_->drop(task_);
+    drop();
   }
 
   TaskState<Value>* task_;
@@ -180,28 +193,31 @@ class [[nodiscard]] Task {
   auto operator co_await() && {
     struct Awaiter {
       Owner owner;
-      detail::Resumption<Value>* resumption = nullptr;  // once it awaits
+      detail::Resumption<Value>* resumption;  // null if the task was done
+      bool awaits = false;
 
-      explicit Awaiter(detail::TaskState<Value>* state) : owner{state} {}
+      Awaiter(detail::TaskState<Value>* state, detail::Resumption<Value>* made)
+          : owner{state}, resumption(made) {}
       Awaiter(Awaiter&&) = delete;
       ~Awaiter() {
         if (resumption == nullptr) return;
-        if (resumption->forget()) {
+        if (awaits && resumption->forget()) {
           owner.state = nullptr;
         } else {
           resumption->drop();
         }
       }
-      bool await_ready() const { return owner.state->completion.done(); }
+      bool await_ready() const { return resumption == nullptr; }
       bool await_suspend(std::coroutine_handle<> handle) {
-        resumption = detail::Resumption<Value>::make(owner.state, handle);
-        if (owner.state->completion.leave(detail::waiter_of(resumption))) return true;
-        std::exchange(resumption, nullptr)->drop();
-        return false;
+        awaits = true;  // before another thread resumes the coroutine
+        return resumption->await(handle) || (awaits = false);
       }
       Value await_resume() { return owner.state->result.take(); }
     };
-    return Awaiter(take_state("co_await"));
+    // Made while this handle still owns the task, because it may throw.
+    auto* const resumption =
+        state_ == nullptr || done() ? nullptr : detail::Resumption<Value>::make(state_);
+    return Awaiter(take_state("co_await"), resumption);
   }
   void operator co_await() & = delete;  // it takes the value: co_await std::move(task)
 

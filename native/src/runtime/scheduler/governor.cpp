@@ -149,17 +149,23 @@ void Governor::main() {
     changed_.wait_until(lock, Clock::time_point(next_look_),
                         [&] { return ending_ || moved_ || woken_; });
     woken_ = false;
-    if (moved_) rehome(lock);
-    if (ending_) return;
-    if (Clock::now() < next_look_) continue;
-    follow_mask();
-    const bool now_busy = busy();
-    if (now_busy) {
-      tick();
-    } else {
-      for (const auto& steered : steered_) steered->since = Clock::now();
+    bool now_busy = was_busy;
+    try {
+      if (moved_) rehome(lock);
+      if (ending_) return;
+      if (Clock::now() < next_look_) continue;
+      follow_mask();
+      now_busy = busy();
+      if (now_busy) {
+        tick();
+      } else {
+        for (const auto& steered : steered_) steered->since = Clock::now();
+      }
+      if (moved_) rehome(lock);
+    } catch (const std::bad_alloc&) {
+      // The next look tries again.
+      if (!lock.owns_lock()) lock.lock();
     }
-    if (moved_) rehome(lock);
     if (was_busy && !now_busy) team_.stacks.trim(kIdleStacks);
     was_busy = now_busy;
     pause_ = now_busy && !steered_.empty()
@@ -319,8 +325,9 @@ Sample Governor::sample(Steered& steered, Readings& readings) {
 void Governor::follow_mask() {
   std::vector<int> mask = cpus_of_this_thread();
   if (mask == mask_) return;
+  const bool moves = team_.seats.restrict_to(mask);
   mask_ = std::move(mask);
-  if (!team_.seats.restrict_to(mask_)) return;
+  if (!moves) return;
   reseat();
   moved_ = true;
 }

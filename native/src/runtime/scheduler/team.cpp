@@ -105,11 +105,12 @@ Team::Team(const RuntimeOptions& options)
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
-    // Starts last: if its thread could not start after the workers were let in, nothing could end
-    // them.
+    // Last: if its thread could not start after the workers were let in, nothing could end them.
     governor_ = std::make_unique<Governor>(*this, options);
+    governor_->add(steered_);
     opened_.count_down();
   } catch (...) {
+    governor_.reset();  // before the workers, which it reads
     const std::size_t started = threads_.size();
     // The workers that did start wait until all are seated. Count for the missing ones, so that the
     // others continue and find the team stopping.
@@ -128,7 +129,6 @@ Team::Team(const RuntimeOptions& options)
                          "cgroup's pids.max) or ask for fewer workers");
     }
   }
-  governor_->add(steered_);
 }
 
 std::uint64_t Team::next_seed() { return seeds_.fetch_add(1, std::memory_order_relaxed); }

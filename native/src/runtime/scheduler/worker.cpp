@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "affinity.hpp"
@@ -82,7 +83,11 @@ void Worker::main(Team& team, int rank) {
   // The start may have failed elsewhere.
   if (!team.stopping()) {
     worker->recorder_ = &team.profiler().recorder(rank);
-    team.profiler().attach(rank);
+    try {
+      team.profiler().attach(rank);
+    } catch (const std::bad_alloc&) {
+      // It goes without counters.
+    }
     if (team.lent) {
       team.lent->work(rank);
       team.await_stop();  // until then the governor looks at this worker, and its end at all
@@ -96,13 +101,14 @@ void Worker::main(Team& team, int rank) {
 }
 
 void Worker::sit_down() {
-  const bool first = std::exchange(placement_, team.placement()) == 0;
+  const std::size_t placement = team.placement();
   const std::vector<int> cores = team.seats.cores();
+  victims_ = victims(team.seats.places, cores, rank);
+  const bool first = std::exchange(placement_, placement) == 0;
   if (std::exchange(core_, cores[static_cast<std::size_t>(rank)]) != core_ && !first) {
     recorder_->moved_to(core_);
   }
   node_ = team.seats.places.cores[static_cast<std::size_t>(core_)].node;
-  victims_ = victims(team.seats.places, cores, rank);
   // Lent workers do not come here again when they move. For them the kernel's default, local, is
   // right.
   if (!team.lent && team.seats.pins() && team.seats.places.nodes().size() > 1) prefer_node(node_);
@@ -316,9 +322,22 @@ Word Worker::next() {
   }
 }
 
+// Follows what was changed: its seat, its domains. Without memory for the lists the worker keeps
+// the old ones and, since it does not sleep before they are new, tries again.
+void Worker::keep_up() noexcept {
+  try {
+    if (placement_ != team.placement()) sit_down();
+    const std::size_t epoch = team.domains.epoch();
+    if (epoch == domains_epoch_) return;
+    domains_ = team.domains.of_worker(rank);
+    domains_epoch_ = epoch;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 Word Worker::own_work() {
   if (placement_ != team.placement()) [[unlikely]]
-    sit_down();
+    keep_up();
   if (std::exchange(fair_, false) || ++turn_ % kFairness == 0) {
     if (const Word word = fair_work()) return word;
   }
@@ -362,10 +381,8 @@ Word Worker::local() {
 }
 
 Word Worker::shared() {
-  if (domains_epoch_ != team.domains.epoch()) [[unlikely]] {
-    domains_epoch_ = team.domains.epoch();
-    domains_ = team.domains.of_worker(rank);
-  }
+  if (domains_epoch_ != team.domains.epoch()) [[unlikely]]
+    keep_up();
   if (const Word word = team.domains[0].queue.pop()) return word;
   for (const std::size_t number : domains_) {
     // Checked again: the list may be older than the last change.

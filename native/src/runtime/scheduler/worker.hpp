@@ -159,6 +159,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   }
   Word send_away(Word word);
   void sit_down();
+  void keep_up() noexcept;
   [[gnu::noinline]] void yield_with_care();
   void keep_yielded(Word word);
   void begin_metering(Word word);

@@ -152,6 +152,7 @@ TEST_P(Coroutine, MayBeDestroyedWhileItAwaits) {
 
 TEST_P(Coroutine, IsNotResumedByATaskThatItsDestructionStops) {
   std::atomic<bool> end{false};
+  std::atomic<bool> ended{false};
   std::atomic<int> resumed{0};
   std::promise<std::stop_token> started;
   auto result = std::make_shared<int>(1);
@@ -160,18 +161,21 @@ TEST_P(Coroutine, IsNotResumedByATaskThatItsDestructionStops) {
     auto task = runtime.spawn([&, result = std::move(result)]() mutable {
       started.set_value(atl::this_task::stop_token());
       while (!end) atl::yield();
+      ended = true;
       return std::move(result);
     });
     co_await std::move(task);
     ++resumed;
   };
   const Owned coroutine = awaits();
-  // The request returns once the task has ended, and its result is gone or has been taken.
+  // The request returns once the task has ended and its worker has looked for more.
   const std::stop_callback at_stop(started.get_future().get(), [&] {
     end = true;
-    while (resumed == 0 && !left.expired()) std::this_thread::yield();
+    while (!ended) std::this_thread::yield();
+    for (int times = 0; times < 10; ++times) runtime.run([] {});
   });
   coroutine.handle.destroy();
+  while (!left.expired()) std::this_thread::yield();  // somebody frees it
   EXPECT_EQ(resumed, 0);
 }
 
