@@ -9,6 +9,7 @@ struct Place {
   enum class Kind { anywhere, worker, core, chiplet, node, group };
   Kind kind = Kind::anywhere;
   int index = 0;
+  bool urgent = false;  // see urgently
   bool operator==(const Place&) const = default;
 };
 
@@ -20,5 +21,14 @@ inline Place on_core(int index) { return {Place::Kind::core, index}; }
 inline Place on_chiplet(int index) { return {Place::Kind::chiplet, index}; }
 // Likewise for a NUMA node.
 inline Place on_node(int os_index) { return {Place::Kind::node, os_index}; }
+
+// There, and before all that waits to begin: a worker takes it when it next looks for work, which
+// it also does between the pieces of a loop and in every eighth yield. What an urgent task forks or
+// spawns is not urgent, and once it has waited it queues as others do. However many urgent tasks
+// come, one turn in 64 of each worker is for the others.
+inline Place urgently(Place place = {}) {
+  place.urgent = true;
+  return place;
+}
 
 }  // namespace atl

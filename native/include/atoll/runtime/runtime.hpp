@@ -56,7 +56,7 @@ class ATOLL_EXPORT Runtime {
   [[nodiscard]] auto spawn(Place place, F&& function) {
     const detail::Word tag = tag_of(place);
     return detail::started(detail::make_task(std::forward<F>(function)),
-                           [this, tag](detail::Job* job) { start(job, tag); });
+                           [this, tag, place](detail::Job* job) { start(job, tag, place.urgent); });
   }
 
   int workers() const;
@@ -92,7 +92,7 @@ class ATOLL_EXPORT Runtime {
 
  private:
   detail::Word tag_of(Place place) const;
-  void start(detail::Job* job, detail::Word tag);
+  void start(detail::Job* job, detail::Word tag, bool urgent);
 
   std::unique_ptr<runtime::Team> team_;
 };

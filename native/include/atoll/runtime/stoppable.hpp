@@ -75,8 +75,8 @@ class ATOLL_EXPORT Stoppable {
 };
 
 namespace detail {
-// What a loop does between its pieces. Throws Stopped if the running part of the task was asked to
-// stop.
+// What a loop does between its pieces. Lets an urgent task in. Throws Stopped if the running part
+// of the task was asked to stop.
 ATOLL_EXPORT void between_pieces();
 }  // namespace detail
 

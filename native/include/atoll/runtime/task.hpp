@@ -284,9 +284,10 @@ template <std::invocable F>
 [[nodiscard]] auto spawn(Place place, F&& function) {
   // First, so that it throws before anything is made.
   const detail::Word tag = detail::tag_for(detail::worker_or_fault("spawn"), place);
-  return detail::started(detail::make_task(std::forward<F>(function)), [tag](detail::Job* job) {
-    detail::start_placed(detail::this_worker(), job, tag);
-  });
+  return detail::started(detail::make_task(std::forward<F>(function)),
+                         [tag, place](detail::Job* job) {
+                           detail::start_placed(detail::this_worker(), job, tag, place.urgent);
+                         });
 }
 
 // Calls the function at the place and waits: the `call` of ARCAS (section 4.6). Throws RuntimeFault

@@ -79,7 +79,7 @@ Word PlaceDomains::tag_of(Place place) const {
     }
     case Place::Kind::group: {
       const std::size_t domain = static_cast<std::size_t>(place.index) % Domains::kMost;
-      if (place_of_group(domain) != place) {
+      if (place_of_group(domain).index != place.index) {
         throw RuntimeFault(
             "the place of a group that is of another runtime: give it to its own Runtime's spawn");
       }

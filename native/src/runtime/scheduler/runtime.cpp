@@ -16,16 +16,16 @@ detail::Word Runtime::tag_of(Place place) const {
   return team_->place_domains.tag_of(place);
 }
 
-void Runtime::start(detail::Job* job, detail::Word tag) {
+void Runtime::start(detail::Job* job, detail::Word tag, bool urgent) {
   Worker* const worker = Worker::here();
   if (worker != nullptr && &worker->team == team_.get()) {
-    detail::start_placed(worker, job, tag);
+    detail::start_placed(worker, job, tag, urgent);
     return;
   }
   team_->spawned_outside.fetch_add(1, std::memory_order_relaxed);
   if (tag != 0) team_->domains.of(tag).count_begun();
   // The task may run, and tell another that the runtime may go, before this has returned.
-  team_->inject_as_visitor(detail::word_of(job, detail::WordKind::job, tag));
+  team_->inject_as_visitor(detail::word_of(job, detail::WordKind::job, tag), urgent);
 }
 
 int Runtime::spread() const {

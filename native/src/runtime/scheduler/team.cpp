@@ -194,9 +194,13 @@ void Team::place(int spread, const Approach& approach) {
   parking.notify_all();
 }
 
-void Team::inject_as_visitor(Word word) noexcept {
+void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
   visitors_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the task is published later
-  inject(word);
+  if (is_urgent) {
+    inject_urgent(word);
+  } else {
+    inject(word);
+  }
   visitors_.fetch_sub(1, std::memory_order_release);
 }
 
@@ -204,6 +208,11 @@ void Team::inject(Word word) noexcept {
   Domain& domain = domains.of(word);
   domain.queue.push(word);
   parking.notify_allowed(everybody_, [&](int rank) { return domain.allows(rank); });
+}
+
+void Team::inject_urgent(Word word) noexcept {
+  urgent.push(word);
+  parking.notify_allowed(everybody_, [&](int rank) { return domains.allows(word, rank); });
 }
 
 void Team::check_process() const {

@@ -20,6 +20,7 @@
 #include "seats.hpp"
 #include "stacks/fiber.hpp"
 #include "stacks/stack.hpp"
+#include "urgent.hpp"
 
 namespace atl::runtime {
 
@@ -42,9 +43,11 @@ class Team {
   // Makes a task ready from a thread that is no worker of this team, or for a domain that the
   // calling worker is not in.
   void inject(Word word) noexcept;
+  // The same for a task that is to begin before those that are ready.
+  void inject_urgent(Word word) noexcept;
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
-  void inject_as_visitor(Word word) noexcept;
+  void inject_as_visitor(Word word, bool urgent = false) noexcept;
 
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
@@ -88,6 +91,7 @@ class Team {
   Domains domains;
   PlaceDomains place_domains;
   Parking parking;
+  Urgent urgent;
   StackPool stacks;
   // Tasks made by threads that are no worker of this team.
   std::atomic<std::uint64_t> spawned_outside{0};

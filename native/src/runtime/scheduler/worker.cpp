@@ -210,8 +210,8 @@ struct Yielding : After {
 void Worker::yield() {
   recorder_->yielded();
   const std::uint64_t turn = counts.yields.read();
-  const bool others_turn =
-      turn % kFairness == 0 || (turn % kFreshTurn == 0 && !deque.looks_empty());
+  const bool others_turn = turn % kFairness == 0 || (turn % kFreshTurn == 0 &&
+                                                     !(deque.looks_empty() && team.urgent.empty()));
   Fiber& self = *fiber_;
   if (tag != 0 || others_turn || !recorder_->quiet() || self.canary != nullptr ||
       detail::wants_wake(idle->load(std::memory_order_relaxed))) {
@@ -231,24 +231,40 @@ void Worker::yield() {
   switch_fiber_and_return(self, *fiber_, *exceptions_, yielded_.inside());
 }
 
-void Worker::yield_with_care() {
+[[gnu::always_inline]] inline void Worker::leave_as_yielded(Word next) {
   Yielding yielding{{[](After* after) noexcept {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
+  leave_for(next, &yielding);
+}
+
+void Worker::yield_with_care() {
   const std::uint64_t turn = counts.yields.read();
   Word next = 0;
   if (turn % kFairness == 0) {
     fair_ = true;
   } else {
-    if (turn % kFreshTurn == 0) next = take_mine(deque.pop());
+    if (turn % kFreshTurn == 0) {
+      next = urgent();
+      if (next == 0) next = take_mine(deque.pop());
+    }
     if (next == 0) next = take_mine(yielded_.pop());
     if (next == 0) next = take_mine(deque.pop());
     if (next == 0) return;
   }
-  leave_for(next, &yielding);
+  leave_as_yielded(next);
+}
+
+void Worker::leave_for_urgent() {
+  const Word next = urgent();
+  if (next == 0) return;
+  try {
+    leave_as_yielded(next);
+  } catch (...) {  // no stack for it: it is ready, and this task goes on
+  }
 }
 
 void Worker::keep_yielded(Word word) {
@@ -341,8 +357,13 @@ Word Worker::own_work() {
   if (std::exchange(fair_, false) || ++turn_ % kFairness == 0) {
     if (const Word word = fair_work()) return word;
   }
+  if (const Word word = urgent()) return word;
   if (const Word word = local()) return word;
   return shared();
+}
+
+Word Worker::urgent() {
+  return team.urgent.pop([this](Word word) { return team.domains.allows(word, rank); });
 }
 
 // Two tasks that wake each other would keep a worker busy for ever with the newest words of its
@@ -433,6 +454,8 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
 bool Worker::anything_in_sight() {
   if (!bound_->queue.looks_empty() || !team.domains[0].queue.looks_empty()) return true;
   if (domains_epoch_ != team.domains.epoch() || placement_ != team.placement()) return true;
+  if (team.urgent.offers([this](Word word) { return team.domains.allows(word, rank); }))
+    return true;
   for (const std::size_t number : domains_) {
     if (!team.domains[number].queue.looks_empty()) return true;
   }

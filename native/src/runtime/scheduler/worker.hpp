@@ -6,9 +6,9 @@
 // worker, and everything in it finds its worker again after each call.
 //
 // Order in which a worker looks for work
-//   1. what was bound to it (its own domain), then its deque, then its yielded tasks. Every
-//      kFairness-th time is a fair turn, so that nothing starves: first the shared queues, the
-//      oldest yielded task and the oldest word of its deque, each of them first in turn
+//   1. an urgent task, then what was bound to it (its own domain), its deque, its yielded tasks.
+//      Every kFairness-th time is a fair turn, so that nothing starves: first the shared queues,
+//      the oldest yielded task and the oldest word of its deque, each of them first in turn
 //   2. the queues of the domains that it serves
 //   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring
 //   4. sleep
@@ -74,7 +74,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   [[gnu::always_inline]] void leave_for_next(After* after) {
     const bool fair = count_turn();
     Word next = 0;
-    if (!fair && bound_->queue.looks_empty()) {
+    if (!fair && team.urgent.empty() && bound_->queue.looks_empty()) {
       next = take_mine(deque.pop());
       if (next == 0) next = take_mine(yielded_.pop());
     }
@@ -95,6 +95,12 @@ class alignas(128) Worker : public detail::WorkerHead {
   void wake_for_published(Word tag);
   // See atl::yield. Never inlined, as switch_to.
   [[gnu::noinline]] void yield();
+  // Begins an urgent task if there is one that may run here; the running task queues meanwhile as
+  // one that yields.
+  void let_urgent_in() {
+    if (!team.urgent.empty()) [[unlikely]]
+      leave_for_urgent();
+  }
   // For the owner of the fiber that runs here.
   Fiber& fiber() const { return *fiber_; }
   int core() const { return core_; }
@@ -147,6 +153,8 @@ class alignas(128) Worker : public detail::WorkerHead {
     return fair_;
   }
   Word own_work();
+  Word urgent();
+  [[gnu::noinline]] void leave_for_urgent();
   Word fair_work();
   Word local();
   Word shared();
@@ -161,6 +169,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   void sit_down();
   void keep_up() noexcept;
   [[gnu::noinline]] void yield_with_care();
+  void leave_as_yielded(Word next);
   void keep_yielded(Word word);
   void begin_metering(Word word);
   void end_metering();

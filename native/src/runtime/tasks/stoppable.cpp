@@ -37,6 +37,7 @@ Stoppable::~Stoppable() { Worker::here()->context = outer_; }
 namespace detail {
 
 void between_pieces() {
+  Worker::here()->let_urgent_in();
   const TaskContext* const context = Worker::here()->context;
   if (context != nullptr && context->stop_requested()) [[unlikely]]
     throw Stopped();

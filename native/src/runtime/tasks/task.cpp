@@ -46,9 +46,16 @@ Word tag_for(WorkerHead* worker, Place place) {
   return static_cast<Worker*>(worker)->team.place_domains.tag_of(place);
 }
 
-void start_placed(WorkerHead* head, Job* job, Word tag) {
-  count_and_publish(
-      head, tag, [&] { static_cast<Worker*>(head)->make_ready(word_of(job, WordKind::job, tag)); });
+void start_placed(WorkerHead* head, Job* job, Word tag, bool urgent) {
+  auto& worker = *static_cast<Worker*>(head);
+  const Word word = word_of(job, WordKind::job, tag);
+  count_and_publish(head, tag, [&] {
+    if (urgent) {
+      worker.team.inject_urgent(word);
+    } else {
+      worker.make_ready(word);
+    }
+  });
 }
 
 void count_ended(WorkerHead* head, Word tag) {

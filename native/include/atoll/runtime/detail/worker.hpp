@@ -150,7 +150,7 @@ void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
   }
 }
 // Makes the task ready in that domain.
-ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag);
+ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag, bool urgent);
 // Waits, like Completion::wait_slow; runs the task itself if it is on top of this worker's deque.
 class Completion;
 ATOLL_EXPORT void await_task(Job* job, Completion& completion) noexcept;
