@@ -51,6 +51,7 @@ class Outcome:
 
 
 LOST, TWICE, INSIDE, UNSEEN = "lost_wake_up", "each_once", "inside|entered", "overlooked"
+EARLY, LEFT = "by_phases", "all_through"
 
 VARIANTS = (
     Variant("parking", (), None, "two full fences"),
@@ -76,6 +77,10 @@ VARIANTS = (
     Variant("word_queue", (), None, "two producers, two consumers, a sleeper"),
     Variant("word_queue", ("NO_MARK",), UNSEEN, "no mark in place of the list that is taken"),
     Variant("word_queue", ("LIST_FIRST",), UNSEEN, "the list is looked at before the stack"),
+    Variant("barrier", (), None, "two leaves, more tasks than parties"),
+    Variant("barrier", ("NO_SUM",), EARLY, "the last party does not count what leaves show"),
+    Variant("barrier", ("NO_FIRST_LOOK",), LEFT, "it looks at each leaf when that goes through"),
+    Variant("barrier", ("EARLY_ROOT",), LEFT, "the root has room before the leaves go through"),
     Variant("yield_queue", (), None, "two full fences"),
     Variant("yield_queue", ("MEMBARRIER",), None, "asymmetric fences"),
     Variant("yield_queue", ("NO_LIGHT_FENCE",), INSIDE, "without the owner's fence"),

@@ -13,6 +13,7 @@ from tools.check_models import VARIANTS, Outcome, Variant
 
 # The model and the code that names the same steps.
 CODE = {
+    "barrier": ["native/src/runtime/waiting/barrier.cpp"],
     "deque": ["native/include/atoll/runtime/deque.hpp"],
     "parking": [
         "native/src/runtime/scheduler/parking.hpp",

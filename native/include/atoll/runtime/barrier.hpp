@@ -3,16 +3,25 @@
 //   atl::Barrier barrier(4, [&] { std::swap(now, next); });
 //   ... in each party, over and over: step(part); barrier.arrive_and_wait();
 //
-// A central counter and a phase on separate cache lines (Mellor-Crummey and Scott, "Algorithms for
-// scalable synchronization", 1991). With many parties, arrivals are counted per chiplet first, so
-// that not all cores compete for one line. A party that arrives spins for at most 2 us if all
-// missing parties may be running on other workers; then it is suspended.
+// Arrivals take tickets, and a second word, on its own cache line, counts the tickets that were let
+// through (after the central barrier of Mellor-Crummey and Scott, "Algorithms for scalable
+// synchronization", 1991). With more than 16 parties, a tree: those on one chiplet take tickets of
+// a leaf, and the first of them brings all that have come meanwhile to the root (Yew, Tzeng and
+// Lawrie, "Distributing hot-spot addressing", 1987). So a chiplet's cores share a line, and only
+// one of them at a time uses the line that all share. The last one lets the leaves through, each by
+// its own word.
+//
+// A party that arrives spins for at most 2 us if all missing parties may be running on other
+// workers and nothing else waits for its worker; then it is suspended. If parties of a leaf are
+// suspended, the last one wakes one of them, which wakes the others of its leaf.
 //
 // Promises
 //  - What a party wrote before it arrived is visible to all parties after the wait.
-//  - The completion runs once per phase, in the party that arrives last, before any party
-//    continues. If it throws, the program ends, as with std::barrier.
+//  - The completion runs once per phase, in a party of it, after all have arrived and before any
+//    party continues. If it throws, the program ends, as with std::barrier.
 //  - A party is a task, or a thread that is not a worker; parties may differ from phase to phase.
+//  - More than `parties` may be on their way: each phase lets `parties` of them through, those that
+//    arrived first, and the others belong to the next phases.
 //  - The barrier may be destroyed as soon as every wait of the last phase has returned.
 #pragma once
 
@@ -28,49 +37,52 @@ namespace atl {
 
 class Barrier {
  public:
-  // Throws RuntimeFault if there are fewer than 1 parties.
+  // Throws RuntimeFault if there are fewer than 1 parties or more than 2^30 - 1.
   ATOLL_EXPORT explicit Barrier(std::ptrdiff_t parties, std::function<void()> completion = {});
   ATOLL_EXPORT ~Barrier();
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
 
   void arrive_and_wait() {
-    // Relaxed: the phase cannot end before this arrival, and the party knows that the last one did.
-    const std::uint32_t phase = phase_.load(std::memory_order_relaxed) & ~kWaited;
-    if (leaves_ != nullptr) return arrive_in_tree(phase);
+    if (leaves_ != nullptr) return arrive_in_tree();
     // Acquire and release: the last party passes on what all wrote.
-    const std::uint32_t missing = left_.fetch_sub(1, std::memory_order_acq_rel) - 1;
-    if (missing == 0) {
-      // Relaxed: visible with the next phase.
-      left_.store(parties_, std::memory_order_relaxed);
-      end_phase(phase);
+    const std::uint32_t ticket = arrived_.fetch_add(kOne, std::memory_order_acq_rel);
+    const std::uint32_t passed = passed_.load(std::memory_order_acquire) & ~kWaited;
+    if (ticket + kOne - passed == all_) {
+      end_phase(passed);
     } else {
-      wait(phase, missing);
+      wait(ticket);
     }
   }
 
  private:
+  // Words count tickets from 0 and wrap. In words of those that wait, the lowest bit is a flag.
   static constexpr std::uint32_t kWaited = 1;  // somebody may be suspended
-  static constexpr std::uint32_t kOnce = 2;    // the rest counts phases
+  static constexpr std::uint32_t kOne = 2;     // a ticket
   static constexpr std::size_t kApart = 128;
 
   struct Leaf;
 
-  void end_phase(std::uint32_t phase) {
+  // The caller has the last ticket of the phase that begins with ticket `passed`.
+  void end_phase(std::uint32_t passed) {
     if (completion_) complete();
-    // From here on *this may be gone, unless a party is suspended.
-    const auto* const address = &phase_;
-    if ((phase_.exchange(phase + kOnce, std::memory_order_acq_rel) & kWaited) != 0) wake(address);
+    let_through(passed);
+  }
+  void let_through(std::uint32_t passed) {
+    if ((passed_.exchange(passed + all_, std::memory_order_acq_rel) & kWaited) != 0) wake(passed_);
   }
 
-  ATOLL_EXPORT void arrive_in_tree(std::uint32_t phase);
-  ATOLL_EXPORT void wait(std::uint32_t phase, std::uint32_t missing);
+  ATOLL_EXPORT void wait(std::uint32_t ticket);
+  ATOLL_EXPORT void arrive_in_tree();
+  void bring(Leaf& leaf);
+  std::uint32_t admit(Leaf& leaf, std::uint32_t most);
+  void end_phase_in_tree(const Leaf& own);
   ATOLL_EXPORT void complete() noexcept;
-  ATOLL_EXPORT static void wake(const void* phase);
+  ATOLL_EXPORT static void wake(const std::atomic<std::uint32_t>& passed);
 
-  alignas(kApart) std::atomic<std::uint32_t> left_;  // parties; with leaves: leaves
-  alignas(kApart) std::atomic<std::uint32_t> phase_{0};
-  alignas(kApart) const std::uint32_t parties_;
+  alignas(kApart) std::atomic<std::uint32_t> arrived_{0};  // tickets taken; in a tree: brought
+  alignas(kApart) std::atomic<std::uint32_t> passed_{0};   // tickets of phases that have ended
+  alignas(kApart) const std::uint32_t all_;                // tickets of a phase
   std::uint32_t leaf_count_ = 0;
   std::unique_ptr<Leaf[]> leaves_;  // null if there are few parties
   const std::function<void()> completion_;

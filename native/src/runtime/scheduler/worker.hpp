@@ -105,6 +105,10 @@ class alignas(128) Worker : public detail::WorkerHead {
   Fiber& fiber() const { return *fiber_; }
   int core() const { return core_; }
   const Meter& meter() const { return meter_; }
+  // Whether tasks of this worker wait for their turn, as far as it can see without a search.
+  bool has_own_work() const {
+    return !deque.looks_empty() || !bound_->queue.looks_empty() || yielded_.size_hint() > 0;
+  }
   Recorder& recorder() { return *recorder_; }
   // What a task that suspends leaves with its fiber, for the worker that resumes it.
   struct Note {

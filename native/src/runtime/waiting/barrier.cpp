@@ -1,8 +1,11 @@
 #include "atoll/runtime/barrier.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
-#include <limits>
+#include <span>
 #include <string>
+#include <thread>
 
 #include "atoll/runtime/places.hpp"
 #include "scheduler/worker.hpp"
@@ -16,86 +19,170 @@ namespace {
 // Number of parties that share a leaf: about the cores of a chiplet. With up to two chiplets'
 // worth, one line is as good as a tree.
 constexpr std::uint32_t kPartiesPerLeaf = 8;
-constexpr std::uint32_t kFewParties = 16;
+constexpr std::ptrdiff_t kFewParties = 16;
+constexpr std::ptrdiff_t kMostParties = (std::ptrdiff_t{1} << 30) - 1;  // tickets wrap at 2^31
 // 1.8 us on CPUs with a long pause (Skylake and later).
 constexpr int kSpins = 40;
+constexpr int kSpinsPerLook = 8;  // at what else the worker could do
+
+// Whether a word that counts passed tickets has passed this one. Both wrap.
+bool is_past(std::uint32_t word, std::uint32_t ticket) {
+  return static_cast<std::int32_t>((word & ~std::uint32_t{1}) - ticket) > 0;
+}
+
+// The chiplet of the caller's core, or for a thread that is not a worker a guess at it.
+std::uint32_t chiplet_of_caller() {
+  if (const runtime::Worker* const worker = runtime::Worker::here()) {
+    const std::vector<Core>& cores = worker->team.seats.places.cores;
+    return static_cast<std::uint32_t>(cores[static_cast<std::size_t>(worker->core())].chiplet);
+  }
+  return static_cast<std::uint32_t>(std::max(sched_getcpu(), 0)) / kPartiesPerLeaf;
+}
+
+bool has_other_work() {
+  const runtime::Worker* const worker = runtime::Worker::here();
+  return worker != nullptr && worker->has_own_work();
+}
+
+// Waits until `word` is past `ticket`, for which `missing` other parties have to arrive.
+void await(std::atomic<std::uint32_t>& word, std::uint32_t ticket, std::uint32_t missing) {
+  constexpr std::uint32_t kWaited = 1;
+  std::uint32_t now = word.load(std::memory_order_acquire);
+  if (missing <= static_cast<std::uint32_t>(runtime::others_running())) {
+    for (int spin = 0; spin < kSpins && !is_past(now, ticket); ++spin) {
+      // Missing parties may be among this worker's own tasks.
+      if (spin % kSpinsPerLook == 0 && has_other_work()) break;
+      runtime::pause();
+      now = word.load(std::memory_order_acquire);
+    }
+  }
+  while (!is_past(now, ticket)) {
+    if ((now & kWaited) == 0 &&
+        !word.compare_exchange_weak(now, now | kWaited, std::memory_order_acquire)) {
+      continue;
+    }
+    const runtime::WaitEnd end = runtime::wait_on(word, now | kWaited);
+    if (end == runtime::WaitEnd::given) runtime::wake_all(&word);  // chosen to wake its leaf
+    now = word.load(std::memory_order_acquire);
+  }
+}
 
 }  // namespace
 
-// A counter of arrivals that admits only the first `size`.
 struct alignas(128) Barrier::Leaf {
-  std::atomic<std::uint32_t> arrived{0};
-  std::uint32_t size = 0;
+  static constexpr std::uint64_t kArrival = std::uint64_t{kOne} << 32 | 1;
+
+  // The upper half counts tickets, the lower one those that nobody has brought to the root yet. The
+  // party that takes it from 0 brings, alone, until it is 0 again.
+  std::atomic<std::uint64_t> arrivals{0};
+  std::atomic<std::uint32_t> brought{0};  // tickets, by the party that brings
+  std::uint32_t until = 0;                // by the last party of a phase: what that lets through
+  // Its own lines: its parties spin here while others arrive.
+  alignas(128) std::atomic<std::uint32_t> passed{0};
 };
 
 Barrier::Barrier(std::ptrdiff_t parties, std::function<void()> completion)
-    : left_(static_cast<std::uint32_t>(parties)),
-      parties_(static_cast<std::uint32_t>(parties)),
-      completion_(std::move(completion)) {
-  if (parties < 1 || parties > std::numeric_limits<std::int32_t>::max()) {
-    throw RuntimeFault("a Barrier of " + std::to_string(parties) + " parties: give 1 to 2^31 - 1");
+    : all_(static_cast<std::uint32_t>(parties) * kOne), completion_(std::move(completion)) {
+  if (parties < 1 || parties > kMostParties) {
+    throw RuntimeFault("a Barrier of " + std::to_string(parties) + " parties: give 1 to 2^30 - 1");
   }
-  if (parties_ <= kFewParties) return;
-  leaf_count_ = (parties_ + kPartiesPerLeaf - 1) / kPartiesPerLeaf;
+  if (parties <= kFewParties) return;
+  leaf_count_ = (static_cast<std::uint32_t>(parties) + kPartiesPerLeaf - 1) / kPartiesPerLeaf;
   leaves_ = std::make_unique<Leaf[]>(leaf_count_);
-  for (std::uint32_t at = 0; at < leaf_count_; ++at) {
-    leaves_[at].size = parties_ / leaf_count_ + (at < parties_ % leaf_count_ ? 1 : 0);
-  }
-  left_.store(leaf_count_, std::memory_order_relaxed);
 }
 
 Barrier::~Barrier() = default;
 
-// Leaves admit exactly their size, so all are full when all parties have arrived, in any order. A
-// party that finds a full leaf tries the next; evenly spread parties find room in their own.
-void Barrier::arrive_in_tree(std::uint32_t phase) {
-  std::uint32_t at = 0;
-  if (const runtime::Worker* const worker = runtime::Worker::here()) {
-    at = static_cast<std::uint32_t>(std::uint64_t{leaf_count_} *
-                                    static_cast<std::uint32_t>(worker->rank) /
-                                    static_cast<std::uint32_t>(worker->team.size()));
-  }
-  for (;; at = at + 1 == leaf_count_ ? 0 : at + 1) {
-    Leaf& leaf = leaves_[at];
-    // The load avoids writes to a full leaf, and keeps its count from reaching 2^32.
-    if (leaf.arrived.load(std::memory_order_relaxed) >= leaf.size) continue;
-    const std::uint32_t arrived = leaf.arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
-    if (arrived > leaf.size) continue;
-    if (arrived < leaf.size) return wait(phase, parties_);
-    break;
-  }
-  const std::uint32_t missing = left_.fetch_sub(1, std::memory_order_acq_rel) - 1;
-  if (missing > 0) return wait(phase, parties_);
-  left_.store(leaf_count_, std::memory_order_relaxed);
-  for (std::uint32_t each = 0; each < leaf_count_; ++each) {
-    leaves_[each].arrived.store(0, std::memory_order_relaxed);
-  }
-  end_phase(phase);
+void Barrier::wait(std::uint32_t ticket) {
+  // At once, unless more than `parties` are on their way: then for the phase before its own.
+  await(passed_, ticket - all_, 0);
+  const std::uint32_t passed = passed_.load(std::memory_order_acquire) & ~kWaited;
+  const std::uint32_t missing = passed + all_ - ticket - kOne;
+  if (missing == 0) return end_phase(passed);
+  await(passed_, ticket, missing / kOne);
 }
 
-void Barrier::wait(std::uint32_t phase, std::uint32_t missing) {
-  // Missing parties may be among the tasks in this worker's own deque.
-  const runtime::Worker* const worker = runtime::Worker::here();
-  if (static_cast<int>(missing) <= runtime::others_running() &&
-      (worker == nullptr || worker->deque.looks_empty())) {
-    for (int spin = 0; spin < kSpins; ++spin) {
-      if ((phase_.load(std::memory_order_acquire) & ~kWaited) != phase) return;
-      runtime::pause();
-    }
-  }
-  std::uint32_t now = phase_.load(std::memory_order_acquire);
-  while ((now & ~kWaited) == phase) {
-    if (now == phase &&
-        !phase_.compare_exchange_weak(now, phase | kWaited, std::memory_order_acquire)) {
+void Barrier::arrive_in_tree() {
+  Leaf& leaf = leaves_[chiplet_of_caller() % leaf_count_];
+  const std::uint64_t before =
+      leaf.arrivals.fetch_add(Leaf::kArrival, std::memory_order_acq_rel);  // [leaf-arrive]
+  if (static_cast<std::uint32_t>(before) == 0) bring(leaf);
+  await(leaf.passed, static_cast<std::uint32_t>(before >> 32), all_ / kOne - 1);  // [leaf-wait]
+}
+
+// While it brings some, others arrive at the leaf, which it brings next. It ends at the latest when
+// the parties of the leaf wait for a phase that it has not arrived for again.
+void Barrier::bring(Leaf& leaf) {
+  std::uint32_t waiting = 1;
+  do {
+    const std::uint32_t brought = admit(leaf, waiting);
+    const std::uint64_t before =
+        leaf.arrivals.fetch_sub(brought, std::memory_order_acq_rel);  // [bring-rest]
+    waiting = static_cast<std::uint32_t>(before) - brought;
+  } while (waiting > 0);
+}
+
+// Brings at least one and at most `most` arrivals of the leaf to the root; returns how many. A
+// phase takes no more than its parties; the rest waits until the phase has ended.
+std::uint32_t Barrier::admit(Leaf& leaf, std::uint32_t most) {
+  const std::uint32_t before = leaf.brought.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::uint32_t passed =
+        passed_.load(std::memory_order_acquire) & ~kWaited;  // [admit-room]
+    std::uint32_t arrived = arrived_.load(std::memory_order_acquire);
+    // Below 0 if the phase has ended between the two loads.
+    const auto room = static_cast<std::int32_t>(passed + all_ - arrived);
+    if (room <= 0) {
+      await(passed_, passed, 0);
       continue;
     }
-    runtime::wait_on(phase_, phase | kWaited);
-    now = phase_.load(std::memory_order_acquire);
+    const std::uint32_t tickets = std::min(most * kOne, static_cast<std::uint32_t>(room));
+    // Before the root, so that the last party of the phase finds them in the leaf.
+    leaf.brought.store(before + tickets, std::memory_order_relaxed);  // [admit-show]
+    if (arrived_.compare_exchange_strong(arrived, arrived + tickets,
+                                         std::memory_order_acq_rel)) {  // [admit-take]
+      if (tickets == static_cast<std::uint32_t>(room)) end_phase_in_tree(leaf);
+      return tickets / kOne;
+    }
+    leaf.brought.store(before, std::memory_order_relaxed);  // [admit-back]
   }
+}
+
+// native/models/barrier.pml models the tree; both use the same labels, such as [leaf-arrive].
+//
+// By the party that filled the phase, until it moves `passed_`: only then is there room for another
+// phase. First it looks what each leaf has brought, because a party that is let through may arrive
+// again at once, at another leaf.
+void Barrier::end_phase_in_tree(const Leaf& own) {
+  const std::span<Leaf> leaves(leaves_.get(), leaf_count_);
+  for (;;) {
+    std::uint32_t tickets = 0;
+    for (Leaf& leaf : leaves) {
+      leaf.until = leaf.brought.load(std::memory_order_acquire);  // [phase-look]
+      tickets += leaf.until - (leaf.passed.load(std::memory_order_relaxed) & ~kWaited);
+    }
+    // No leaf shows fewer than it has brought. One that shows more has tried to bring some that the
+    // phase has no room for, and takes them back.
+    if (tickets == all_) break;
+    std::this_thread::yield();
+  }
+  if (completion_) complete();
+  for (Leaf& leaf : leaves) {
+    if (leaf.until == (leaf.passed.load(std::memory_order_relaxed) & ~kWaited)) continue;
+    const std::uint32_t before =
+        leaf.passed.exchange(leaf.until, std::memory_order_acq_rel);  // [leaf-pass]
+    if ((before & kWaited) == 0) continue;
+    if (&leaf == &own) {
+      runtime::wake_all(&leaf.passed);
+    } else {
+      runtime::wake_one(&leaf.passed, runtime::WaitEnd::given);
+    }
+  }
+  let_through(passed_.load(std::memory_order_relaxed) & ~kWaited);  // [root-pass]
 }
 
 void Barrier::complete() noexcept { completion_(); }
 
-void Barrier::wake(const void* phase) { runtime::wake_all(phase); }
+void Barrier::wake(const std::atomic<std::uint32_t>& passed) { runtime::wake_all(&passed); }
 
 }  // namespace atl

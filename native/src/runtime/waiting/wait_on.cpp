@@ -163,9 +163,9 @@ Waiter WaitQueue::take(WaitEnd end) {
   return taken->waiter;
 }
 
-void wake_one(const void* key) {
+void wake_one(const void* key, WaitEnd end) {
   WaitQueue queue(key);
-  const Waiter waiter = queue.take(WaitEnd::woken);
+  const Waiter waiter = queue.take(end);
   queue.unlock();
   if (waiter != Waiter::none) detail::resume(waiter);
 }

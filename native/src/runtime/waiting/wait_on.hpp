@@ -27,7 +27,7 @@ namespace atl::runtime {
 enum class WaitEnd {
   changed,  // the word was not as expected: did not wait
   woken,
-  given,  // woken, and already owns what it waited for (Mutex)
+  given,  // woken, and already owns what it waited for (Mutex), or has to wake the rest (Barrier)
   stopped,
   late,  // the deadline is over
 };
@@ -59,7 +59,7 @@ WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const WaitTerms& terms = {});
 
 // A waiter that checks again sees what was written to the word before.
-void wake_one(const void* key);
+void wake_one(const void* key, WaitEnd end = WaitEnd::woken);
 void wake_all(const void* key);
 
 // For callers that decide something in one step with taking a waiter.

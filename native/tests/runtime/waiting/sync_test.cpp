@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "atoll/runtime/all_do.hpp"
 #include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/condition_variable.hpp"
 #include "atoll/runtime/event.hpp"
@@ -212,7 +213,63 @@ TEST_P(Sync, ABarrierOfTasksAloneHasOnePartyPerWorker) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Barrier, NeedsAParty) { EXPECT_THROW(atl::Barrier(0), atl::RuntimeFault); }
+// Up to 16 parties it is flat; 17 have 3 leaves, 64 and 65 have 8 and 9.
+TEST_P(Sync, MoreThanItsPartiesPassABarrierByTurns) {
+  for (const int parties : {1, 2, 3, 16, 17, 64, 65}) {
+    const int phases = parties < 16 ? 100 : 30;
+    std::atomic<int> turns = phases * parties;
+    int completed = 0;
+    atl::Barrier barrier(parties, [&] { ++completed; });
+    std::atomic<int> arrived = 0;
+    std::atomic<int> through = 0;
+    std::atomic<int> wrong = 0;
+    const auto pass = [&] {
+      for (int turn; (turn = --turns) >= 0;) {
+        ++arrived;
+        barrier.arrive_and_wait();
+        const int now = ++through;
+        wrong += arrived / parties * parties >= now ? 0 : 1;
+        if (turn % 3 == 0) atl::yield();
+      }
+    };
+    runtime.run([&] {
+      atl::Scope scope;
+      for (int task = 0; task < 2 * parties + 1; ++task) scope.fork(pass);
+      scope.join();
+    });
+    EXPECT_EQ(wrong, 0) << parties;
+    EXPECT_EQ(completed, phases) << parties;
+  }
+}
+
+TEST(Barrier, NeedsAParty) {
+  EXPECT_THROW(atl::Barrier(0), atl::RuntimeFault);
+  EXPECT_THROW(atl::Barrier(1 << 30), atl::RuntimeFault);
+}
+
+// More workers than CPUs, on chiplets of unlike sizes, each with one party that stays there.
+TEST(Barrier, HasAPartyOnEachOfManyWorkers) {
+  for (const char* machine : {"chiplet:13 core:5", "core:17"}) {
+    atl::RuntimeOptions options;
+    options.places = atl::synthetic_places(machine, atl::test::real_cpus());
+    options.approach = "static-local";
+    atl::Runtime many(options);
+    const int parties = many.workers();
+    atl::Barrier barrier(parties);
+    std::atomic<int> arrived = 0;
+    std::atomic<int> wrong = 0;
+    many.run([&] {
+      atl::all_do([&](int) {
+        for (int phase = 1; phase <= 5; ++phase) {
+          ++arrived;
+          barrier.arrive_and_wait();
+          wrong += arrived >= phase * parties ? 0 : 1;
+        }
+      });
+    });
+    EXPECT_EQ(wrong, 0) << machine;
+  }
+}
 
 TEST_P(Sync, AMutexLetsOneInAtATime) {
   atl::Mutex mutex;
