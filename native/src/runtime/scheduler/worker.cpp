@@ -10,7 +10,8 @@
 #include "stacks/overflow.hpp"
 #include "waiting/spin.hpp"
 
-constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
+// ATOLL_EXPORT again: gcc loses that of a declaration with a tls_model.
+ATOLL_EXPORT constinit thread_local atl::detail::WorkerHead* atl_rt_worker = nullptr;
 
 namespace atl::detail {
 
