@@ -15,6 +15,10 @@ from tools.check_models import VARIANTS, Outcome, Variant
 CODE = {
     "barrier": ["native/src/runtime/waiting/barrier.cpp"],
     "deque": ["native/include/atoll/runtime/deque.hpp"],
+    "event": [
+        "native/include/atoll/runtime/event.hpp",
+        "native/src/runtime/waiting/event.cpp",
+    ],
     "parking": [
         "native/src/runtime/scheduler/parking.hpp",
         "native/src/runtime/scheduler/parking.cpp",

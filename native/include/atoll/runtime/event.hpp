@@ -11,7 +11,12 @@
 //  - Tasks that wait are suspended; threads that are not workers sleep. Both may make all calls.
 //  - An event may be destroyed as soon as every wait has returned, even if `set` has not.
 //  - A wait with a stop token or a time limit returns whether the event was set.
-//  - `set`, `is_set`, and `wait` on a set event: one atomic operation. 4 bytes.
+//  - `set`, `is_set`, and `wait` on a set event: one atomic operation. 8 bytes.
+//
+// The word is a flag or the head of a list of waiters on their own frames, which `set` takes all at
+// once, as in a stack by Treiber ("Systems programming: coping with parallelism", 1986) without
+// its pop. Waits that can end early are in a table by the event's address instead
+// (wait_on.hpp). native/models/event.pml models it.
 #pragma once
 
 #include <atomic>
@@ -31,14 +36,15 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void set() {
-    std::uint32_t before = state_.load(std::memory_order_relaxed);
-    // Release, and a write even if it is already set: each `set` publishes what its caller wrote.
-    // Acquire: it also passes on what earlier ones published.
-    while (!state_.compare_exchange_weak(before, ((before & ~kBits) + kOnce) | kSet,
-                                         std::memory_order_acq_rel, std::memory_order_relaxed)) {
-    }
-    if ((before & kWaited) != 0) [[unlikely]]
-      wake();
+    std::uintptr_t before = state_.load(std::memory_order_relaxed);
+    do {
+      if ((before & kTable) != 0) [[unlikely]]
+        return set_and_wake_table();
+      // Release, and a write even if it is already set: each `set` publishes what its caller wrote.
+      // Acquire: it also passes on what earlier ones published, and takes the waiters' frames.
+    } while (!state_.compare_exchange_weak(before, kSet, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed));  // [set-take]
+    if (before > kSet) wake(before);
   }
 
   void reset() { state_.fetch_and(~kSet, std::memory_order_relaxed); }
@@ -46,32 +52,36 @@ class Event {
   bool is_set() const { return (state_.load(std::memory_order_acquire) & kSet) != 0; }
 
   void wait() {
-    if (!is_set()) wait_slow(detail::kNever, nullptr);
+    if (!is_set()) wait_slow();
   }
-  bool wait(const std::stop_token& stop) { return is_set() || wait_slow(detail::kNever, &stop); }
+  bool wait(const std::stop_token& stop) {
+    return is_set() || wait_in_table(detail::kNever, &stop);
+  }
 
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& duration,
                 const std::stop_token& stop = {}) {
-    return is_set() || wait_slow(detail::deadline_after(duration), &stop);
+    return is_set() || wait_in_table(detail::deadline_after(duration), &stop);
   }
   template <class Clock, class Duration>
   bool wait_until(const std::chrono::time_point<Clock, Duration>& time,
                   const std::stop_token& stop = {}) {
-    return is_set() || wait_slow(detail::deadline_at(time), &stop);
+    return is_set() || wait_in_table(detail::deadline_at(time), &stop);
   }
 
  private:
-  // The other bits count the sets, so that a waiter sees one even after a reset.
-  static constexpr std::uint32_t kSet = 1;
-  static constexpr std::uint32_t kWaited = 2;  // somebody may wait
-  static constexpr std::uint32_t kBits = kSet | kWaited;
-  static constexpr std::uint32_t kOnce = 4;
+  struct Waiting;
 
-  ATOLL_EXPORT bool wait_slow(detail::Deadline deadline, const std::stop_token* stop);
-  ATOLL_EXPORT void wake();
+  static constexpr std::uintptr_t kSet = 1;
+  static constexpr std::uintptr_t kTable = 2;  // there may be waiters in the table
 
-  std::atomic<std::uint32_t> state_{0};
+  ATOLL_EXPORT void wait_slow();
+  ATOLL_EXPORT bool wait_in_table(detail::Deadline deadline, const std::stop_token* stop);
+  ATOLL_EXPORT static void wake(std::uintptr_t waiters);
+  ATOLL_EXPORT void set_and_wake_table();
+
+  // kSet; else a Waiting's address or 0, and perhaps kTable.
+  std::atomic<std::uintptr_t> state_{0};
 };
 
 }  // namespace atl

@@ -41,8 +41,8 @@ struct TaskState : Job {
   TaskContext own;
   Completion completion;
   Result<Value> result;
-  // Destroys the task and gives its memory back. After completion only.
-  void (*drop)(TaskState*);
+  // Destroys the task and gives its memory back. After completion only: then `execute` does this.
+  void drop() { this->execute(this); }
 };
 
 // Resumes a coroutine when the task that it awaits has ended. It is not a part of the coroutine's
@@ -99,7 +99,7 @@ class Resumption : public Job {
     drop_both();
   }
   void drop_both() {
-    task_->drop(task_);
+    task_->drop();
     drop();
   }
 
@@ -114,19 +114,21 @@ struct TaskOf : TaskState<Value> {
   explicit TaskOf(G&& given) : function(std::forward<G>(given)) {
     this->context = &this->own;
     this->execute = [](Job* job) { static_cast<TaskOf*>(job)->run(); };
-    this->drop = [](TaskState<Value>* state) {
-      auto* self = static_cast<TaskOf*>(state);
-      self->~TaskOf();
-      give_job_memory_for<TaskOf>(self);
-    };
   }
 
   void run() {
     this->result.fill(function);
-    if (this->completion.complete()) this->drop(this);
+    this->execute = &destroy;
+    if (this->completion.complete()) destroy(this);
     // The last of all, because destructors of a detached task may still wait, on a stack of a
     // runtime that waits for this count only. `this` may be gone.
     task_ended();
+  }
+
+  static void destroy(Job* job) {
+    auto* const self = static_cast<TaskOf*>(job);
+    self->~TaskOf();
+    give_job_memory_for<TaskOf>(self);
   }
 
   F function;
@@ -180,7 +182,7 @@ class [[nodiscard]] Task {
   void detach() {
     if (state_ == nullptr) return;
     auto* state = std::exchange(state_, nullptr);
-    if (state->completion.abandon()) state->drop(state);
+    if (state->completion.abandon()) state->drop();
   }
 
   // Returns the task, which is no longer this handle's: for the C interface, which makes a Task of it
@@ -230,7 +232,7 @@ class [[nodiscard]] Task {
     explicit Owner(detail::TaskState<Value>* given) : state(given) {}
     Owner(Owner&& other) noexcept : state(std::exchange(other.state, nullptr)) {}
     ~Owner() {
-      if (state != nullptr) state->drop(state);
+      if (state != nullptr) state->drop();
     }
   };
 
@@ -252,12 +254,12 @@ class [[nodiscard]] Task {
 namespace detail {
 
 // Returns the handle of a task that `start` makes ready. If that throws, it drops the task.
-template <class Value, class Start>
-Task<Value> started(TaskState<Value>* made, Start&& start) {
+template <class Value, class F, class Start>
+Task<Value> started(TaskOf<Value, F>* made, Start&& start) {
   try {
     start(made);
   } catch (...) {
-    made->drop(made);
+    made->destroy(made);
     throw;
   }
   return Task<Value>(made);

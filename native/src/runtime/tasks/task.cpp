@@ -24,20 +24,6 @@ void fault_joined_twice() {
   throw RuntimeFault("join: this fork was joined before; keep the value that the first join gave");
 }
 
-void* take_job_memory(std::size_t bytes) {
-  WorkerHead* const worker = this_worker();
-  return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);
-}
-
-void give_job_memory(void* memory, std::size_t bytes) noexcept {
-  WorkerHead* const worker = this_worker();
-  if (worker != nullptr) {
-    worker->job_memory.give(memory, bytes);
-  } else {
-    JobMemory::free(memory, bytes);
-  }
-}
-
 void wake_for_published(WorkerHead* head, Word tag) {
   static_cast<Worker*>(head)->wake_for_published(tag);
 }

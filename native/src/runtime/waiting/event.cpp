@@ -1,29 +1,65 @@
 #include "atoll/runtime/event.hpp"
 
+#include "suspension.hpp"
 #include "wait_on.hpp"
 
 namespace atl {
 
-bool Event::wait_slow(detail::Deadline deadline, const std::stop_token* stop) {
-  std::uint32_t state = state_.load(std::memory_order_acquire);
-  const std::uint32_t begun = state & ~kBits;
-  for (;;) {
-    // Set now, or set and reset since.
-    if ((state & kSet) != 0 || (state & ~kBits) != begun) return true;
-    if ((state & kWaited) == 0 &&
-        !state_.compare_exchange_weak(state, state | kWaited, std::memory_order_acquire)) {
-      continue;
-    }
-    const runtime::WaitEnd end =
-        runtime::wait_on(state_, begun | kWaited, {.deadline = deadline, .stop = stop});
-    state = state_.load(std::memory_order_acquire);
-    if (end == runtime::WaitEnd::stopped || end == runtime::WaitEnd::late) {
-      return (state & kSet) != 0 || (state & ~kBits) != begun;
-    }
+// On the waiter's frame, which may be gone once it is resumed.
+struct Event::Waiting {
+  std::uintptr_t next;
+  detail::Waiter waiter;
+};
+
+void Event::wait_slow() {
+  Waiting self{};
+  runtime::suspend_inline([this, &self](detail::Waiter handle) {
+    self.waiter = handle;
+    // Acquire: what was written before `set`.
+    std::uintptr_t state = state_.load(std::memory_order_acquire);
+    do {
+      if ((state & kSet) != 0) return false;
+      self.next = state & ~kTable;
+      // Release: `self`, to the thread that sets.
+    } while (!state_.compare_exchange_weak(
+        state, reinterpret_cast<std::uintptr_t>(&self) | (state & kTable),
+        std::memory_order_release, std::memory_order_acquire));  // [wait-join]
+    return true;
+  });
+}
+
+void Event::wake(std::uintptr_t waiters) {
+  while (waiters != 0) {
+    const Waiting taken = *reinterpret_cast<const Waiting*>(waiters);  // [set-next]
+    detail::resume(taken.waiter);
+    waiters = taken.next;
   }
 }
 
-// Uses only the address of the event: it may be gone.
-void Event::wake() { runtime::wake_all(&state_); }
+// kTable changes only with the lock of the table's queue. So a wait is in the queue from the moment
+// when its bit is seen, and of those that `set` takes there none began after a later `reset`.
+bool Event::wait_in_table(detail::Deadline deadline, const std::stop_token* stop) {
+  const auto joins = [](void* event) {
+    std::atomic<std::uintptr_t>& word = static_cast<Event*>(event)->state_;
+    std::uintptr_t state = word.load(std::memory_order_acquire);
+    do {
+      if ((state & kSet) != 0) return false;
+    } while (!word.compare_exchange_weak(state, state | kTable, std::memory_order_acquire));
+    return true;  // [table-join]
+  };
+  const runtime::WaitEnd end =
+      runtime::wait_while(&state_, joins, this, {.deadline = deadline, .stop = stop});
+  return end == runtime::WaitEnd::changed || end == runtime::WaitEnd::woken || is_set();
+}
+
+void Event::set_and_wake_table() {
+  runtime::WaitQueue queue(&state_);
+  // The last access to the event: a waiter may see it, return, and destroy it.
+  const std::uintptr_t before = state_.exchange(kSet, std::memory_order_acq_rel);  // [table-take]
+  runtime::Waiting* const waiters = queue.take_all();
+  queue.unlock();
+  wake(before & ~(kSet | kTable));
+  runtime::resume_all(waiters);
+}
 
 }  // namespace atl

@@ -86,6 +86,8 @@ static_assert(kBuckets == 1 << (64 - 55));
 void renew_buckets() {
   for (Bucket& bucket : buckets) ::new (&bucket) Bucket;
 }
+// When the program starts, so that no wait looks whether it has been done.
+[[maybe_unused]] const int renewal = pthread_atfork(nullptr, nullptr, renew_buckets);
 
 // The deadline is over, or a stop was requested.
 void end_early(Waiting& waiting, WaitEnd how) {
@@ -117,14 +119,29 @@ struct Alarm : Timer::Entry {
   bool set = false;
 };
 
+// With `still` called, and the waiter queued, in one step under the lock.
+template <class Still>
+[[gnu::always_inline]] inline void join_if(Waiting& self, Still&& still) {
+  suspend_inline([&](Waiter handle) {
+    Bucket& bucket = bucket_of(self.key);
+    const std::lock_guard lock(bucket.mutex);
+    if (self.over) return false;
+    if (!still()) {
+      self.over = true;
+      return false;
+    }
+    self.waiter = handle;
+    bucket.join(self);
+    return true;  // from the unlocking on, this frame may be gone
+  });
+}
+
 }  // namespace
 
-WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const WaitTerms& terms) {
-  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, renew_buckets);
+[[gnu::noinline]] WaitEnd wait_while(const void* key, bool (*still)(void* closure), void* closure,
+                                     const WaitTerms& terms) {
   if (terms.stop != nullptr && terms.stop->stop_requested()) return WaitEnd::stopped;
-
-  Waiting self{&word, terms.woken_in_vain};
+  Waiting self{key, terms.woken_in_vain};
   Alarm alarm(self);
   if (terms.deadline != detail::kNever) {
     Timer::instance().add(alarm, terms.deadline);
@@ -134,19 +151,22 @@ WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
   if (terms.stop != nullptr && terms.stop->stop_possible()) {
     on_stop.emplace(*terms.stop, OnStop{&self});
   }
+  join_if(self, [=] { return still(closure); });
+  return self.end;
+}
 
-  suspend_inline([&](Waiter handle) {
-    const std::lock_guard lock(bucket_of(self.key).mutex);
-    if (self.over) return false;
+WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                const WaitTerms& terms) {
+  const auto unchanged = [&] {
     // Acquire: if it has changed, what was written before the change.
-    if ((word.load(std::memory_order_acquire) & terms.mask) != expected) {
-      self.over = true;
-      return false;
-    }
-    self.waiter = handle;
-    bucket_of(self.key).join(self);
-    return true;  // from the unlocking on, this frame may be gone
-  });
+    return (word.load(std::memory_order_acquire) & terms.mask) == expected;
+  };
+  if (terms.stop != nullptr || terms.deadline != detail::kNever) [[unlikely]] {
+    const auto call = [](void* closure) { return (*static_cast<decltype(unchanged)*>(closure))(); };
+    return wait_while(&word, call, const_cast<void*>(static_cast<const void*>(&unchanged)), terms);
+  }
+  Waiting self{&word, terms.woken_in_vain};
+  join_if(self, unchanged);
   return self.end;
 }
 
@@ -170,25 +190,32 @@ void wake_one(const void* key, WaitEnd end) {
   if (waiter != Waiter::none) detail::resume(waiter);
 }
 
-void wake_all(const void* key) {
-  // All are taken in one step, so that later waiters do not keep this from ending; they are resumed
-  // without the lock. Nobody else resumes them: their wait is over.
-  Bucket& bucket = bucket_of(key);
-  std::unique_lock lock(bucket.mutex);
-  Waiting** const link = bucket.find(key);
+// In one step, so that later waiters do not keep the caller from ending. Nobody else resumes them:
+// their wait is over.
+Waiting* WaitQueue::take_all() {
+  Waiting** const link = bucket_of(key_).find(key_);
   Waiting* const first = *link;
-  if (first == nullptr) return;
-  *link = first->next_key;
+  if (first != nullptr) *link = first->next_key;
   for (Waiting* each = first; each != nullptr; each = each->next) {
     each->queued = false;
     each->over = true;
     each->end = WaitEnd::woken;
   }
-  lock.unlock();
-  for (Waiting* each = first; each != nullptr;) {
-    Waiting* const next = each->next;  // before its frame is gone
-    detail::resume(std::exchange(each, next)->waiter);
+  return first;
+}
+
+void resume_all(Waiting* first) {
+  while (first != nullptr) {
+    Waiting* const next = first->next;  // before its frame is gone
+    detail::resume(std::exchange(first, next)->waiter);
   }
+}
+
+void wake_all(const void* key) {
+  WaitQueue queue(key);
+  Waiting* const waiters = queue.take_all();
+  queue.unlock();
+  resume_all(waiters);
 }
 
 }  // namespace atl::runtime

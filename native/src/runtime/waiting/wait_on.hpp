@@ -1,5 +1,5 @@
-// Waiting for a word of memory to change: a futex for tasks. Event, Barrier, Mutex, condition
-// variable and sleep are built on it.
+// Waiting for a word of memory to change: a futex for tasks. Barrier, Mutex, condition variable,
+// sleep, and waits for an Event that can end early are built on it.
 //
 // Waiters queue outside of the object that they wait for, in a table by its address (Pizlo,
 // "Locking in WebKit", 2015). That makes the primitives small, and makes it correct to destroy one
@@ -58,9 +58,16 @@ struct Waiting {
 WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const WaitTerms& terms = {});
 
+// Waits for `key` if `still(closure)`, which is called with the lock of its queue. Else as wait_on.
+WaitEnd wait_while(const void* key, bool (*still)(void* closure), void* closure,
+                   const WaitTerms& terms);
+
 // A waiter that checks again sees what was written to the word before.
 void wake_one(const void* key, WaitEnd end = WaitEnd::woken);
 void wake_all(const void* key);
+
+// In the order of their queue.
+void resume_all(Waiting* first);
 
 // For callers that decide something in one step with taking a waiter.
 class WaitQueue {
@@ -69,6 +76,8 @@ class WaitQueue {
   Waiting* first() const;
   // Takes the first; call `resume` for its waiter after the lock is released.
   detail::Waiter take(WaitEnd end);
+  // Takes all as woken; call `resume_all` for them after the lock is released.
+  Waiting* take_all();
   void unlock() { lock_.unlock(); }
 
  private:

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -26,7 +28,7 @@ namespace {
 
 using atl::test::with_workers;
 
-static_assert(sizeof(atl::Event) == 4);
+static_assert(sizeof(atl::Event) == 8);
 static_assert(sizeof(atl::Mutex) == 4);
 static_assert(sizeof(atl::ConditionVariable) == 4);
 
@@ -179,6 +181,34 @@ TEST(Barrier, AnExceptionOfItsCompletionEndsTheProgram) {
     }
   };
   EXPECT_EXIT(complete(), testing::KilledBySignal(SIGABRT), "");
+}
+
+TEST_P(SyncLifetime, PlainAndLimitedWaitsEndWithSetsThatAreResetAtOnce) {
+  atl::Event event;
+  std::atomic<int> waiting{30};
+  runtime.run([&] {
+    atl::Scope scope;
+    for (int id = 0; id < 30; ++id) {
+      scope.fork([&, id] {
+        std::stop_source source;
+        for (int round = 0; round < 20; ++round) {
+          switch (id % 3) {
+            case 0: event.wait(); break;
+            case 1: event.wait(source.get_token()); break;
+            default: event.wait_for(std::chrono::microseconds(round));
+          }
+          atl::yield();
+        }
+        --waiting;
+      });
+    }
+    while (waiting > 0) {
+      event.set();
+      event.reset();
+      atl::yield();
+    }
+  });
+  EXPECT_FALSE(event.is_set());
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, SyncLifetime, testing::Values(1, 2, 8),

@@ -98,6 +98,14 @@ inline void put_back(WorkerHead* worker, Word word) {
   published(worker, tag_of(word));
 }
 
+// A tagged pointer would set bits of the domain.
+#if defined(__SANITIZE_HWADDRESS__) || defined(__ARM_FEATURE_MEMORY_TAGGING)
+#error "a task's address is kept in 48 bits: build without HWAddressSanitizer and memory tagging"
+#elif defined(__has_feature)
+#if __has_feature(hwaddress_sanitizer)
+#error "a task's address is kept in 48 bits: build without HWAddressSanitizer and memory tagging"
+#endif
+#endif
 inline Word word_of(const void* pointer, WordKind kind, Word tag) {
   return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<Word>(kind) | tag;
 }
@@ -116,19 +124,19 @@ inline WorkerHead* worker_or_fault(const char* call) {
 // Throws RuntimeFault: a Fork was joined a second time.
 [[noreturn]] ATOLL_EXPORT void fault_joined_twice();
 
-// From the worker's cache or, on other threads, from malloc.
-ATOLL_EXPORT void* take_job_memory(std::size_t bytes);
-ATOLL_EXPORT void give_job_memory(void* memory, std::size_t bytes) noexcept;
-// The same for a T of any alignment.
+// Memory for a T of any alignment: from the worker's cache or, on other threads, the depot.
 template <class T>
 void* take_job_memory_for() {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::allocate_for<T>();
-  return take_job_memory(sizeof(T));
+  WorkerHead* const worker = this_worker();
+  return worker != nullptr ? worker->job_memory.take(sizeof(T)) : JobMemory::allocate(sizeof(T));
 }
 template <class T>
 void give_job_memory_for(void* memory) noexcept {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::free_for<T>(memory);
-  give_job_memory(memory, sizeof(T));
+  WorkerHead* const worker = this_worker();
+  if (worker != nullptr) return worker->job_memory.give(memory, sizeof(T));
+  JobMemory::free(memory, sizeof(T));
 }
 
 // The domain of a place, shifted. Throws RuntimeFault if the runtime has no such place.
