@@ -29,17 +29,16 @@ bool bind_thread(int thread, std::span<const int> cpus) {
 std::vector<int> cpus_of_thread(int thread) {
   // The kernel refuses a set that is smaller than its own.
   for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
-    cpu_set_t* set = CPU_ALLOC(most);
-    if (set == nullptr) break;
     const std::size_t bytes = CPU_ALLOC_SIZE(most);
+    std::vector<cpu_set_t> room((bytes + sizeof(cpu_set_t) - 1) / sizeof(cpu_set_t));
+    cpu_set_t* const set = room.data();
     CPU_ZERO_S(bytes, set);
+    if (sched_getaffinity(thread, bytes, set) != 0) continue;
     std::vector<int> cpus;
-    const bool known = sched_getaffinity(thread, bytes, set) == 0;
-    for (std::size_t cpu = 0; known && cpu < most; ++cpu) {
+    for (std::size_t cpu = 0; cpu < most; ++cpu) {
       if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(static_cast<int>(cpu));
     }
-    CPU_FREE(set);
-    if (known) return cpus;
+    return cpus;
   }
   return {};
 }

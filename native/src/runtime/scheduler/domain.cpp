@@ -33,7 +33,11 @@ void Domain::clear_members() {
   for (std::atomic<Word>& bits : members_) bits.store(0, std::memory_order_relaxed);
 }
 
-Domains::Domains(std::size_t workers) : workers_(workers) { set_members(add(), {}); }
+// Delegates, so that the destructor frees the domain if its members find no memory.
+Domains::Domains(std::size_t workers) : Domains() {
+  workers_ = workers;
+  set_members(add(), {});
+}
 
 Domains::~Domains() {
   for (std::size_t number = 0; number < used_; ++number) delete &(*this)[number];
@@ -53,6 +57,7 @@ std::size_t Domains::add() {
     throw RuntimeFault("65536 groups and places at once are the limit: drop groups that are done");
   }
   auto domain = std::make_unique<Domain>(workers_);
+  if (used_ % kPage == 0) free_.reserve(used_ + kPage);  // `drop` must not throw
   std::atomic<Page*>& page = pages_[used_ / kPage];
   if (used_ % kPage == 0) page.store(new Page{}, std::memory_order_release);
   (*page.load(std::memory_order_relaxed))[used_ % kPage].store(domain.release(),

@@ -102,7 +102,9 @@ class Domains {
   void set_members(std::size_t number, std::span<const int> members);
 
  private:
-  std::size_t workers_;
+  Domains() = default;
+
+  std::size_t workers_ = 0;
   static constexpr std::size_t kPage = 256;
   using Page = std::array<std::atomic<Domain*>, kPage>;
   std::array<std::atomic<Page*>, kMost / kPage> pages_{};
