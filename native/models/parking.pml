@@ -19,6 +19,8 @@
  *   RESTRICTED, MIXED            a producer publishes work 1, then 0, in one deque; between them it
  *                                moves work 1 to its domain's queue; worker 1 may never look
  *   RESTRICTED, MIXED, NO_MOVE   ... does not move it
+ *   LEVELS                       one producer; both workers are counted in one chiplet first
+ *   LEVELS, LATE_RAISE           ... the word is raised after the chiplet's count
  */
 #define WORKERS 2
 #define PRODUCERS 2
@@ -57,8 +59,90 @@ byte deadlines = 1;
 byte deadlines = 0;
 #endif
 
-inline searcher_to_sleeper() { assert(searchers > 0); searchers--; sleepers++ }
-inline sleeper_to_searcher() { assert(sleepers > 0); sleepers--; searchers++ }
+#define SLEEPER 1
+#define SEARCHER 2
+
+/* Parking::change, from one kind to another; 0 is neither. */
+#ifndef LEVELS
+inline change(from, to) {
+  atomic {
+    fence();
+    assert(from != SLEEPER || sleepers > 0);
+    assert(from != SEARCHER || searchers > 0);
+    sleepers = sleepers - (from == SLEEPER) + (to == SLEEPER);
+    searchers = searchers - (from == SEARCHER) + (to == SEARCHER)
+  }
+}
+#else
+/* The counts of the chiplet. Each process has `seen`, what it last read of them, and `shown`, by how
+ * much it has raised the word. */
+typedef Counts { byte sleepers, searchers };
+Counts chiplet;
+
+#define leaves_0(counts, to) \
+  (to == SLEEPER && counts.sleepers == 0 || to == SEARCHER && counts.searchers == 0)
+#define comes_to_0(counts, from) \
+  (from == SLEEPER && counts.sleepers == 1 || from == SEARCHER && counts.searchers == 1)
+
+inline raise(to, times) {
+  sleepers = sleepers + (times) * (to == SLEEPER);
+  searchers = searchers + (times) * (to == SEARCHER)
+}
+
+inline lower(from) {
+  assert(from != SLEEPER || sleepers > 0);
+  assert(from != SEARCHER || searchers > 0);
+  sleepers = sleepers - (from == SLEEPER);
+  searchers = searchers - (from == SEARCHER)
+}
+
+inline change(from, to) {
+  atomic { seen.sleepers = chiplet.sleepers; seen.searchers = chiplet.searchers };
+  do
+  :: atomic {
+#if !defined(LATE_RAISE)
+       if /* [chiplet-raise] */
+       :: leaves_0(seen, to) && !shown -> fence(); raise(to, 1); shown = true
+       :: !leaves_0(seen, to) && shown -> fence(); lower(to); shown = false
+       :: else
+       fi
+#else
+       skip
+#endif
+     };
+     atomic { /* [chiplet-count] */
+       fence();
+       if
+       :: chiplet.sleepers == seen.sleepers && chiplet.searchers == seen.searchers ->
+          chiplet.sleepers = chiplet.sleepers - (from == SLEEPER) + (to == SLEEPER);
+          chiplet.searchers = chiplet.searchers - (from == SEARCHER) + (to == SEARCHER);
+          break
+       :: else ->
+          seen.sleepers = chiplet.sleepers;
+          seen.searchers = chiplet.searchers
+       fi
+     }
+  od;
+#ifdef LATE_RAISE
+  atomic {
+    fence();
+    if
+    :: leaves_0(seen, to) -> raise(to, 1)
+    :: else
+    fi
+  };
+#endif
+  atomic { /* [chiplet-lower] */
+    if
+    :: comes_to_0(seen, from) -> fence(); lower(from)
+    :: else
+    fi;
+    shown = false;
+    seen.sleepers = 0;
+    seen.searchers = 0
+  }
+}
+#endif
 
 /* Each step below is one load, one store or one locked instruction, followed by the worker's local
  * decision. Local variables are set back to 0 when they are not needed. */
@@ -80,9 +164,10 @@ inline wake_one_who_may(number) {
      :: won ->
 #ifdef LATE_COUNT
         store(state(other), notified);
-        atomic { fence(); sleeper_to_searcher(); other = 0; won = false; break }
+        change(SLEEPER, SEARCHER);
+        atomic { other = 0; won = false; break }
 #else
-        atomic { fence(); sleeper_to_searcher() }; /* [waker-count] */
+        change(SLEEPER, SEARCHER); /* [waker-count] */
         atomic { store(state(other), notified); other = 0; won = false; break } /* [waker-state] */
 #endif
      :: else
@@ -105,8 +190,15 @@ inline notify() {
   fi
 }
 
+#ifdef LEVELS
+#define OWN_COUNTS Counts seen; bool shown
+#else
+#define OWN_COUNTS skip
+#endif
+
 proctype producer(byte me; byte number) {
   byte other;
+  OWN_COUNTS;
   bool won;
 #ifdef MIXED
   store(below, 1);
@@ -139,15 +231,17 @@ inline withdraw_or_sleep() {
     :: else -> goto sleeps
     fi
   };
-  atomic { fence(); sleeper_to_searcher(); goto searcher }
+  change(SLEEPER, SEARCHER);
+  goto searcher
 }
 
 proctype worker(byte me) {
   byte number, other, at_cpu;
   bool won;
+  OWN_COUNTS;
 
 busy:
-  atomic { fence(); searchers++ }; /* start_search */
+  change(0, SEARCHER); /* start_search */
 
 searcher:
   do
@@ -164,9 +258,9 @@ searcher:
   od;
 
   /* prepare */
-  atomic { fence(); searcher_to_sleeper() }; /* [sleeper-count] */
-  store(state(me), asleep);                  /* [sleeper-state] */
-  heavy_fence();                             /* [sleeper-fence] */
+  change(SEARCHER, SLEEPER); /* [sleeper-count] */
+  store(state(me), asleep);  /* [sleeper-state] */
+  heavy_fence();             /* [sleeper-fence] */
 
 #ifndef NO_SECOND_LOOK
   do
@@ -187,19 +281,12 @@ end_asleep:
   od;
 
 found: /* end_search */
-  atomic {
-    fence();
-    assert(searchers > 0);
-    searchers--;
+  change(SEARCHER, 0);
 #ifndef NO_LAST_SEARCHER
-    if
-    :: searchers == 0 && sleepers > 0 -> skip
-    :: else -> goto with_it
-    fi
-#endif
-  };
-#ifndef NO_LAST_SEARCHER
-  wake_one_who_may(0); /* [last-searcher] */
+  if
+  :: searchers == 0 && sleepers > 0 -> wake_one_who_may(0) /* [last-searcher] */
+  :: else
+  fi;
 #endif
 
 with_it:
@@ -214,7 +301,11 @@ end_busy: /* forever */
 init {
   atomic {
     run worker(0);
+#if defined(LEVELS) && defined(RESTRICTED)
+    run producer(2, 1);
+#else
     run producer(2, 0);
+#endif
 #ifdef MIXED
     if
     :: run worker(1)
@@ -222,7 +313,11 @@ init {
     fi
 #else
     run worker(1);
+#ifdef LEVELS
+    producers_done++
+#else
     run producer(3, 1)
+#endif
 #endif
   }
 }

@@ -6,6 +6,9 @@
 // Without it (before Linux 4.14, or under a seccomp filter), both are seq_cst fences.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "atoll/runtime/asymmetric_fence.hpp"
 
 namespace atl::runtime {
@@ -14,7 +17,37 @@ namespace atl::runtime {
 // thread that uses a fence. A child of fork() keeps what the parent registered.
 void choose_fences();
 
-// The counterpart of detail::light_fence().
+// The counterpart of detail::light_fence(). Threads that call it at the same time share one
+// membarrier, which interrupts every CPU of the process.
 void heavy_fence();
+
+// Membarriers of this process so far.
+std::uint32_t membarriers() noexcept;
+
+// A barrier for several threads at once. One that begins after a thread has asked serves it,
+// whoever runs it. (As synchronize_rcu_expedited of Linux combines grace periods.)
+class CombinedBarrier {
+ public:
+  using Ticket = std::uint32_t;
+
+  constexpr explicit CombinedBarrier(void (*run)()) : run_(run) {}
+
+  // The barrier that surely begins after what this thread did until now.
+  Ticket ask() noexcept {
+    detail::full_fence();  // stores of this thread before the look at what has begun
+    return begun_.load(std::memory_order_seq_cst) + 1;
+  }
+  // Returns when that barrier is over; runs it if nobody else runs one.
+  void await(Ticket ticket) noexcept;
+  std::uint32_t runs() const noexcept { return begun_.load(std::memory_order_relaxed); }
+  // In a child of fork(), where no other thread runs one.
+  void renew() noexcept;
+
+ private:
+  void (*const run_)();
+  std::atomic<std::uint32_t> begun_{0};
+  std::atomic<std::uint32_t> ended_{0};
+  std::atomic<bool> running_{false};
+};
 
 }  // namespace atl::runtime

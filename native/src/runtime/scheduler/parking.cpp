@@ -23,10 +23,6 @@ bool futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
   return rc != 0 && errno == ETIMEDOUT;
 }
 
-void futex_wake(std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
 // A time before the clock's zero is in the past; the kernel refuses negative ones.
 timespec to_timespec(Parking::Deadline deadline) {
   using std::chrono::nanoseconds;
@@ -38,8 +34,12 @@ timespec to_timespec(Parking::Deadline deadline) {
 
 }  // namespace
 
-Parking::Parking(int workers)
-    : workers_(workers), sleeper_(std::make_unique<Sleeper[]>(static_cast<std::size_t>(workers))) {
+Parking::Parking(int workers, int chiplets)
+    : workers_(workers),
+      chiplets_(chiplets),
+      sleeper_(std::make_unique<Sleeper[]>(static_cast<std::size_t>(workers))),
+      chiplet_(std::make_unique<Chiplet[]>(static_cast<std::size_t>(chiplets))),
+      chiplet_of_(static_cast<std::size_t>(workers)) {
   choose_fences();
 }
 
@@ -47,27 +47,63 @@ Parking::Parking(int workers)
 // ones before it; through acq_rel, what a searcher has uncovered (by taking the word on top of a
 // deque) is visible in the second look of a worker that sleeps after it.
 
-void Parking::start_search() { word_.fetch_add(kSearcher, std::memory_order_acq_rel); }
+// Adds to the counts of the worker's chiplet, which is the caller or was claimed by it, and gives
+// the word of all after that.
+//
+// Where one of the chiplet's counts leaves 0, the word of all is raised before [chiplet-raise]. A
+// thread that then finds the count at another value takes the raise back: either count it with the
+// others, or it tries again. Until its own change, a thread that has raised for a search is a
+// searcher in the eyes of producers, and rightly so: it has not looked anywhere yet. Where a count
+// comes to 0, the word is lowered after [chiplet-lower]. So no change from searcher to sleeper, or
+// back, shows neither. Counts in the word may be too high for a moment, never too low.
+std::uint64_t Parking::change(int worker, std::uint64_t more) {
+  const auto shows = [](std::uint64_t counts) {
+    return (counts >= kSleeper ? kSleeper : 0) +
+           (static_cast<std::uint32_t>(counts) != 0 ? kSearcher : 0);
+  };
+  std::atomic<std::uint64_t>& chiplet = chiplet_[chiplet_of(worker)].word;
+  std::uint64_t before = chiplet.load(std::memory_order_relaxed);
+  std::uint64_t raised = 0;
+  for (;;) {
+    const std::uint64_t after = before + more;
+    const std::uint64_t raise = shows(after) & ~shows(before);
+    if (raise != raised) {
+      word_.fetch_add(raise - raised, std::memory_order_acq_rel);  // [chiplet-raise]
+      raised = raise;
+    }
+    if (chiplet.compare_exchange_weak(before, after, std::memory_order_acq_rel,
+                                      std::memory_order_relaxed)) {  // [chiplet-count]
+      const std::uint64_t lower = shows(before) & ~shows(after);
+      if (lower == 0) return word_.load(std::memory_order_relaxed);
+      return word_.fetch_sub(lower, std::memory_order_acq_rel) - lower;  // [chiplet-lower]
+    }
+  }
+}
 
-int Parking::end_search(std::span<const int> nearest_first) {
-  const std::uint64_t before = word_.fetch_sub(kSearcher, std::memory_order_acq_rel);
+void Parking::start_search(int worker, int chiplet) {
+  chiplet_of_[static_cast<std::size_t>(worker)].store(chiplet, std::memory_order_relaxed);
+  change(worker, kSearcher);
+}
+
+int Parking::end_search(int worker, std::span<const int> nearest_first) {
   // Producers may have relied on it. No fence: if their work is not visible yet, it is to the next
   // worker that goes to sleep, after its fence.
-  if (detail::wants_wake(before - kSearcher)) return wake_one(nearest_first);  // [last-searcher]
+  if (detail::wants_wake(change(worker, 0 - kSearcher))) {  // [last-searcher]
+    return wake_one(nearest_first);
+  }
   return kNobody;
 }
 
 void Parking::prepare(int worker) {
-  // One step, so that no producer sees neither a searcher nor a sleeper.
-  word_.fetch_add(kSleeper - kSearcher, std::memory_order_acq_rel);  // [sleeper-count]
-  // After the count: every sleeper is counted, so the count cannot fall below zero.
-  sleeper_[worker].state.store(asleep, std::memory_order_relaxed);  // [sleeper-state]
+  change(worker, kSleeper - kSearcher);  // [sleeper-count]
+  // After the count: every sleeper is counted, so the count cannot fall below zero. Release: the
+  // chiplet in which it is counted.
+  sleeper_[worker].state.store(asleep, std::memory_order_release);  // [sleeper-state]
   heavy_fence();                                                    // [sleeper-fence]
 }
 
 void Parking::cancel(int worker) {
-  Sleeper& sleeper = sleeper_[worker];
-  if (!withdraw(sleeper)) await_notified(sleeper);
+  if (!withdraw(worker)) await_notified(sleeper_[worker]);
 }
 
 void Parking::commit(int worker) { await_notified(sleeper_[worker]); }
@@ -76,18 +112,20 @@ Parking::Wake Parking::commit(int worker, Deadline deadline) {
   Sleeper& sleeper = sleeper_[worker];
   const timespec until = to_timespec(deadline);
   while (sleeper.state.load(std::memory_order_relaxed) == asleep) {
-    if (futex_wait(sleeper.state, asleep, &until) && withdraw(sleeper)) return Wake::deadline;
+    if (futex_wait(sleeper.state, asleep, &until) && withdraw(worker)) return Wake::deadline;
   }
   await_notified(sleeper);
   return Wake::notified;
 }
 
 // The worker itself, from asleep: it is a searcher again, unless a waker was faster.
-bool Parking::withdraw(Sleeper& sleeper) {
+bool Parking::withdraw(int worker) {
   std::uint32_t state = asleep;
   // Relaxed: this decides only who changes the counts.
-  if (!sleeper.state.compare_exchange_strong(state, awake, std::memory_order_relaxed)) return false;
-  word_.fetch_sub(kSleeper - kSearcher, std::memory_order_acq_rel);
+  if (!sleeper_[worker].state.compare_exchange_strong(state, awake, std::memory_order_relaxed)) {
+    return false;
+  }
+  change(worker, kSearcher - kSleeper);
   return true;
 }
 
@@ -98,43 +136,88 @@ void Parking::await_notified(Sleeper& sleeper) {
     futex_wait(sleeper.state, state, nullptr);
   }
   sleeper.state.store(awake, std::memory_order_relaxed);
+  for (int& other : sleeper.wakes) {
+    // Its state says notified, or it has seen that by itself and is elsewhere: then this is in
+    // vain.
+    if (other != kNobody) wake_thread(sleeper_[std::exchange(other, kNobody)]);
+  }
+}
+
+void Parking::wake_thread(Sleeper& sleeper) {
+  futex_wakes_.fetch_add(1, std::memory_order_relaxed);
+  syscall(SYS_futex, &sleeper.state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 // Finding nobody is not an error: a counted sleeper was claimed by another thread, or withdrew, or
 // has not stored its state yet; all of them check the queues after that.
 int Parking::wake_one(std::span<const int> nearest_first) {
-  for (const int worker : nearest_first) {
-    if (wake(worker)) return worker;
-  }
-  return kNobody;
+  return wake_first(nearest_first, [](int) { return true; });
 }
 
-bool Parking::wake(int worker) {
+// A sleeper that is claimed cannot run. It is a searcher from here on.
+bool Parking::claim(int worker) {
   std::atomic<std::uint32_t>& state = sleeper_[worker].state;
   // The load spares workers that are awake the write to their line.
   std::uint32_t expected = asleep;
   if (state.load(std::memory_order_relaxed) != asleep ||
-      !state.compare_exchange_strong(expected, claimed, std::memory_order_relaxed)) {  // [claim]
+      !state.compare_exchange_strong(expected, claimed, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {  // [claim]
     return false;
   }
   // Before the worker can run, or it could end a search that was not counted yet.
-  word_.fetch_sub(kSleeper - kSearcher, std::memory_order_acq_rel);  // [waker-count]
-  state.store(notified, std::memory_order_release);                  // [waker-state]
-  futex_wake(state);
+  change(worker, kSearcher - kSleeper);  // [waker-count]
   return true;
 }
 
+bool Parking::wake(int worker) {
+  if (!claim(worker)) return false;
+  sleeper_[worker].state.store(notified, std::memory_order_release);  // [waker-state]
+  wake_thread(sleeper_[worker]);
+  return true;
+}
+
+// Claims all sleepers and makes them a tree, in which each wakes the next two of the list.
 void Parking::notify_all() {
   detail::light_fence();
-  for (int worker = 0; worker < workers_; ++worker) wake(worker);
+  int first = kNobody;
+  int last = kNobody;
+  int parent = kNobody;
+  for (int worker = 0; worker < workers_; ++worker) {
+    if (!claim(worker)) continue;
+    sleeper_[worker].next = kNobody;
+    if (first == kNobody) {
+      first = parent = worker;
+    } else {
+      sleeper_[last].next = worker;
+      std::array<int, 2>& wakes = sleeper_[parent].wakes;
+      const bool full = wakes[0] != kNobody;
+      wakes[full ? 1 : 0] = worker;
+      if (full) parent = sleeper_[parent].next;
+    }
+    last = worker;
+  }
+  for (int worker = first; worker != kNobody;) {
+    const int next = sleeper_[worker].next;  // before it runs, and sleeps again
+    sleeper_[worker].state.store(notified, std::memory_order_release);
+    worker = next;
+  }
+  if (first != kNobody) wake_thread(sleeper_[first]);
 }
 
 int Parking::sleepers() const {
-  return static_cast<int>(word_.load(std::memory_order_relaxed) >> 32);
+  std::uint64_t count = 0;
+  for (int chiplet = 0; chiplet < chiplets_; ++chiplet) {
+    count += chiplet_[chiplet].word.load(std::memory_order_relaxed) >> 32;
+  }
+  return static_cast<int>(count);
 }
 
 int Parking::searchers() const {
-  return static_cast<int>(word_.load(std::memory_order_relaxed) & 0xffffffff);
+  std::uint64_t count = 0;
+  for (int chiplet = 0; chiplet < chiplets_; ++chiplet) {
+    count += chiplet_[chiplet].word.load(std::memory_order_relaxed) & 0xffffffff;
+  }
+  return static_cast<int>(count);
 }
 
 }  // namespace atl::runtime

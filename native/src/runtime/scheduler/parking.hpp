@@ -9,9 +9,9 @@
 //
 // so that a worker whose own queues are empty does
 //
-//    start_search();
+//    start_search(self, chiplet);
 //    for (;;) {
-//      if (it finds work somewhere, or the end has come) { end_search(order); break; }
+//      if (it finds work somewhere, or the end has come) { end_search(self, order); break; }
 //      prepare(self);
 //      if (a second look at every queue shows something that it may run, or the end) cancel(self);
 //      else commit(self);
@@ -27,17 +27,28 @@
 //    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
 //    the last searcher, wakes another in its place.
 //  - notify without sleepers is a load and a branch. It wakes at most one.
+//  - notify_all makes at most one system call, whatever the number of sleepers: each woken worker
+//    wakes two more, so that the last of n is up after log n steps.
+//
+// The counts are in two levels: {sleepers, searchers} of each chiplet, and {chiplets with sleepers,
+// chiplets with searchers} of all. Producers read the second only. It changes when the first
+// sleeper or searcher of a chiplet comes and when the last one goes. It is raised before a
+// chiplet's count leaves 0 and lowered after it is 0 again, so whoever is counted in a chiplet
+// shows in the word.
 //
 // native/models/parking.pml models this with store buffers; both use the same labels, such as
 // [sleeper-fence].
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "asymmetric_fence.hpp"
 
@@ -48,8 +59,8 @@ class Parking {
   enum class Wake { notified, deadline };
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Workers are 0 to `workers` - 1, all busy.
-  explicit Parking(int workers);
+  // Workers are 0 to `workers` - 1, all busy. Chiplets are 0 to `chiplets` - 1.
+  explicit Parking(int workers, int chiplets = 1);
 
   // Calls that may wake a worker return it, or kNobody.
   static constexpr int kNobody = -1;
@@ -57,11 +68,11 @@ class Parking {
   // Everywhere below, `nearest_first` lists every worker that may be asleep, once; it may omit the
   // caller, if that is a worker.
 
-  // A busy worker begins to look for work elsewhere.
-  void start_search();
+  // A busy worker, which sits on this chiplet, begins to look for work elsewhere.
+  void start_search(int worker, int chiplet = 0);
 
   // A searcher has found work or ends (to sleep, call prepare).
-  int end_search(std::span<const int> nearest_first);
+  int end_search(int worker, std::span<const int> nearest_first);
 
   // A searcher: from here on producers see it asleep. Check every queue again afterwards.
   void prepare(int worker);
@@ -91,10 +102,7 @@ class Parking {
   int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
     detail::light_fence();
     if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
-    for (const int worker : nearest_first) {
-      if (allowed(worker) && wake(worker)) return worker;
-    }
-    return kNobody;
+    return wake_first(nearest_first, allowed);
   }
 
   // Any thread, after publishing something for `worker` alone.
@@ -109,6 +117,8 @@ class Parking {
   // For profiles: the numbers now.
   int sleepers() const;
   int searchers() const;
+  // System calls that woke a worker so far.
+  std::uint64_t futex_wakes() const { return futex_wakes_.load(std::memory_order_relaxed); }
 
  private:
   // A worker's futex word.
@@ -121,15 +131,49 @@ class Parking {
   // Two lines each, as in deque.hpp.
   struct alignas(128) Sleeper {
     std::atomic<std::uint32_t> state{awake};
+    // The claimer's until notified, then the worker's: whom it wakes in turn.
+    std::array<int, 2> wakes{kNobody, kNobody};
+    int next = kNobody;  // of those that one notify_all claimed
+  };
+  struct alignas(128) Chiplet {
+    std::atomic<std::uint64_t> word{0};  // {sleepers, searchers}
   };
 
+  // The first of these workers that is allowed and sleeps. Passes over chiplets without sleepers by
+  // one load each, if their workers are next to each other in the list.
+  template <class Allowed>
+  int wake_first(std::span<const int> nearest_first, Allowed&& allowed) {
+    int chiplet = kNobody;
+    bool sleepers = false;
+    for (const int worker : nearest_first) {
+      const int its = chiplet_of(worker);
+      if (std::exchange(chiplet, its) != its) sleepers = has_sleepers(its);
+      if (sleepers && allowed(worker) && wake(worker)) return worker;
+    }
+    return kNobody;
+  }
+  int chiplet_of(int worker) const {
+    return chiplet_of_[static_cast<std::size_t>(worker)].load(std::memory_order_relaxed);
+  }
+  bool has_sleepers(int chiplet) const {
+    return chiplet_[chiplet].word.load(std::memory_order_relaxed) >= detail::kSleeper;
+  }
+
+  std::uint64_t change(int worker, std::uint64_t more);
+  bool claim(int worker);
   bool wake(int worker);
-  bool withdraw(Sleeper& sleeper);
-  static void await_notified(Sleeper& sleeper);
+  bool withdraw(int worker);
+  void await_notified(Sleeper& sleeper);
+  void wake_thread(Sleeper& sleeper);
 
   alignas(128) std::atomic<std::uint64_t> word_{0};  // detail::wants_wake shows its layout
-  const int workers_;
+  alignas(128) std::atomic<std::uint64_t> futex_wakes_{0};
+  alignas(128) const int workers_;
+  const int chiplets_;
   const std::unique_ptr<Sleeper[]> sleeper_;
+  const std::unique_ptr<Chiplet[]> chiplet_;
+  // Where each worker is counted while it searches or sleeps.
+  std::vector<std::atomic<int>> chiplet_of_;
 };
 
 }  // namespace atl::runtime

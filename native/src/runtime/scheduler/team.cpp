@@ -72,7 +72,7 @@ Team::Team(const RuntimeOptions& options)
       own_cpus(cpus_for(seats.places) >= seats.size()),
       domains(static_cast<std::size_t>(seats.size())),
       place_domains(domains, seats, number_),
-      parking(seats.size()),
+      parking(seats.size(), seats.places.chiplets()),
       stacks(options.stacks, seats.nodes),
       workers_(static_cast<std::size_t>(seats.size())),
       everybody_(static_cast<std::size_t>(seats.size())),

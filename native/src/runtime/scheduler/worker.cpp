@@ -109,7 +109,9 @@ void Worker::sit_down() {
   if (std::exchange(core_, cores[static_cast<std::size_t>(rank)]) != core_ && !first) {
     recorder_->moved_to(core_);
   }
-  node_ = team.seats.places.cores[static_cast<std::size_t>(core_)].node;
+  const Core& core = team.seats.places.cores[static_cast<std::size_t>(core_)];
+  node_ = core.node;
+  chiplet_ = core.chiplet;
   // Lent workers do not come here again when they move. For them the kernel's default, local, is
   // right.
   if (!team.lent && team.seats.pins() && team.seats.places.nodes().size() > 1) prefer_node(node_);
@@ -311,13 +313,13 @@ Word Worker::next() {
   if (const Word word = std::exchange(first_, 0)) return word;
   if (const Word word = own_work()) return word;
 
-  team.parking.start_search();
+  team.parking.start_search(rank, chiplet_);
   for (;;) {
     if (const Word word = search()) {
       // Whatever was found: a producer of work for everyone may have relied on this search, and
       // looking whether one did would cost a fence as dear as a wake-up in vain. Nearest to this
       // worker, not to whom it stole from, whose order is that worker's own to change.
-      count_woken(team.parking.end_search(victims_.workers));
+      count_woken(team.parking.end_search(rank, victims_.workers));
       return word;
     }
     recorder_->found_nothing();
@@ -328,7 +330,7 @@ Word Worker::next() {
       team.parking.cancel(rank);
     } else if (team.stopping()) {
       team.parking.cancel(rank);
-      team.parking.end_search(victims_.workers);
+      team.parking.end_search(rank, victims_.workers);
       return 0;
     } else {
       recorder_->parking();

@@ -207,6 +207,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   std::size_t placement_ = 0;
   int core_ = 0;
   int node_ = 0;
+  int chiplet_ = 0;
   Fiber thread_fiber_;
 };
 

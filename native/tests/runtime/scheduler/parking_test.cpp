@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -27,15 +28,15 @@ constexpr Parking::Deadline kLongAgo{std::chrono::seconds(-1)};
 class ParkingTest : public atl::test::WithFences {
  protected:
   static void go_to_sleep(Parking& parking, int worker) {
-    parking.start_search();
+    parking.start_search(worker);
     parking.prepare(worker);
   }
 };
 
 TEST_P(ParkingTest, CountsWhoSearchesAndWhoSleeps) {
   Parking parking(2);
-  parking.start_search();
-  parking.start_search();
+  parking.start_search(0);
+  parking.start_search(1);
   EXPECT_EQ(parking.searchers(), 2);
   parking.prepare(1);
   EXPECT_EQ(parking.searchers(), 1);
@@ -43,8 +44,8 @@ TEST_P(ParkingTest, CountsWhoSearchesAndWhoSleeps) {
   parking.cancel(1);
   EXPECT_EQ(parking.searchers(), 2);
   EXPECT_EQ(parking.sleepers(), 0);
-  parking.end_search({});
-  parking.end_search({});
+  parking.end_search(0, {});
+  parking.end_search(1, {});
   EXPECT_EQ(parking.searchers(), 0);
 }
 
@@ -64,23 +65,50 @@ TEST_P(ParkingTest, WakesNobodyWhileSomebodySearchesAndTheLastSearcherWakesAnoth
   Parking parking(3);
   constexpr std::array kOrder{0, 1, 2};
   go_to_sleep(parking, 0);
-  parking.start_search();  // worker 1
-  parking.start_search();  // worker 2
+  parking.start_search(1);
+  parking.start_search(2);
   parking.notify(kOrder);
   EXPECT_EQ(parking.sleepers(), 1);
-  parking.end_search(kOrder);
+  parking.end_search(1, kOrder);
   EXPECT_EQ(parking.sleepers(), 1) << "it was not the last";
-  parking.end_search(kOrder);
+  parking.end_search(2, kOrder);
   EXPECT_EQ(parking.sleepers(), 0);
   EXPECT_EQ(parking.commit(0, kLongAgo), Wake::notified);
   EXPECT_EQ(parking.searchers(), 1);
+}
+
+TEST_P(ParkingTest, TheWordOfAllChangesOnlyWithAChipletsFirstAndLast) {
+  Parking parking(4, 2);
+  const auto chiplet = [](int worker) { return worker / 2; };
+  constexpr std::array kOrder{0, 1, 2, 3};
+  parking.start_search(0, chiplet(0));
+  const std::uint64_t one_searches = parking.word().load();
+  parking.start_search(1, chiplet(1));
+  EXPECT_EQ(parking.word().load(), one_searches);
+  parking.end_search(0, kOrder);
+  EXPECT_EQ(parking.word().load(), one_searches);
+  parking.prepare(1);
+  const std::uint64_t one_sleeps = parking.word().load();
+  EXPECT_TRUE(atl::detail::wants_wake(one_sleeps));
+  parking.start_search(2, chiplet(2));
+  EXPECT_FALSE(atl::detail::wants_wake(parking.word().load()));
+  parking.start_search(3, chiplet(3));
+  parking.prepare(2);
+  EXPECT_FALSE(atl::detail::wants_wake(parking.word().load())) << "another searches there";
+  parking.prepare(3);
+  EXPECT_TRUE(atl::detail::wants_wake(parking.word().load()));
+  EXPECT_EQ(parking.wake_one(std::array{3, 2, 1}), 3);
+  EXPECT_EQ(parking.end_search(3, std::array{2, 0, 1}), 2);
+  EXPECT_EQ(parking.end_search(2, std::array{3, 0, 1}), 1);
+  EXPECT_EQ(parking.end_search(1, kOrder), Parking::kNobody);
+  EXPECT_EQ(parking.word().load(), 0U);
 }
 
 TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
   Parking parking(4);
   constexpr std::array kOrder{0, 1, 2, 3};
   for (int worker = 0; worker < 3; ++worker) go_to_sleep(parking, worker);
-  parking.start_search();  // worker 3
+  parking.start_search(3);
   const auto allowed = [](int worker) { return worker == 1 || worker == 3; };
   parking.notify_allowed(kOrder, allowed);
   parking.notify_allowed(kOrder, allowed);
@@ -118,7 +146,7 @@ TEST_P(ParkingTest, NotifyAllWakesAll) {
   std::vector<std::thread> threads;
   for (int worker = 0; worker < kWorkers; ++worker) {
     threads.emplace_back([&, worker] {
-      parking.start_search();
+      parking.start_search(worker);
       while (!stop.load(std::memory_order_relaxed)) {
         parking.prepare(worker);
         if (stop.load(std::memory_order_relaxed)) {
@@ -127,7 +155,7 @@ TEST_P(ParkingTest, NotifyAllWakesAll) {
           parking.commit(worker);
         }
       }
-      parking.end_search({});
+      parking.end_search(worker, {});
     });
   }
   stop.store(true, std::memory_order_relaxed);
@@ -137,12 +165,82 @@ TEST_P(ParkingTest, NotifyAllWakesAll) {
   EXPECT_EQ(parking.sleepers(), 0);
 }
 
+// notify_all wakes one itself. The depth of a worker is 1 more than that of whoever wakes it.
+TEST_P(ParkingTest, WakingAllTakesLogarithmicallyManySteps) {
+  constexpr int kWorkers = 64;
+  Parking parking(kWorkers, 4);
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    parking.start_search(worker, worker % 4);
+    parking.prepare(worker);
+  }
+  const std::uint64_t before = parking.futex_wakes();
+  parking.notify_all();
+  EXPECT_EQ(parking.futex_wakes() - before, 1U);
+  EXPECT_EQ(parking.sleepers(), 0);
+  // The worker whose turn it is, and how often it wakes others.
+  std::uint64_t most = 0;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    const std::uint64_t others = parking.futex_wakes();
+    EXPECT_EQ(parking.commit(worker, kLongAgo), Wake::notified);
+    most = std::max(most, parking.futex_wakes() - others);
+  }
+  EXPECT_EQ(most, 2U);
+  EXPECT_EQ(parking.futex_wakes() - before, static_cast<std::uint64_t>(kWorkers));
+  EXPECT_EQ(parking.searchers(), kWorkers);
+}
+
+int barriers_run = 0;
+
+TEST(CombinedBarrier, OneServesAllWhoAskedBefore) {
+  constexpr int kAsking = 127;
+  barriers_run = 0;
+  atl::runtime::CombinedBarrier barrier([] { ++barriers_run; });
+  std::array<atl::runtime::CombinedBarrier::Ticket, kAsking> tickets{};
+  for (auto& ticket : tickets) ticket = barrier.ask();
+  for (const auto ticket : tickets) barrier.await(ticket);
+  EXPECT_EQ(barriers_run, 1);
+  barrier.await(barrier.ask());
+  EXPECT_EQ(barriers_run, 2);
+}
+
+// One that has begun already may have passed this thread's CPU.
+TEST(CombinedBarrier, OneThatHasBegunServesNobodyWhoAsksLater) {
+  static atl::runtime::CombinedBarrier* running = nullptr;
+  static atl::runtime::CombinedBarrier::Ticket late = 0;
+  barriers_run = 0;
+  atl::runtime::CombinedBarrier barrier([] {
+    if (++barriers_run == 1) late = running->ask();
+  });
+  running = &barrier;
+  barrier.await(barrier.ask());
+  EXPECT_EQ(barriers_run, 1);
+  barrier.await(late);
+  EXPECT_EQ(barriers_run, 2);
+}
+
+TEST(CombinedBarrier, NobodyWaitsForEver) {
+  static std::atomic<int> runs{0};
+  runs = 0;
+  atl::runtime::CombinedBarrier barrier([] { ++runs; });
+  constexpr int kThreads = 8;
+  constexpr int kTimes = 2000;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      for (int times = 0; times < kTimes; ++times) barrier.await(barrier.ask());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(runs.load(), kThreads * kTimes);
+}
+
 // Workers that go to sleep at once, and producers that wait until what they published is taken:
 // a lost wake-up leaves all of them waiting, and a sleeper's deadline tells, if nothing was taken
 // in all that time. (One worker may sleep long while the other does everything.)
 class PingPong {
  public:
   static constexpr int kWorkers = 2;
+  static constexpr int kChiplets = 2;
   static constexpr int kProducers = 2;
   static constexpr int kRounds = 1500;
 
@@ -195,7 +293,7 @@ class PingPong {
 
   void work(int worker) {
     while (!over()) {
-      parking_.start_search();
+      parking_.start_search(worker, worker % kChiplets);
       while (!take_one() && !over()) {
         parking_.prepare(worker);
         const int before = taken_.load();
@@ -206,11 +304,11 @@ class PingPong {
           if (taken_.load() == before && anything()) lost_.store(true);
         }
       }
-      parking_.end_search(kOrder);
+      parking_.end_search(worker, kOrder);
     }
   }
 
-  Parking parking_{kWorkers};
+  Parking parking_{kWorkers, kChiplets};
   std::array<Deque, kProducers> deques_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> lost_{false};
