@@ -42,7 +42,8 @@ extern "C" {
 typedef struct atoll_rt_runtime atoll_rt_runtime;
 typedef void (*atoll_rt_function)(void* context);
 
-/* 0 and NULL are the defaults: atoll_rt_options options = {.size = sizeof options}; */
+/* 0 and NULL are the defaults, also those that the environment sets (ATOLL_WORKERS, ATOLL_APPROACH,
+ * ATOLL_PIN): atoll_rt_options options = {.size = sizeof options}; */
 typedef struct {
   size_t size;                   /* sizeof(atoll_rt_options) */
   int workers;                   /* 0: one per core */

@@ -4,8 +4,8 @@
 
 #include <charconv>
 #include <fstream>
-#include <sstream>
 
+#include "base/cgroup.hpp"
 #include "pus.hpp"
 
 namespace atl::topology {
@@ -41,53 +41,10 @@ bool is_pci_address(const std::string& name) {
          name[bus + 6] == '.';
 }
 
-struct CgroupMount {
-  fs::path mounted_at;
-  fs::path mounted_part;  // the part of the hierarchy that is mounted
-};
-
-// The mount of cgroup v2 (`controller` empty) or of a v1 controller.
-std::optional<CgroupMount> cgroup_mount(const fs::path& root, const std::string& controller) {
-  std::ifstream mounts(root / "proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string skip;
-    std::string part;
-    std::string at;
-    fields >> skip >> skip >> skip >> part >> at;
-    std::string type;
-    while (fields >> skip && skip != "-") {
-    }
-    std::string options;
-    fields >> type >> skip >> options;
-    const bool wanted =
-        controller.empty()
-            ? type == "cgroup2"
-            : type == "cgroup" &&
-                  (',' + options + ',').find(',' + controller + ',') != std::string::npos;
-    if (wanted) return CgroupMount{root / fs::path(at).relative_path(), part};
-  }
-  return std::nullopt;
-}
-
 void tighten(std::optional<std::uint64_t>& limit, std::optional<std::uint64_t> other) {
   // Without a limit v1 reports 2^63 rounded down to pages.
   constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
   if (other && *other < no_limit && (!limit || *other < *limit)) limit = other;
-}
-
-void tighten_upwards(std::optional<std::uint64_t>& limit, const CgroupMount& mount,
-                     const fs::path& group, const char* file) {
-  fs::path relative = group.lexically_relative(mount.mounted_part);
-  // Without a cgroup namespace a container sees the host's path but mounts only its own part.
-  if (relative.empty() || *relative.begin() == "..") relative = ".";
-  fs::path at = (mount.mounted_at / relative).lexically_normal();
-  for (;;) {
-    if (const auto line = read_line(at / file)) tighten(limit, to_number(*line));
-    const std::string here = at.lexically_relative(mount.mounted_at).string();
-    if (here == "." || here.empty() || at == at.parent_path()) return;
-    at = at.parent_path();
-  }
 }
 
 }  // namespace
@@ -139,23 +96,10 @@ std::vector<Nic> network_interfaces(const fs::path& root) {
 
 std::optional<std::uint64_t> memory_max_bytes(const fs::path& root) {
   std::optional<std::uint64_t> limit;
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-    if (controllers.empty()) {
-      if (const auto mount = cgroup_mount(root, "")) {
-        tighten_upwards(limit, *mount, group, "memory.max");
-      }
-    } else if ((',' + controllers + ',').find(",memory,") != std::string::npos) {
-      if (const auto mount = cgroup_mount(root, "memory")) {
-        tighten_upwards(limit, *mount, group, "memory.limit_in_bytes");
-      }
-    }
-  }
+  base::each_cgroup(root, "memory", [&](const fs::path& folder, bool unified) {
+    const auto line = read_line(folder / (unified ? "memory.max" : "memory.limit_in_bytes"));
+    if (line) tighten(limit, to_number(*line));
+  });
   return limit;
 }
 

@@ -45,12 +45,16 @@ struct LentWorkers {
 };
 
 struct RuntimeOptions {
-  int workers = 0;                    // 0: one per core; at most 32768
+  // At most 32768. 0: ATOLL_WORKERS of the environment, else one per core of the places; on this
+  // machine not more than the cgroup's CPU quota, rounded up.
+  int workers = 0;
   std::optional<Places> places = {};  // default: places_here()
-  bool pin = true;                    // bind workers to their cores, their memory to its node
+  // Bind workers to their cores, their memory to its node. Default: ATOLL_PIN (0 or 1), else true.
+  std::optional<bool> pin = {};
   // How many chiplets the workers use, by the name of an approach (controller.hpp). Matters if
-  // there are fewer workers than cores; then the workers move.
-  std::string approach = std::string(kDefaultApproach);
+  // there are fewer workers than cores; then the workers move. Default: ATOLL_APPROACH of the
+  // environment, else kDefaultApproach.
+  std::string approach = {};
   std::shared_ptr<Approach> own_approach = {};          // your own, instead of a named one
   std::chrono::milliseconds interval{100};              // between two decisions; at least 1
   FillReader fills = {};                                // instead of the CPU's counters

@@ -43,6 +43,9 @@ struct Places {
   std::vector<Core> cores;
   std::vector<std::vector<int>> chiplet_levels;
   std::uint64_t chiplet_l3_bytes = 0;  // of the chiplet with the smallest L3; 0: not known
+  // By synthetic_places: a runtime then maps its nodes to the machine's when it places memory, and
+  // has a worker per core whatever the cgroup's CPU quota is.
+  bool made_up = false;
   bool operator==(const Places&) const = default;
 
   // Number of chiplets.
@@ -76,7 +79,8 @@ ATOLL_EXPORT Places places_with_profile(Places places, std::string_view profile_
 // list has one count for each parent, in order: "node:2 chiplet:2,3 core:8,6,8,4,4". PUs take
 // `real_cpus` in turn, repeatedly, so that many virtual cores run on a few real CPUs; if it is
 // empty they are numbered from 0, for uses that start no thread. Nodes are numbered from 0 and need
-// not exist on the machine. A RuntimeFault names the column of an error.
+// not exist on the machine: Runtime::node_map gives the nodes where memory lies. A RuntimeFault
+// names the column of an error.
 ATOLL_EXPORT Places synthetic_places(std::string_view text, const std::vector<int>& real_cpus);
 
 // A part of the places. The rest is renumbered without gaps (cores, chiplets, packages; nodes keep

@@ -124,7 +124,7 @@ int atoll_rt_runtime_create(const atoll_rt_options* options, atoll_rt_runtime** 
     const atoll_rt_options from = read(options);
     atl::RuntimeOptions to;
     to.workers = from.workers;
-    to.pin = from.unbound == 0;
+    if (from.unbound != 0) to.pin = false;
     if (from.places != nullptr) to.places = from.places->places;
     if (from.approach != nullptr) to.approach = from.approach;
     if (from.interval_ms != 0) to.interval = std::chrono::milliseconds(from.interval_ms);

@@ -19,7 +19,8 @@ std::string refused(int error, std::span<const int> nodes) {
   if (error == EINVAL) {
     return "no memory is available on " + which +
            ": a node is missing, without memory, or not allowed by cpuset.mems; "
-           "'grep Mems_allowed_list /proc/self/status' shows the allowed ones";
+           "'grep Mems_allowed_list /proc/self/status' shows the allowed ones, and "
+           "Runtime::node_map those of made-up places";
   }
   return "mbind to " + which + ": " + in_words(error);
 }

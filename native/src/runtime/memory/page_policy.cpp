@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
@@ -110,6 +111,19 @@ PagePolicy& kernel_page_policy() {
   // Never destroyed: arrays of static lifetime may outlive everything else.
   static auto* const kernel = new Kernel;
   return *kernel;
+}
+
+std::vector<int> nodes_with_memory() {
+  constexpr std::size_t kBits = sizeof(unsigned long) * 8;
+  std::array<unsigned long, 1024 / kBits> mask{};  // the kernel's most nodes
+  std::vector<int> nodes;
+  if (syscall(SYS_get_mempolicy, nullptr, mask.data(), 1024UL, nullptr, MPOL_F_MEMS_ALLOWED) == 0) {
+    for (std::size_t node = 0; node < 1024; ++node) {
+      if ((mask[node / kBits] >> (node % kBits) & 1) != 0) nodes.push_back(static_cast<int>(node));
+    }
+  }
+  if (nodes.empty()) nodes.push_back(0);
+  return nodes;
 }
 
 std::size_t huge_page_bytes() {

@@ -57,6 +57,9 @@ class PagePolicy {
 // The running kernel. Never destroyed.
 [[nodiscard]] PagePolicy& kernel_page_policy();
 
+// The nodes that this process may have memory on; {0} if the kernel does not report them.
+[[nodiscard]] std::vector<int> nodes_with_memory();
+
 // The size of a transparent huge page; 2 MiB if the kernel does not report it.
 [[nodiscard]] std::size_t huge_page_bytes();
 

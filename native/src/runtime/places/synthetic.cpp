@@ -122,7 +122,9 @@ Places synthetic_places(std::string_view text, const std::vector<int>& real_cpus
     const int cpu = real_cpus.empty() ? static_cast<int>(pu) : real_cpus[pu % real_cpus.size()];
     cores[static_cast<std::size_t>(above[kPu][pu])].cpus.push_back(cpu);
   }
-  return runtime::build_places(cores);
+  Places places = runtime::build_places(cores);
+  places.made_up = true;
+  return places;
 }
 
 }  // namespace atl

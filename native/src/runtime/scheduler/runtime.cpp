@@ -50,7 +50,11 @@ std::vector<int> Runtime::cores() const { return team_->seats.cores(); }
 
 NodeMap Runtime::node_map() const { return team_->node_map(); }
 
-Profile Runtime::profile() const { return team_->profiler().snapshot(); }
+Profile Runtime::profile() const {
+  Profile profile = team_->profiler().snapshot();
+  profile.remarks.insert(profile.remarks.begin(), team_->remarks.begin(), team_->remarks.end());
+  return profile;
+}
 
 void Runtime::write_trace(const std::string& path) const { team_->profiler().write_trace(path); }
 

@@ -4,17 +4,18 @@
 #include <utility>
 
 #include "affinity.hpp"
+#include "memory/page_policy.hpp"
 
 namespace atl::runtime {
 
 Seats::Seats(Places all, int workers, bool pin, bool share)
     : places(std::move(all)),
       nodes(places.nodes()),
+      memory_nodes_(nodes),
       cpus_of_nodes_(nodes.size()),
       pins_(pin),
       usable_(usable_cores(places, cpus_of_this_thread())),
-      core_of_worker_(seat_workers(
-          places, usable_, workers == 0 ? static_cast<int>(places.cores.size()) : workers, 1)),
+      core_of_worker_(seat_workers(places, usable_, workers, 1)),
       thread_of_worker_(core_of_worker_.size()),
       bound_(core_of_worker_.size()) {
   for (std::size_t at = 0; at < nodes.size(); ++at) {
@@ -22,6 +23,10 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
       const std::vector<int>& cpus = places.cores[static_cast<std::size_t>(core)].cpus;
       cpus_of_nodes_[at].insert(cpus_of_nodes_[at].end(), cpus.begin(), cpus.end());
     }
+  }
+  if (places.made_up) {
+    const std::vector<int> real = nodes_with_memory();
+    for (std::size_t at = 0; at < nodes.size(); ++at) memory_nodes_[at] = real[at % real.size()];
   }
   if (share) share_chiplets();
 }
@@ -83,10 +88,14 @@ std::span<const int> Seats::cpus_near(int core) const {
 }
 
 NodeMap Seats::node_map(int runtime) const {
-  NodeMap map{nodes, {}, runtime};
+  NodeMap map{memory_nodes_, {}, runtime};
   for (const int core : cores()) {
-    map.node_of_rank.push_back(places.cores[static_cast<std::size_t>(core)].node);
+    const int node = places.cores[static_cast<std::size_t>(core)].node;
+    const auto at = std::ranges::lower_bound(nodes, node) - nodes.begin();
+    map.node_of_rank.push_back(memory_nodes_[static_cast<std::size_t>(at)]);
   }
+  std::ranges::sort(map.nodes);  // made-up nodes share the machine's
+  map.nodes.erase(std::unique(map.nodes.begin(), map.nodes.end()), map.nodes.end());
   return map;
 }
 

@@ -16,7 +16,7 @@ namespace atl::runtime {
 // Any thread may call any function.
 class Seats {
  public:
-  // `workers` is 0 for one per core. Workers that `share_chiplets` are bound to the CPUs of their
+  // Workers that `share_chiplets` are bound to the CPUs of their
   // chiplet, others to their core's.
   Seats(Places places, int workers, bool pin, bool share_chiplets);
 
@@ -41,7 +41,7 @@ class Seats {
   std::vector<Seat> seats() const;
   // The CPUs of the core's node. Empty if there is only one node, or if workers are not bound.
   std::span<const int> cpus_near(int core) const;
-  // The node of each worker, for the runtime with this number.
+  // The node of each worker's memory, for the runtime with this number.
   NodeMap node_map(int runtime) const;
 
   const Places places;
@@ -52,6 +52,7 @@ class Seats {
   void share_chiplets();
   void bind(std::size_t rank);
 
+  std::vector<int> memory_nodes_;                // where the memory of each of `nodes` lies
   std::vector<std::vector<int>> cpus_of_nodes_;  // in the order of `nodes`
   mutable std::mutex mutex_;
   std::atomic<bool> pins_;

@@ -16,30 +16,6 @@ namespace atl::runtime {
 
 namespace {
 
-// Half of the numbers that domains have: each worker takes one.
-constexpr int kMostWorkers = 32768;
-constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
-
-const RuntimeOptions& checked(const RuntimeOptions& options) {
-  if (options.workers < 0) {
-    throw RuntimeFault("workers is " + std::to_string(options.workers) +
-                       ": give 1 or more, or 0 for one per core");
-  }
-  if (options.workers > kMostWorkers) {
-    throw RuntimeFault("workers is " + std::to_string(options.workers) + ": give at most " +
-                       std::to_string(kMostWorkers));
-  }
-  if (options.interval < std::chrono::milliseconds(1)) {
-    throw RuntimeFault("interval is " + std::to_string(options.interval.count()) +
-                       " ms: give 1 or more");
-  }
-  if (options.trace_events > kMostTraceEvents) {
-    throw RuntimeFault("trace_events is " + std::to_string(options.trace_events) +
-                       ": give at most " + std::to_string(kMostTraceEvents));
-  }
-  return options;
-}
-
 // How many CPUs of the places the process may use.
 int cpus_for(const Places& places) {
   const std::vector<int> allowed = cpus_of_this_thread();
@@ -56,29 +32,27 @@ int next_number() {
   return ++last;
 }
 
-Places places_of(const RuntimeOptions& options) {
-  Places places = options.places ? *options.places : places_here();
-  if (places.cores.empty()) throw RuntimeFault("the places have no core: nothing to sit on");
-  return places;
-}
-
 }  // namespace
 
-Team::Team(const RuntimeOptions& options)
+Team::Team(const RuntimeOptions& asked) : Team(decided(asked)) {}
+
+Team::Team(const Decided& all)
     : number_(next_number()),
-      lent(options.lent),
-      seats(places_of(checked(options)), options.workers, options.pin,
+      lent(all.options.lent),
+      remarks(all.remarks),
+      seats(*all.options.places, all.options.workers, *all.options.pin,
             lent && lent->share_chiplets),
       own_cpus(cpus_for(seats.places) >= seats.size()),
       domains(static_cast<std::size_t>(seats.size())),
       place_domains(domains, seats, number_),
       parking(seats.size(), seats.places.chiplets()),
-      stacks(options.stacks, seats.nodes),
+      stacks(all.options.stacks, seats.nodes),
       workers_(static_cast<std::size_t>(seats.size())),
       everybody_(static_cast<std::size_t>(seats.size())),
       seated_(seats.size()),
       left_(seats.size()),
       process_(getpid()) {
+  const RuntimeOptions& options = all.options;
   std::iota(everybody_.begin(), everybody_.end(), 0);
   steered_ = std::make_shared<Steered>();
   steered_->approach =

@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "atoll/runtime/options.hpp"
+#include "decided.hpp"
 #include "domain.hpp"
 #include "governor.hpp"
 #include "parking.hpp"
@@ -79,6 +81,7 @@ class Team {
   void await_stop() const { stopping_.wait(false, std::memory_order_acquire); }
 
  private:
+  explicit Team(const Decided& all);
   void stop() noexcept;
   bool tasks_left() const;
 
@@ -86,6 +89,7 @@ class Team {
 
  public:
   const std::optional<LentWorkers> lent;
+  const std::vector<std::string> remarks;  // for the profile
   Seats seats;
   const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
   Domains domains;

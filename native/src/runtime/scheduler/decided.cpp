@@ -1,0 +1,107 @@
+#include "decided.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "places/cpu_limit.hpp"
+
+namespace atl::runtime {
+
+namespace {
+
+// Half of the numbers that domains have: each worker takes one.
+constexpr int kMostWorkers = 32768;
+constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
+
+void check(const RuntimeOptions& options) {
+  if (options.workers < 0) {
+    throw RuntimeFault("workers is " + std::to_string(options.workers) +
+                       ": give 1 or more, or 0 for one per core");
+  }
+  if (options.workers > kMostWorkers) {
+    throw RuntimeFault("workers is " + std::to_string(options.workers) + ": give at most " +
+                       std::to_string(kMostWorkers));
+  }
+  if (options.interval < std::chrono::milliseconds(1)) {
+    throw RuntimeFault("interval is " + std::to_string(options.interval.count()) +
+                       " ms: give 1 or more");
+  }
+  if (options.trace_events > kMostTraceEvents) {
+    throw RuntimeFault("trace_events is " + std::to_string(options.trace_events) +
+                       ": give at most " + std::to_string(kMostTraceEvents));
+  }
+}
+
+// Empty: the variable is not set, or to nothing.
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+[[noreturn]] void not_allowed(const char* name, std::string_view value,
+                              const std::string& allowed) {
+  throw RuntimeFault("the environment variable " + std::string(name) + " is '" +
+                     std::string(value) + "': " + allowed);
+}
+
+void take_environment(RuntimeOptions& options) {
+  if (const auto value = variable("ATOLL_WORKERS"); !value.empty() && options.workers == 0) {
+    const char* const end = value.data() + value.size();
+    const auto [at, error] = std::from_chars(value.data(), end, options.workers);
+    if (error != std::errc() || at != end || options.workers < 1 ||
+        options.workers > kMostWorkers) {
+      not_allowed("ATOLL_WORKERS", value,
+                  "give a number from 1 to " + std::to_string(kMostWorkers));
+    }
+  }
+  if (const auto value = variable("ATOLL_PIN"); !value.empty() && !options.pin) {
+    if (value != "0" && value != "1") {
+      not_allowed("ATOLL_PIN", value, "give 1 to bind workers to their cores, or 0");
+    }
+    options.pin = value == "1";
+  }
+  const auto value = variable("ATOLL_APPROACH");
+  if (value.empty() || !options.approach.empty() || options.own_approach) return;
+  options.approach = value;
+  try {
+    static_cast<void>(approach_by_name(value, 0));
+  } catch (const RuntimeFault& fault) {
+    not_allowed("ATOLL_APPROACH", value, fault.what());
+  }
+}
+
+}  // namespace
+
+Decided decided(const RuntimeOptions& options) {
+  check(options);
+  Decided made{options, {}};
+  RuntimeOptions& all = made.options;
+  take_environment(all);
+  if (!all.pin) all.pin = true;
+  if (all.approach.empty()) all.approach = kDefaultApproach;
+  if (!all.places) all.places = places_here();
+  const int cores = static_cast<int>(all.places->cores.size());
+  if (cores == 0) throw RuntimeFault("the places have no core: nothing to sit on");
+  if (all.places->made_up) {
+    made.remarks.emplace_back("places: made up; memory lies on the machine's own nodes");
+  }
+  if (all.workers != 0) return made;
+  all.workers = cores;
+  if (all.places->made_up) return made;
+  const std::optional<double> limit = cpu_limit();
+  all.workers = default_workers(cores, limit);
+  if (all.workers < cores) {
+    std::ostringstream remark;
+    remark << "workers: " << all.workers << " for " << cores
+           << " cores, because the cgroup's CPU quota is " << *limit
+           << " CPUs (cpu.max, or the CFS quota of version 1)";
+    made.remarks.push_back(remark.str());
+  }
+  return made;
+}
+
+}  // namespace atl::runtime

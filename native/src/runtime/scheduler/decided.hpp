@@ -1,0 +1,21 @@
+// What a runtime's options leave open is decided here: by the environment (ATOLL_WORKERS,
+// ATOLL_APPROACH, ATOLL_PIN), then by the machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "atoll/runtime/options.hpp"
+
+namespace atl::runtime {
+
+struct Decided {
+  RuntimeOptions options;  // has workers, places, pin and an approach
+  // Why the workers are as they are, where that is not what one expects: for the profile.
+  std::vector<std::string> remarks;
+};
+
+// Throws RuntimeFault for an impossible option, or a variable whose value is not allowed.
+Decided decided(const RuntimeOptions& options);
+
+}  // namespace atl::runtime

@@ -1,0 +1,132 @@
+// What the environment and the machine decide where a runtime's options leave it open.
+#include "scheduler/decided.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "atoll/runtime/memory.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/this_task.hpp"
+
+namespace {
+
+using atl::runtime::decided;
+
+// A variable of the environment for the length of a test.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+atl::RuntimeOptions two_nodes() {
+  atl::RuntimeOptions options;
+  options.places = atl::synthetic_places("node:2 core:2", {0});
+  return options;
+}
+
+std::string fault_of(const atl::RuntimeOptions& options) {
+  try {
+    decided(options);
+  } catch (const atl::RuntimeFault& fault) {
+    return fault.what();
+  }
+  return "none";
+}
+
+TEST(Decided, WithoutVariablesAWorkerPerCoreBoundAdaptive) {
+  const atl::RuntimeOptions all = decided(two_nodes()).options;
+  EXPECT_EQ(all.workers, 4);
+  EXPECT_EQ(all.pin, true);
+  EXPECT_EQ(all.approach, atl::kDefaultApproach);
+}
+
+TEST(Decided, TheEnvironmentDecidesWhatTheProgramLeavesOpen) {
+  const Variable workers("ATOLL_WORKERS", "3");
+  const Variable pin("ATOLL_PIN", "0");
+  const Variable approach("ATOLL_APPROACH", "static:2");
+  const atl::RuntimeOptions all = decided(two_nodes()).options;
+  EXPECT_EQ(all.workers, 3);
+  EXPECT_EQ(all.pin, false);
+  EXPECT_EQ(all.approach, "static:2");
+
+  atl::Runtime runtime(two_nodes());
+  EXPECT_EQ(runtime.workers(), 3);
+  EXPECT_EQ(runtime.spread(), 2);
+}
+
+TEST(Decided, TheProgramsOwnOptionsWin) {
+  const Variable workers("ATOLL_WORKERS", "none");  // not even read
+  const Variable pin("ATOLL_PIN", "perhaps");
+  const Variable approach("ATOLL_APPROACH", "fastest");
+  atl::RuntimeOptions options = two_nodes();
+  options.workers = 2;
+  options.pin = true;
+  options.approach = "static-local";
+  const atl::RuntimeOptions all = decided(options).options;
+  EXPECT_EQ(all.workers, 2);
+  EXPECT_EQ(all.pin, true);
+  EXPECT_EQ(all.approach, "static-local");
+}
+
+TEST(Decided, AnEmptyVariableIsNotSet) {
+  const Variable workers("ATOLL_WORKERS", "");
+  const Variable pin("ATOLL_PIN", "");
+  const Variable approach("ATOLL_APPROACH", "");
+  EXPECT_EQ(decided(two_nodes()).options.workers, 4);
+}
+
+TEST(Decided, AVariableThatIsNotAllowedIsNamed) {
+  for (const char* value : {"four", "0", "-1", "2 ", "32769", "99999999999999999999"}) {
+    const Variable workers("ATOLL_WORKERS", value);
+    EXPECT_EQ(fault_of(two_nodes()), "the environment variable ATOLL_WORKERS is '" +
+                                         std::string(value) + "': give a number from 1 to 32768");
+  }
+  {
+    const Variable pin("ATOLL_PIN", "true");
+    EXPECT_EQ(fault_of(two_nodes()),
+              "the environment variable ATOLL_PIN is 'true': give 1 to bind workers to their "
+              "cores, or 0");
+  }
+  const Variable approach("ATOLL_APPROACH", "fastest");
+  EXPECT_NE(fault_of(two_nodes()).find("ATOLL_APPROACH is 'fastest': no approach is called"),
+            std::string::npos);
+}
+
+TEST(MadeUpPlaces, HaveMemoryOnTheMachinesNodes) {
+  atl::Runtime runtime(two_nodes());
+  const atl::NodeMap map = runtime.node_map();
+  ASSERT_EQ(map.node_of_rank.size(), 4U);
+  auto rows = atl::Array<long>::partitioned(100'000, map);
+  for (int rank = 0; rank < 4; ++rank) {
+    for (long& row : rows.part(rank)) row = rank;
+  }
+  auto shared = atl::Array<long>::interleaved(100'000, map);
+  shared[99'999] = 1;
+  atl::Replicated<int> copies(1'000, map);
+  copies.update([](std::span<int> copy) { copy[7] = 42; });
+  EXPECT_EQ(copies.local()[7], 42);
+  EXPECT_EQ(rows[99'999], 3);
+  // A task on the made-up node finds its place, and the moved workers' arrays their nodes.
+  EXPECT_EQ(runtime.spawn(atl::on_node(1), [] { return atl::this_task::core(); }).join() / 2, 1);
+  EXPECT_EQ(atl::rehome_all(runtime.node_map()).failed_bytes, 0U);
+
+  const std::vector<std::string> remarks = runtime.profile().remarks;
+  EXPECT_EQ(remarks.front(), "places: made up; memory lies on the machine's own nodes");
+}
+
+TEST(MadeUpPlaces, APartOfThemIsMadeUpToo) {
+  const std::vector<int> some{0, 3};
+  EXPECT_TRUE(atl::restrict_to_cores(*two_nodes().places, some).made_up);
+}
+
+}  // namespace
