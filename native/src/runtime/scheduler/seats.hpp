@@ -20,7 +20,8 @@ class Seats {
   // chiplet, others to their core's.
   Seats(Places places, int workers, bool pin, bool share_chiplets);
 
-  int size() const { return static_cast<int>(core_of_worker_.size()); }
+  // The others of these vectors may be replaced meanwhile.
+  int size() const { return static_cast<int>(thread_of_worker_.size()); }
 
   // Binds `thread`, by its number, to the seat of `rank`: for workers that start.
   void sit(int rank, int thread);
