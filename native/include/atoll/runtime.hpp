@@ -14,9 +14,12 @@
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
-// Loops.
+// Loops and algorithms.
+#include "atoll/runtime/algorithms.hpp"
 #include "atoll/runtime/all_do.hpp"
 #include "atoll/runtime/parallel.hpp"
+#include "atoll/runtime/parallel_array.hpp"
+#include "atoll/runtime/worker_local.hpp"
 // Waiting.
 #include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/blocking.hpp"

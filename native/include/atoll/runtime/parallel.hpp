@@ -247,6 +247,16 @@ void for_items(Index begin, std::uint64_t first, std::uint64_t last, Each&& each
   }
 }
 
+template <class Index, class Body>
+void run_body(Index from, std::uint64_t first, std::uint64_t last, Body& body) {
+  PerPiece<Body> mine = body;
+  if constexpr (std::invocable<Body&, Index, Index>) {
+    mine(advanced(from, first), advanced(from, last));
+  } else {
+    for_items(from, first, last, [&mine](Index at) { mine(item(at)); });
+  }
+}
+
 }  // namespace detail
 
 // Calls body(i) for each integer or body(*i) for each iterator of [begin, end); or, if the body
@@ -256,15 +266,10 @@ template <class Begin, class End, class Body, detail::LoopIndex Index = detail::
 void parallel_for(Begin begin, End end, Body&& body, detail::Grain grain = 0) {
   const auto from = static_cast<Index>(begin);
   const std::uint64_t items = detail::distance(from, static_cast<Index>(end));
-  detail::run_loop(
-      "parallel_for", items, grain, [from, &body](std::uint64_t first, std::uint64_t last) {
-        detail::PerPiece<std::remove_reference_t<Body>> mine = body;
-        if constexpr (std::invocable<Body&, Index, Index>) {
-          mine(detail::advanced(from, first), detail::advanced(from, last));
-        } else {
-          detail::for_items(from, first, last, [&mine](Index at) { mine(detail::item(at)); });
-        }
-      });
+  detail::run_loop("parallel_for", items, grain,
+                   [from, &body](std::uint64_t first, std::uint64_t last) {
+                     detail::run_body(from, first, last, body);
+                   });
 }
 
 namespace detail {

@@ -1,7 +1,10 @@
 #include "atoll/runtime/parallel.hpp"
 
 #include <string>
+#include <utility>
 
+#include "atoll/runtime/parallel_array.hpp"
+#include "atoll/runtime/worker_local.hpp"
 #include "scheduler/worker.hpp"
 
 namespace atl::detail {
@@ -18,6 +21,34 @@ std::uint32_t rank_of(WorkerHead* head) {
   const auto& worker = *static_cast<Worker*>(head);
   return static_cast<std::uint32_t>(
       worker.tag == 0 ? worker.rank : worker.team.domains.of(worker.tag).rank_of(worker.rank));
+}
+
+std::size_t worker_slots() {
+  return static_cast<std::size_t>(
+      static_cast<Worker*>(worker_or_fault("WorkerLocal"))->team.size());
+}
+
+std::size_t worker_slot(std::size_t slots) {
+  const auto& worker = *static_cast<Worker*>(worker_or_fault("WorkerLocal::lease"));
+  if (static_cast<std::size_t>(worker.team.size()) != slots) {
+    throw RuntimeFault("WorkerLocal::lease: the values belong to the workers of another runtime");
+  }
+  return static_cast<std::size_t>(worker.rank);
+}
+
+void fault_leased() {
+  throw RuntimeFault(
+      "WorkerLocal: a value is still leased: end the leases and join their tasks first");
+}
+
+std::vector<int> nodes_of_parts(int parts) {
+  NodeMap map = static_cast<Worker*>(worker_or_fault("parallel_for"))->team.node_map();
+  if (map.node_of_rank.size() != static_cast<std::size_t>(parts)) {
+    throw RuntimeFault("parallel_for: the array has " + std::to_string(parts) +
+                       " parts, but this runtime has " + std::to_string(map.node_of_rank.size()) +
+                       " workers: partition it by this runtime's node_map()");
+  }
+  return std::move(map.node_of_rank);
 }
 
 void fault_negative_grain(long long grain) {
