@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "scheduler/process.hpp"
+
 namespace atl::runtime {
 
 void Registry::add(const std::shared_ptr<Block>& block) {
@@ -23,7 +25,11 @@ std::vector<std::weak_ptr<Block>> Registry::of(int runtime) {
 }
 
 Registry& registry() {
-  static auto* const registry = new Registry;
+  static auto* const registry = [] {
+    auto* const made = new Registry;
+    hold_over_fork(made->mutex_);
+    return made;
+  }();
   return *registry;
 }
 

@@ -17,10 +17,13 @@ class Registry {
   [[nodiscard]] std::vector<std::weak_ptr<Block>> of(int runtime);
 
  private:
+  friend Registry& registry();
+
   std::mutex mutex_;
   std::vector<std::weak_ptr<Block>> blocks_;
 };
 
+// The process's.
 [[nodiscard]] Registry& registry();
 
 // `rehome_all` over the arrays of one registry.

@@ -7,6 +7,7 @@
 #include "atoll/runtime/memory_resources.hpp"
 #include "chunks.hpp"
 #include "page_policy.hpp"
+#include "scheduler/process.hpp"
 
 namespace atl {
 
@@ -24,7 +25,11 @@ struct Pools {
 
 std::pmr::memory_resource& resource(runtime::Layout layout) {
   // Never destroyed: containers of static lifetime free into it at the very end.
-  static auto* const mutex = new std::mutex;
+  static auto* const mutex = [] {
+    auto* const made = new std::mutex;
+    runtime::hold_over_fork(*made);
+    return made;
+  }();
   static auto* const known =
       new std::map<std::pair<runtime::Layout::Kind, std::vector<int>>, std::unique_ptr<Pools>>;
   const std::scoped_lock lock(*mutex);

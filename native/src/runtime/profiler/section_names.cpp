@@ -3,6 +3,8 @@
 #include <mutex>
 #include <vector>
 
+#include "scheduler/process.hpp"
+
 namespace atl::runtime {
 
 namespace {
@@ -14,7 +16,11 @@ struct Names {
 
 // Never destroyed: static objects may profile in their destructors.
 Names& names() {
-  static Names& made = *new Names;
+  static Names& made = []() -> Names& {
+    auto* const made = new Names;
+    hold_over_fork(made->mutex);
+    return *made;
+  }();
   return made;
 }
 

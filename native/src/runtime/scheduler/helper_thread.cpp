@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "atoll/runtime/places.hpp"
+#include "process.hpp"
 
 namespace atl::runtime {
 
@@ -25,6 +26,7 @@ void run_everywhere() {
 
 void start_helper_thread(const char* purpose, std::function<void()> body) {
   try {
+    const SignalsBlocked blocked;
     std::thread([body = std::move(body)] {
       run_everywhere();
       body();

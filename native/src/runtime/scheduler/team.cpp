@@ -1,14 +1,15 @@
 #include "team.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <numeric>
 #include <set>
 
 #include "affinity.hpp"
+#include "process.hpp"
 #include "stacks/overflow.hpp"
 #include "worker.hpp"
 
@@ -51,7 +52,7 @@ Team::Team(const Decided& all)
       everybody_(static_cast<std::size_t>(seats.size())),
       seated_(seats.size()),
       left_(seats.size()),
-      process_(getpid()) {
+      forks_before_(forks_before()) {
   const RuntimeOptions& options = all.options;
   std::iota(everybody_.begin(), everybody_.end(), 0);
   steered_ = std::make_shared<Steered>();
@@ -72,6 +73,7 @@ Team::Team(const Decided& all)
     return worker != nullptr ? &worker->fiber() : nullptr;
   });
   try {
+    const SignalsBlocked blocked;
     for (const int rank : everybody_) threads_.emplace_back(Worker::main, std::ref(*this), rank);
     seated_.wait();
     if (fault_ != nullptr) std::rethrow_exception(fault_);
@@ -108,13 +110,20 @@ Team::Team(const Decided& all)
 std::uint64_t Team::next_seed() { return seeds_.fetch_add(1, std::memory_order_relaxed); }
 
 Team::~Team() {
-  if (getpid() != process_) {
+  if (forks_before() != forks_before_) {
     // fork() copies only the calling thread, so there is no thread to wait for. The objects that
     // hold the parent's threads are leaked: the child may have threads with the same numbers.
     static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
     static_cast<void>(governor_.release());
     static_cast<void>(profiler_.release());  // its destructor would end the parent's monitoring
     return;
+  }
+  if (const Worker* const worker = Worker::here(); worker != nullptr && &worker->team == this) {
+    std::fputs(
+        "atoll: a Runtime is destroyed inside one of its own tasks, for which it would wait for "
+        "ever: destroy it on a thread, or in a task of another Runtime\n",
+        stderr);
+    std::abort();
   }
   for (auto pause = std::chrono::microseconds(50); tasks_left();
        pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
@@ -190,7 +199,7 @@ void Team::inject_urgent(Word word) noexcept {
 }
 
 void Team::check_process() const {
-  if (getpid() != process_) {
+  if (forks_before() != forks_before_) {
     throw RuntimeFault(
         "this Runtime was made before fork(), which does not copy its workers: make one in the "
         "child");

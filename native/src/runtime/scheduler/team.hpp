@@ -97,11 +97,13 @@ class Team {
   Parking parking;
   Urgent urgent;
   StackPool stacks;
-  // Tasks made by threads that are no worker of this team.
-  std::atomic<std::uint64_t> spawned_outside{0};
+  // Tasks made by threads that are no worker of this team. Apart, as visitors_, from what workers
+  // read for each task.
+  alignas(128) std::atomic<std::uint64_t> spawned_outside{0};
 
  private:
-  std::mutex placing_;  // one thread at a time seats the workers
+  std::atomic<int> visitors_{0};     // threads inside inject_as_visitor
+  alignas(128) std::mutex placing_;  // one thread at a time seats the workers
   std::atomic<std::size_t> placement_{1};
   std::vector<Worker*> workers_;
   std::vector<int> everybody_;  // all ranks
@@ -112,9 +114,8 @@ class Team {
   std::latch opened_{1};  // all workers are known, and there is a profiler
   std::latch left_;
   std::atomic<bool> stopping_{false};
-  std::atomic<int> visitors_{0};  // threads inside inject_as_visitor
   std::atomic<bool> metered_{false};
-  const int process_;  // the pid that made it
+  const std::uint32_t forks_before_;  // of the process that made it
   std::atomic<std::uint64_t> seeds_{1};
   std::unique_ptr<Profiler> profiler_;
   std::shared_ptr<Steered> steered_;

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "atoll/runtime/places.hpp"
+#include "scheduler/process.hpp"
 
 namespace atl::runtime {
 
@@ -46,6 +47,7 @@ constinit std::mutex recording;
 
 ChunkRecord* record(std::byte* memory, std::size_t bytes, std::size_t stride,
                     std::size_t edge_bytes) {
+  [[maybe_unused]] static const bool held = (hold_over_fork(recording), true);
   const std::lock_guard lock(recording);
   ChunkRecord* found = records.load(std::memory_order_relaxed);
   while (found != nullptr && found->memory.load(std::memory_order_relaxed) != nullptr) {

@@ -1,8 +1,11 @@
 // The out-of-line part of tasks with a handle: what they need from workers.
 #include "atoll/runtime/task.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
+#include "scheduler/process.hpp"
 #include "waiting/suspension.hpp"
 
 namespace atl::detail {
@@ -11,8 +14,11 @@ using runtime::Worker;
 
 void fault_outside_task(const char* call) {
   throw RuntimeFault(std::string(call) +
-                     " was called outside of a task: call it inside Runtime::run, or use "
-                     "Runtime::spawn from a thread");
+                     (runtime::forks_before() == 0
+                          ? " was called outside of a task: call it inside Runtime::run, or use "
+                            "Runtime::spawn from a thread"
+                          : " was called outside of a task, which a child of fork() is even where "
+                            "its parent was in one: make a Runtime in the child"));
 }
 
 void fault_no_task(const char* call) {
@@ -74,6 +80,10 @@ void await_task(Job* job, Completion& completion) noexcept {
 // A task runs on workers only.
 void task_ended() {
   Worker* const worker = Worker::here();
+  if (worker == nullptr) [[unlikely]] {
+    std::fputs("atoll: a task returned in a child of fork(): call exec or _exit there\n", stderr);
+    std::abort();
+  }
   count_ended(worker, worker->tag);
 }
 

@@ -2,18 +2,27 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "atoll/runtime/blocking.hpp"
+#include "atoll/runtime/memory_resources.hpp"
+#include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/this_task.hpp"
+#include "memory/registry.hpp"
+#include "profiler/section_names.hpp"
 #include "runtime/parts.hpp"
+#include "stacks/stack.hpp"
 
 namespace {
 
@@ -40,7 +49,111 @@ TEST(Reliability, AChildOfForkIsToldAndMayMakeItsOwn) {
             0);
   EXPECT_EQ(runtime->run([] { return fib(12); }), 144);
 }
+
+// Four locks of the process, held at any time by one of two threads.
+TEST(Reliability, AChildOfForkNeverFindsALockTakenByAThreadThatIsNotThere) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&stop, thread] {
+      for (int round = 0; !stop; ++round) {
+        static_cast<void>(atl::runtime::section_id("a section " + std::to_string(round % 4)));
+        static_cast<void>(atl::local_memory(0));
+        static_cast<void>(atl::runtime::registry().of(1000 + thread));
+        atl::runtime::StackPool pool({});
+        pool.give(pool.take(0, [](void*) {}));
+      }
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(in_a_child([] {
+                atl::Runtime own(with_workers(2));
+                return own.run([] {
+                  const atl::Section section("of a child");
+                  static_cast<void>(atl::local_memory(0));
+                  static_cast<void>(atl::runtime::registry().of(1));
+                  return fib(5) == 5 ? 0 : 1;
+                });
+              }),
+              0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Reliability, AChildOfForkInATaskHasNoWorker) {
+  atl::Runtime runtime(with_workers(2));
+  const int status = runtime.run([] {
+    return in_a_child([] {
+      try {
+        atl::spawn([] {}).join();
+        return 1;
+      } catch (const atl::RuntimeFault& fault) {
+        return std::string(fault.what()).find("fork") == std::string::npos ? 2 : 0;
+      }
+    });
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(runtime.run([] { return fib(10); }), 55) << "the parent goes on";
+}
 #endif
+
+TEST(Reliability, ARuntimeThatItsOwnTaskDestroysSaysSo) {
+  const std::string style = GTEST_FLAG_GET(death_test_style);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        auto* const runtime = new atl::Runtime(with_workers(2));
+        runtime->run([runtime] { delete runtime; });
+      },
+      testing::KilledBySignal(SIGABRT), "destroyed inside one of its own tasks");
+  GTEST_FLAG_SET(death_test_style, style);
+}
+
+std::atomic<int> landed_on{0};
+
+// Only one thread of the program wants the signal, but each of the runtime's was started by one
+// that did.
+TEST(Reliability, ASignalToTheProcessLandsOnAThreadOfTheUsers) {
+  const auto previous =
+      std::signal(SIGUSR1, [](int) { landed_on.store(static_cast<int>(gettid())); });
+  std::atomic<int> user{0};
+  std::atomic<bool> stop{false};
+  std::thread wants_it([&] {
+    user = static_cast<int>(gettid());
+    while (!stop) std::this_thread::yield();
+  });
+  while (user == 0) std::this_thread::yield();
+  {
+    atl::Runtime runtime(with_workers(4));
+    sigset_t mask;
+    sigset_t before;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &mask, &before);
+    for (int times = 0; times < 20; ++times) {
+      landed_on = 0;
+      kill(getpid(), SIGUSR1);
+      while (landed_on == 0) std::this_thread::yield();
+      EXPECT_EQ(landed_on, user);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const auto blocks = [](int signal) {
+      sigset_t now;
+      pthread_sigmask(SIG_BLOCK, nullptr, &now);
+      return sigismember(&now, signal) == 1;
+    };
+    runtime.run([&] {
+      for (const int signal : {SIGTERM, SIGINT, SIGALRM, SIGCHLD}) EXPECT_TRUE(blocks(signal));
+      for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) EXPECT_FALSE(blocks(signal));
+      atl::blocking([&] { EXPECT_TRUE(blocks(SIGTERM)); });
+    });
+    EXPECT_FALSE(blocks(SIGTERM)) << "of the thread that made the runtime";
+  }
+  stop = true;
+  wants_it.join();
+  std::signal(SIGUSR1, previous);
+}
 
 TEST(Reliability, RuntimesComeAndGo) {
   for (int round = 0; round < 30; ++round) {
