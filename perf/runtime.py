@@ -122,6 +122,8 @@ KERNELS = (
     Kernel("batch", 2, "task", (ONE_WORKER,), Bar((ONE_WORKER,), None)),
     Kernel("parallel-for", 1, "item", (OPENMP, TBB, SERIAL), _NO_SLOWER),
     Kernel("parallel-for", 2, "item", (OPENMP, TBB), _NO_SLOWER),
+    Kernel("sort", 1, "element", (TBB,)),
+    Kernel("sort", 2, "element", (TBB,)),
     Kernel("barrier", 2, "barrier", (OPENMP, SYSTEM), _NO_SLOWER),
 )
 WAKE = Kernel(
@@ -132,6 +134,7 @@ WAKE = Kernel(
     Bar((OPENMP_TASK, OPENMP_TEAM), None),
 )
 STEAL = Kernel("steal", 2, "steal", (TBB, OPENMP))
+RUN = Kernel("run", 2, "run", (TBB,))
 PROFILER = Kernel("morsels", 2, "morsel", (PROFILED,))
 PROFILER_MOST = 1.01  # of the time without its sections and its trace
 PROFILER_ROUNDS = 3  # times as many as usual: a percent is to be told from noise
@@ -174,7 +177,7 @@ def compare(effort: Effort = WHOLE) -> None:
     note(f"machine: {', '.join(f'{value}' for value in report.machine.values())}")
     for kernel in KERNELS:
         _compare_times(kernel, effort, found, report)
-    for kernel in (STEAL, WAKE):
+    for kernel in (STEAL, WAKE, RUN):
         _compare_latencies(kernel, effort, found, report)
     _say_profiler(effort, found, report)
     _say_million(effort, found, report)

@@ -12,6 +12,7 @@
 //   run_in_group(f)                     runs f inside a group of its own
 //   Event{}; .wait(); .set()            can be set once
 //   loops(times, n, make_body)          `times` loops in one run: body(i) for each i below n
+//   sort(items)                         sorts a vector
 //   team(f)                             runs f(rank) on all threads at once
 //   Barrier{n}; .arrive_and_wait()      for a team
 //   in_section(f)               static  runs f in a code section of the profiler

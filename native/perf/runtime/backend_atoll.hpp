@@ -53,6 +53,11 @@ class Backend {
     });
   }
 
+  template <class Items>
+  void sort(Items& items) {
+    runtime_.run([&] { atl::parallel_sort(items.begin(), items.end()); });
+  }
+
   template <class F>
   void team(F&& f) {
     runtime_.run([&f] { atl::all_do(f); });

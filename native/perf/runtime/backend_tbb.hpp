@@ -4,6 +4,7 @@
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/parallel_sort.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/version.h>
@@ -63,6 +64,11 @@ class Backend {
                                   });
       }
     });
+  }
+
+  template <class Items>
+  void sort(Items& items) {
+    arena_.execute([&] { oneapi::tbb::parallel_sort(items.begin(), items.end()); });
   }
 
  private:

@@ -78,6 +78,20 @@ Latencies start_team(Runtime& runtime, std::size_t samples, std::int64_t gap_ns)
   return found;
 }
 
+// An empty run of a thread that is no worker.
+template <class Runtime>
+Latencies run_nothing(Runtime& runtime, std::size_t samples, std::int64_t gap_ns) {
+  std::vector<double> found;
+  found.reserve(samples);
+  for (std::size_t i = 0; i < samples; ++i) {
+    spin_for(gap_ns);
+    const std::int64_t begun_ns = now_ns();
+    runtime.run([] {});
+    found.push_back(static_cast<double>(now_ns() - begun_ns));
+  }
+  return found;
+}
+
 // One thread waits for a word to change, another one changes it.
 inline Latencies futex(std::size_t samples, std::int64_t gap_ns) {
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));

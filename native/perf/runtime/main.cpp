@@ -5,6 +5,7 @@
 // yields, barriers, items of a loop. Every answer is checked; a wrong answer is an error.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,7 @@ constexpr long kBatch = 100'000;
 constexpr long kBarriers = 20'000;
 constexpr std::size_t kLoopItems = 10'000'000;
 constexpr int kLoops = 10;
+constexpr std::size_t kSorted = 1'000'000;
 
 template <class T>
 constexpr T of_weight(T for_tasks, T for_fibers, T for_threads) {
@@ -272,6 +274,21 @@ void parallel_for_body(benchmark::State& state, int threads) {
 }
 
 template <class Runtime>
+void sort_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  std::vector<std::uint32_t> mixed(kSorted);
+  for (std::size_t i = 0; i < kSorted; ++i) mixed[i] = light_item(i, 1);
+  std::vector<std::uint32_t> right = mixed;
+  std::sort(right.begin(), right.end());
+  std::vector<std::uint32_t> items;
+  measure(state, threads, static_cast<double>(kSorted), "sort", [&] {
+    items = mixed;
+    on.sort(items);
+    return items == right;
+  });
+}
+
+template <class Runtime>
 void barrier_body(benchmark::State& state, int threads) {
   Runtime& on = runtime({.threads = threads});
   expect(state, barriers_hold(on, threads, 1000), "a thread passed a barrier too early");
@@ -333,6 +350,9 @@ void add_all() {
     if constexpr (requires(Runtime r) { r.loops(1, 1, [] { return LightBody(); }); }) {
       add("parallel-for", threads, parallel_for_body<Runtime>);
     }
+    if constexpr (requires(Runtime r, std::vector<std::uint32_t> items) { r.sort(items); }) {
+      add("sort", threads, sort_body<Runtime>);
+    }
   }
   if constexpr (requires { Runtime::in_section([] {}); }) {
     add("morsels", 2, morsels_body<Runtime>);
@@ -364,6 +384,9 @@ void add_all() {
         return found;
       });
     }
+    add_latency("run", [](int threads) {
+      return run_nothing(runtime({.threads = threads}), kWakeSamples, kWakeGapNs);
+    });
     for (const int seconds : {2, 10}) {
       add(("idle-" + std::to_string(seconds) + "s").c_str(), 2,
           [seconds](benchmark::State& state, int threads) {
