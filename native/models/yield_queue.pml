@@ -35,10 +35,17 @@ proctype owner(byte me) {
   byte entries, seen;
   do
   :: atomic { entries < ENTRIES -> entries++ };
+again:
      store(owner_inside, 1); /* [owner-store] */
      light_fence();          /* [owner-fence] */
 #ifndef NO_OWNER_LOOK
-     load(thief_inside) == 0; /* [owner-look], await_thief */
+     if /* [owner-look] */
+     :: load(thief_inside) == 0
+     :: load(thief_inside) == 1 ->
+        store(owner_inside, 0); /* [owner-give-way] */
+        load(thief_inside) == 0;
+        goto again
+     fi;
 #endif
      go_in_and_out();
      store(owner_inside, 0)

@@ -1,6 +1,7 @@
 #include "recorder.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace atl::runtime {
 
@@ -79,10 +80,13 @@ void Recorder::suspend_sections() noexcept {
   open_ = nullptr;
 }
 
-void Recorder::resume_sections(Section* section) {
+void Recorder::resume_sections(Section* section) noexcept {
   const std::int64_t now = now_ns();
   open_ = section;
-  start_span(*section, now);
+  try {
+    start_span(*section, now);
+  } catch (const std::bad_alloc&) {  // of the first book here: this span is not counted
+  }
   if (trace_ != nullptr) [[unlikely]]
     trace_outermost_first(section, now);
 }

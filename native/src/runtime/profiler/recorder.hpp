@@ -81,21 +81,28 @@ class Recorder {
     trace(TraceKind::move, static_cast<std::uint64_t>(core));
   }
 
-  // Call it before a task is suspended, keep the result with the task, and pass it back when the
-  // task continues, to the recorder of whichever worker runs it then.
+  // Call it before a task is suspended, keep the result with the task, and pass it back before the
+  // task continues, to the recorder of the worker that then runs it.
   [[nodiscard]] Section* section_suspended() noexcept {
     Section* const open = open_;
     if (open != nullptr) [[unlikely]]
       suspend_sections();
     return open;
   }
-  void section_resumed(Section* section) {
+  void section_resumed(Section* section) noexcept {
     if (section != nullptr) [[unlikely]]
       resume_sections(section);
   }
 
-  // Without an open section and a trace, a task may be suspended and resumed without these calls.
-  [[nodiscard]] bool quiet() const noexcept { return open_ == nullptr && trace_ == nullptr; }
+  // One task may follow another as if it were the same: without a trace, and both in a section of
+  // the same name or in none. Then `section_follows` is all.
+  [[nodiscard]] bool traces() const noexcept { return trace_ != nullptr; }
+  [[nodiscard]] Section* section() const noexcept { return open_; }
+  [[nodiscard]] bool may_follow(const Section* section) const noexcept {
+    return open_ == section ||
+           (open_ != nullptr && section != nullptr && open_->name() == section->name());
+  }
+  void section_follows(Section* section) noexcept { open_ = section; }
 
   // For Section and Profiler ----------------------------------------------------------------------
 
@@ -120,7 +127,7 @@ class Recorder {
       trace_->put(kind, value, now_ns() - origin_ns_);
   }
   void suspend_sections() noexcept;
-  void resume_sections(Section* section);
+  void resume_sections(Section* section) noexcept;
   void trace_outermost_first(const Section* section, std::int64_t now);
   void trace_ends(const Section* section, std::int64_t now) noexcept;
   int id_of(const char* name);

@@ -207,65 +207,61 @@ struct Yielding : After {
 
 }  // namespace
 
-// Most often another task has yielded before, both may run anywhere, nobody profiles or is idle:
-// then this is a change of stacks and of places in the queue. Nothing here may need a frame on the
-// stack, or the compiler would not leave by a jump, and one more return would be mispredicted.
+// Most often another task of the same domain has yielded before: then this is a change of stacks
+// and of places in the queue. It wakes nobody, because as many tasks are ready as before. Nothing
+// here may need a frame on the stack, or the compiler would not leave by a jump, and one more
+// return would be mispredicted.
 void Worker::yield() {
   recorder_->yielded();
-  const std::uint64_t turn = counts.yields.read();
-  const bool others_turn = turn % kFairness == 0 || (turn % kFreshTurn == 0 &&
-                                                     !(deque.looks_empty() && team.urgent.empty()));
+  const Turn turn = next_turn();
   Fiber& self = *fiber_;
-  if (tag != 0 || others_turn || !recorder_->quiet() || self.canary != nullptr ||
-      detail::wants_wake(idle->load(std::memory_order_relaxed))) {
-    return yield_with_care();
-  }
+  if ((turn != Turn::own && (turn == Turn::fair || has_new_work())) || recorder_->traces())
+    return yield_with_care(turn);
+  check_canary(self);
   begin_switch_and_return(self);
-  const Word next =
-      yielded_.begin_exchange(detail::word_of(&self, detail::WordKind::fiber, 0),
-                              [](Word oldest) { return detail::tag_of(oldest) == 0; });
-  if (next == 0) return yield_with_care();
+  // What is in the queue is suspended, and with thieves shut out it stays so.
+  const Word next = yielded_.begin_exchange(
+      detail::word_of(&self, detail::WordKind::fiber, tag), [this](Word oldest) {
+        if (detail::tag_of(oldest) != tag || !team.domains.allows(oldest, rank)) return false;
+        const auto& fiber = *static_cast<const Fiber*>(detail::pointer_of(oldest));
+        return recorder_->may_follow(note_of(fiber).section);
+      });
+  if (next == 0) return yield_with_care(turn);
 
-  leave_note();
+  leave_note(recorder_->section());
   fiber_ = static_cast<Fiber*>(detail::pointer_of(next));
-  take_note(*fiber_);
-  if (note_of(*fiber_).worker != this) counts.migrations.add();
+  const Note note = note_of(*fiber_);
+  context = note.context;
+  if (note.worker != this) counts.migrations.add();
+  recorder_->section_follows(note.section);
   recorder_->switched();
   switch_fiber_and_return(self, *fiber_, *exceptions_, yielded_.inside());
 }
 
-[[gnu::always_inline]] inline void Worker::leave_as_yielded(Word next) {
+template <class Leave>
+[[gnu::always_inline]] inline void Worker::leave_as_yielded(Leave&& leave) {
   Yielding yielding{{[](After* after) noexcept {
                       const auto& it = *static_cast<Yielding*>(after);
                       it.worker->keep_yielded(it.word);
                     }},
                     this,
                     detail::word_of(fiber_, detail::WordKind::fiber, tag)};
-  leave_for(next, &yielding);
+  leave(&yielding);
 }
 
-void Worker::yield_with_care() {
-  const std::uint64_t turn = counts.yields.read();
-  Word next = 0;
-  if (turn % kFairness == 0) {
-    fair_ = true;
-  } else {
-    if (turn % kFreshTurn == 0) {
-      next = urgent();
-      if (next == 0) next = take_mine(deque.pop());
-    }
-    if (next == 0) next = take_mine(yielded_.pop());
-    if (next == 0) next = take_mine(deque.pop());
-    if (next == 0) return;
+void Worker::yield_with_care(Turn turn) {
+  if (is_for_loop(turn)) {
+    leave_as_yielded([=, this](After* after) { leave_for_loop(turn, after); });
+  } else if (const Word next = own_next(turn, true)) {
+    leave_as_yielded([=, this](After* after) { leave_for(next, after); });
   }
-  leave_as_yielded(next);
 }
 
 void Worker::leave_for_urgent() {
   const Word next = urgent();
   if (next == 0) return;
   try {
-    leave_as_yielded(next);
+    leave_as_yielded([=, this](After* after) { leave_for(next, after); });
   } catch (...) {  // no stack for it: it is ready, and this task goes on
   }
 }
@@ -357,11 +353,13 @@ void Worker::keep_up() noexcept {
 Word Worker::own_work() {
   if (placement_ != team.placement()) [[unlikely]]
     keep_up();
-  if (std::exchange(fair_, false) || ++turn_ % kFairness == 0) {
+  const Turn turn = next_turn();
+  if (turn == Turn::fair) {
     if (const Word word = fair_work()) return word;
   }
   if (const Word word = urgent()) return word;
-  if (const Word word = local()) return word;
+  if (const Word word = bound_->queue.pop()) return word;
+  if (const Word word = own_next(turn, false)) return word;
   return shared();
 }
 
@@ -375,7 +373,9 @@ Word Worker::urgent() {
 // time, since each of the three may never run out: a task that yields is itself a yielded task.
 Word Worker::fair_work() {
   constexpr unsigned kSources = 3;
-  const unsigned first = fair_turns_++;
+  if (placement_ != team.placement()) [[unlikely]]
+    keep_up();
+  const unsigned first = turn_ / kFairness;
   for (unsigned at = first; at < first + kSources; ++at) {
     Word word = 0;
     switch (at % kSources) {
@@ -390,17 +390,6 @@ Word Worker::fair_work() {
 
 Word Worker::send_away(Word word) {
   team.inject(word);
-  return 0;
-}
-
-Word Worker::local() {
-  if (const Word word = bound_->queue.pop()) return word;
-  while (const Word word = deque.pop()) {
-    if (take_mine(word) != 0) return word;
-  }
-  while (const Word word = yielded_.pop()) {
-    if (take_mine(word) != 0) return word;
-  }
   return 0;
 }
 
@@ -443,7 +432,7 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
     // Lost means that another thread got it; the deque may have more, but so may the next victim.
     word = victim.deque.steal(allowed).word;
   }
-  if (word == 0 && victim.yielded_.size_hint() > 0) {
+  if (word == 0 && victim.yielded_.offers(allowed)) {
     std::array<Word, 32> taken;
     const std::size_t count = victim.yielded_.steal(taken, allowed);
     for (std::size_t at = 1; at < count; ++at) yielded_.push(taken[at]);

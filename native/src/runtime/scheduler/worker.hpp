@@ -61,24 +61,15 @@ class alignas(128) Worker : public detail::WorkerHead {
   // the task runs on and `next` is ready again.
   [[gnu::always_inline]] void leave_for(Word next, After* after) {
     const bool suspended = next != 0 && detail::kind_of(next) == detail::WordKind::fiber;
-    Fiber& to = suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next);
-    leave_note();
-    Section* const section = recorder_->section_suspended();
-    recorder_->job_end();
-    if (suspended) take_up(to);
-    switch_to(to, after);
-    // Perhaps on another worker.
-    here()->recorder_->section_resumed(section);
+    leave_to(suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next), suspended,
+             after);
   }
   // Leaves the running task for the next task of this worker.
   [[gnu::always_inline]] void leave_for_next(After* after) {
-    const bool fair = count_turn();
-    Word next = 0;
-    if (!fair && team.urgent.empty() && bound_->queue.looks_empty()) {
-      next = take_mine(deque.pop());
-      if (next == 0) next = take_mine(yielded_.pop());
-    }
-    leave_for(next, after);
+    const Turn turn = next_turn();
+    if (is_for_loop(turn)) [[unlikely]]
+      return leave_for_loop(turn, after);
+    leave_for(own_next(turn, false), after);
   }
 
   // Makes `word` ready: in the own deque if it is of the running task's domain and this worker may
@@ -115,52 +106,86 @@ class alignas(128) Worker : public detail::WorkerHead {
     Worker* worker;
     detail::TaskContext* context;
     Word tag;
+    Section* section;  // the innermost
   };
   static Note note_of(const Fiber& fiber) {
     return {static_cast<Worker*>(fiber.user[0]), static_cast<detail::TaskContext*>(fiber.user[1]),
-            reinterpret_cast<Word>(fiber.user[2])};
+            reinterpret_cast<Word>(fiber.user[2]), static_cast<Section*>(fiber.user[3])};
   }
 
  private:
   static constexpr unsigned kFairness = 64;
-  static constexpr unsigned kFreshTurn = 8;  // yields between turns for new tasks
+  static constexpr unsigned kFreshTurn = 8;
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
   // A fiber with a loop that begins with `word`. Without a stack it throws; `word` is ready again.
   [[gnu::noinline]] Fiber& loop_for(Word word);
-  void leave_note() {
+  void leave_note(Section* section) {
     fiber_->user[0] = this;
     fiber_->user[1] = context;
     fiber_->user[2] = reinterpret_cast<void*>(tag);
+    fiber_->user[3] = section;
   }
   // This worker is about to switch to a suspended task.
   void take_up(const Fiber& fiber) {
-    take_note(fiber);
-    if (Worker* const before = note_of(fiber).worker; before != this) {
-      recorder_->migrated_from(before->rank);
-    }
-    recorder_->job_begin(true);
-  }
-  void take_note(const Fiber& fiber) {
     const Note note = note_of(fiber);
     context = note.context;
     enter_domain(note.tag);
+    if (note.worker != this) recorder_->migrated_from(note.worker->rank);
+    recorder_->job_begin(true);
+    recorder_->section_resumed(note.section);
   }
   // Moves the words of the own deque to their domain's queue, whose members find them there.
   [[gnu::noinline]] void hand_over() noexcept;
 
   Word next();  // 0: the team stops
-  // Whether this turn is a fair one; then the next look for work in the loop is that turn.
-  bool count_turn() {
-    if (++turn_ % kFairness == 0) fair_ = true;
-    return fair_;
+  // Each time that this worker decides what to run next is a turn, whoever decides: a task that
+  // waits or yields, or the loop. Most turns take the newest work. In a fresh one, a task that
+  // yields lets new tasks go before those that have yielded; a fair one takes what others would
+  // leave waiting for ever (fair_work).
+  enum class Turn : std::uint8_t { own, fresh, fair };
+  Turn next_turn() {
+    if (++turn_ % kFreshTurn != 0) return Turn::own;
+    return turn_ % kFairness != 0 ? Turn::fresh : Turn::fair;
+  }
+  // Whether the next task is to begin from the loop, which alone looks at all there is.
+  bool is_for_loop(Turn turn) const {
+    return turn == Turn::fair || !team.urgent.empty() || !bound_->queue.looks_empty();
+  }
+  // Decides in a fair turn before the running task is queued, so that a yield is for others.
+  [[gnu::noinline]] void leave_for_loop(Turn turn, After* after) {
+    leave_to(loop_for(turn == Turn::fair ? fair_work() : 0), false, after);
+  }
+  [[gnu::always_inline]] void leave_to(Fiber& to, bool suspended, After* after) {
+    leave_note(recorder_->section_suspended());
+    recorder_->job_end();
+    if (suspended) take_up(to);
+    switch_to(to, after);
+  }
+  bool has_new_work() const {
+    return !deque.looks_empty() || !bound_->queue.looks_empty() || !team.urgent.empty();
+  }
+  // From the own queues, for a task that waits or yields, or for the loop.
+  Word own_next(Turn turn, bool yields) {
+    const bool yielded_first = yields && turn == Turn::own;
+    if (yielded_first) {
+      if (const Word word = first_of(yielded_)) return word;
+    }
+    if (const Word word = first_of(deque)) return word;
+    return yielded_first ? 0 : first_of(yielded_);
+  }
+  template <class Queue>
+  Word first_of(Queue& queue) {
+    while (const Word word = queue.pop()) {
+      if (take_mine(word) != 0) return word;
+    }
+    return 0;
   }
   Word own_work();
   Word urgent();
   [[gnu::noinline]] void leave_for_urgent();
   Word fair_work();
-  Word local();
   Word shared();
   Word search();
   Word steal_from(Worker& victim, Distance distance);
@@ -172,8 +197,9 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word send_away(Word word);
   void sit_down();
   void keep_up() noexcept;
-  [[gnu::noinline]] void yield_with_care();
-  void leave_as_yielded(Word next);
+  [[gnu::noinline]] void yield_with_care(Turn turn);
+  template <class Leave>
+  void leave_as_yielded(Leave&& leave);
   void keep_yielded(Word word);
   void begin_metering(Word word);
   void end_metering();
@@ -192,8 +218,6 @@ class alignas(128) Worker : public detail::WorkerHead {
   Domain* bound_ = nullptr;  // the queue of what only this worker may run
   Meter meter_;
   unsigned turn_ = 0;
-  unsigned fair_turns_ = 0;
-  bool fair_ = false;  // the next look for work is a fair turn
 
   static constexpr std::size_t kSpares = 16;
   std::array<Fiber*, kSpares> spares_{};

@@ -8,10 +8,11 @@
 //
 // What it promises
 //  - Words come out in the order in which they went in, each once.
-//  - steal never waits: with the owner or another thief inside, it takes nothing.
-//  - The owner waits for a thief that is inside: for tens of ns, or, if that thread was preempted
-//    there, until it runs again. A thief at its fence also makes it wait, so check size_hint
-//    before.
+//  - steal never waits: with the owner or another thief inside, it takes nothing. Call it where
+//    `offers` holds, because its fence makes the owner wait.
+//  - The owner waits for a thief that is inside or at its fence, a microsecond or two, or, if that
+//    thread was preempted there, until it runs again. Meanwhile its flag is down, so that the thief
+//    takes what it has paid for: an owner that comes every few ns would turn away all of them.
 //  - push throws std::bad_alloc if the ring cannot grow, and then changes nothing.
 //
 // native/models/yield_queue.pml models the lock with store buffers; both use the same labels, such
@@ -35,6 +36,8 @@ namespace atl::runtime {
 class YieldQueue {
  public:
   using Word = std::uint64_t;
+
+  YieldQueue() { adopt(std::make_unique<Ring>(kFirstCapacity)); }
 
   // Owner.
   void push(Word word) {
@@ -60,14 +63,13 @@ class YieldQueue {
     }
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-    Word* const ring = ring_.get();
-    const Word taken = ring[head & mask_];
-    if (head == tail || !wanted(taken)) {
+    const Word taken = head == tail ? 0 : slot(head).load(std::memory_order_relaxed);
+    if (taken == 0 || !wanted(taken)) {
       leave();
       return 0;
     }
-    ring[tail & mask_] = word;  // of a full ring, where the other one was
-    tail_.store(tail + 1, std::memory_order_relaxed);
+    slot(tail).store(word, std::memory_order_relaxed);  // of a full ring, where the other one was
+    tail_.store(tail + 1, std::memory_order_release);
     // Release, and last: who sees that the oldest is gone sees that another had come, so that one
     // word that is exchanged never looks like none to a worker that is about to sleep.
     head_.store(head + 1, std::memory_order_release);
@@ -87,14 +89,17 @@ class YieldQueue {
     return taken;
   }
 
-  // Any other thread. Whether the oldest word is allowed; also true if it cannot look.
+  // Any other thread, without the lock. Whether the oldest word is allowed; also true if that was
+  // taken meanwhile. Only the word's bits count: what it points to may be gone.
   template <class Allowed>
-  bool offers(Allowed&& allowed) {
-    if (size_hint() == 0) return false;
-    if (!thief_enters()) return true;
-    const bool found = size_hint() != 0 && allowed(oldest());
-    thief_leaves();
-    return found;
+  bool offers(Allowed&& allowed) const {
+    // Acquire: the ring into which the oldest word was put, or a copy of it.
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    // Acquire: the word.
+    if (tail_.load(std::memory_order_acquire) <= head) return false;
+    const Ring& ring = *shared_.load(std::memory_order_acquire);
+    const Word word = ring.slots[head & ring.mask].load(std::memory_order_relaxed);
+    return allowed(word) || head_.load(std::memory_order_relaxed) != head;
   }
 
   // Any thread; exact inside the lock. Outside, it may read the head before and the tail after
@@ -106,12 +111,12 @@ class YieldQueue {
   }
 
  private:
-  static constexpr std::size_t kFirstCapacity = 64;  // a power of two, as all capacities
+  static constexpr std::uint64_t kFirstCapacity = 64;  // a power of two, as all capacities
 
   struct OwnerInside {
     explicit OwnerInside(YieldQueue& queue) : queue(queue) {
-      if (!queue.enter()) [[unlikely]]
-        queue.await_thief();
+      while (!queue.enter()) [[unlikely]]
+        queue.give_way();
     }
     ~OwnerInside() { queue.leave(); }
     YieldQueue& queue;
@@ -143,9 +148,10 @@ class YieldQueue {
   // Release: to the owner and to the next thief.
   void thief_leaves() { thief_inside_.store(false, std::memory_order_release); }
 
-  // The owner's flag is up, so a thief that comes now leaves at once, and one that is inside leaves
-  // soon unless its thread was preempted: then it needs the CPU time more than the spinning.
-  [[gnu::noinline, gnu::cold]] void await_thief() {
+  // A thief is gone soon unless its thread was preempted: then it needs the CPU time more than the
+  // spinning.
+  [[gnu::noinline, gnu::cold]] void give_way() {
+    leave();                       // [owner-give-way]
     constexpr int kPauses = 1000;  // longer than a heavy fence
     int pauses = 0;
     while (thief_inside_.load(std::memory_order_acquire)) {
@@ -159,11 +165,25 @@ class YieldQueue {
 
   // All below: inside the lock, which orders them; what order there is besides is for size_hint.
 
-  Word oldest() const { return ring_[head_.load(std::memory_order_relaxed) & mask_]; }
+  // All rings are kept, since `offers` may still read an old one; together the old ones are smaller
+  // than the current one.
+  struct Ring {
+    explicit Ring(std::uint64_t capacity)
+        : mask(capacity - 1), slots(std::make_unique<std::atomic<Word>[]>(capacity)) {}
+    const std::uint64_t mask;
+    const std::unique_ptr<std::atomic<Word>[]> slots;
+    std::unique_ptr<Ring> older;
+  };
+
+  std::atomic<Word>& slot(std::uint64_t at) const { return slots_[at & mask_]; }
+
+  Word oldest() const {
+    return slot(head_.load(std::memory_order_relaxed)).load(std::memory_order_relaxed);
+  }
 
   Word take() {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    const Word word = ring_[head & mask_];
+    const Word word = slot(head).load(std::memory_order_relaxed);
     head_.store(head + 1, std::memory_order_release);  // see begin_exchange
     return word;
   }
@@ -172,19 +192,26 @@ class YieldQueue {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_relaxed) > mask_) [[unlikely]]
       grow();
-    ring_[tail & mask_] = word;
-    tail_.store(tail + 1, std::memory_order_relaxed);
+    slot(tail).store(word, std::memory_order_relaxed);
+    tail_.store(tail + 1, std::memory_order_release);  // see offers
   }
 
   [[gnu::noinline, gnu::cold]] void grow() {
-    const std::uint64_t grown_mask = 2 * mask_ + 1;
-    auto grown = std::make_unique_for_overwrite<Word[]>(grown_mask + 1);
+    auto grown = std::make_unique<Ring>(2 * (mask_ + 1));
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     for (std::uint64_t at = head_.load(std::memory_order_relaxed); at != tail; ++at) {
-      grown[at & grown_mask] = ring_[at & mask_];
+      grown->slots[at & grown->mask].store(slot(at).load(std::memory_order_relaxed),
+                                           std::memory_order_relaxed);
     }
-    ring_ = std::move(grown);
-    mask_ = grown_mask;
+    grown->older = std::move(ring_);
+    adopt(std::move(grown));
+  }
+
+  void adopt(std::unique_ptr<Ring> ring) {
+    ring_ = std::move(ring);
+    slots_ = ring_->slots.get();
+    mask_ = ring_->mask;
+    shared_.store(ring_.get(), std::memory_order_release);
   }
 
   // Apart from the owner's line, so that a thief's try does not take that away.
@@ -192,8 +219,11 @@ class YieldQueue {
   alignas(128) std::atomic<bool> owner_inside_{false};
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
-  std::uint64_t mask_ = kFirstCapacity - 1;
-  std::unique_ptr<Word[]> ring_ = std::make_unique_for_overwrite<Word[]>(kFirstCapacity);
+  // Those of the current ring.
+  std::uint64_t mask_ = 0;
+  std::atomic<Word>* slots_ = nullptr;
+  std::unique_ptr<Ring> ring_;
+  std::atomic<Ring*> shared_{nullptr};
 };
 
 }  // namespace atl::runtime

@@ -36,7 +36,7 @@ ExceptionGlobals& exception_globals() noexcept;
 struct alignas(64) Fiber {
   Context context;              // where it continues; undefined while it runs
   ExceptionGlobals exceptions;  // of a suspended fiber; none while it runs
-  void* user[3] = {};           // the scheduler's
+  void* user[4] = {};           // the scheduler's
   std::uint64_t link = 0;       // of the queue that it is in while it is ready
 
   Fiber* next = nullptr;                  // of the pool's list

@@ -1,12 +1,18 @@
 // Tasks that keep a worker busy for ever starve no other: tasks from outside, older ones, sleepers.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "atoll/runtime/event.hpp"
+#include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime/parts.hpp"
@@ -85,6 +91,77 @@ TEST(SchedulerFairness, ASleeperWakesWhileTwoTasksWakeEachOther) {
       atl::yield();
     });
   });
+}
+
+std::uint64_t parks_of(const atl::Runtime& runtime, int worker) {
+  return runtime.profile().workers.at(static_cast<std::size_t>(worker)).counts.parks;
+}
+
+TEST(SchedulerFairness, AnIdleWorkerGetsItsShareOfTasksThatYieldWithoutPause) {
+  atl::Runtime runtime(with_workers(2));
+  std::atomic<bool> together{false};
+  std::array<std::atomic<int>, 4> where{8, 8, 8, 8};  // not begun
+  const auto yield_on = [&](int id) {
+    while (!together) {
+      where[static_cast<std::size_t>(id)] = atl::this_task::worker();
+      const int sum = where[0] + where[1] + where[2] + where[3];
+      if (sum > 0 && sum < 4) together = true;
+      atl::yield();
+    }
+  };
+  runtime.run([&] {
+    atl::Scope scope;
+    for (int id = 0; id < 4; ++id) scope.fork([&yield_on, id] { yield_on(id); });
+  });
+}
+
+TEST(SchedulerFairness, AWorkerSleepsNextToTasksThatYieldAndThatItMayNotRun) {
+  atl::Runtime runtime(with_workers(2));
+  std::atomic<bool> stop{false};
+  std::atomic<int> begun{0};
+  std::vector<atl::Task<>> tasks;
+  for (int id = 0; id < 2; ++id) {
+    tasks.push_back(runtime.spawn(atl::on_worker(0), [&] {
+      ++begun;
+      while (!stop) atl::yield();
+    }));
+  }
+  while (begun < 2) std::this_thread::yield();
+  // It was awake when this began, or is woken now.
+  runtime.spawn(atl::on_worker(1), [] {}).join();
+  const std::uint64_t before = parks_of(runtime, 1);
+  runtime.spawn(atl::on_worker(1), [] {}).join();
+  while (parks_of(runtime, 1) == before) std::this_thread::yield();
+  stop = true;
+  for (atl::Task<>& task : tasks) task.join();
+}
+
+TEST(SchedulerFairness, SectionsCountTheYieldsOfTheirTasks) {
+  constexpr std::uint64_t kYields = 1000;
+  atl::Runtime runtime(with_workers(1));
+  runtime.run([] {
+    atl::Scope scope;
+    for (const char* const name : {"one", "one", "other"}) {
+      scope.fork([name] {
+        const bool one = name == std::string_view("one");
+        const auto yields = [] {
+          for (std::uint64_t i = 0; i < kYields; ++i) atl::yield();
+        };
+        if (one) {
+          const atl::Section section("one");
+          yields();
+        } else {
+          const atl::Section section("other");
+          yields();
+        }
+      });
+    }
+  });
+  for (const atl::SectionProfile& section : atl::section_totals(runtime.profile())) {
+    const std::uint64_t tasks = section.name == "one" ? 2 : 1;
+    EXPECT_EQ(section.entered, tasks);
+    EXPECT_EQ(section.counts.yields, tasks * kYields);
+  }
 }
 
 }  // namespace
