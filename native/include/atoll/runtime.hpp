@@ -7,6 +7,7 @@
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/stack_options.hpp"
 // Tasks: fork, scope, spawn, coroutines, and what a task can do about itself.
+#include "atoll/runtime/coro.hpp"
 #include "atoll/runtime/coroutine.hpp"
 #include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/scope.hpp"
@@ -14,6 +15,7 @@
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
+#include "atoll/runtime/when.hpp"
 // Loops and algorithms.
 #include "atoll/runtime/algorithms.hpp"
 #include "atoll/runtime/all_do.hpp"
@@ -23,10 +25,12 @@
 // Waiting.
 #include "atoll/runtime/barrier.hpp"
 #include "atoll/runtime/blocking.hpp"
+#include "atoll/runtime/channel.hpp"
 #include "atoll/runtime/condition_variable.hpp"
 #include "atoll/runtime/event.hpp"
 #include "atoll/runtime/latch.hpp"
 #include "atoll/runtime/mutex.hpp"
+#include "atoll/runtime/semaphore.hpp"
 #include "atoll/runtime/sleep.hpp"
 // Places and groups.
 #include "atoll/runtime/controller.hpp"

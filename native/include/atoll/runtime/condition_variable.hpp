@@ -56,12 +56,14 @@ class ConditionVariable {
     return wait_done(lock, detail::kNever, &stop, done);
   }
   template <class Rep, class Period, std::predicate Done>
-  bool wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& duration, Done done) {
-    return wait_done(lock, detail::deadline_after(duration), nullptr, done);
+  bool wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& duration, Done done,
+                const std::stop_token& stop = {}) {
+    return wait_done(lock, detail::deadline_after(duration), &stop, done);
   }
   template <class Clock, class Duration, std::predicate Done>
-  bool wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& time, Done done) {
-    return wait_done(lock, detail::deadline_at(time), nullptr, done);
+  bool wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& time, Done done,
+                  const std::stop_token& stop = {}) {
+    return wait_done(lock, detail::deadline_at(time), &stop, done);
   }
 
  private:

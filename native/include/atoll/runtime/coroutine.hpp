@@ -1,4 +1,4 @@
-// C++20 coroutines on the runtime. Atoll has no coroutine type: use your own.
+// C++20 coroutines of any type on the runtime. Atoll's own type is Coro (coro.hpp).
 //
 //   Job query(atl::Runtime& runtime) {            // Job: any coroutine type
 //     co_await atl::schedule(runtime);            // from here on a task of the runtime

@@ -21,10 +21,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
 #include <stop_token>
 
 #include "atoll/runtime/detail/deadline.hpp"
+#include "atoll/runtime/detail/suspend.hpp"
+#include "atoll/runtime/detail/worker.hpp"
 #include "atoll/runtime/export.hpp"
 
 namespace atl {
@@ -69,8 +72,20 @@ class Event {
     return is_set() || wait_in_table(detail::deadline_at(time), &stop);
   }
 
+  // A coroutine waits without a stack (coro.hpp). It goes on as a part of the same task, where that
+  // may run; awaited on a thread that is not a worker, on the thread that sets. It must not be
+  // destroyed before it goes on.
+  class Awaiter;
+  Awaiter operator co_await();
+
  private:
-  struct Waiting;
+  struct Waiting {
+    std::uintptr_t next;
+    detail::Waiter waiter;
+  };
+
+  // False if it is set, and then it has not joined.
+  ATOLL_EXPORT bool join(Waiting& self);
 
   static constexpr std::uintptr_t kSet = 1;
   static constexpr std::uintptr_t kTable = 2;  // there may be waiters in the table
@@ -83,5 +98,42 @@ class Event {
   // kSet; else a Waiting's address or 0, and perhaps kTable.
   std::atomic<std::uintptr_t> state_{0};
 };
+
+// 64 bytes, since there may be millions.
+class Event::Awaiter : detail::Job {
+ public:
+  static constexpr bool kKeepsContext = true;  // for coro.hpp
+
+  explicit Awaiter(Event& event) : self_{reinterpret_cast<std::uintptr_t>(&event), {}} {}
+  Awaiter(Awaiter&&) = delete;
+
+  bool await_ready() const { return event().is_set(); }
+  bool await_suspend(std::coroutine_handle<> handle) {
+    handle_ = handle;
+    if (detail::WorkerHead* const worker = detail::this_worker()) {
+      home_ = detail::word_of(worker, detail::WordKind::job, worker->tag);
+      context = worker->context;
+    } else {
+      context = nullptr;
+    }
+    execute = [](Job* job) {
+      auto& self = *static_cast<Awaiter*>(job);
+      self.execute = [](Job* again) { static_cast<Awaiter*>(again)->handle_.resume(); };
+      detail::start_from_anywhere(self.home_, job);
+    };
+    self_.waiter = detail::call_of(this);
+    return event().join(self_);
+  }
+  void await_resume() const {}
+
+ private:
+  Event& event() const { return *reinterpret_cast<Event*>(self_.next); }
+
+  Waiting self_;  // `next` is the event's address until it has joined
+  std::coroutine_handle<> handle_;
+  detail::Word home_ = 0;  // a worker of its runtime, and its domain
+};
+
+inline Event::Awaiter Event::operator co_await() { return Awaiter(*this); }
 
 }  // namespace atl

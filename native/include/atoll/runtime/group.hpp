@@ -39,13 +39,19 @@ class ATOLL_EXPORT Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  template <std::invocable F>
+  template <detail::Startable F>
   [[nodiscard]] auto spawn(F&& function) {
     return runtime_.spawn(place(), std::forward<F>(function));
   }
-  template <std::invocable F>
+  template <detail::Startable F>
   decltype(auto) run(F&& function) {
     return spawn(std::forward<F>(function)).join();
+  }
+
+  // all_do (all_do.hpp) on the group's workers, from any thread.
+  template <detail::ForAll F>
+  void all_do(F&& function) {
+    run([&] { atl::all_do(place(), function); });
   }
 
   // The place of the group, for spawn and call.

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "atoll/runtime/all_do.hpp"
 #include "atoll/runtime/options.hpp"
 #include "atoll/runtime/placed_memory.hpp"
 #include "atoll/runtime/profile.hpp"
@@ -42,21 +43,31 @@ class ATOLL_EXPORT Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   // Calls the function as a task and waits; returns its value or throws its exception.
-  template <std::invocable F>
+  template <detail::Startable F>
   decltype(auto) run(F&& function) {
     return spawn(std::forward<F>(function)).join();
   }
 
-  template <std::invocable F>
+  template <detail::Startable F>
   [[nodiscard]] auto spawn(F&& function) {
     return spawn(Place{}, std::forward<F>(function));
   }
 
-  template <std::invocable F>
+  template <detail::Startable F>
   [[nodiscard]] auto spawn(Place place, F&& function) {
     const detail::Word tag = tag_of(place);
     return detail::started(detail::make_task(std::forward<F>(function)),
                            [this, tag, place](detail::Job* job) { start(job, tag, place.urgent); });
+  }
+
+  // all_do (all_do.hpp), from any thread.
+  template <detail::ForAll F>
+  void all_do(Place place, F&& function) {
+    run([&] { atl::all_do(place, function); });
+  }
+  template <detail::ForAll F>
+  void all_do(F&& function) {
+    all_do(Place{}, function);
   }
 
   int workers() const;

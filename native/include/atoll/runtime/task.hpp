@@ -33,7 +33,19 @@ namespace atl {
 
 class Runtime;
 
+template <class Value>
+class Coro;
+
 namespace detail {
+
+template <class F>
+inline constexpr bool kIsCoro = false;
+template <class Value>
+inline constexpr bool kIsCoro<Coro<Value>> = true;
+
+// What spawn and run take: a function, or a coroutine of type Coro (coro.hpp), which they move.
+template <class F>
+concept Startable = std::invocable<F> || kIsCoro<F>;
 
 // The part of a task that its handle needs.
 template <class Value>
@@ -149,6 +161,11 @@ TaskFor<F>* make_task(F&& function) {
   }
 }
 
+template <class Value>
+struct CoroTask;
+template <class Value>
+CoroTask<Value>* make_task(Coro<Value>&& coro);
+
 }  // namespace detail
 
 template <class Value = void>
@@ -185,8 +202,14 @@ class [[nodiscard]] Task {
     if (state->completion.abandon()) state->drop();
   }
 
-  // Returns the task, which is no longer this handle's: for the C interface, which makes a Task of it
-  // again to join or detach it.
+  // For when_any. Throws RuntimeFault, naming `call`, if there is no task.
+  detail::Completion& completion(const char* call) {
+    if (state_ == nullptr) detail::fault_no_task(call);
+    return state_->completion;
+  }
+
+  // Returns the task, which is no longer this handle's: for the C interface, which makes a Task of
+  // it again to join or detach it.
   detail::TaskState<Value>* give_up() { return std::exchange(state_, nullptr); }
 
   // A coroutine that awaits the task is resumed by a worker of the task's runtime; from then on
@@ -254,22 +277,22 @@ class [[nodiscard]] Task {
 namespace detail {
 
 // Returns the handle of a task that `start` makes ready. If that throws, it drops the task.
-template <class Value, class F, class Start>
-Task<Value> started(TaskOf<Value, F>* made, Start&& start) {
+template <class Made, class Start>
+auto started(Made* made, Start&& start) {
   try {
     start(made);
   } catch (...) {
-    made->destroy(made);
+    Made::destroy(made);
     throw;
   }
-  return Task<Value>(made);
+  return [made]<class Value>(TaskState<Value>*) { return Task<Value>(made); }(made);
 }
 
 }  // namespace detail
 
 // Starts a task in the caller's runtime, in the caller's group or at `place`. Throws RuntimeFault
 // outside of a task, or if the runtime has no such place.
-template <std::invocable F>
+template <detail::Startable F>
 [[nodiscard]] auto spawn(F&& function) {
   detail::worker_or_fault("spawn");
   return detail::started(detail::make_task(std::forward<F>(function)), [](detail::Job* job) {
@@ -282,7 +305,7 @@ template <std::invocable F>
   });
 }
 
-template <std::invocable F>
+template <detail::Startable F>
 [[nodiscard]] auto spawn(Place place, F&& function) {
   // First, so that it throws before anything is made.
   const detail::Word tag = detail::tag_for(detail::worker_or_fault("spawn"), place);
@@ -294,7 +317,7 @@ template <std::invocable F>
 
 // Calls the function at the place and waits: the `call` of ARCAS (section 4.6). Throws RuntimeFault
 // as `spawn` does, and the function's exception.
-template <std::invocable F>
+template <detail::Startable F>
 decltype(auto) call(Place place, F&& function) {
   detail::worker_or_fault("call");
   return spawn(place, std::forward<F>(function)).join();

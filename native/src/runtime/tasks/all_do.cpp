@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include "atoll/runtime/latch.hpp"
@@ -11,63 +12,85 @@ namespace atl::detail {
 
 namespace {
 
+using runtime::PlaceDomains;
 using runtime::Worker;
 
 struct Round {
-  void (*call)(void*, int);
+  void (*call)(void*, const Share&);
   void* closure;
   Latch left;
   std::atomic<bool> failed{false};
   std::exception_ptr exception;
+  std::optional<Barrier> barrier;
 
-  void run(int rank) {
+  void run(int rank, int size) {
     try {
-      call(closure, rank);
+      call(closure, {rank, size, barrier ? &*barrier : nullptr});
     } catch (...) {
-      fail();
+      if (!failed.exchange(true, std::memory_order_relaxed)) exception = std::current_exception();
     }
     left.count_down();
-  }
-
-  void fail() {
-    if (!failed.exchange(true, std::memory_order_relaxed)) exception = std::current_exception();
   }
 
   // Without a stack to wait with, the program ends: the others still use this object.
   void wait() noexcept { left.wait(); }
 };
 
-struct Share : Job {
+struct ShareJob : Job {
   Round* round;
+  int rank;
+  int size;
 };
 
 void run_share(Job* job) {
-  // Bound to this worker, so its rank identifies the share.
-  static_cast<Share*>(job)->round->run(Worker::here()->rank);
+  const auto& share = *static_cast<ShareJob*>(job);
+  share.round->run(share.rank, share.size);
+}
+
+// Those that may run the domain's tasks now.
+std::vector<int> workers_of(const Worker& worker, Word tag) {
+  std::vector<int> ranks;
+  while (ranks.empty()) {  // the members may be changing
+    for (int rank = 0; rank < worker.team.size(); ++rank) {
+      if (worker.team.domains.allows(tag, rank)) ranks.push_back(rank);
+    }
+  }
+  return ranks;
 }
 
 }  // namespace
 
-void all_do(void (*call)(void* closure, int rank), void* closure) {
+void all_do(Place place, bool barrier, void (*call)(void* closure, const Share& share),
+            void* closure) {
   auto* worker = static_cast<Worker*>(worker_or_fault("all_do"));
-  const int size = worker->team.size();
-  Round round{call, closure, Latch(size), {}, {}};
-  std::vector<Share> shares(static_cast<std::size_t>(size));
-  const int own = worker->rank;
+  const PlaceDomains& places = worker->team.place_domains;
+  const std::vector<int> ranks = workers_of(*worker, places.tag_of(place));
+  const int size = static_cast<int>(ranks.size());
+  Round round{call, closure, Latch(size), {}, {}, {}};
+  if (barrier) round.barrier.emplace(size);
+  std::vector<ShareJob> shares(ranks.size());
+  int own = -1;
   for (int rank = 0; rank < size; ++rank) {
-    if (rank == own) continue;
-    Share& share = shares[static_cast<std::size_t>(rank)];
+    const int on = ranks[static_cast<std::size_t>(rank)];
+    if (on == worker->rank) {
+      own = rank;
+      continue;
+    }
+    ShareJob& share = shares[static_cast<std::size_t>(rank)];
     share.execute = run_share;
     share.context = worker->context;
     share.round = &round;
-    worker->team.inject(
-        word_of(&share, WordKind::job, worker->team.place_domains.tag_of(on_worker(rank))));
+    share.rank = rank;
+    share.size = size;
+    worker->team.inject(word_of(&share, WordKind::job, places.tag_of(on_worker(on))));
   }
-  // The caller's own share needs no other stack, only to be bound like the others.
-  const Word tag = worker->tag;
-  worker->enter_domain(worker->team.place_domains.tag_of(on_worker(own)));
-  round.run(own);
-  Worker::here()->enter_domain(tag);
+  if (own >= 0) {
+    // The caller's own share needs no other stack, only to be bound like the others.
+    const Word tag = worker->tag;
+    worker->enter_domain(places.tag_of(on_worker(worker->rank)));
+    round.run(own, size);
+    Worker::here()->enter_domain(tag);
+  }
   round.wait();
   if (round.exception) std::rethrow_exception(round.exception);
 }

@@ -5,26 +5,25 @@
 
 namespace atl {
 
-// On the waiter's frame, which may be gone once it is resumed.
-struct Event::Waiting {
-  std::uintptr_t next;
-  detail::Waiter waiter;
-};
+// `self` is on the waiter's frame, which may be gone once it is resumed.
+bool Event::join(Waiting& self) {
+  // Acquire: what was written before `set`.
+  std::uintptr_t state = state_.load(std::memory_order_acquire);
+  do {
+    if ((state & kSet) != 0) return false;
+    self.next = state & ~kTable;
+    // Release: `self`, to the thread that sets.
+  } while (!state_.compare_exchange_weak(
+      state, reinterpret_cast<std::uintptr_t>(&self) | (state & kTable), std::memory_order_release,
+      std::memory_order_acquire));  // [wait-join]
+  return true;
+}
 
 void Event::wait_slow() {
   Waiting self{};
   runtime::suspend_inline([this, &self](detail::Waiter handle) {
     self.waiter = handle;
-    // Acquire: what was written before `set`.
-    std::uintptr_t state = state_.load(std::memory_order_acquire);
-    do {
-      if ((state & kSet) != 0) return false;
-      self.next = state & ~kTable;
-      // Release: `self`, to the thread that sets.
-    } while (!state_.compare_exchange_weak(
-        state, reinterpret_cast<std::uintptr_t>(&self) | (state & kTable),
-        std::memory_order_release, std::memory_order_acquire));  // [wait-join]
-    return true;
+    return join(self);
   });
 }
 

@@ -11,7 +11,7 @@ namespace atl {
 
 namespace {
 
-enum class Kind : std::uintptr_t { fiber = 0, thread = 1, job = 2 };
+enum class Kind : std::uintptr_t { fiber = 0, thread = 1, job = 2, call = 3 };
 constexpr std::uintptr_t kKind = 3;
 
 detail::Waiter waiter_of_kind(const void* pointer, Kind kind) {
@@ -60,9 +60,29 @@ using runtime::Team;
 using runtime::Worker;
 
 Waiter waiter_of(Job* job) { return waiter_of_kind(job, Kind::job); }
+Waiter call_of(Job* job) { return waiter_of_kind(job, Kind::call); }
 
 [[gnu::noinline]] void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
   runtime::suspend_inline([&](Waiter handle) { return publish(closure, handle); });
+}
+
+namespace {
+
+void make_ready_in(Team& team, Word word) {
+  Worker* const worker = Worker::here();
+  if (worker != nullptr && &worker->team == &team) {
+    worker->make_ready(word);
+  } else {
+    team.inject_as_visitor(word);
+  }
+}
+
+}  // namespace
+
+void start_from_anywhere(Word home, Job* job) {
+  if (home == 0) return job->execute(job);
+  const auto* const head = static_cast<WorkerHead*>(pointer_of(home));
+  make_ready_in(static_cast<const Worker*>(head)->team, word_of(job, WordKind::job, tag_of(home)));
 }
 
 void resume(Waiter handle) {
@@ -73,20 +93,18 @@ void resume(Waiter handle) {
     case Kind::thread: return resume_thread(static_cast<WaitingThread*>(pointer));
     case Kind::fiber: {
       const Fiber& fiber = *static_cast<Fiber*>(pointer);
-      Team& team = Worker::note_of(fiber).worker->team;
-      const Word word = word_of_fiber(fiber);
-      if (worker != nullptr && &worker->team == &team) {
-        worker->make_ready(word);
-      } else {
-        team.inject_as_visitor(word);
-      }
-      return;
+      return make_ready_in(Worker::note_of(fiber).worker->team, word_of_fiber(fiber));
     }
     case Kind::job: {
       auto* const job = static_cast<Job*>(pointer);
       // Tasks end on workers; only a job that was completed from elsewhere is called in place.
       if (worker == nullptr) return job->execute(job);
       worker->make_ready(word_of(job, WordKind::job, 0));
+      return;
+    }
+    case Kind::call: {
+      auto* const job = static_cast<Job*>(pointer);
+      job->execute(job);
     }
   }
 }

@@ -305,6 +305,40 @@ TEST_P(Parallel, AllDoLetsExceptionsOutWhenAllAreDone) {
   EXPECT_EQ(done, GetParam());
 }
 
+TEST_P(Parallel, AllDoAtAPlaceOrInAGroupCountsItsWorkers) {
+  const int workers = GetParam();
+  const auto check = [&](int expected, auto&& all_do) {
+    std::vector<std::atomic<int>> hit(static_cast<std::size_t>(workers));
+    std::vector<std::atomic<int>> on(static_cast<std::size_t>(workers));
+    std::atomic<int> wrong = 0;
+    all_do([&](int rank, int size, atl::Barrier& barrier) {
+      wrong += size == expected ? 0 : 1;
+      ++hit.at(static_cast<std::size_t>(rank));
+      ++on.at(static_cast<std::size_t>(atl::this_task::worker()));
+      barrier.arrive_and_wait();
+      for (int other = 0; other < size; ++other) {
+        wrong += hit[static_cast<std::size_t>(other)] == 1 ? 0 : 1;
+      }
+    });
+    EXPECT_EQ(wrong, 0);
+    const auto called = [](const auto& count) { return count == 1; };
+    EXPECT_EQ(std::ranges::count_if(hit, called), expected);
+    EXPECT_EQ(std::ranges::count_if(on, called), expected);
+  };
+  check(workers, [&](auto call) { runtime.all_do(call); });
+  check(std::min(2, workers), [&](auto call) { runtime.all_do(atl::on_chiplet(0), call); });
+  check(1, [&](auto call) { runtime.all_do(atl::on_worker(workers - 1), call); });
+  atl::Group group(runtime, {.threads = (workers + 1) / 2, .approach = "static-local"});
+  check((workers + 1) / 2, [&](auto call) { group.all_do(call); });
+  // From a task that is not in the group.
+  check((workers + 1) / 2,
+        [&](auto call) { runtime.run([&] { atl::all_do(group.place(), call); }); });
+  std::atomic<int> ranks = 0;
+  group.all_do([&](int rank, int size) { ranks += 10 * size + 0 * rank; });
+  EXPECT_EQ(ranks, 10 * ((workers + 1) / 2) * ((workers + 1) / 2));
+  EXPECT_THROW(runtime.all_do(atl::on_chiplet(99), [](int) {}), atl::RuntimeFault);
+}
+
 TEST_P(Parallel, ATaskOnAWorkerRunsThereAndNoOtherExists) {
   for (int rank = 0; rank < GetParam(); ++rank) {
     EXPECT_EQ(runtime.spawn(atl::on_worker(rank), [] { return atl::this_task::worker(); }).join(),

@@ -38,6 +38,8 @@ ATOLL_EXPORT void resume(Waiter handle);
 
 // A waiter whose `resume` pushes the job: for waiting without a stack (coroutines).
 ATOLL_EXPORT Waiter waiter_of(Job* job);
+// A waiter whose `resume` calls the job at once, which must not suspend, throw or take long.
+ATOLL_EXPORT Waiter call_of(Job* job);
 
 // Done or not, with at most one waiter: all that waiting for a task needs, in 8 bytes.
 class Completion {
@@ -53,6 +55,12 @@ class Completion {
     std::uintptr_t running = kRunning;
     return state_.compare_exchange_strong(running, static_cast<std::uintptr_t>(waiter),
                                           std::memory_order_acq_rel, std::memory_order_acquire);
+  }
+
+  // Takes the waiter back. False: the thread that completes resumes it.
+  bool take_back(Waiter waiter) {
+    auto left = static_cast<std::uintptr_t>(waiter);
+    return state_.compare_exchange_strong(left, kRunning, std::memory_order_acq_rel);
   }
 
   // Declares that nobody will wait. True: it is already done, so the caller has to clean up; false:

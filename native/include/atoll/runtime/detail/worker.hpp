@@ -125,18 +125,25 @@ inline WorkerHead* worker_or_fault(const char* call) {
 [[noreturn]] ATOLL_EXPORT void fault_joined_twice();
 
 // Memory for a T of any alignment: from the worker's cache or, on other threads, the depot.
+inline void* take_job_memory(std::size_t bytes) {
+  WorkerHead* const worker = this_worker();
+  return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);
+}
+inline void give_job_memory(void* memory, std::size_t bytes) noexcept {
+  WorkerHead* const worker = this_worker();
+  if (worker != nullptr) return worker->job_memory.give(memory, bytes);
+  JobMemory::free(memory, bytes);
+}
+// The same for a T of any alignment.
 template <class T>
 void* take_job_memory_for() {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::allocate_for<T>();
-  WorkerHead* const worker = this_worker();
-  return worker != nullptr ? worker->job_memory.take(sizeof(T)) : JobMemory::allocate(sizeof(T));
+  return take_job_memory(sizeof(T));
 }
 template <class T>
 void give_job_memory_for(void* memory) noexcept {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::free_for<T>(memory);
-  WorkerHead* const worker = this_worker();
-  if (worker != nullptr) return worker->job_memory.give(memory, sizeof(T));
-  JobMemory::free(memory, sizeof(T));
+  give_job_memory(memory, sizeof(T));
 }
 
 // The domain of a place, shifted. Throws RuntimeFault if the runtime has no such place.
@@ -159,6 +166,9 @@ void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
 }
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag, bool urgent);
+// Makes a job ready, from any thread. `home` is the word of a worker of its runtime, with its
+// domain; if it is 0, the job is called here.
+ATOLL_EXPORT void start_from_anywhere(Word home, Job* job);
 // Waits, like Completion::wait_slow; runs the task itself if it is on top of this worker's deque.
 class Completion;
 ATOLL_EXPORT void await_task(Job* job, Completion& completion) noexcept;

@@ -1,0 +1,229 @@
+// A coroutine type: a task without a stack of its own, for very many that wait for others.
+//
+//   atl::Coro<Rows> query(int part) {
+//     const Rows left = co_await atl::spawn([part] { return scan(part); });   // a task
+//     co_return join(left, co_await lookup(part));                            // another Coro
+//   }
+//   const Rows rows = runtime.run(query(7));       // or spawn(query(7)): a Task<Rows>
+//
+// A Coro is lazy: it begins when it is awaited or spawned, and then runs like a part of the
+// awaiting coroutine, on the same worker (symmetric transfer: Baker, "Understanding symmetric
+// transfer", 2020). While it awaits a task it keeps only its frame, some 100 bytes with few locals,
+// in place of a stack of at least 4 KiB.
+//
+// Promises
+//  - `spawn`, `run` and `call` of Runtime, Group and tasks take a Coro as they take a function; it
+//    is then a task with its own stop token and task-locals, which the coroutines that it awaits
+//    share. The Runtime's destructor waits for it.
+//  - Between two awaits it may do all that a task may: fork, wait, spawn. After it has awaited a
+//    task it may be on any worker of that task's runtime, even if it was spawned for a place.
+//  - An exception that leaves a Coro comes out of the `co_await`, or of the Task's `join`.
+//  - A Coro that has not begun may be destroyed. One that has begun is destroyed at its end.
+//  - It may await anything else that can be awaited, but has to end on a worker of its runtime:
+//    co_await schedule(runtime) (coroutine.hpp) brings it back.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+#include "atoll/runtime/task.hpp"
+
+namespace atl {
+
+template <class Value>
+class Coro;
+
+namespace detail {
+
+struct CoroFrame {
+  static void* operator new(std::size_t bytes) { return take_job_memory(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) { give_job_memory(memory, bytes); }
+};
+
+// What a promise does with the result, kept in Base::result.
+template <class Value, class Base>
+struct Returning : Base, CoroFrame {
+  template <class Given>
+  void return_value(Given&& value) {
+    auto give = [&value]() -> Value { return std::forward<Given>(value); };
+    this->result.fill(give);
+  }
+  void unhandled_exception() noexcept { this->result.fail(std::current_exception()); }
+};
+template <class Base>
+struct Returning<void, Base> : Base, CoroFrame {
+  void return_void() {}
+  void unhandled_exception() noexcept { this->result.fail(std::current_exception()); }
+};
+
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable&& awaitable) {
+  if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
+    return std::forward<Awaitable>(awaitable).operator co_await();
+  } else if constexpr (requires { operator co_await(std::forward<Awaitable>(awaitable)); }) {
+    return operator co_await(std::forward<Awaitable>(awaitable));
+  } else {
+    return std::forward<Awaitable>(awaitable);
+  }
+}
+
+// Awaits something after which the coroutine may be on another worker, that ran something else.
+template <class Awaiter>
+struct Returned {
+  Awaiter awaiter;
+  TaskContext* context;
+
+  bool await_ready() { return awaiter.await_ready(); }
+  template <class Promise>
+  auto await_suspend(std::coroutine_handle<Promise> handle) {
+    return awaiter.await_suspend(handle);
+  }
+  decltype(auto) await_resume() {
+    if (WorkerHead* const worker = this_worker()) worker->context = context;
+    return awaiter.await_resume();
+  }
+};
+
+template <class Value>
+struct CoroState {
+  std::coroutine_handle<> continuation;
+  TaskContext* context = nullptr;  // of the task that it is a part of
+  Result<Value> result;
+};
+
+template <class Value>
+struct CoroPromise : Returning<Value, CoroState<Value>> {
+  struct Continue {
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<CoroPromise> handle) const noexcept {
+      return handle.promise().continuation;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  Coro<Value> get_return_object();
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  Continue final_suspend() const noexcept { return {}; }
+
+  template <class Other>
+  Coro<Other>&& await_transform(Coro<Other>&& coro) {
+    return std::move(coro);
+  }
+  template <class Awaitable>
+  auto await_transform(Awaitable&& awaitable) {
+    using Awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
+    if constexpr (requires { std::remove_cvref_t<Awaiter>::kKeepsContext; }) {
+      return awaiter_of(std::forward<Awaitable>(awaitable));
+    } else {
+      return Returned<Awaiter>{awaiter_of(std::forward<Awaitable>(awaitable)), this->context};
+    }
+  }
+};
+
+}  // namespace detail
+
+template <class Value = void>
+class [[nodiscard]] Coro {
+ public:
+  using promise_type = detail::CoroPromise<Value>;
+
+  Coro(Coro&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Coro& operator=(Coro&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Coro() {
+    if (handle_) handle_.destroy();
+  }
+
+  // Begins it; its value or exception is that of the await. Throws RuntimeFault if it was moved
+  // from or awaited before.
+  auto operator co_await() && {
+    struct Awaiter {
+      Coro coro;  // destroyed at the end of the await
+      bool await_ready() const { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiting) {
+        promise_type& promise = coro.handle_.promise();
+        promise.continuation = waiting;
+        if (const detail::WorkerHead* const worker = detail::this_worker()) {
+          promise.context = worker->context;
+        }
+        return coro.handle_;
+      }
+      Value await_resume() { return coro.handle_.promise().result.take(); }
+    };
+    if (!handle_) detail::fault_no_task("co_await");
+    return Awaiter{std::move(*this)};
+  }
+
+ private:
+  friend promise_type;
+  explicit Coro(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+
+  std::coroutine_handle<promise_type> handle_;
+};
+
+namespace detail {
+
+template <class Value>
+Coro<Value> CoroPromise<Value>::get_return_object() {
+  return Coro<Value>(std::coroutine_handle<CoroPromise>::from_promise(*this));
+}
+
+// The task of a Coro that was spawned: the promise of a coroutine that awaits it.
+template <class Value>
+struct CoroRun {
+  using promise_type = CoroTask<Value>;
+  CoroTask<Value>* task;
+};
+
+template <class Value>
+struct CoroTask : Returning<Value, TaskState<Value>> {
+  using Handle = std::coroutine_handle<CoroTask>;
+
+  struct End {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(Handle handle) const noexcept {
+      // `this` may be gone with the frame, as soon as the task is complete.
+      CoroTask& task = handle.promise();
+      const Word tag = task.tag;
+      task.execute = &destroy;
+      if (task.completion.complete()) destroy(&task);
+      count_ended(worker_or_fault("the end of a Coro"), tag);
+    }
+    void await_resume() const noexcept {}
+  };
+
+  CoroTask() {
+    this->context = &this->own;
+    this->execute = [](Job* job) {
+      auto& self = *static_cast<CoroTask*>(job);
+      self.tag = this_worker()->tag;
+      Handle::from_promise(self).resume();
+    };
+  }
+  static void destroy(Job* job) { Handle::from_promise(*static_cast<CoroTask*>(job)).destroy(); }
+  CoroRun<Value> get_return_object() { return {this}; }
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  End final_suspend() const noexcept { return {}; }
+
+  Word tag = 0;  // the domain in which it was counted
+};
+
+template <class Value>
+CoroRun<Value> run_coro(Coro<Value> coro) {
+  co_return co_await std::move(coro);
+}
+
+template <class Value>
+CoroTask<Value>* make_task(Coro<Value>&& coro) {
+  return run_coro(std::move(coro)).task;
+}
+
+}  // namespace detail
+
+}  // namespace atl

@@ -1,0 +1,177 @@
+// atl::Coro: values, exceptions, stop tokens, tasks and events that it awaits, places, memory.
+#include "atoll/runtime/coro.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "atoll/runtime/coroutine.hpp"
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/group.hpp"
+#include "atoll/runtime/runtime.hpp"
+#include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/task_local.hpp"
+#include "atoll/runtime/this_task.hpp"
+#include "runtime/parts.hpp"
+
+namespace {
+
+using atl::Coro;
+using atl::test::with_workers;
+
+class Coros : public testing::TestWithParam<int> {
+ protected:
+  atl::Runtime runtime{with_workers(GetParam())};
+};
+
+// With a task at each of its leaves.
+Coro<long> fibonacci(int n) {
+  if (n < 2) co_return co_await atl::spawn([n] { return long{n}; });
+  const long left = co_await fibonacci(n - 1);
+  co_return left + co_await fibonacci(n - 2);
+}
+
+TEST_P(Coros, GiveTheirValuesToWhoeverAwaitsThem) {
+  EXPECT_EQ(runtime.run(fibonacci(12)), 144);
+  runtime.run([] {
+    std::vector<atl::Task<long>> tasks;
+    for (int n = 0; n < 10; ++n) tasks.push_back(atl::spawn(fibonacci(n)));
+    EXPECT_EQ(tasks[9].join(), 34);
+    EXPECT_EQ(atl::call(atl::on_worker(0), fibonacci(5)), 5);
+  });
+  const auto text = [](std::unique_ptr<std::string> given) -> Coro<std::unique_ptr<std::string>> {
+    *given += "b";
+    co_return given;
+  };
+  EXPECT_EQ(*runtime.run(text(std::make_unique<std::string>("a"))), "ab");
+  int place = 0;
+  const auto reference = [](int& of) -> Coro<int&> { co_return of; };
+  EXPECT_EQ(&runtime.run(reference(place)), &place);
+}
+
+TEST_P(Coros, PassExceptionsOnFromTheirChildrenAndTasks) {
+  const auto fails = [](bool in_a_task) -> Coro<> {
+    if (in_a_task) co_await atl::spawn([] { throw std::out_of_range("task"); });
+    throw std::out_of_range("coroutine");
+  };
+  const auto catches = [&](bool in_a_task) -> Coro<std::string> {
+    std::string text;
+    try {
+      co_await fails(in_a_task);
+    } catch (const std::out_of_range& fault) {
+      text = fault.what();
+    }
+    co_return text;
+  };
+  EXPECT_EQ(runtime.run(catches(false)), "coroutine");
+  EXPECT_EQ(runtime.run(catches(true)), "task");
+  EXPECT_THROW(runtime.run(fails(true)), std::out_of_range);
+}
+
+TEST_P(Coros, AreATaskWithAStopTokenAndTaskLocalsThatTheirChildrenShare) {
+  static atl::TaskLocal<int> local;
+  atl::Event begun;
+  const auto child = [&]() -> Coro<bool> {
+    EXPECT_EQ(*local, 7);
+    co_await atl::spawn([] {});
+    EXPECT_EQ(*local, 7);  // also after an await
+    begun.set();
+    while (!atl::this_task::stop_token().stop_requested()) {
+      co_await atl::spawn([] { atl::yield(); });
+      atl::Scope scope;  // it may fork and wait
+      scope.fork([] {});
+      scope.join();
+    }
+    co_return true;
+  };
+  const auto parent = [&]() -> Coro<bool> {
+    *local = 7;
+    co_return co_await child();
+  };
+  auto task = runtime.spawn(parent());
+  begun.wait();
+  task.request_stop();
+  EXPECT_TRUE(task.join());
+}
+
+TEST_P(Coros, AwaitAnEventWithoutAStackAndGoOnInTheirPlace) {
+  atl::Group group(runtime, {.threads = 1, .approach = "static-local"});
+  const int worker = group.workers().front();
+  const auto waits = [](atl::Event& event) -> Coro<int> {
+    co_await event;
+    EXPECT_TRUE(atl::this_task::inside());
+    co_return atl::this_task::worker();
+  };
+  for (int round = 0; round < 100; ++round) {
+    atl::Event event;
+    std::vector<atl::Task<int>> tasks;
+    for (int each = 0; each < 5; ++each) tasks.push_back(group.spawn(waits(event)));
+    if (round % 2 == 0) {
+      event.set();  // from a thread that is not a worker
+    } else {
+      runtime.run([&] { event.set(); });
+    }
+    for (auto& task : tasks) EXPECT_EQ(task.join(), worker);
+  }
+}
+
+TEST_P(Coros, MayAwaitOtherThings) {
+  const auto moves = [&]() -> Coro<int> {
+    co_await std::suspend_never();
+    co_await atl::schedule(runtime, atl::on_worker(GetParam() - 1));
+    co_return atl::this_task::worker();
+  };
+  EXPECT_EQ(runtime.run(moves()), GetParam() - 1);
+}
+
+TEST_P(Coros, ThatHaveNotBegunMayBeDestroyed) {
+  auto captured = std::make_shared<int>(1);
+  const auto holds = [](std::shared_ptr<int> held) -> Coro<int> { co_return *held; };
+  {
+    const Coro<int> dropped = holds(captured);
+    EXPECT_EQ(captured.use_count(), 2);
+  }
+  EXPECT_EQ(captured.use_count(), 1);
+  EXPECT_EQ(runtime.run(holds(captured)), 1);
+  EXPECT_EQ(captured.use_count(), 1);
+  runtime.spawn(holds(captured)).detach();
+}
+
+TEST_P(Coros, AreAwaitedOnce) {
+  const auto twice = []() -> Coro<int> {
+    Coro<long> once = fibonacci(1);
+    static_cast<void>(co_await std::move(once));
+    static_cast<void>(co_await std::move(once));
+    co_return 1;
+  };
+  EXPECT_THROW(runtime.run(twice()), atl::RuntimeFault);
+}
+
+TEST_P(Coros, WaitByTheThousandForOneEvent) {
+  atl::Event open;
+  std::atomic<int> through{0};
+  const auto waits = [&]() -> Coro<> {
+    co_await open;
+    ++through;
+  };
+  constexpr int kCoros = 10'000;
+  std::vector<atl::Task<>> tasks;
+  runtime.run([&] {
+    for (int each = 0; each < kCoros; ++each) tasks.push_back(atl::spawn(waits()));
+  });
+  open.set();
+  for (atl::Task<>& task : tasks) task.join();
+  EXPECT_EQ(through, kCoros);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, Coros, testing::Values(1, 2, 8),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+}  // namespace
