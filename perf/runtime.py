@@ -106,6 +106,7 @@ _THIRD_OF_TBB = Bar((TBB,), THIRD)
 _THIRD_OF_FIBER = Bar((FIBER,), THIRD)
 _NO_SLOWER = Bar((OPENMP,), None)
 _YIELD = Bar((FIBER_YIELD,), 0.3)
+GROUP_NS = 2000.0  # to make one and end it
 
 KERNELS = (
     *_forks("fib", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB, 11.0, 6.0),
@@ -120,6 +121,8 @@ KERNELS = (
     Kernel("spawn-wait", 1, "task", (FIBER,), _THIRD_OF_FIBER),
     Kernel("batch", 1, "task", (FIBER,), _THIRD_OF_FIBER),
     Kernel("batch", 2, "task", (ONE_WORKER,), Bar((ONE_WORKER,), None)),
+    Kernel("group", 2, "group", (), stretch_ns=GROUP_NS),
+    Kernel("group-outside", 2, "group", (), stretch_ns=GROUP_NS),
     Kernel("parallel-for", 1, "item", (OPENMP, TBB, SERIAL), _NO_SLOWER),
     Kernel("parallel-for", 2, "item", (OPENMP, TBB), _NO_SLOWER),
     Kernel("sort", 1, "element", (TBB,)),

@@ -9,6 +9,7 @@
 //   Children{}; .fork(f); .join()       any number of children of the calling task
 //   spawn(f); .join()           static  a task that may suspend
 //   yield()                     static  lets others run
+//   make_group()                        makes a group and ends it
 //   run_in_group(f)                     runs f inside a group of its own
 //   Event{}; .wait(); .set()            can be set once
 //   loops(times, n, make_body)          `times` loops in one run: body(i) for each i below n

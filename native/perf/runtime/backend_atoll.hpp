@@ -46,6 +46,8 @@ class Backend {
     atl::Group(runtime_).run(std::forward<F>(f));
   }
 
+  void make_group() { const atl::Group group(runtime_); }
+
   template <class MakeBody>
   void loops(int times, std::size_t n, MakeBody&& make_body) {
     runtime_.run([&] {

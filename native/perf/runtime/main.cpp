@@ -37,6 +37,7 @@ constexpr long kYields = 100'000;
 constexpr long kTasks = 20'000;
 constexpr long kBatch = 100'000;
 constexpr long kBarriers = 20'000;
+constexpr long kGroups = 20'000;
 constexpr std::size_t kLoopItems = 10'000'000;
 constexpr int kLoops = 10;
 constexpr std::size_t kSorted = 1'000'000;
@@ -232,6 +233,19 @@ void yield_next_to_idle_body(benchmark::State& state, int threads) {
   });
 }
 
+// Groups made and ended by one caller, in a task or in a thread that is no worker.
+template <class Runtime, bool kInTask>
+void group_body(benchmark::State& state, int threads) {
+  Runtime& on = runtime({.threads = threads});
+  measure(state, threads, kGroups, "group", [&on] {
+    const auto make = [&on] {
+      for (long i = 0; i < kGroups; ++i) on.make_group();
+    };
+    kInTask ? on.run(make) : make();
+    return true;
+  });
+}
+
 template <class Runtime>
 void batch_body(benchmark::State& state, int threads) {
   Runtime& on = runtime({.threads = threads});
@@ -369,6 +383,10 @@ void add_all() {
     add("yield-group", 1, yield_inside_body<Runtime, false>);
     add("yield-section", 1, yield_inside_body<Runtime, true>);
     add("yield-idle", 2, yield_next_to_idle_body<Runtime>);
+  }
+  if constexpr (requires(Runtime r) { r.make_group(); }) {
+    add("group", 2, group_body<Runtime, true>);
+    add("group-outside", 2, group_body<Runtime, false>);
   }
   if constexpr (requires { typename Runtime::Event; }) {
     add("spawn-wait", 1, spawn_waiting_body<Runtime>);
