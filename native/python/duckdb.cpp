@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "duckdb_types.hpp"
+#include "places/cpu_limit.hpp"
 #include "pool.hpp"
 
 namespace nb = nanobind;
@@ -137,6 +138,8 @@ NB_MODULE(_duckdb, module) {
                     return atl::synthetic_places(words, cpus);
                   })
       .def_prop_ro("cores", [](const atl::Places& places) { return places.cores.size(); })
+      .def_prop_ro("workers",
+                   [](const atl::Places& places) { return atl::runtime::default_workers(places); })
       .def_prop_ro("chiplets", &atl::Places::chiplets);
 
   nb::class_<DatabaseHandle>(module, "DatabaseHandle")

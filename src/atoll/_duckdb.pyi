@@ -16,6 +16,9 @@ class Places:
     @property
     def cores(self) -> int: ...
     @property
+    def workers(self) -> int:
+        """One per core, within the CPU quota of the cgroup."""
+    @property
     def chiplets(self) -> int: ...
 
 class DatabaseHandle:

@@ -85,7 +85,8 @@ def connect(
     on as many chiplets as there are; `adaptive`: by each query's working set and its measurements;
     `none`: unbound. `connection.atoll` is its `Scheduler`: it reports the threads' places and each
     query's costs, and changes the policy. `workers`: the number of threads that run tasks,
-    including the caller; by default one for each core that this process may use. `plan`: a plan
+    including the caller; by default one for each core that this process may use, within the CPU
+    quota of its cgroup. `plan`: a plan
     with one slot (or its file): its CPUs, threads and heap. `fallback`: use DuckDB's own scheduler,
     with a `FallbackWarning`, if Atoll's is unavailable. The rest are DuckDB's settings
     (`memory_limit="8GB"`); `threads` is an alias of `workers`.
@@ -133,7 +134,7 @@ def open_database(
         where = _places(places, None if slot is None else slot.cpus)
         with inside():
             return _open_once_closed(
-                duckdb, os.fspath(path), policy, count or where.cores, where, read_only, config
+                duckdb, os.fspath(path), policy, count or where.workers, where, read_only, config
             )
     except EngineFailed as fault:
         if not fallback:

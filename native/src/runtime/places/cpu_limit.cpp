@@ -31,4 +31,9 @@ int default_workers(int cores, std::optional<double> limit) {
   return std::max(1, static_cast<int>(std::ceil(*limit)));
 }
 
+int default_workers(const Places& places) {
+  return default_workers(static_cast<int>(places.cores.size()),
+                         places.made_up ? std::nullopt : cpu_limit());
+}
+
 }  // namespace atl::runtime

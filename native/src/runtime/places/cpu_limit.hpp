@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "atoll/runtime/places.hpp"
+
 namespace atl::runtime {
 
 // In CPUs: the least of this process's cgroup and those above it; cpu.max in v2, the CFS quota in
@@ -13,5 +15,7 @@ std::optional<double> cpu_limit(const std::filesystem::path& root = "/");
 
 // One worker per core, but not more than the limit, rounded up.
 int default_workers(int cores, std::optional<double> limit);
+// What a runtime does on these places: made-up ones have no limit.
+int default_workers(const Places& places);
 
 }  // namespace atl::runtime

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -90,14 +89,11 @@ Decided decided(const RuntimeOptions& options) {
     made.remarks.emplace_back("places: made up; memory lies on the machine's own nodes");
   }
   if (all.workers != 0) return made;
-  all.workers = cores;
-  if (all.places->made_up) return made;
-  const std::optional<double> limit = cpu_limit();
-  all.workers = default_workers(cores, limit);
+  all.workers = default_workers(*all.places);
   if (all.workers < cores) {
     std::ostringstream remark;
     remark << "workers: " << all.workers << " for " << cores
-           << " cores, because the cgroup's CPU quota is " << *limit
+           << " cores, because the cgroup's CPU quota is " << cpu_limit().value_or(all.workers)
            << " CPUs (cpu.max, or the CFS quota of version 1)";
     made.remarks.push_back(remark.str());
   }
