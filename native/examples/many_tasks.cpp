@@ -4,7 +4,7 @@
 #include <cstdio>
 
 int main() {
-  // 16 KiB is the minimum. `slab` omits guard pages, which are expensive in some kernels.
+  // 16 KiB is the minimum. `slab` omits guards, which are expensive in some kernels.
   atl::Runtime runtime({.stacks = {.kind = atl::StackOptions::Kind::slab, .bytes = 16 << 10}});
   constexpr int kTasks = 20'000;
   std::atomic<int> waiting{0};

@@ -160,7 +160,7 @@ std::optional<GuardHit> find_guard(const void* address) noexcept {
     std::byte* const memory = chunk->memory.load(std::memory_order_acquire);
     const std::size_t edge = chunk->edge_bytes.load(std::memory_order_relaxed);
     const std::size_t stride = chunk->stride.load(std::memory_order_relaxed);
-    if (memory == nullptr || edge < kCanaryBytes + 1) continue;  // a slab has no guard pages
+    if (memory == nullptr || edge < kCanaryBytes + 1) continue;  // a slab has no guards
     if (at < memory || at >= memory + chunk->bytes.load(std::memory_order_relaxed)) continue;
     const auto offset = static_cast<std::size_t>(at - memory);
     if (offset % stride >= edge) return std::nullopt;

@@ -49,7 +49,7 @@ std::size_t mappings_now() {
 }
 
 [[noreturn]] void limit_reached(std::size_t limit) {
-  throw RuntimeFault("no more guarded stacks: their guard pages may add " + std::to_string(limit) +
+  throw RuntimeFault("no more guarded stacks: their guards may add " + std::to_string(limit) +
                      " mappings to this process (vm.max_map_count); raise it by sysctl, use Linux "
                      "6.13 or later, or choose StackOptions::Kind::slab");
 }
@@ -73,8 +73,7 @@ GuardSupport guard_support() {
 void Guards::install(std::byte* low, std::size_t bytes) {
   if (support_.install) {
     if (madvise(low, bytes, kGuardInstall) == 0) return;
-    throw RuntimeFault("a guard page of a stack: madvise: " +
-                       std::generic_category().message(errno));
+    throw RuntimeFault("a guard of a stack: madvise: " + std::generic_category().message(errno));
   }
   // Relaxed: only a count; several pools may overshoot by one each, never undershoot.
   const std::size_t before = added_mappings.fetch_add(kMappingsPerGuard, std::memory_order_relaxed);
