@@ -228,7 +228,7 @@ perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
-perf-runtime: setup peers  ## The same for the task runtime beside oneTBB, OpenMP, Boost.Fiber
+perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
 perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime:
 	$(BIN)/python -m perf $(@:perf-%=%)
 

@@ -50,6 +50,8 @@ ATOLL = Subject("atoll", OURS)
 TBB = Subject("oneTBB", "tbb")
 OPENMP = Subject("OpenMP", "openmp", PINNED)
 FIBER = Subject("Boost.Fiber", "fiber")
+RAYON = Subject("rayon", "rayon")
+LIBFORK = Subject("libfork", "libfork")
 SYSTEM = Subject("std", "system")
 SERIAL = Subject("no runtime", "serial")
 OPENMP_TASK = Subject("OpenMP passive, task", "openmp", PASSIVE)
@@ -96,12 +98,16 @@ QUICK = Effort(rounds=3, least_s=0.05, idle_s=2, patience_s=5.0)
 
 def _forks(name: str, item: str, one: Bar | None, two: Bar, *aims_ns: float) -> list[Kernel]:
     first, second = aims_ns or (None, None)
+    peers = (TBB, OPENMP, FIBER, *((RAYON, LIBFORK) if name in OWN_TREES else ()))
     return [
-        Kernel(name, 1, item, (TBB, OPENMP, FIBER, SERIAL), one, first),
-        Kernel(name, 2, item, (TBB, OPENMP, FIBER, SYSTEM), two, second),
+        Kernel(name, 1, item, (*peers, SERIAL), one, first),
+        Kernel(name, 2, item, (*peers, SYSTEM), two, second),
     ]
 
 
+OWN_TREES = ("fib", "skynet")  # what rayon and libfork have
+_BEST_OF_ALL = Bar((TBB, OPENMP, RAYON, LIBFORK), 0.6)
+_QUARTER_OF_TBB = Bar((TBB,), 0.25)
 _THIRD_OF_TBB = Bar((TBB,), THIRD)
 _THIRD_OF_FIBER = Bar((FIBER,), THIRD)
 _NO_SLOWER = Bar((OPENMP,), None)
@@ -109,8 +115,8 @@ _YIELD = Bar((FIBER_YIELD,), 0.3)
 GROUP_NS = 2000.0  # to make one and end it
 
 KERNELS = (
-    *_forks("fib", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB, 11.0, 6.0),
-    *_forks("skynet", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB),
+    *_forks("fib", "fork", _BEST_OF_ALL, _BEST_OF_ALL, 3.0, 1.5),
+    *_forks("skynet", "fork", _QUARTER_OF_TBB, _QUARTER_OF_TBB),
     *_forks("matmul", "fork", _THIRD_OF_TBB, _THIRD_OF_TBB),
     *_forks("nqueens", "spawn", None, Bar((TBB,), 0.75)),
     Kernel("yield", 1, "yield", (FIBER,), Bar((FIBER,), 0.25), 10.0),
@@ -173,9 +179,9 @@ class Report:
 
 def compare(effort: Effort = WHOLE) -> None:
     found = runs.build()
-    for name, (runtime, package) in runs.PEERS.items():
+    for name, (runtime, how) in (runs.PEERS | runs.OTHER_PEERS).items():
         if name not in found:
-            note(f"no peer here: {runtime} ({package})")
+            note(f"no peer here: {runtime} ({how})")
     report = Report("quick" if effort is QUICK else "whole", _machine())
     note(f"machine: {', '.join(f'{value}' for value in report.machine.values())}")
     for kernel in KERNELS:

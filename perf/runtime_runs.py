@@ -30,9 +30,15 @@ PEERS = {
     "system": ("std::async and std::barrier", "g++"),
     "serial": ("no runtime", "g++"),
 }
+# Peers that no Debian package brings, and how they come here.
+OTHER_PEERS = {
+    "rayon": ("rayon", "install cargo; it fetches the crate"),
+    "libfork": ("libfork", "put the folder with libfork.hpp into CMAKE_PREFIX_PATH"),
+}
 CLEAN_SHARE = 0.93  # of threads x wall time that a run must have had as CPU time
 OTHERS_SHARE = 0.07  # of the machine that others may have taken from one that sleeps by itself
 TIMEOUT_S = 120.0
+FETCH_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +78,11 @@ def build() -> frozenset[str]:
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DATOLL_PERF=ON"]
     options += ["-DBUILD_TESTING=OFF", "--log-level=WARNING", "-Wno-dev"]
     packages = sorted({"libbenchmark-dev", *(package for _, package in PEERS.values())})
+    options.append(f"-DATOLL_PERF_RAYON={_rayon() or ''}")
     _make([cmake, "-S", str(_ROOT), "-B", str(FOLDER), *options], f"needs {', '.join(packages)}")
     _make([cmake, "--build", str(FOLDER), "--target", "perf-runtime"], "does not compile")
-    found = frozenset(name for name in (OURS, *PEERS) if _program(name).is_file())
+    names = (OURS, *PEERS, *OTHER_PEERS)
+    found = frozenset(name for name in names if _program(name).is_file())
     if OURS not in found:
         raise WrongAnswer(f"{_program(OURS)} has not been built")
     return found
@@ -141,6 +149,25 @@ def run_of(text: str, kernel: str, threads: int) -> Run:
         )
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as fault:
         raise WrongAnswer(f"{what}: not the output of a benchmark: {fault!r}") from None
+
+
+def _rayon() -> Path | None:
+    """The library of native/perf/rayon; None without cargo, or if it cannot fetch the crate."""
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo/bin")
+    if cargo is None:
+        return None
+    # A copy, because cargo writes a lock file next to the manifest.
+    source, target = FOLDER / "rayon-source", FOLDER / "rayon"
+    shutil.copytree(_ROOT / "native/perf/rayon", source, dirs_exist_ok=True)
+    argv = [cargo, "build", "--quiet", "--release"]
+    argv += ["--manifest-path", str(source / "Cargo.toml"), "--target-dir", str(target)]
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=FETCH_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return target / "release/libperf_rayon.a" if done.returncode == 0 else None
 
 
 def _program(name: str) -> Path:

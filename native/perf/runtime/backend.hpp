@@ -18,6 +18,8 @@
 //   Barrier{n}; .arrive_and_wait()      for a team
 //   in_section(f)               static  runs f in a code section of the profiler
 //   sections_entered()                  by all threads so far
+//   fib(n), skynet(first, leaves)       instead of run and all: a runtime whose tasks are not C++
+//                                       functions brings these two kernels itself
 //
 // Other constants: kName with the version, kWeight.
 #pragma once

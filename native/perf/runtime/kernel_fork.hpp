@@ -8,6 +8,8 @@
 // - nqueens: a child for each safe square; some work per task.
 //
 // Each returns a result that can be checked.
+//
+// A runtime whose tasks are not functions brings its own fib and skynet (OwnTrees).
 #pragma once
 
 #include <array>
@@ -18,6 +20,12 @@
 #include "backend.hpp"
 
 namespace atl::perf {
+
+template <class Runtime>
+concept OwnTrees = requires(Runtime& on) {
+  on.fib(1);
+  on.skynet(0L, 1L);
+};
 
 // ---- fib
 // -----------------------------------------------------------------------------------------

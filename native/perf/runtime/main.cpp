@@ -94,24 +94,35 @@ benchmark::internal::Benchmark* add(const char* kernel, int threads, Body body) 
 // ---- fork and join
 // -------------------------------------------------------------------------------
 
+template <class Runtime>
 void fib_body(benchmark::State& state, int threads) {
-  Backend& on = runtime({.threads = threads});
+  Runtime& on = runtime({.threads = threads});
   measure(state, threads, static_cast<double>(forks_of_fib(kFib)), "fib", [&on] {
     long found = 0;
-    on.run([&found] { found = fib<Backend>(kFib); });
+    if constexpr (OwnTrees<Runtime>) {
+      found = on.fib(kFib);
+    } else {
+      on.run([&found] { found = fib<Runtime>(kFib); });
+    }
     return found == fib_of(kFib);
   });
 }
 
+template <class Runtime>
 void skynet_body(benchmark::State& state, int threads) {
-  Backend& on = runtime({.threads = threads});
+  Runtime& on = runtime({.threads = threads});
   measure(state, threads, static_cast<double>(forks_of_skynet(kSkynetLeaves)), "skynet", [&on] {
     long sum = 0;
-    on.run([&sum] { sum = skynet<Backend>(0, kSkynetLeaves); });
+    if constexpr (OwnTrees<Runtime>) {
+      sum = on.skynet(0, kSkynetLeaves);
+    } else {
+      on.run([&sum] { sum = skynet<Runtime>(0, kSkynetLeaves); });
+    }
     return sum == kSkynetLeaves * (kSkynetLeaves - 1) / 2;
   });
 }
 
+template <class Runtime>
 void matmul_body(benchmark::State& state, int threads) {
   constexpr std::size_t kCells = static_cast<std::size_t>(kMatmul) * kMatmul;
   std::vector<float> a(kCells);
@@ -130,20 +141,21 @@ void matmul_body(benchmark::State& state, int threads) {
       }
     }
   }
-  Backend& on = runtime({.threads = threads});
+  Runtime& on = runtime({.threads = threads});
   measure(state, threads, static_cast<double>(forks_of_matmul(kMatmul)), "matmul", [&] {
     c.assign(kCells, 0.0F);
-    on.run([&] { matmul<Backend>(c.data(), a.data(), b.data(), kMatmul, kMatmul); });
+    on.run([&] { matmul<Runtime>(c.data(), a.data(), b.data(), kMatmul, kMatmul); });
     return c == right;
   });
 }
 
+template <class Runtime>
 void nqueens_body(benchmark::State& state, int threads) {
-  Backend& on = runtime({.threads = threads});
+  Runtime& on = runtime({.threads = threads});
   const auto spawns = static_cast<double>(spawns_of_nqueens<kQueens>());
   measure(state, threads, spawns, "nqueens", [&on] {
     long ways = 0;
-    on.run([&ways] { ways = nqueens<Backend, kQueens>({}, 0); });
+    on.run([&ways] { ways = nqueens<Runtime, kQueens>({}, 0); });
     return ways == queens_of(kQueens);
   });
 }
@@ -357,10 +369,12 @@ constexpr int most_threads() {
 template <class Runtime>
 void add_all() {
   for (int threads = 1; threads <= most_threads<Runtime>(); ++threads) {
-    add("fib", threads, fib_body);
-    add("skynet", threads, skynet_body);
-    add("matmul", threads, matmul_body);
-    add("nqueens", threads, nqueens_body);
+    add("fib", threads, fib_body<Runtime>);
+    add("skynet", threads, skynet_body<Runtime>);
+    if constexpr (!OwnTrees<Runtime>) {
+      add("matmul", threads, matmul_body<Runtime>);
+      add("nqueens", threads, nqueens_body<Runtime>);
+    }
     if constexpr (requires(Runtime r) { r.loops(1, 1, [] { return LightBody(); }); }) {
       add("parallel-for", threads, parallel_for_body<Runtime>);
     }
@@ -393,12 +407,14 @@ void add_all() {
     add("million", 1, million_body<Runtime>)->Iterations(1);
   }
   if constexpr (requires { typename Runtime::Barrier; }) add("barrier", 2, barrier_body<Runtime>);
-  if constexpr (most_threads<Runtime>() > 1 && Runtime::kWeight == Weight::kTask) {
+  if constexpr (most_threads<Runtime>() > 1 && Runtime::kWeight == Weight::kTask &&
+                !OwnTrees<Runtime>) {
     for (const auto& [kernel, samples, gap_ns] : {std::tuple("steal", kStealSamples, kStealGapNs),
                                                   std::tuple("wake", kWakeSamples, kWakeGapNs)}) {
       add_latency(kernel, [samples, gap_ns](int threads) {
         Latencies found;
-        runtime({.threads = threads}).run([&] { found = fork_to_other<Runtime>(samples, gap_ns); });
+        Runtime& on = runtime({.threads = threads});
+        on.run([&] { found = fork_to_other<Runtime>(samples, gap_ns); });
         return found;
       });
     }
