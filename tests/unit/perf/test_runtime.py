@@ -133,13 +133,13 @@ def _bar_of(kernel: Kernel, ns: dict[str, float], capsys: Capture) -> tuple[list
     return [line for line in lines if line.startswith("bar")], report
 
 
-def test_bars_stand_beside_their_peer(capsys: Capture) -> None:
+def test_bars_stand_beside_their_fastest_peer(capsys: Capture) -> None:
     fib = next(kernel for kernel in KERNELS if (kernel.name, kernel.threads) == ("fib", 1))
-    lines, report = _bar_of(fib, {"atoll": 20.0, "oneTBB": 80.0, "OpenMP": 10.0}, capsys)
-    assert lines == ["bar runtime-fib-1t-to-onetbb-ratio 0.25 0.333 ok"]
-    assert report.bars == [{"name": "runtime-fib-1t-to-onetbb-ratio", "value": 0.25, "ok": True}]
-    lines, _ = _bar_of(fib, {"atoll": 40.0, "oneTBB": 80.0}, capsys)
-    assert lines == ["bar runtime-fib-1t-to-onetbb-ratio 0.5 0.333 short"]
+    lines, report = _bar_of(fib, {"atoll": 20.0, "oneTBB": 80.0, "rayon": 40.0}, capsys)
+    assert lines == ["bar runtime-fib-1t-to-rayon-ratio 0.5 0.6 ok"]
+    assert report.bars == [{"name": "runtime-fib-1t-to-rayon-ratio", "value": 0.5, "ok": True}]
+    lines, _ = _bar_of(fib, {"atoll": 60.0, "oneTBB": 80.0}, capsys)
+    assert lines == ["bar runtime-fib-1t-to-onetbb-ratio 0.75 0.6 short"]
     lines, report = _bar_of(fib, {"atoll": 20.0}, capsys)  # no such peer here
     assert (lines, report.bars) == ([], [])
 
