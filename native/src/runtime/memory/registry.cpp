@@ -1,5 +1,6 @@
 #include "registry.hpp"
 
+#include <memory>
 #include <string>
 
 #include "scheduler/process.hpp"
@@ -26,9 +27,9 @@ std::vector<std::weak_ptr<Block>> Registry::of(int runtime) {
 
 Registry& registry() {
   static auto* const registry = [] {
-    auto* const made = new Registry;
+    auto made = std::make_unique<Registry>();
     hold_over_fork(made->mutex_);
-    return made;
+    return made.release();
   }();
   return *registry;
 }

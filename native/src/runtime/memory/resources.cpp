@@ -26,9 +26,9 @@ struct Pools {
 std::pmr::memory_resource& resource(runtime::Layout layout) {
   // Never destroyed: containers of static lifetime free into it at the very end.
   static auto* const mutex = [] {
-    auto* const made = new std::mutex;
+    auto made = std::make_unique<std::mutex>();
     runtime::hold_over_fork(*made);
-    return made;
+    return made.release();
   }();
   static auto* const known =
       new std::map<std::pair<runtime::Layout::Kind, std::vector<int>>, std::unique_ptr<Pools>>;

@@ -1,5 +1,6 @@
 #include "section_names.hpp"
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -16,12 +17,12 @@ struct Names {
 
 // Never destroyed: static objects may profile in their destructors.
 Names& names() {
-  static Names& made = []() -> Names& {
-    auto* const made = new Names;
+  static auto* const names = [] {
+    auto made = std::make_unique<Names>();
     hold_over_fork(made->mutex);
-    return *made;
+    return made.release();
   }();
-  return made;
+  return *names;
 }
 
 }  // namespace
