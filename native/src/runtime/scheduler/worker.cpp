@@ -268,7 +268,11 @@ void Worker::leave_for_urgent() {
 
 void Worker::keep_yielded(Word word) {
   if (take_mine(word) == 0) return;
-  yielded_.push(word);
+  try {
+    yielded_.push(word);
+  } catch (const std::bad_alloc&) {
+    return team.inject(word);  // which needs no memory
+  }
   // Other workers may take it while this one is busy.
   detail::published(this, detail::tag_of(word));
 }
@@ -284,13 +288,14 @@ void Worker::wake_for_published(Word tag) {
                                           [&](int other) { return domain.allows(other); }));
 }
 
-void Worker::make_ready(Word word) {
-  if (detail::tag_of(word) == tag && team.domains.allows(word, rank)) {
+void Worker::make_ready(Word word) noexcept {
+  if (detail::tag_of(word) != tag || !team.domains.allows(word, rank)) return team.inject(word);
+  try {
     deque.push(word);
-    detail::published(this, tag);
-  } else {
-    team.inject(word);
+  } catch (const std::bad_alloc&) {
+    return team.inject(word);  // which needs no memory
   }
+  detail::published(this, tag);
 }
 
 void Worker::hand_over() noexcept {

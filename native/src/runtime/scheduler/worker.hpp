@@ -72,9 +72,9 @@ class alignas(128) Worker : public detail::WorkerHead {
     leave_for(own_next(turn, false), after);
   }
 
-  // Makes `word` ready: in the own deque if it is of the running task's domain and this worker may
-  // run it, else in its domain's queue.
-  void make_ready(Word word);
+  // Makes `word` ready: in the own deque if it is of the running task's domain, this worker may run
+  // it and the deque has room, else in its domain's queue.
+  void make_ready(Word word) noexcept;
   // From here on this worker runs a task of this domain. All words of its deque are of one domain,
   // its task's: thieves look at the oldest only, and one that they may not run would hide others.
   void enter_domain(Word entered) {

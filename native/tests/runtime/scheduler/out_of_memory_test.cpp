@@ -340,6 +340,56 @@ TEST(OutOfMemory, Waiting) {
   in_a_task([] { return atl::blocking([] { return 9; }) == 9; });
 }
 
+TEST(OutOfMemory, AnEventWakesMoreThanTheDequeHolds) {
+  atl::Runtime runtime(one_worker());
+  runtime.run([] {
+    constexpr int kTasks = 1500;
+    atl::Event open;
+    int waiting = 0;
+    int through = 0;
+    const auto waits = [&]() -> atl::Coro<> {
+      ++waiting;
+      co_await open;
+      ++through;
+    };
+    std::vector<atl::Task<>> tasks;
+    for (int each = 0; each < kTasks; ++each) {
+      tasks.push_back(atl::spawn(waits()));
+      while (waiting <= each) atl::yield();  // so that spawning does not make the deque grow
+    }
+    refusals = {0, true, Refused::all_after};
+    open.set();
+    refusals.armed = false;
+    for (atl::Task<>& task : tasks) task.join();
+    EXPECT_EQ(through, kTasks);
+  });
+}
+
+TEST(OutOfMemory, MoreTasksYieldThanTheirQueueHolds) {
+  atl::Runtime runtime(one_worker());
+  runtime.run([] {
+    constexpr int kTasks = 100;
+    atl::Event open;
+    int waiting = 0;
+    int through = 0;
+    std::vector<atl::Task<>> tasks;
+    for (int each = 0; each < kTasks; ++each) {
+      tasks.push_back(atl::spawn([&] {
+        ++waiting;
+        open.wait();
+        for (int turn = 0; turn < 200; ++turn) atl::yield();
+        ++through;
+      }));
+      while (waiting <= each) atl::yield();
+    }
+    refusals = {0, true, Refused::all_after};
+    open.set();
+    while (through < kTasks) atl::yield();
+    refusals.armed = false;
+    for (atl::Task<>& task : tasks) task.join();
+  });
+}
+
 TEST(OutOfMemory, StopsAndTaskLocals) {
   in_a_task([] {
     atl::Event never;
