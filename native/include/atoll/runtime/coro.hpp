@@ -19,6 +19,8 @@
 //    task it may be on any worker of that task's runtime, even if it was spawned for a place.
 //  - An exception that leaves a Coro comes out of the `co_await`, or of the Task's `join`.
 //  - A Coro that has not begun may be destroyed. One that has begun is destroyed at its end.
+//  - A coroutine of another type may await it. From its first await of a task on, it is then in no
+//    task: it has no stop token and no task-locals.
 //  - It may await anything else that can be awaited, but has to end on a worker of its runtime:
 //    co_await schedule(runtime) (coroutine.hpp) brings it back.
 #pragma once
@@ -143,25 +145,26 @@ class [[nodiscard]] Coro {
   // Begins it; its value or exception is that of the await. Throws RuntimeFault if it was moved
   // from or awaited before.
   auto operator co_await() && {
-    struct Awaiter {
-      Coro coro;  // destroyed at the end of the await
-      bool await_ready() const { return false; }
-      std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiting) {
-        promise_type& promise = coro.handle_.promise();
-        promise.continuation = waiting;
-        if (const detail::WorkerHead* const worker = detail::this_worker()) {
-          promise.context = worker->context;
-        }
-        return coro.handle_;
-      }
-      Value await_resume() { return coro.handle_.promise().result.take(); }
-    };
     if (!handle_) detail::fault_no_task("co_await");
     return Awaiter{std::move(*this)};
   }
 
  private:
   friend promise_type;
+  struct Awaiter {
+    Coro coro;  // destroyed at the end of the await
+    bool await_ready() const { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> waiting) {
+      promise_type& promise = coro.handle_.promise();
+      promise.continuation = waiting;
+      const detail::WorkerHead* const worker = detail::this_worker();
+      promise.context =
+          worker == nullptr ? nullptr : detail::context_after(waiting, worker->context);
+      return coro.handle_;
+    }
+    Value await_resume() { return coro.handle_.promise().result.take(); }
+  };
   explicit Coro(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
 
   std::coroutine_handle<promise_type> handle_;

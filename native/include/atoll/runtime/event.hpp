@@ -27,6 +27,7 @@
 
 #include "atoll/runtime/detail/deadline.hpp"
 #include "atoll/runtime/detail/suspend.hpp"
+#include "atoll/runtime/detail/task_context.hpp"
 #include "atoll/runtime/detail/worker.hpp"
 #include "atoll/runtime/export.hpp"
 
@@ -72,9 +73,9 @@ class Event {
     return is_set() || wait_in_table(detail::deadline_at(time), &stop);
   }
 
-  // A coroutine waits without a stack (coro.hpp). It goes on as a part of the same task, where that
-  // may run; awaited on a thread that is not a worker, on the thread that sets. It must not be
-  // destroyed before it goes on.
+  // A coroutine waits without a stack. A Coro (coro.hpp) goes on as a part of the same task, where
+  // that may run; another one goes on there, too, but in no task. Awaited on a thread that is not a
+  // worker, it goes on on the thread that sets. It must not be destroyed before.
   class Awaiter;
   Awaiter operator co_await();
 
@@ -108,11 +109,12 @@ class Event::Awaiter : detail::Job {
   Awaiter(Awaiter&&) = delete;
 
   bool await_ready() const { return event().is_set(); }
-  bool await_suspend(std::coroutine_handle<> handle) {
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> handle) {
     handle_ = handle;
     if (detail::WorkerHead* const worker = detail::this_worker()) {
       home_ = detail::word_of(worker, detail::WordKind::job, worker->tag);
-      context = worker->context;
+      context = detail::context_after(handle, worker->context);
     } else {
       context = nullptr;
     }

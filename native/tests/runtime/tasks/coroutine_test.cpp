@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "atoll/runtime/coro.hpp"
 #include "atoll/runtime/event.hpp"
+#include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/task_local.hpp"
@@ -113,6 +115,35 @@ TEST_P(Coroutine, AfterAnAwaitItIsNoTaskAndHasNoTaskLocals) {
   Job<bool> job = asks(runtime, begin);
   begin.set();  // not before the coroutine has left its place to the task's worker
   EXPECT_TRUE(job.future.get());
+}
+
+// The task in which it ran has ended by then, and its memory may be another's.
+TEST_P(Coroutine, AfterAnEventOrInACoroItIsInNoTaskEither) {
+  static atl::TaskLocal<int> local;
+  const auto in_no_task = [] {
+    EXPECT_FALSE(atl::this_task::stop_token().stop_possible());
+    EXPECT_THROW(local.get(), atl::RuntimeFault);
+    int sum = 0;
+    atl::parallel_for(0, 2, [&](int i) { sum += i; }, 2);
+    return sum == 1;
+  };
+  const auto child = [&]() -> atl::Coro<bool> {
+    co_await atl::spawn([] {});
+    co_return in_no_task();
+  };
+  const auto parent = [&](atl::Event& event) -> Job<bool> {
+    co_await atl::schedule(runtime, atl::on_worker(0));
+    // Waits for this worker, and so until the coroutine has suspended.
+    atl::spawn(atl::on_worker(0), [&] { event.set(); }).detach();
+    co_await event;
+    const bool after_event = in_no_task();
+    co_await atl::schedule(runtime);
+    co_return co_await child() && after_event;
+  };
+  for (int round = 0; round < 20; ++round) {
+    atl::Event event;
+    EXPECT_TRUE(parent(event).future.get());
+  }
 }
 
 // A coroutine that its owner destroys.
