@@ -27,7 +27,7 @@ namespace atl {
 
 namespace detail {
 
-// The node of each part of the caller's runtime.
+// The node, of the places, on which the worker of each part sits.
 ATOLL_EXPORT std::vector<int> nodes_of_parts(int parts);
 
 // Loops over the parts of one node, one after the other in the order of their ranks. Their sizes

@@ -1,7 +1,7 @@
 #include "atoll/runtime/parallel.hpp"
 
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "atoll/runtime/parallel_array.hpp"
 #include "atoll/runtime/worker_local.hpp"
@@ -42,13 +42,18 @@ void fault_leased() {
 }
 
 std::vector<int> nodes_of_parts(int parts) {
-  NodeMap map = static_cast<Worker*>(worker_or_fault("parallel_for"))->team.node_map();
-  if (map.node_of_rank.size() != static_cast<std::size_t>(parts)) {
+  const runtime::Seats& seats = static_cast<Worker*>(worker_or_fault("parallel_for"))->team.seats;
+  if (seats.size() != parts) {
     throw RuntimeFault("parallel_for: the array has " + std::to_string(parts) +
-                       " parts, but this runtime has " + std::to_string(map.node_of_rank.size()) +
+                       " parts, but this runtime has " + std::to_string(seats.size()) +
                        " workers: partition it by this runtime's node_map()");
   }
-  return std::move(map.node_of_rank);
+  // Not by the node map, which has the nodes of the memory: those of made-up places have none.
+  std::vector<int> nodes;
+  for (const int core : seats.cores()) {
+    nodes.push_back(seats.places.cores[static_cast<std::size_t>(core)].node);
+  }
+  return nodes;
 }
 
 void fault_negative_grain(long long grain) {
