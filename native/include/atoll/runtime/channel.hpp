@@ -105,7 +105,7 @@ class Channel {
   template <class Given>
   bool put(Lock& lock, Given&& item) {
     if (closed_ || items_.size() >= capacity_) return false;
-    items_.push_back(std::forward<Given>(item));
+    or_pass_on(lock, room_, [&] { items_.push_back(std::forward<Given>(item)); });
     lock.unlock();
     filled_.notify_one();
     return true;
@@ -113,11 +113,25 @@ class Channel {
 
   std::optional<Item> get(Lock& lock) {
     if (items_.empty()) return std::nullopt;
-    std::optional<Item> item(std::move(items_.front()));
+    std::optional<Item> item;
+    or_pass_on(lock, filled_, [&] { item.emplace(std::move(items_.front())); });
     items_.pop_front();
     lock.unlock();
     room_.notify_one();
     return item;
+  }
+
+  // An item may throw, or memory lack: then another one that waits gets the notification of this
+  // call, which may have been the only one.
+  template <class Step>
+  static void or_pass_on(Lock& lock, ConditionVariable& waited_for, Step&& step) {
+    try {
+      step();
+    } catch (...) {
+      lock.unlock();
+      waited_for.notify_one();
+      throw;
+    }
   }
 
   const std::size_t capacity_;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -62,6 +63,30 @@ TEST_P(Exchange, AChannelGivesEachItemOnceAndInOrder) {
     EXPECT_EQ(wrong, 0);
     EXPECT_TRUE(std::ranges::all_of(popped, [](const auto& count) { return count == 1; }));
   }
+}
+
+TEST_P(Exchange, AnItemThatThrowsTakesNobodysTurn) {
+  struct Item {
+    bool breaks;
+    explicit Item(bool breaks) : breaks(breaks) {}
+    Item(const Item& other) : breaks(other.breaks) {
+      if (breaks) throw std::out_of_range("copy");
+    }
+  };
+  atl::Channel<Item> channel(1);
+  runtime.run([&] {
+    const Item whole(false);
+    const Item broken(true);
+    channel.push(whole);
+    auto throws = atl::spawn([&] { channel.push(broken); });
+    for (int turn = 0; turn < 20; ++turn) atl::yield();  // it waits first
+    auto waits = atl::spawn([&] { channel.push(whole); });
+    for (int turn = 0; turn < 20; ++turn) atl::yield();
+    EXPECT_TRUE(channel.pop());
+    EXPECT_TRUE(channel.pop());
+    EXPECT_THROW(throws.join(), std::out_of_range);
+    waits.join();
+  });
 }
 
 TEST_P(Exchange, AFullChannelKeepsItsItemsAndAnEmptyOneGivesNone) {
