@@ -105,7 +105,8 @@ ATOLL_RT_API void atoll_rt_yield(void);
 ATOLL_RT_API int atoll_rt_here(int* worker, int* core);
 
 /* Task. Calls body(context, first, last) for pieces that together are [begin, end), on several
- * workers, and waits. A piece has at least `grain` items; 0: about 32 pieces a worker. */
+ * workers, and waits. A piece has at least `grain` items; 0: about 32 pieces a worker. ECANCELED if
+ * the task is asked to stop: then some pieces are left out. */
 ATOLL_RT_API int atoll_rt_parallel_for(uint64_t begin, uint64_t end, uint64_t grain,
                                        void (*body)(void* context, uint64_t first, uint64_t last),
                                        void* context);

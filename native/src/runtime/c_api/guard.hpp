@@ -7,6 +7,7 @@
 #include <string>
 
 #include "atoll/runtime/places.hpp"
+#include "atoll/runtime/stoppable.hpp"
 
 namespace atl::runtime {
 
@@ -20,6 +21,9 @@ int guarded(Body body) noexcept {
   } catch (const RuntimeFault& fault) {
     set_message(fault.what());
     return EINVAL;
+  } catch (const Stopped& fault) {
+    set_message(fault.what());
+    return ECANCELED;
   } catch (const std::bad_alloc&) {
     set_message("out of memory");
     return ENOMEM;

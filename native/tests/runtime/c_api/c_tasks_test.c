@@ -160,8 +160,13 @@ static void test_places(void) {
   CHECK(atoll_rt_here(&found[0], NULL) == EINVAL && says("outside of a task"));
 }
 
+static void no_items(void* context, uint64_t first, uint64_t last) {
+  CHECK(context == NULL && first == last);
+}
+
 static void until_stopped(void* context) {
   while (!atoll_rt_stopped()) atoll_rt_yield();
+  CHECK(atoll_rt_parallel_for(0, 1000, 0, no_items, NULL) == ECANCELED && says("asked to stop"));
   *(int*)context = 1;
 }
 
