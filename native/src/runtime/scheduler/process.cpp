@@ -45,7 +45,7 @@ void register_handlers() {
 
 }  // namespace
 
-std::uint32_t forks_before() noexcept {
+std::uint32_t forks_before() {
   register_handlers();
   return forks.load(std::memory_order_relaxed);
 }

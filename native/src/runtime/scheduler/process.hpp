@@ -8,8 +8,9 @@
 namespace atl::runtime {
 
 // The number of fork() calls between the program's start and this process. Unlike getpid, it is no
-// system call. The first call counts; make it before the first thread that may fork.
-std::uint32_t forks_before() noexcept;
+// system call. The first call counts, and may throw std::bad_alloc; make it before the first thread
+// that may fork.
+std::uint32_t forks_before();
 
 // From now on fork() holds this lock of the process while it copies, so that no other thread has it
 // in the child. Holders must not take another such lock.

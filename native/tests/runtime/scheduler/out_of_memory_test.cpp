@@ -23,6 +23,7 @@
 
 #include "atoll/runtime.hpp"
 #include "runtime/parts.hpp"
+#include "scheduler/process.hpp"
 
 // ThreadSanitizer has an operator new of its own, and would find nothing here: one worker.
 #if !defined(__SANITIZE_THREAD__)
@@ -158,6 +159,16 @@ TEST(OutOfMemory, ARuntimeIsMadeOrNot) {
     }
     allowed_everywhere = -1;
   }
+}
+
+TEST(OutOfMemory, TheFirstLookAtForksThrowsOrWorks) {
+  refusals = {0, true, Refused::all_after};
+  try {
+    static_cast<void>(atl::runtime::forks_before());
+  } catch (const std::bad_alloc&) {
+  }
+  refusals.armed = false;
+  EXPECT_EQ(atl::runtime::forks_before(), 0U);
 }
 
 TEST(OutOfMemory, WorkersAndGovernorGoOn) {
