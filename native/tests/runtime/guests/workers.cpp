@@ -308,18 +308,18 @@ void thief() {
     while (number < wanted && Clock::now() < deadline) std::this_thread::yield();
   };
   std::vector<atl::Task<>> held;
-  held.push_back(runtime.spawn(atl::on_worker(kThief), [&] {
-    ++held_workers;
-    await(ready, 3);
-  }));
-  for (const int producer : {0, 2, 3}) {
-    held.push_back(runtime.spawn(atl::on_worker(producer), [&, producer] {
+  for (int task = 0; task < 4; ++task) {
+    // Tasks for any worker, as only their children go to their worker's deque. Each is on another
+    // worker, since none ends before all have begun.
+    held.push_back(runtime.spawn([&] {
       ++held_workers;
       await(held_workers, 4);  // before there is anything to steal
+      const int producer = atl::this_task::worker();
+      if (producer == kThief) return await(ready, 3);
       std::vector<atl::Task<>> tasks;
-      for (int task = 0; task < kTasks; ++task) {
-        tasks.push_back(atl::spawn(
-            atl::Place{}, [&, producer] { order[static_cast<std::size_t>(done++)] = producer; }));
+      for (int child = 0; child < kTasks; ++child) {
+        tasks.push_back(
+            atl::spawn([&, producer] { order[static_cast<std::size_t>(done++)] = producer; }));
       }
       ++ready;
       await(done, 3 * kTasks);
@@ -347,18 +347,26 @@ void steals() {
   atl::Runtime runtime;
   std::cout << "said cores " << joined(runtime.cores()) << '\n';
   const auto deadline = Clock::now() + kPatience;
-  auto producer = runtime.spawn(atl::on_worker(0), [&] {
-    for (int times = 0; times < kPieces; ++times) {
-      // Until all the others sleep.
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      auto child = atl::spawn(atl::Place{}, [] {});
-      while (!child.done() && Clock::now() < deadline) std::this_thread::yield();
-      child.join();
-    }
-  });
-  producer.join();
+  std::atomic<int> begun{0};
+  std::vector<atl::Task<>> held;
+  for (int task = 0; task < runtime.workers(); ++task) {
+    // One on each worker, as none goes on before all have begun. Worker 0 then produces.
+    held.push_back(runtime.spawn([&] {
+      ++begun;
+      while (begun < runtime.workers() && Clock::now() < deadline) std::this_thread::yield();
+      if (atl::this_task::worker() != 0) return;
+      for (int times = 0; times < kPieces; ++times) {
+        // Until all the others sleep.
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        auto child = atl::spawn([] {});
+        while (!child.done() && Clock::now() < deadline) std::this_thread::yield();
+        child.join();
+      }
+    }));
+  }
+  for (auto& task : held) task.join();
   say_steals(runtime);
-  producer = runtime.spawn([&] { std::cout << "said leaves " << leaves(12) << '\n'; });
+  auto producer = runtime.spawn([&] { std::cout << "said leaves " << leaves(12) << '\n'; });
   producer.join();
   say_steals(runtime);
 }
