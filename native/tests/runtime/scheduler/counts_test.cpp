@@ -67,8 +67,7 @@ Calls system_calls_of(Call&& call) {
   return {futex_calls - before.futex, membarrier_calls - before.membarrier};
 }
 
-// ---- locked instructions
-// -------------------------------------------------------------------------
+// ---- Locked instructions ----------------------------------------------------------------------
 
 constexpr unsigned long kTrapFlag = 0x100;
 std::atomic<long> locked{0};
@@ -155,10 +154,16 @@ class Counts : public testing::TestWithParam<int> {
       }));
     }
     while (inside < runtime.workers() - 1) std::this_thread::yield();
+    std::atomic<bool> alone{false};
     auto done = runtime.spawn(atl::on_worker(0), [&] {
+      while (!alone) std::this_thread::yield();
       call();
       over = true;
     });
+    // From here to the end of the call this thread makes no call of its own that would count: it
+    // has woken the worker, and does not sleep until it joins.
+    alone = true;
+    while (!over) std::this_thread::yield();
     done.join();
     for (auto& other : others) other.join();
   }
