@@ -26,7 +26,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     runtime_examples_plain PROPERTIES FIXTURES_REQUIRED examples TIMEOUT 120
   )
   file(GLOB sources CONFIGURE_DEPENDS ${examples}/*.c ${examples}/*.cpp)
-  foreach(source ${sources} shared_fork_join shared_faults shared_c_tasks)
+  foreach(source ${sources} shared_fork_join shared_faults shared_stoppable shared_c_tasks)
     get_filename_component(name ${source} NAME_WE)
     add_test(
       NAME runtime_example.${name}
