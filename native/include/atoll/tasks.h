@@ -70,7 +70,7 @@ ATOLL_RT_API int atoll_rt_write_profile(atoll_rt_runtime* runtime, const char* p
 /* ---- Tasks ----------------------------------------------------------------------------------- */
 
 enum {
-  ATOLL_RT_ANYWHERE = 0, /* in a task: in its group */
+  ATOLL_RT_ANYWHERE = 0, /* without a runtime: in the group of the caller's task */
   ATOLL_RT_ON_WORKER = 1,
   ATOLL_RT_ON_CORE = 2, /* cores and chiplets by their index in the places */
   ATOLL_RT_ON_CHIPLET = 3,
@@ -98,7 +98,8 @@ ATOLL_RT_API int atoll_rt_detach(atoll_rt_task** task);
 ATOLL_RT_API int atoll_rt_stop(atoll_rt_task* task);
 /* Any. 1 if the caller's task was asked to stop, else 0. */
 ATOLL_RT_API int atoll_rt_stopped(void);
-/* Any. Lets other tasks run; on a thread that is not a worker, other threads. */
+/* Any. Lets other tasks run; on a thread that is not a worker, other threads. Does nothing if there
+ * is no memory for another stack. */
 ATOLL_RT_API void atoll_rt_yield(void);
 /* Task. The worker that runs it now, and that worker's core; both may change at each wait. Either
  * may be NULL. */

@@ -212,21 +212,22 @@ int atoll_rt_detach(atoll_rt_task** task) {
 int atoll_rt_stop(atoll_rt_task* task) {
   return guarded([&] {
     given(task, "task");
-    state_of(task)->own.stop_source().request_stop();
+    state_of(task)->own.request_stop();
     return 0;
   });
 }
 
 int atoll_rt_stopped(void) {
-  int stopped = 0;
-  guarded([&] {  // ENOMEM: there is no token yet, so nobody has asked
-    stopped = atl::this_task::stop_token().stop_requested() ? 1 : 0;
-    return 0;
-  });
-  return stopped;
+  const Worker* const worker = Worker::here();
+  return worker != nullptr && worker->context != nullptr && worker->context->stop_requested();
 }
 
-void atoll_rt_yield(void) { atl::yield(); }
+void atoll_rt_yield(void) {
+  guarded([] {
+    atl::yield();
+    return 0;
+  });
+}
 
 int atoll_rt_here(int* worker, int* core) {
   return guarded([&] {

@@ -16,6 +16,7 @@
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/this_task.hpp"
+#include "atoll/tasks.h"
 #include "runtime/parts.hpp"
 
 // Sanitizers need address space of their own.
@@ -85,6 +86,7 @@ TEST(Exhaustion, WhatCannotSuspendSaysSoAndLosesNothing) {
                   yields_that_failed += is_fault([] { atl::yield(); }) ? 1 : 0;
                 }
                 if (yields_that_failed == 0) return 2;
+                for (int times = 0; times < 200; ++times) atoll_rt_yield();  // lets nothing out
                 if (!is_fault([] { atl::blocking([] {}); })) return 3;
                 if (ran != 0) return 4;
                 other.join();  // runs it on this stack
