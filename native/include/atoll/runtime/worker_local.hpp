@@ -17,7 +17,8 @@
 //  - `for_each` and `combine` see every value. Call them when the leases have ended and their tasks
 //    are joined; a lease that is left is a RuntimeFault. Which value has seen which items is up to
 //    scheduling.
-//  - The object belongs to the runtime of the task that made it. Throws RuntimeFault elsewhere.
+//  - The object belongs to the runtime of the task that made it. Throws RuntimeFault elsewhere; a
+//    lease that ends elsewhere ends the program.
 #pragma once
 
 #include <atomic>
@@ -34,10 +35,12 @@
 namespace atl {
 
 namespace detail {
-// The slot of the calling worker, if its runtime has `slots` workers. Throws RuntimeFault
-// otherwise.
-ATOLL_EXPORT std::size_t worker_slot(std::size_t slots);
+// The runtime of the calling worker, and its number of workers. Throw RuntimeFault outside of a
+// task.
+ATOLL_EXPORT const void* runtime_of_worker();
 ATOLL_EXPORT std::size_t worker_slots();
+// The slot of the calling worker. Throws RuntimeFault if it is not of that runtime.
+ATOLL_EXPORT std::size_t worker_slot(const void* runtime);
 [[noreturn]] ATOLL_EXPORT void fault_leased();
 }  // namespace detail
 
@@ -120,7 +123,7 @@ class WorkerLocal {
   };
 
   Node* take() {
-    Slot& slot = slots_[detail::worker_slot(slots_.size())];
+    Slot& slot = slots_[detail::worker_slot(runtime_)];
     if (Node* const node = slot.top) {
       slot.top = node->below;
       node->leased = true;
@@ -135,12 +138,13 @@ class WorkerLocal {
   }
 
   void give_back(Node* node) {
-    Slot& slot = slots_[detail::worker_slot(slots_.size())];
+    Slot& slot = slots_[detail::worker_slot(runtime_)];
     node->leased = false;
     node->below = std::exchange(slot.top, node);
   }
 
   std::function<Node*()> make_node_;
+  const void* const runtime_ = detail::runtime_of_worker();
   std::vector<Slot> slots_;
   std::atomic<Node*> newest_{nullptr};
 };

@@ -23,14 +23,18 @@ std::uint32_t rank_of(WorkerHead* head) {
       worker.tag == 0 ? worker.rank : worker.team.domains.of(worker.tag).rank_of(worker.rank));
 }
 
+const void* runtime_of_worker() {
+  return &static_cast<Worker*>(worker_or_fault("WorkerLocal"))->team;
+}
+
 std::size_t worker_slots() {
   return static_cast<std::size_t>(
       static_cast<Worker*>(worker_or_fault("WorkerLocal"))->team.size());
 }
 
-std::size_t worker_slot(std::size_t slots) {
+std::size_t worker_slot(const void* runtime) {
   const auto& worker = *static_cast<Worker*>(worker_or_fault("WorkerLocal::lease"));
-  if (static_cast<std::size_t>(worker.team.size()) != slots) {
+  if (&worker.team != runtime) {
     throw RuntimeFault("WorkerLocal::lease: the values belong to the workers of another runtime");
   }
   return static_cast<std::size_t>(worker.rank);

@@ -75,7 +75,7 @@ TEST_P(WorkerLocals, ALeaseIsAloneAlsoAcrossWaits) {
 
 TEST_P(WorkerLocals, MisuseIsAFault) {
   EXPECT_THROW(atl::WorkerLocal<int>(), atl::RuntimeFault);
-  atl::Runtime other(with_workers(3));
+  atl::Runtime other(with_workers(GetParam()));
   runtime.run([&] {
     atl::WorkerLocal<int> values([] { return 5; });
     EXPECT_EQ(values.combine(std::plus<>()), 5);  // of none: a new one
