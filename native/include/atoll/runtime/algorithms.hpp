@@ -1,8 +1,8 @@
 // More parallel algorithms: invoke, scan, sort. Loops are in parallel.hpp.
 //
 //   atl::parallel_invoke([&] { build(left); }, [&] { build(right); });
-//   const long rows = atl::parallel_exclusive_scan(counts.begin(), counts.end(), offsets.begin(),
-//   0L); atl::parallel_sort(keys.begin(), keys.end(), std::greater<>());
+//   const long rows = atl::parallel_exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0L);
+//   atl::parallel_sort(keys.begin(), keys.end(), std::greater<>());
 //
 // Promises
 //  - They are part of the caller's task. Several workers call the functions that they get at once.
@@ -33,7 +33,9 @@ namespace detail {
 template <class Last>
 void invoke_guarded(SiblingContext& siblings, Last& last) {
   try {
-    if (!siblings.failed()) last();
+    if (siblings.failed()) return;
+    between_pieces();
+    last();
   } catch (...) {
     siblings.fail(std::current_exception());
   }
@@ -49,16 +51,13 @@ void invoke_guarded(SiblingContext& siblings, First& first, Rest&... rest) {
 
 }  // namespace detail
 
-// Calls all functions, maybe at once, and waits for them. One that has not begun when another one
-// throws may be left out.
+// Calls all functions, maybe at once, and waits for them. Leaves out those that have not begun when
+// another one throws or the task is asked to stop.
 template <std::invocable... F>
   requires(sizeof...(F) > 0)
 void parallel_invoke(F&&... functions) {
   detail::SiblingContext siblings(detail::worker_or_fault("parallel_invoke")->context);
-  detail::run_as_siblings(siblings, [&] {
-    detail::between_pieces();
-    detail::invoke_guarded(siblings, functions...);
-  });
+  detail::run_as_siblings(siblings, [&] { detail::invoke_guarded(siblings, functions...); });
 }
 
 namespace detail {
@@ -264,9 +263,9 @@ class MergeSort {
 
 // Sorts as std::sort does: equal elements in any order. Elements must be movable without
 // exceptions; they need not be copyable. On several workers it takes memory for as many elements
-// again (std::bad_alloc). After an exception of `less`, or Stopped, the range has valid elements in
-// any order. O(n log n) comparisons; steps that depend on each other: O(n / workers) and the cube
-// of log n.
+// again (std::bad_alloc). After an exception of `less`, or Stopped, the range has its elements in
+// any order; after one of `less`, std::sort may have lost the values of some. O(n log n)
+// comparisons; steps that depend on each other: O(n / workers) and the cube of log n.
 template <std::random_access_iterator Iterator, class Less = std::less<>>
   requires std::is_nothrow_move_constructible_v<std::iter_value_t<Iterator>> &&
            std::is_nothrow_move_assignable_v<std::iter_value_t<Iterator>>

@@ -151,6 +151,17 @@ TEST_P(Algorithms, InvokeCallsEachAndThrowsTheFirst) {
   });
 }
 
+TEST(Invoke, LeavesOutWhatHasNotBegunWhenItsTaskIsAskedToStop) {
+  atl::Runtime runtime(with_workers(1));
+  runtime.run([] {
+    atl::Stoppable part;
+    bool second = false;
+    EXPECT_THROW(atl::parallel_invoke([&] { part.request_stop(); }, [&] { second = true; }),
+                 atl::Stopped);
+    EXPECT_FALSE(second);
+  });
+}
+
 TEST_P(Algorithms, TheyStopWithTheirTaskAndNeedOne) {
   runtime.run([&] {
     std::vector<int> values = random_values(10'000, 100);
