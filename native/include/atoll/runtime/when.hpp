@@ -47,12 +47,14 @@ std::optional<std::size_t> wait_for_any_of(Tasks& tasks, Deadline deadline,
   return wait_for_any(completions, deadline, stop);
 }
 
+template <class Value>
+using Kept = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
+
 // Joins; the first exception is kept for later.
 template <class Value>
 auto join_for_all(Task<Value>& task, std::exception_ptr& failed) {
-  using Kept = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
   if (failed) task.request_stop();
-  std::optional<Kept> kept;
+  std::optional<Kept<Value>> kept;
   try {
     if constexpr (std::is_void_v<Value>) {
       task.join();
@@ -96,7 +98,9 @@ auto when_all(Task<Values>... tasks) {
   std::exception_ptr failed;
   auto kept = std::tuple{detail::join_for_all(tasks, failed)...};  // braces: from left to right
   if (failed) std::rethrow_exception(failed);
-  return std::apply([](auto&... each) { return std::tuple{std::move(*each)...}; }, kept);
+  // Not deduced: that would make a tuple of two of one pair.
+  using All = std::tuple<detail::Kept<Values>...>;
+  return std::apply([](auto&... each) { return All(std::move(*each)...); }, kept);
 }
 
 // Waits until one of the tasks is done and returns its index, the lowest if several are done

@@ -41,6 +41,8 @@ TEST_P(When, AllGiveTheirValuesInOrder) {
       EXPECT_EQ(values.at(static_cast<std::size_t>(each)), each);
   });
   EXPECT_TRUE(atl::when_all(std::vector<atl::Task<int>>()).empty());
+  const auto one = atl::when_all(runtime.spawn([] { return std::pair(1, 2); }));
+  EXPECT_EQ(std::get<0>(one), std::pair(1, 2));
 }
 
 TEST_P(When, AllEndBeforeTheFirstExceptionComesOut) {
