@@ -21,6 +21,7 @@
 //  - A Coro that has not begun may be destroyed. One that has begun is destroyed at its end.
 //  - A coroutine of another type may await it. From its first await of a task on, it is then in no
 //    task: it has no stop token and no task-locals.
+//  - Its value and its local variables are aligned to at most 64 bytes.
 //  - It may await anything else that can be awaited, but has to end on a worker of its runtime:
 //    co_await schedule(runtime) (coroutine.hpp) brings it back.
 #pragma once
@@ -48,6 +49,8 @@ struct CoroFrame {
 // What a promise does with the result, kept in Base::result.
 template <class Value, class Base>
 struct Returning : Base, CoroFrame {
+  static_assert(alignof(Base) <= JobMemory::kStep, "a frame is aligned to 64 bytes at most");
+
   template <class Given>
   void return_value(Given&& value) {
     auto give = [&value]() -> Value { return std::forward<Given>(value); };
