@@ -11,10 +11,9 @@
 // descendants; the frame as task memory after Wool: Faxen, "Wool: a work stealing library", 2008.)
 // Promises
 //  - Join in the reverse order of the forks; any other order works, but more slowly.
-//  - `join` throws the child's exception. The destructor of a Fork that was not joined joins it,
-//  and
-//    its exception is lost. But while an exception unwinds the stack, it drops a child that has not
-//    begun.
+//  - `join` throws the child's exception. The destructor of a Fork that was not joined joins it;
+//    its exception is then lost. But while an exception unwinds the stack, the destructor drops a
+//    child that has not begun.
 //  - The child is part of its parent's task and shares its stop token and task-locals.
 //  - The Fork must stay on the stack of its task; it cannot be moved.
 #pragma once

@@ -7,9 +7,8 @@
 //
 // Promises
 //  - What a thread wrote before `release` is visible to whoever acquires that permit.
-//  - Tasks that wait are suspended; threads that are not workers sleep. Both may make all calls,
-//  and
-//    another task than the one that acquired may release.
+//  - Tasks that wait are suspended; threads that are not workers sleep. Both may make all calls.
+//    The task that releases a permit need not be the one that acquired it.
 //  - Those that wait get permits in any order: one that comes at the right time may overtake them.
 //  - A call with a stop token or a time limit returns whether it got the permit.
 //  - `acquire` of a free permit, and `release` while nobody waits: one or two atomic operations.

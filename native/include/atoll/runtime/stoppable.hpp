@@ -8,14 +8,14 @@
 //   }
 //
 // Promises
-//  - Until it is destroyed, what the task does is asked to stop when the limit is reached: its
-//  forks,
-//    scopes and loops, and waits with this_task::stop_token(). A stop of the task reaches them too.
-//    What the task spawns has a stop token of its own.
+//  - At its limit it asks to stop what the task does until it is destroyed: forks, scopes, loops,
+//    and waits with this_task::stop_token(). A stop of the task reaches them, too. What the task
+//    spawns has a stop token of its own.
 //  - A loop (parallel.hpp) then leaves the rest out and throws Stopped. Other code looks at the
 //    stop token, or does not stop.
 //  - The task may go on after its end; stoppable parts may be nested.
 //  - It must stay on the stack of its task and be destroyed there in the reverse order of creation.
+//    In a coroutine it has no effect after a co_await.
 //  - Throws RuntimeFault outside of a task.
 #pragma once
 
