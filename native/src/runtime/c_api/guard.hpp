@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <type_traits>
 
 #include "atoll/runtime/places.hpp"
 #include "atoll/runtime/stoppable.hpp"
@@ -14,10 +15,16 @@ namespace atl::runtime {
 // Keeps the text for atoll_rt_message; "no memory" if there is none for it.
 void set_message(const char* text) noexcept;
 
+// What `body` returns; 0 if that is nothing.
 template <typename Body>
 int guarded(Body body) noexcept {
   try {
-    return body();
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return 0;
+    } else {
+      return body();
+    }
   } catch (const RuntimeFault& fault) {
     set_message(fault.what());
     return EINVAL;

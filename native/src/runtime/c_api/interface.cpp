@@ -22,10 +22,7 @@ thread_local std::string message;
 
 template <typename Make>
 int make_places(atoll_rt_places** out, Make make) {
-  return guarded([&] {
-    *out = std::make_unique<atoll_rt_places>(make()).release();
-    return 0;
-  });
+  return guarded([&] { *out = std::make_unique<atoll_rt_places>(make()).release(); });
 }
 
 const Core& core_of(const atoll_rt_places* places, int core) {
@@ -98,7 +95,6 @@ int atoll_rt_places_counts(const atoll_rt_places* places, atoll_rt_counts* count
     const atl::Places& all = places->places;
     *counts = {static_cast<int>(all.cores.size()), all.chiplets(),
                static_cast<int>(all.nodes().size()), all.cores.back().package + 1};
-    return 0;
   });
 }
 
@@ -106,7 +102,6 @@ int atoll_rt_core_at(const atoll_rt_places* places, int core, atoll_rt_core* fou
   return guarded([&] {
     const atl::Core& one = core_of(places, core);
     *found = {one.chiplet, one.node, one.package, one.cpus.size()};
-    return 0;
   });
 }
 
@@ -135,22 +130,16 @@ int atoll_rt_chiplet_level(const atoll_rt_places* places, int from, int to, int*
     }
     *level =
         places->places.chiplet_levels[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
-    return 0;
   });
 }
 
 int atoll_rt_spread_cores(const atoll_rt_places* places, int threads, int spread, int* cores) {
-  return guarded([&] {
-    std::ranges::copy(atl::spread_cores(places->places, threads, spread), cores);
-    return 0;
-  });
+  return guarded(
+      [&] { std::ranges::copy(atl::spread_cores(places->places, threads, spread), cores); });
 }
 
 int atoll_rt_min_spread(const atoll_rt_places* places, int threads, int* spread) {
-  return guarded([&] {
-    *spread = atl::min_spread(places->places, threads);
-    return 0;
-  });
+  return guarded([&] { *spread = atl::min_spread(places->places, threads); });
 }
 
 int atoll_rt_victims(const atoll_rt_places* places, const int* core_of_worker, size_t workers,

@@ -47,7 +47,6 @@ int atoll_rt_approach_create(const char* name, uint64_t seed, atoll_rt_approach*
     *approach =
         std::make_unique<atoll_rt_approach>(atoll_rt_approach{atl::approach_by_name(name, seed)})
             .release();
-    return 0;
   });
 }
 
@@ -82,6 +81,5 @@ int atoll_rt_approach_step(atoll_rt_approach* approach, const atoll_rt_sample* s
       std::memcpy(reason, decision.reason.data(), length);
       reason[length] = '\0';
     }
-    return 0;
   });
 }

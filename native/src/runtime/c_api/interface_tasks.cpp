@@ -112,7 +112,6 @@ int make(Handle** out, const char* name) {
   return guarded([&] {
     Handle*& handle = given(out, name);
     handle = new Handle;
-    return 0;
   });
 }
 
@@ -130,7 +129,6 @@ int atoll_rt_runtime_create(const atoll_rt_options* options, atoll_rt_runtime** 
     if (from.interval_ms != 0) to.interval = std::chrono::milliseconds(from.interval_ms);
     if (from.stack_bytes != 0) to.stacks.bytes = from.stack_bytes;
     out = std::make_unique<atoll_rt_runtime>(to).release();
-    return 0;
   });
 }
 
@@ -145,17 +143,13 @@ int atoll_rt_runtime_free(atoll_rt_runtime* runtime) {
 }
 
 int atoll_rt_workers(atoll_rt_runtime* runtime, int* workers) {
-  return guarded([&] {
-    given(workers, "workers") = given(runtime, "runtime").workers();
-    return 0;
-  });
+  return guarded([&] { given(workers, "workers") = given(runtime, "runtime").workers(); });
 }
 
 int atoll_rt_run(atoll_rt_runtime* runtime, atoll_rt_function function, void* context) {
   return guarded([&] {
     given(function, "function");
     given(runtime, "runtime").run([=] { function(context); });
-    return 0;
   });
 }
 
@@ -163,7 +157,6 @@ int atoll_rt_write_profile(atoll_rt_runtime* runtime, const char* path) {
   return guarded([&] {
     given(path, "path");
     atl::write_profile_json(given(runtime, "runtime").profile(), path);
-    return 0;
   });
 }
 
@@ -186,7 +179,6 @@ int atoll_rt_spawn(atoll_rt_runtime* runtime, atoll_rt_place place, atoll_rt_fun
     } else {
       spawned.detach();
     }
-    return 0;
   });
 }
 
@@ -203,17 +195,13 @@ int atoll_rt_join(atoll_rt_task** task) {
 }
 
 int atoll_rt_detach(atoll_rt_task** task) {
-  return guarded([&] {
-    taken(task).detach();
-    return 0;
-  });
+  return guarded([&] { taken(task).detach(); });
 }
 
 int atoll_rt_stop(atoll_rt_task* task) {
   return guarded([&] {
     given(task, "task");
     state_of(task)->own.request_stop();
-    return 0;
   });
 }
 
@@ -234,7 +222,6 @@ int atoll_rt_here(int* worker, int* core) {
     need_task("atoll_rt_here");
     if (worker != nullptr) *worker = atl::this_task::worker();
     if (core != nullptr) *core = atl::this_task::core();
-    return 0;
   });
 }
 
@@ -246,7 +233,6 @@ int atoll_rt_parallel_for(uint64_t begin, uint64_t end, uint64_t grain,
     need_task("atoll_rt_parallel_for");
     atl::parallel_for(
         begin, end, [=](uint64_t first, uint64_t last) { body(context, first, last); }, grain);
-    return 0;
   });
 }
 
@@ -255,7 +241,6 @@ int atoll_rt_all_do(void (*call)(void* context, int worker), void* context) {
     given(call, "call");
     need_task("atoll_rt_all_do");
     atl::all_do([=](int worker) { call(context, worker); });
-    return 0;
   });
 }
 
@@ -263,7 +248,6 @@ int atoll_rt_blocking(atoll_rt_function function, void* context) {
   return guarded([&] {
     given(function, "function");
     atl::blocking([=] { function(context); });
-    return 0;
   });
 }
 
@@ -277,7 +261,6 @@ int atoll_rt_group_create(atoll_rt_runtime* runtime, const atoll_rt_group_option
     to.threads = from.threads;
     if (from.approach != nullptr) to.approach = from.approach;
     out = new atoll_rt_group{*runtime, atl::Group(*runtime, to)};
-    return 0;
   });
 }
 
@@ -296,22 +279,15 @@ int atoll_rt_group_place(atoll_rt_group* group, atoll_rt_place* place) {
   return guarded([&] {
     const atl::Place found = given(group, "group").group.place();
     given(place, "place") = {static_cast<int>(found.kind), found.index};
-    return 0;
   });
 }
 
 int atoll_rt_group_spread(atoll_rt_group* group, int* spread) {
-  return guarded([&] {
-    given(spread, "spread") = given(group, "group").group.spread();
-    return 0;
-  });
+  return guarded([&] { given(spread, "spread") = given(group, "group").group.spread(); });
 }
 
 int atoll_rt_group_set_spread(atoll_rt_group* group, int spread) {
-  return guarded([&] {
-    given(group, "group").group.set_spread(spread);
-    return 0;
-  });
+  return guarded([&] { given(group, "group").group.set_spread(spread); });
 }
 
 int atoll_rt_event_create(atoll_rt_event** event) { return make(event, "event"); }
@@ -319,17 +295,11 @@ int atoll_rt_event_create(atoll_rt_event** event) { return make(event, "event");
 void atoll_rt_event_free(atoll_rt_event* event) { delete event; }
 
 int atoll_rt_event_set(atoll_rt_event* event) {
-  return guarded([&] {
-    given(event, "event").set();
-    return 0;
-  });
+  return guarded([&] { given(event, "event").set(); });
 }
 
 int atoll_rt_event_reset(atoll_rt_event* event) {
-  return guarded([&] {
-    given(event, "event").reset();
-    return 0;
-  });
+  return guarded([&] { given(event, "event").reset(); });
 }
 
 int atoll_rt_event_wait(atoll_rt_event* event, uint64_t ns, int heed_stop) {
@@ -351,10 +321,7 @@ int atoll_rt_mutex_create(atoll_rt_mutex** mutex) { return make(mutex, "mutex");
 void atoll_rt_mutex_free(atoll_rt_mutex* mutex) { delete mutex; }
 
 int atoll_rt_mutex_lock(atoll_rt_mutex* mutex) {
-  return guarded([&] {
-    given(mutex, "mutex").lock();
-    return 0;
-  });
+  return guarded([&] { given(mutex, "mutex").lock(); });
 }
 
 int atoll_rt_mutex_try_lock(atoll_rt_mutex* mutex) {
@@ -364,8 +331,5 @@ int atoll_rt_mutex_try_lock(atoll_rt_mutex* mutex) {
 }
 
 int atoll_rt_mutex_unlock(atoll_rt_mutex* mutex) {
-  return guarded([&] {
-    given(mutex, "mutex").unlock();
-    return 0;
-  });
+  return guarded([&] { given(mutex, "mutex").unlock(); });
 }

@@ -5,16 +5,9 @@
 #include <string.h>
 
 #include "atoll/runtime.h"
+#include "check.h"
 
 static int failures = 0;
-
-#define CHECK(condition)                                                                       \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
-      fprintf(stderr, "line %d: %s; message: %s\n", __LINE__, #condition, atoll_rt_message()); \
-      ++failures;                                                                              \
-    }                                                                                          \
-  } while (0)
 
 static const char machine[] =
     "{\"format\":\"atoll/machine\",\"version\":1,"

@@ -7,16 +7,9 @@
 #include <string.h>
 
 #include "atoll/tasks.h"
+#include "check.h"
 
 static atomic_int failures = 0;
-
-#define CHECK(condition)                                                                       \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
-      fprintf(stderr, "line %d: %s; message: %s\n", __LINE__, #condition, atoll_rt_message()); \
-      ++failures;                                                                              \
-    }                                                                                          \
-  } while (0)
 
 static const atoll_rt_place anywhere = {ATOLL_RT_ANYWHERE, 0};
 static atoll_rt_runtime* runtime = NULL;
