@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "base/cgroup.hpp"
 #include "fault.hpp"
 
 namespace atl::probe {
@@ -64,19 +65,11 @@ std::uint64_t of_group(const std::filesystem::path& folder) {
 }
 
 std::uint64_t of_groups() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("0::/")) continue;
-    const std::filesystem::path root = "/sys/fs/cgroup";
-    std::filesystem::path group = line.substr(4);
-    std::uint64_t least = of_group(root / group);
-    while (!group.empty()) {
-      group = group.parent_path();
-      least = std::min(least, of_group(root / group));
-    }
-    return least;
-  }
-  return kUnlimited;
+  std::uint64_t least = kUnlimited;
+  base::each_cgroup("/", "", [&](const std::filesystem::path& folder, bool) {
+    least = std::min(least, of_group(folder));
+  });
+  return least;
 }
 
 }  // namespace

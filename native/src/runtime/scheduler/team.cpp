@@ -94,7 +94,7 @@ Team::Team(const Decided& all)
     stopping_.store(true, std::memory_order_release);
     seated_.count_down(missing);
     left_.count_down(missing);
-    if (!opened_.try_wait()) opened_.count_down();
+    opened_.count_down();
     stop();
     try {
       throw;

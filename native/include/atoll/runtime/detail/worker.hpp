@@ -71,8 +71,7 @@ ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
 #endif
 
 // A word with this tag was published in this worker's deque: wakes a sleeper if there is one and no
-// worker searches already. The fast half of Parking::notify, inline. The tag may differ from that
-// of the running task, which may have spawned for another place.
+// worker searches already. The fast half of Parking::notify, inline.
 ATOLL_EXPORT void wake_for_published(WorkerHead* worker, Word tag);
 
 inline void published(WorkerHead* worker, Word tag) {
