@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from atoll.engines.api import Data, Progress, Table
+from atoll.engines.api import Column, Data, Progress, Table
 from atoll.host.api import Host
+
+
+class TableSchema(NamedTuple):
+    """A table as engines create it."""
+
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from atoll.errors import UsageError
 from atoll.suites.base import Suite
 from atoll.suites.tpch import Tpch
 
-_SUITES: dict[str, type[Tpch]] = {"tpch": Tpch}
+_SUITES: dict[str, Callable[[], Suite]] = {"tpch": Tpch}
 
 
 def names() -> tuple[str, ...]:

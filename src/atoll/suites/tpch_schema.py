@@ -8,17 +8,11 @@ is usual in servers tuned for TPC-H. Clause 1.5.7 allows exactly these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from atoll.engines.api import Column
+from atoll.suites.base import TableSchema
 
 _MONEY = "decimal(15,2)"
-
-
-class TableSchema(NamedTuple):
-    columns: tuple[Column, ...]
-    primary_key: tuple[str, ...]
-    indexes: tuple[tuple[str, ...], ...] = ()
 
 
 def _columns(**types: str) -> tuple[Column, ...]:

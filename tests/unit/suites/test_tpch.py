@@ -19,7 +19,7 @@ from atoll.engines import registry as engines
 from atoll.errors import DiskFull, DownloadFailed, EngineFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.store.paths import cache_dir
-from atoll.suites import reference, registry, tpch_data
+from atoll.suites import cached, reference, registry, tpch_data
 from atoll.suites.base import DataSet
 from atoll.suites.dialects import in_dialect
 from atoll.suites.ordering import ordering_of
@@ -184,7 +184,7 @@ def test_a_cache_that_cannot_be_written_is_told_in_one_line(
     def full(*_: object, **__: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/x")
 
-    monkeypatch.setattr(tpch_data, "_put_away", full)
+    monkeypatch.setattr(cached, "_put_away", full)
     with pytest.raises(DiskFull) as caught:
         ensure()
     assert str(cache_dir("tpch")) in str(caught.value)
