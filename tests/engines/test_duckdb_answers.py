@@ -37,11 +37,11 @@ def test_all_answers(running: Running, scale_factor: float) -> None:
 @pytest.mark.parametrize("scale_factor", [0.01, 0.1])
 def test_no_limit_cuts_through_equal_rows_where_answers_are_published(scale_factor: float) -> None:
     """What `Tpch.expected` rests on when it takes a published answer as it is."""
-    from atoll.suites.tpch import _by_reference
+    from atoll.suites.answers import by_reference
 
     data = data_at(scale_factor)
     for query, sql in TPCH.queries("duckdb").items():
-        assert not _by_reference(sql, data).open_end, query
+        assert not by_reference(sql, data).open_end, query
 
 
 def test_threads_and_pinning_are_as_planned(running: Running) -> None:

@@ -29,8 +29,8 @@ def test_plain_python_over_the_rows_agrees_with_the_reference() -> None:
 
 
 def test_the_query_finds_the_published_answer_in_the_extensions_own_data() -> None:
-    connection = reference._with_extension()
+    connection = reference.with_extension("tpch")
     connection.execute("call dbgen(sf=0.01)")
-    found = connection.execute(reference.query_texts()["q13"]).fetchall()
+    found = connection.execute(reference.query_texts("tpch")["q13"]).fetchall()
     _, published = reference.published_answers(0.01)["q13"]
     assert [tuple(map(str, row)) for row in found] == [tuple(row) for row in published]

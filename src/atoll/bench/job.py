@@ -49,6 +49,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
 from atoll.suites.compare import compare
+from atoll.suites.dialects import without_impossible
 from atoll.suites.selection import select_queries
 
 # The name of the bench's deployments in `atoll ps`. A bench runs one deployment at a time, and a
@@ -179,7 +180,6 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data).
     """
     suite = suites.get(request.suite)
-    queries = select_queries(request.queries, suite.query_names)
     names = [target for target in request.targets if not is_plan_file(target)]
     plans = [read_plan(target) for target in request.targets if is_plan_file(target)]
     if request.choices and not names:
@@ -189,6 +189,9 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         for name in (*names, *(plan.engine for plan in plans))
     }
     engines = {name: engine for name, (engine, _) in based.items()}
+    queries, impossible = without_impossible(
+        select_queries(request.queries, suite.query_names), suite.name, tuple(engines)
+    )
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
@@ -225,6 +228,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
                 library_of(entrant.plan.malloc, host)  # raises
     if request.base is not None:
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
+    notes = (*notes, *impossible)
     for plan in plans:
         check_room(plan, traits[plan.engine])
     for entrant in entrants:

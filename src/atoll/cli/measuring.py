@@ -77,7 +77,11 @@ _RUN_OPTIONS = (
 _SUITE_OPTIONS = (
     base_option,
     click.option(
-        "--suite", metavar="NAME", default="tpch", show_default=True, help="Queries and their data."
+        "--suite",
+        metavar="NAME",
+        default="tpch",
+        show_default=True,
+        help=f"Queries and their data: {', '.join(suites.names())}.",
     ),
     click.option(
         "--sf",

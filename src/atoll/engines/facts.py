@@ -39,6 +39,9 @@ class EngineFacts:
 
     # atoll bench: suite -> the changes that its texts need
     rewrites: Mapping[str, Rewrites] = field(default_factory=dict)
+    # A folder with SUITE.toml for each suite whose texts need many changes, or of which the engine
+    # cannot run all queries (`atoll.suites.dialects`).
+    dialects: Path | None = None
 
     # atoll engine install: what Atoll can fetch; None: nothing, the user installs the engine
     parts: tuple[Part, ...] | None = None

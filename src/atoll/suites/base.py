@@ -51,6 +51,8 @@ class Answer:
     order: tuple[int, ...]  # columns that the ORDER BY names, in its order
     open_end: bool = False  # the LIMIT cuts off rows that are equal to the last one in the order
     as_text: bool = False
+    # By row, equal numbers for rows that the ORDER BY ties, if it sorts by more than columns.
+    ties: tuple[int, ...] = ()
 
 
 class Suite(Protocol):

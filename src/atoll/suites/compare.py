@@ -134,7 +134,7 @@ def compare(result: QueryResult, answer: Answer) -> str | None:
         count = f"{len(got)} rows, expected {len(want)}"
         return f"{count}: {_describe(unexpected, missing, result.columns)}"
     unexpected, missing = [], []
-    for start, end in _ties(want, answer.order, types):
+    for start, end in _ties(want, answer, types):
         # At an open end the engine chooses the rows, but not their keys.
         decided = answer.order if answer.open_end and end == len(want) else range(len(types))
         more_unexpected, more_missing = _unmatched(
@@ -150,13 +150,15 @@ def compare(result: QueryResult, answer: Answer) -> str | None:
     )
 
 
-def _ties(
-    rows: Sequence[Row], order: Sequence[int], types: Sequence[_Type]
-) -> list[tuple[int, int]]:
+def _ties(rows: Sequence[Row], answer: Answer, types: Sequence[_Type]) -> list[tuple[int, int]]:
     """Runs of rows that are equal in the ORDER BY, as (start, end)."""
     edges = [0]
     for place, (before, after) in enumerate(itertools.pairwise(rows), start=1):
-        if not all(types[key].same(before[key], after[key]) for key in order):
+        if answer.ties:
+            tied = answer.ties[place - 1] == answer.ties[place]
+        else:
+            tied = all(types[key].same(before[key], after[key]) for key in answer.order)
+        if not tied:
             edges.append(place)
     return list(itertools.pairwise([*edges, len(rows)]))
 

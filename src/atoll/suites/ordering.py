@@ -1,6 +1,7 @@
 """Reads from the text of a query which columns of its result it orders by. Pure.
 
-This suffices for suites whose outermost ORDER BY names result columns, as TPC-H's does.
+This suffices for suites whose outermost ORDER BY names result columns or their numbers, as TPC-H's
+does.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ def ordering_of(sql: str, columns: Sequence[str]) -> tuple[tuple[int, ...], int 
     keys: list[int] = []
     for text in sql[start:end].rstrip("; \n").split(","):
         key = _KEY.fullmatch(text.strip())
-        if key is None or key[1].lower() not in places:
+        if key is None:
             break
-        keys.append(places[key[1].lower()])
+        named = key[1].lower()
+        place = int(named) - 1 if named.isdecimal() else places.get(named)
+        if place is None or place >= len(columns):
+            break
+        keys.append(place)
     return tuple(keys), limit
 
 

@@ -1,7 +1,7 @@
-"""DuckDB's tpch extension, in this process: query texts, published answers, the reference.
+"""DuckDB and its extensions tpch and tpcds, in this process: texts, answers, the reference.
 
-Atoll contains none of TPC-H's texts; it reads texts and answers from the extension when it needs
-them. The extension must belong to the installed version of DuckDB.
+Atoll contains none of the benchmarks' texts; it reads texts and answers from the extensions when it
+needs them. An extension must belong to the installed version of DuckDB.
 """
 
 from __future__ import annotations
@@ -23,26 +23,23 @@ REMEDY = "install it with: pip install 'atoll[duckdb]'"
 
 
 @functools.cache
-def query_texts() -> dict[str, str]:
-    """'q1' to 'q22', without the closing semicolon."""
-    rows = (
-        _with_extension()
-        .execute("select query_nr, query from tpch_queries() order by 1")
-        .fetchall()
-    )
+def query_texts(extension: str) -> dict[str, str]:
+    """'q1', 'q2', ... of 'tpch' or 'tpcds', without the closing semicolon."""
+    with with_extension(extension) as connection:
+        rows = connection.execute(
+            f"select query_nr, query from {extension}_queries() order by 1"
+        ).fetchall()
     return {f"q{number}": text.strip().rstrip(";") for number, text in rows}
 
 
 @functools.cache
 def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
-    """Query -> (column names, rows of text); empty for a scale factor without published answers."""
-    rows = (
-        _with_extension()
-        .execute(
+    """TPC-H: query -> (column names, rows of text); empty for a scale factor without published
+    answers."""
+    with with_extension("tpch") as connection:
+        rows = connection.execute(
             "select query_nr, answer from tpch_answers() where scale_factor = ?", [scale_factor]
-        )
-        .fetchall()
-    )
+        ).fetchall()
     answers: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
     for number, text in rows:
         header, *lines = text.removesuffix("\n").split("\n")
@@ -55,33 +52,40 @@ def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], l
 
 def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """DuckDB's answer on these Parquet files: (column names, rows)."""
-    connection = _open()
-    for table, path in files.items():
-        connection.read_parquet(str(path)).create_view(table)
-    connection.execute(sql)
-    return tuple(column[0] for column in connection.description), connection.fetchall()
+    with _open(":memory:", {}) as connection:
+        for table, path in files.items():
+            connection.read_parquet(str(path)).create_view(table)
+        connection.execute(sql)
+        return tuple(column[0] for column in connection.description), connection.fetchall()
 
 
-def _open() -> duckdb.DuckDBPyConnection:
+def _open(database: str, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
     if importlib.util.find_spec("duckdb") is None:
         raise EngineFailed(f"DuckDB is not installed in this Python; {REMEDY}")
     import duckdb
 
     # Otherwise DuckDB would spill into the current folder.
     spill = str(cache_dir("scratch", "reference"))
-    return duckdb.connect(":memory:", config={"pin_threads": "off", "temp_directory": spill})
+    return duckdb.connect(
+        database, config={"pin_threads": "off", "temp_directory": spill, **config}
+    )
 
 
-def _with_extension() -> duckdb.DuckDBPyConnection:
-    connection = _open()
+def with_extension(
+    name: str, database: str = ":memory:", config: Mapping[str, Any] | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A connection that has the extension. Raises EngineFailed if it is not installed."""
+    connection = _open(database, config or {})
     version = importlib.metadata.version("duckdb")
-    spec = importlib.util.find_spec("duckdb_extension_tpch")
+    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     if spec is None or not spec.submodule_search_locations:
-        raise EngineFailed(f"DuckDB's tpch extension is not installed; {REMEDY}")
+        raise EngineFailed(f"DuckDB's {name} extension is not installed; {REMEDY}")
     extension = Path(
-        spec.submodule_search_locations[0], "extensions", f"v{version}", "tpch.duckdb_extension"
+        spec.submodule_search_locations[0], "extensions", f"v{version}", f"{name}.duckdb_extension"
     )
     if not extension.exists():
-        raise EngineFailed(f"DuckDB's tpch extension is not the one of DuckDB {version}; {REMEDY}")
+        raise EngineFailed(
+            f"DuckDB's {name} extension is not the one of DuckDB {version}; {REMEDY}"
+        )
     connection.load_extension(str(extension))
     return connection

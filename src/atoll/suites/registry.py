@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from atoll.errors import UsageError
 from atoll.suites.base import Suite
+from atoll.suites.tpcds import Tpcds
 from atoll.suites.tpch import Tpch
 
-_SUITES: dict[str, Callable[[], Suite]] = {"tpch": Tpch}
+_SUITES: dict[str, Callable[[], Suite]] = {"tpch": Tpch, "tpcds": Tpcds}
 
 
 def names() -> tuple[str, ...]:

@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.engines import registry
 from atoll.engines.api import Progress
-from atoll.engines.facts import facts_of
 from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.suites import reference, tpch_data
+from atoll.suites.answers import by_reference
 from atoll.suites.base import Answer, DataSet
-from atoll.suites.dialects import in_dialect
-from atoll.suites.ordering import ordering_of, with_limit
+from atoll.suites.dialects import dialect_of
+from atoll.suites.ordering import ordering_of
 
 _RANDOM_TEXT = frozenset({"c_address", "c_comment", "s_address", "s_comment"})
 _BY_RANDOM_TEXT = frozenset({"q13"})
@@ -37,8 +36,7 @@ class Tpch:
     query_names = QUERY_NAMES
 
     def queries(self, engine: str) -> Mapping[str, str]:
-        rewrites = facts_of(registry.get(engine)).rewrites.get(self.name, {})
-        return in_dialect(reference.query_texts(), engine, rewrites)
+        return dialect_of(engine, self.name).texts(reference.query_texts("tpch"))
 
     def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
         return tpch_data.ensure_data(scale_factor, host=host, progress=progress)
@@ -46,16 +44,16 @@ class Tpch:
     def expected(self, query: str, data: DataSet) -> Answer:
         if query not in QUERY_NAMES:
             raise UsageError(f"tpch has no query {query!r}; it has q1 to q22")
-        sql = reference.query_texts()[query]
+        sql = reference.query_texts("tpch")[query]
         published = reference.published_answers(data.scale_factor).get(query)
         if published is None or query in _BY_RANDOM_TEXT:
-            return _by_reference(sql, data)
+            return by_reference(sql, data)
         columns, rows = published
         # At these scale factors no LIMIT cuts through rows of equal keys (a test checks it).
         order = ordering_of(sql, columns)[0]
         texts = [place for place, name in enumerate(columns) if name in _RANDOM_TEXT]
         if texts:
-            rows = _with_texts(rows, texts, _by_reference(sql, data).rows)
+            rows = _with_texts(rows, texts, by_reference(sql, data).rows)
         return Answer(rows, order, as_text=True)
 
 
@@ -70,15 +68,3 @@ def _with_texts(
         tuple(other[place] if place in texts else row[place] for place in range(len(row)))
         for row, other in zip(rows, source, strict=True)
     ]
-
-
-def _by_reference(sql: str, data: DataSet) -> Answer:
-    limit = ordering_of(sql, ())[1]
-    # One more row shows whether the LIMIT cuts through rows of equal keys.
-    asked = sql if limit is None else with_limit(sql, limit + 1)
-    columns, rows = reference.run(asked, data.files)
-    order = ordering_of(sql, columns)[0]
-    if limit is None or len(rows) <= limit:
-        return Answer(rows, order)
-    last, beyond = rows[limit - 1], rows[limit]
-    return Answer(rows[:limit], order, open_end=all(last[key] == beyond[key] for key in order))

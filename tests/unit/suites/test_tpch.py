@@ -21,7 +21,7 @@ from atoll.host.local import LocalHost
 from atoll.store.paths import cache_dir
 from atoll.suites import cached, reference, registry, tpch_data
 from atoll.suites.base import DataSet
-from atoll.suites.dialects import in_dialect
+from atoll.suites.dialects import Dialect
 from atoll.suites.ordering import ordering_of
 from atoll.suites.selection import select_queries
 from atoll.suites.tpch import QUERY_NAMES
@@ -229,7 +229,7 @@ def test_no_generator_says_what_to_install(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_all_queries_are_there_and_their_order_is_understood() -> None:
-    texts = reference.query_texts()
+    texts = reference.query_texts("tpch")
     assert tuple(texts) == QUERY_NAMES
     assert not any(text.endswith(";") for text in texts.values())
     for scale_factor in (0.01, 0.1, 1.0):
@@ -247,13 +247,15 @@ def test_every_rewrite_of_a_dialect_still_finds_its_text() -> None:
     for engine in engines.names():
         assert tuple(suite.queries(engine)) == QUERY_NAMES
     rewrites = {"q1": (("from t", "from u"),)}
-    assert in_dialect({"q1": "select 1 from t"}, "x", rewrites) == {"q1": "select 1 from u"}
+    assert Dialect("x", [rewrites], {}).texts({"q1": "select 1 from\n  t"}) == {
+        "q1": "select 1 from u"
+    }
     with fails(EngineFailed, engine="'x'", query="q1", text="'from t'"):
-        in_dialect({"q1": "select 1"}, "x", rewrites)
+        Dialect("x", [rewrites], {}).texts({"q1": "select 1"})
 
 
 def test_an_unknown_suite_or_query_is_refused() -> None:
-    with fails(UsageError, name="tpcx", known="tpch"):
+    with fails(UsageError, name="tpcx", known=", ".join(registry.names())):
         registry.get("tpcx")
     data = DataSet("tpch", 0.01, Path("/"), (), "")
     with fails(UsageError, query="q23", first="q1", last="q22"):

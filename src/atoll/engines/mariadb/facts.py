@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from atoll.engines.facts import EngineFacts
 from atoll.install.catalog import MB, Packages, Part
 
@@ -32,4 +34,5 @@ FACTS = EngineFacts(
         ),
     ),
     log_summary=r"\[ERROR\] Aborting$",
+    dialects=Path(__file__).parent / "dialects",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from atoll.engines.facts import EngineFacts
 from atoll.engines.postgresql.leftovers import remove_segments
 from atoll.install.catalog import MB, Packages, Part
@@ -24,4 +26,5 @@ FACTS = EngineFacts(
     ),
     log_summary=r"configuration file .* contains errors$",
     leftovers=remove_segments,
+    dialects=Path(__file__).parent / "dialects",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from atoll.engines.facts import EngineFacts
 from atoll.install.catalog import MB, Java, Packages, Part
 
@@ -18,4 +20,5 @@ FACTS = EngineFacts(
         ),
     ),
     demo=("wim", "wic"),
+    dialects=Path(__file__).parent / "dialects",
 )

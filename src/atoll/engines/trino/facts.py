@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from atoll.engines.facts import EngineFacts
 from atoll.engines.trino.user_tree import variables
@@ -40,6 +41,7 @@ TRINO_FACTS = EngineFacts(
     rewrites={
         "tpch": {"q15": (("GROUP BY\n        supplier_no", "GROUP BY\n        l_suppkey"),)},
     },
+    dialects=Path(__file__).parent / "dialects",
     parts=(
         Part(
             "trino-server-476",

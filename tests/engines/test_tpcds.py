@@ -1,0 +1,47 @@
+"""The answers of TPC-DS by every engine, against DuckDB's on the same data."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.engines import registry
+from atoll.host.local import LocalHost
+from atoll.suites import registry as suites
+from tests.parts.answers import QUERY_LIMIT_S, deployed
+from tests.parts.postgresql import ORDINARY_USER
+from tests.parts.suite_answers import Told, ask_all, ask_in_a_process
+
+# Windows, a rollup, set operations, a quotient, NULLs in the order, a correlated subquery.
+TEN = "1,2,9,18,22,38,47,53,67,93"
+ENGINES = {
+    "duckdb": (),
+    "postgresql": ORDINARY_USER,
+    "mariadb": ORDINARY_USER,
+    "spark": (),
+    "trino": (),
+    "presto": (),
+}
+
+
+def test_all_answers_of_duckdb() -> None:
+    suite, engine = suites.get("tpcds"), registry.get("duckdb")
+    data = suite.ensure_data(0.01, host=LocalHost(), progress=lambda what, part: None)
+    with deployed("duckdb", instances=1) as running:
+        for table in data.tables:
+            for statement in engine.attach(table):
+                running.clients[0].execute(statement, timeout_s=QUERY_LIMIT_S)
+        assert ask_all(running, engine, suite, data, "") == Told(right=99)
+
+
+@pytest.mark.installed
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_ten_answers(engine: str) -> None:
+    assert ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.01, TEN) == Told(right=10)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+def test_all_answers_but_of_queries_that_the_engine_cannot_run(engine: str) -> None:
+    told = ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.1)
+    queries = suites.get("tpcds").queries(engine)
+    assert told == Told(right=len(queries))
