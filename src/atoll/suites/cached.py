@@ -66,10 +66,10 @@ class Source:
     row_group_rows: int = 0
 
 
-def check_scale_factor(scale_factor: float, *, least: float = 0.001) -> None:
+def check_scale_factor(scale_factor: float, *, least: float = 0.001, most: float = 100_000) -> None:
     """Raises UsageError if it is none."""
-    if not (math.isfinite(scale_factor) and least <= scale_factor <= 100_000):
-        raise UsageError(f"scale factor {scale_factor:g} is not between {least:g} and 100000")
+    if not (math.isfinite(scale_factor) and least <= scale_factor <= most):
+        raise UsageError(f"scale factor {scale_factor:g} is not between {least:g} and {most:.0f}")
 
 
 def exactly(scale_factor: float) -> str:

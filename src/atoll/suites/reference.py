@@ -52,19 +52,19 @@ def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], l
 
 def run(sql: str, files: Mapping[str, Path]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """DuckDB's answer on these Parquet files: (column names, rows)."""
-    with _open(":memory:", {}) as connection:
+    with opened(":memory:", {}) as connection:
         for table, path in files.items():
             connection.read_parquet(str(path)).create_view(table)
         connection.execute(sql)
         return tuple(column[0] for column in connection.description), connection.fetchall()
 
 
-def _open(database: str, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+def opened(database: str, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A connection that does not spill into the current folder, nor pins threads."""
     if importlib.util.find_spec("duckdb") is None:
         raise EngineFailed(f"DuckDB is not installed in this Python; {REMEDY}")
     import duckdb
 
-    # Otherwise DuckDB would spill into the current folder.
     spill = str(cache_dir("scratch", "reference"))
     return duckdb.connect(
         database, config={"pin_threads": "off", "temp_directory": spill, **config}
@@ -75,7 +75,7 @@ def with_extension(
     name: str, database: str = ":memory:", config: Mapping[str, Any] | None = None
 ) -> duckdb.DuckDBPyConnection:
     """A connection that has the extension. Raises EngineFailed if it is not installed."""
-    connection = _open(database, config or {})
+    connection = opened(database, config or {})
     version = importlib.metadata.version("duckdb")
     spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     if spec is None or not spec.submodule_search_locations:

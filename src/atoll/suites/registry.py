@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from atoll.errors import UsageError
 from atoll.suites.base import Suite
+from atoll.suites.join import Join
 from atoll.suites.tpcds import Tpcds
 from atoll.suites.tpch import Tpch
 
-_SUITES: dict[str, Callable[[], Suite]] = {"tpch": Tpch, "tpcds": Tpcds}
+_SUITES: dict[str, Callable[[], Suite]] = {"tpch": Tpch, "tpcds": Tpcds, "join": Join}
 
 
 def names() -> tuple[str, ...]:

@@ -18,14 +18,12 @@ from functools import partial
 from pathlib import Path
 
 from atoll.engines.api import Column, Progress
-from atoll.errors import DiskFull, DownloadFailed, EngineFailed
 from atoll.host.api import Host
 from atoll.schema.size import MIB
-from atoll.schema.text import first_line
-from atoll.store.files import DISK_FULL
 from atoll.suites import reference
 from atoll.suites.base import DataSet, TableSchema
 from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
+from atoll.suites.generating import exit_status, generate
 
 TABLES = (
     *("call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer"),
@@ -94,13 +92,12 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
     failed), and as `atoll.store.once.make_once`.
     """
     check_scale_factor(scale_factor, least=_LEAST_SCALE_FACTOR)
-    needed = (_PARQUET_BYTES_PER_SCALE_FACTOR + _DATABASE_BYTES_PER_SCALE_FACTOR) * scale_factor
     source = Source(
         suite="tpcds",
         title="TPC-DS",
         scale_factor=scale_factor,
         schemas=schemas(),
-        needed_bytes=_FIXED_BYTES + int(needed),
+        needed_bytes=_generated_bytes(scale_factor),
         make=partial(_generate, scale_factor),
         row_group_rows=row_group_rows(scale_factor),
     )
@@ -114,31 +111,22 @@ def generator_argv(scale_factor: float, folder: Path) -> list[str]:
 
 def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
     what = f"making TPC-DS data at scale factor {scale_factor:g}"
-    expected = _FIXED_BYTES + scale_factor * (
-        _PARQUET_BYTES_PER_SCALE_FACTOR + _DATABASE_BYTES_PER_SCALE_FACTOR
-    )
-    done = host.run(
+    generate(
         generator_argv(scale_factor, folder),
-        timeout_s=None,
-        tied=True,
-        tick=lambda: progress(what, min(_bytes_in(folder) / expected, 0.99)),
+        folder,
+        what=what,
+        by="DuckDB's tpcds extension",
+        expected_bytes=_generated_bytes(scale_factor),
+        host=host,
+        progress=progress,
     )
-    if done.returncode != 0:
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        reason = (lines or [f"status {done.returncode}"])[-1]
-        # DuckDB has no other way to say it.
-        kind = DiskFull if any(word in reason for word in DISK_FULL) else DownloadFailed
-        raise kind(f"{what}: DuckDB's tpcds extension failed ({reason}); nothing was kept")
-    progress(what, 1.0)
     return f"duckdb-extension-tpcds {importlib.metadata.version('duckdb-extension-tpcds')}"
 
 
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # removed while we look
-            total += path.stat().st_size
-    return total
+def _generated_bytes(scale_factor: float) -> int:
+    """Of the database and the Parquet files, which are on the disk at the same time."""
+    each = _PARQUET_BYTES_PER_SCALE_FACTOR + _DATABASE_BYTES_PER_SCALE_FACTOR
+    return _FIXED_BYTES + int(each * scale_factor)
 
 
 # ---- in the process that generates ---------------------------------------------------------------
@@ -163,15 +151,10 @@ def write_tables(scale_factor: float, folder: Path) -> None:
 
 
 def main() -> int:
-    try:
-        write_tables(float(sys.argv[1]), Path(sys.argv[2]))
-    except EngineFailed as fault:
-        print(fault, file=sys.stderr)
-    except Exception as fault:  # DuckDB's own; the caller shows it
-        print(first_line(str(fault)), file=sys.stderr)
-    else:
-        return 0
-    return 1
+    status, reason = exit_status(lambda: write_tables(float(sys.argv[1]), Path(sys.argv[2])))
+    if reason:
+        print(reason, file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

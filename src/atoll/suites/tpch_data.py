@@ -6,20 +6,19 @@ same scale factor, whatever the number of threads.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 from functools import partial
 from pathlib import Path
 
 from atoll.engines.api import Progress
-from atoll.errors import DiskFull, DownloadFailed
+from atoll.errors import DownloadFailed
 from atoll.host.api import Host
 from atoll.host.programs import find_program
 from atoll.schema.size import MIB
-from atoll.store.files import DISK_FULL
 from atoll.suites import reference
 from atoll.suites.base import DataSet
 from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
+from atoll.suites.generating import generate
 from atoll.suites.tpch_schema import SCHEMAS
 
 TABLES = tuple(SCHEMAS)
@@ -59,20 +58,15 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
 def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
     program = _generator()
     what = f"making TPC-H data at scale factor {scale_factor:g}"
-    expected_bytes = _BYTES_PER_SCALE_FACTOR * scale_factor
-    done = host.run(
+    generate(
         [program, *generator_argv(scale_factor, folder)],
-        timeout_s=None,
-        tied=True,
-        tick=lambda: progress(what, min(_bytes_in(folder) / expected_bytes, 0.99)),
+        folder,
+        what=what,
+        by="tpchgen-cli",
+        expected_bytes=_BYTES_PER_SCALE_FACTOR * scale_factor,
+        host=host,
+        progress=progress,
     )
-    if done.returncode != 0:
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        reason = (lines or [f"status {done.returncode}"])[-1]
-        # The generator has no other way to say it.
-        kind = DiskFull if any(word in reason for word in DISK_FULL) else DownloadFailed
-        raise kind(f"{what}: tpchgen-cli failed ({reason}); nothing was kept")
-    progress(what, 1.0)
     return f"tpchgen-cli {importlib.metadata.version('tpchgen-cli')}"
 
 
@@ -94,11 +88,3 @@ def _generator() -> str:
             f"tpchgen-cli, which makes TPC-H data, is not installed; {reference.REMEDY}"
         )
     return found
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # renamed while we look
-            total += path.stat().st_size
-    return total

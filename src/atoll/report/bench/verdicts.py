@@ -41,7 +41,9 @@ def speedup_ratio(speedup: Speedup) -> str:
 def title(summary: BenchSummary) -> str:
     if summary.scale_factor is None:
         return f"SQL from {summary.suite}"
-    suite = {"tpch": "TPC-H", "tpcds": "TPC-DS"}.get(summary.suite, summary.suite)
+    suite = {"tpch": "TPC-H", "tpcds": "TPC-DS", "join": "The join"}.get(
+        summary.suite, summary.suite
+    )
     return f"{suite} at scale factor {summary.scale_factor:g}"
 
 

@@ -1,4 +1,4 @@
-"""The answers of TPC-DS by every engine, against DuckDB's on the same data."""
+"""The answers of TPC-DS and of the join by every engine, against DuckDB's on the same data."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ def test_all_answers_of_duckdb() -> None:
 
 @pytest.mark.installed
 @pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-def test_ten_answers(engine: str) -> None:
+def test_ten_answers_of_tpcds_and_both_of_the_join(engine: str) -> None:
     assert ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.01, TEN) == Told(right=10)
+    assert ask_in_a_process(ENGINES[engine], engine, "join", 0.01) == Told(right=2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
-def test_all_answers_but_of_queries_that_the_engine_cannot_run(engine: str) -> None:
-    told = ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.1)
-    queries = suites.get("tpcds").queries(engine)
-    assert told == Told(right=len(queries))
+@pytest.mark.parametrize(("suite", "scale_factor"), [("tpcds", 0.1), ("join", 0.1)])
+def test_all_answers_but_of_queries_that_the_engine_cannot_run(
+    engine: str, suite: str, scale_factor: float
+) -> None:
+    told = ask_in_a_process(ENGINES[engine], engine, suite, scale_factor)
+    assert told == Told(right=len(suites.get(suite).queries(engine)))
