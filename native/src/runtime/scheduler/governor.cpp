@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kLongestSleep(1);
 constexpr std::size_t kIdleStacks = 256;
 
 bool has_choice(const Steered& steered) {
-  return !steered.by_hand && steered.min_spread < steered.max_spread;
+  return !steered.by_hand && steered.bounds.least < steered.bounds.most;
 }
 
 // The values of a user's reader, in the profiler's form.
@@ -72,50 +72,50 @@ Governor::~Governor() {
   thread_.join();
 }
 
-void Governor::add(std::shared_ptr<Steered> steered) {
+void Governor::add(Steered& steered) {
   const std::lock_guard lock(mutex_);
-  steered->seat(*steered, steered->spread);
-  const int begin = steered->approach->begin(bounds_of(*steered, Clock::now()));
-  if (begin != steered->spread) steered->seat(*steered, begin);
-  steered->at = steered_.size();
-  steered_.push_back(steered);
-  count_choice(*steered, has_choice(*steered));
-  if (steered->chooses) wake_soon();
+  steered.at_ = steered_.size();
+  steered_.push_back(&steered);
+  try {
+    steered.bounds = steered.limits();
+    steered.spread = steered.bounds.least;
+    seat(steered, steered.approach->begin(bounds_of(steered, steered.since_)));
+  } catch (...) {
+    steered_.pop_back();
+    throw;
+  }
+  if (steered.chooses_) wake_soon();
 }
 
-void Governor::remove(const Steered* steered) {
+void Governor::remove(Steered& steered) noexcept {
   const std::lock_guard lock(mutex_);
-  count_choice(*steered_[steered->at], false);
-  const std::size_t at = steered->at;
-  if (at + 1 < steered_.size()) {
-    steered_[at] = std::move(steered_.back());
-    steered_[at]->at = at;
-  }
+  count_choice(steered, false);
+  steered_[steered.at_] = steered_.back();
+  steered_[steered.at_]->at_ = steered.at_;
   steered_.pop_back();
 }
 
 void Governor::set_spread(Steered& steered, int spread) {
   const std::lock_guard lock(mutex_);
-  if (spread < steered.min_spread || spread > steered.max_spread) {
+  const SpreadBounds bounds = steered.bounds;
+  if (spread < bounds.least || spread > bounds.most) {
     throw RuntimeFault("a spread of " + std::to_string(spread) + ": " +
                        std::to_string(steered.threads) + " threads can be spread over " +
-                       std::to_string(steered.min_spread) + " to " +
-                       std::to_string(steered.max_spread) + " chiplets here");
+                       std::to_string(bounds.least) + " to " + std::to_string(bounds.most) +
+                       " chiplets here");
   }
+  set(steered, spread, "set by hand");
   steered.by_hand = true;
   count_choice(steered, false);
-  set(steered, spread, "set by hand");
 }
 
 void Governor::look() {
   const std::lock_guard lock(mutex_);
-  for (const auto& steered : steered_) {
-    if (steered->tag != 0 || !has_choice(*steered) || steered->approach->needs_intervals()) {
-      continue;
-    }
+  Steered& team = *steered_.front();
+  if (has_choice(team) && !team.approach->needs_intervals()) {
     // Without counts: those belong to the whole interval, which goes on.
-    Decision decision = steered->approach->step(bounds_of(*steered, Clock::now()));
-    set(*steered, decision.spread, std::move(decision.reason));
+    Decision decision = team.approach->step(bounds_of(team, Clock::now()));
+    set(team, decision.spread, std::move(decision.reason));
   }
   wake_soon();
 }
@@ -129,14 +129,29 @@ void Governor::wake_soon() {
   changed_.notify_all();
 }
 
-// The team comes first: after its workers move, groups choose among them again.
 void Governor::set(Steered& steered, int spread, std::string reason) {
   steered.reason = std::move(reason);
-  if (spread == steered.spread) return;
-  steered.seat(steered, spread);
-  if (steered.tag != 0) return;
-  reseat();
+  if (spread == steered.spread && !unseated_) return;
+  if (steered.tag != 0) return seat(steered, spread);
+  steered.spread = spread;
+  seat_all();
+}
+
+void Governor::seat(Steered& steered, int spread) {
+  steered.bounds = steered.limits();
+  spread = steered.bounds.clamp(spread);
+  steered.seat(spread);
+  steered.spread = spread;
+  count_choice(steered, has_choice(steered));
+}
+
+// The team comes first: after its workers move, groups choose among them again.
+void Governor::seat_all() {
+  unseated_ = true;
+  for (Steered* const steered : steered_) seat(*steered, steered->spread);
+  unseated_ = false;
   moved_ = true;
+  woken_ = true;
   changed_.notify_all();
 }
 
@@ -146,8 +161,7 @@ void Governor::main() {
   std::unique_lock lock(mutex_);
   bool was_busy = false;
   while (!ending_) {
-    changed_.wait_until(lock, Clock::time_point(next_look_),
-                        [&] { return ending_ || moved_ || woken_; });
+    changed_.wait_until(lock, next_look_, [&] { return ending_ || woken_; });
     woken_ = false;
     bool now_busy = was_busy;
     try {
@@ -155,11 +169,15 @@ void Governor::main() {
       if (ending_) return;
       if (Clock::now() < next_look_) continue;
       follow_mask();
+      if (unseated_) seat_all();
+      // Without the lock, for which users' calls wait: the lender of the workers may take long.
+      lock.unlock();
       now_busy = busy();
+      lock.lock();
       if (now_busy) {
         tick();
       } else {
-        for (const auto& steered : steered_) steered->since = Clock::now();
+        for (Steered* const steered : steered_) steered->since_ = Clock::now();
       }
       if (moved_) rehome(lock);
     } catch (const std::bad_alloc&) {
@@ -168,7 +186,7 @@ void Governor::main() {
     }
     if (was_busy && !now_busy) team_.stacks.trim(kIdleStacks);
     was_busy = now_busy;
-    pause_ = now_busy && !steered_.empty()
+    pause_ = (now_busy && !steered_.empty()) || woken_
                  ? interval_
                  : std::clamp<std::chrono::nanoseconds>(
                        2 * pause_, interval_,
@@ -179,9 +197,9 @@ void Governor::main() {
 
 // Metering makes workers read the clock, so only if there is a choice.
 void Governor::count_choice(Steered& steered, bool chooses) {
-  if (std::exchange(steered.chooses, chooses) == chooses) return;
+  if (std::exchange(steered.chooses_, chooses) == chooses) return;
   choosing_ += chooses ? 1 : -std::size_t{1};
-  if (!chooses) steered.known = false;
+  if (!chooses) steered.known_ = false;
   team_.meter(choosing_ > 0);
 }
 
@@ -200,9 +218,9 @@ bool Governor::busy() {
 void Governor::tick() {
   if (traces_) team_.profiler().sample();
   Readings readings = read();
-  for (const auto& steered : steered_) {
-    if (!steered->chooses) continue;
-    if (steered->known) {
+  for (Steered* const steered : steered_) {
+    if (!steered->chooses_) continue;
+    if (steered->known_) {
       steer(*steered, readings);
     } else {
       // New: what its domain and its workers did before belongs to others.
@@ -271,13 +289,13 @@ std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
 }
 
 void Governor::remember(Steered& steered, Readings& readings) {
-  steered.known = true;
-  steered.since = readings.now;
+  steered.known_ = true;
+  steered.since_ = readings.now;
   const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
-  steered.work_before.assign(work.begin(), work.end());
+  steered.work_before_.assign(work.begin(), work.end());
   std::map<int, FillCounts> fills;
   for (const int rank : steered.workers()) fills.emplace(rank, fills_of(readings, rank));
-  steered.fills_before = std::move(fills);
+  steered.fills_before_ = std::move(fills);
 }
 
 void Governor::steer(Steered& steered, Readings& readings) {
@@ -292,10 +310,10 @@ void Governor::steer(Steered& steered, Readings& readings) {
 // A sample without counts.
 Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const {
   Sample sample;
-  sample.elapsed_s = std::chrono::duration<double>(now - steered.since).count();
+  sample.elapsed_s = std::chrono::duration<double>(now - steered.since_).count();
   sample.spread = steered.spread;
-  sample.min_spread = steered.min_spread;
-  sample.max_spread = steered.max_spread;
+  sample.min_spread = steered.bounds.least;
+  sample.max_spread = steered.bounds.most;
   sample.threads = steered.threads;
   sample.chiplet_l3_bytes = team_.seats.places.chiplet_l3_bytes;
   sample.working_set_bytes = steered.working_set_bytes;
@@ -306,12 +324,12 @@ Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const 
 Sample Governor::sample(Steered& steered, Readings& readings) {
   Sample sample = bounds_of(steered, readings.now);
   const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
-  sample.work = more_work(steered.work_before, {work.begin(), work.end()});
+  sample.work = more_work(steered.work_before_, {work.begin(), work.end()});
   // Counts of workers that were members at both ends of the interval.
   bool first = true;
   for (const int rank : steered.workers()) {
-    const auto before = steered.fills_before.find(rank);
-    if (before == steered.fills_before.end()) continue;
+    const auto before = steered.fills_before_.find(rank);
+    if (before == steered.fills_before_.end()) continue;
     const Fills more = controller_fills(before->second, fills_of(readings, rank));
     sample.fills = first ? more : sum(sample.fills, more);
     first = false;
@@ -325,29 +343,25 @@ Sample Governor::sample(Steered& steered, Readings& readings) {
 void Governor::follow_mask() {
   std::vector<int> mask = cpus_of_this_thread();
   if (mask == mask_) return;
-  const bool moves = team_.seats.restrict_to(mask);
+  if (team_.seats.restrict_to(mask)) unseated_ = true;
   mask_ = std::move(mask);
-  if (!moves) return;
-  reseat();
-  moved_ = true;
 }
 
 // Without the lock: it takes about a millisecond for 2 MiB, and callers that read a spread should
 // not wait for it. Later moves are handled next.
 void Governor::rehome(std::unique_lock<std::mutex>& lock) {
-  moved_ = false;
   const NodeMap map = team_.node_map();
+  moved_ = false;
   if (map.nodes.size() < 2) return;
   lock.unlock();
-  rehome_all(map, {.stop = end_.get_token()});
-  lock.lock();
-}
-
-void Governor::reseat() {
-  for (const auto& steered : steered_) {
-    steered->seat(*steered, steered->spread);
-    count_choice(*steered, has_choice(*steered));
+  try {
+    rehome_all(map, {.stop = end_.get_token()});
+  } catch (...) {
+    lock.lock();
+    moved_ = true;
+    throw;
   }
+  lock.lock();
 }
 
 }  // namespace atl::runtime

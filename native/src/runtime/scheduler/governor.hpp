@@ -10,48 +10,61 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/options.hpp"
 #include "atoll/runtime/profile.hpp"
+#include "seating.hpp"
 
 namespace atl::runtime {
 
 class Team;
 
-// Something that has a spread: the workers of a runtime, or a group among them.
-struct Steered {
-  std::shared_ptr<Approach> approach;
+// Something that has a spread: the workers of a runtime, or a group among them. All members are
+// used with the governor's lock held.
+class Steered {
+ public:
+  explicit Steered(std::shared_ptr<Approach> by) : approach(std::move(by)) {}
+  virtual ~Steered() = default;
+  Steered(const Steered&) = delete;
+  Steered& operator=(const Steered&) = delete;
+
+  // The spreads that are possible as the workers sit now.
+  virtual SpreadBounds limits() = 0;
+  // Applies a spread within `limits`. If it throws, it may be half applied; a group's is not.
+  virtual void seat(int spread) = 0;
+  virtual std::span<const int> workers() const = 0;  // their ranks
+
+  const std::shared_ptr<Approach> approach;
   int threads = 1;
-  int spread = 1;
-  int min_spread = 1;
-  int max_spread = 1;
-  std::uint64_t tag = 0;  // the domain whose work counts; of the team: 0, all work
-  // Applies a spread and updates `spread` and the bounds; under the governor's lock.
-  std::function<void(Steered&, int)> seat;
-  std::function<std::vector<int>()> workers;
+  int spread = 0;  // 0: not yet seated
+  SpreadBounds bounds;
+  std::uint64_t tag = 0;    // the domain whose work counts; of the team: 0, all work
   std::string reason = {};  // of the last decision
   std::optional<std::uint64_t> working_set_bytes = {};
   bool by_hand = false;  // its approach is no longer used
 
-  // The governor's own.
-  std::size_t at = 0;  // its place in the governor's list
-  bool chooses = false;
+ private:
+  friend class Governor;
+
+  std::size_t at_ = 0;  // its place in the governor's list
+  bool chooses_ = false;
   // When it was last asked or had nothing to say, and the values at that time, to subtract. Not
   // known: not yet looked at.
-  bool known = false;
-  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
-  std::vector<TypeWork> work_before = {};  // by type
-  std::map<int, FillCounts> fills_before = {};
+  bool known_ = false;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  std::vector<TypeWork> work_before_ = {};  // by type
+  std::map<int, FillCounts> fills_before_ = {};
 };
 
 // What was done between two readings of the same meters; both by type.
@@ -63,9 +76,10 @@ class Governor {
   Governor(Team& team, const RuntimeOptions& options);
   ~Governor();
 
-  // Steers it until `remove`. Its address identifies it.
-  void add(std::shared_ptr<Steered> steered);
-  void remove(const Steered* steered);
+  // Seats it, and steers it until `remove`. O(1) if a group of as many threads was seated before
+  // since the workers have moved.
+  void add(Steered& steered);
+  void remove(Steered& steered) noexcept;
   // For a spread that a user sets. Throws RuntimeFault if it is out of bounds.
   void set_spread(Steered& steered, int spread);
   // Asks the team's approach before it returns, unless that judges by whole intervals, and then
@@ -96,10 +110,11 @@ class Governor {
   void remember(Steered& steered, Readings& readings);
   void steer(Steered& steered, Readings& readings);
   void set(Steered& steered, int spread, std::string reason);
+  void seat(Steered& steered, int spread);
+  void seat_all();
   Sample bounds_of(const Steered& steered, Clock::time_point now) const;
   Sample sample(Steered& steered, Readings& readings);
   void follow_mask();
-  void reseat();
   void count_choice(Steered& steered, bool chooses);
   // Moves arrays that are partitioned by worker to where the workers sit now.
   void rehome(std::unique_lock<std::mutex>& lock);
@@ -111,12 +126,15 @@ class Governor {
   const bool traces_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<Steered>> steered_;
-  std::size_t choosing_ = 0;  // of them: have a choice
-  std::vector<int> mask_;     // as last seen; empty before the first look
+  std::vector<Steered*> steered_;  // the team first
+  std::size_t choosing_ = 0;       // of them: have a choice
+  std::vector<int> mask_;          // as last seen; empty before the first look
   std::uint64_t jobs_before_ = 0;
-  bool moved_ = false;  // workers have moved, their memory not yet
-  bool woken_ = false;  // the next look is earlier than the thread believes
+  // What is still to do, and tried again at the next look if there was no memory for it: to seat
+  // the workers, and to move memory after them.
+  bool unseated_ = false;
+  bool moved_ = false;
+  bool woken_ = false;  // there is something to do before the time that the thread waits for
   std::chrono::nanoseconds pause_;
   Clock::time_point next_look_;
   bool ending_ = false;

@@ -15,6 +15,7 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
       cpus_of_nodes_(nodes.size()),
       pins_(pin),
       usable_(usable_cores(places, cpus_of_this_thread())),
+      bounds_(worker_bounds(places, usable_, workers)),
       core_of_worker_(seat_workers(places, usable_, workers, 1)),
       thread_of_worker_(core_of_worker_.size()),
       bound_(core_of_worker_.size()) {
@@ -28,7 +29,7 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
     const std::vector<int> real = nodes_with_memory();
     for (std::size_t at = 0; at < nodes.size(); ++at) memory_nodes_[at] = real[at % real.size()];
   }
-  if (share) share_chiplets();
+  if (share) shared_ = by_chiplet(usable_);
 }
 
 void Seats::sit(int rank, int thread) {
@@ -39,24 +40,30 @@ void Seats::sit(int rank, int thread) {
 
 void Seats::place(int spread, const Approach& approach) {
   const std::lock_guard lock(mutex_);
-  const std::vector<int> own = mapped(places, usable_, core_of_worker_, spread, approach);
-  core_of_worker_ = own.empty() ? seat_workers(places, usable_, size(), spread) : own;
+  std::vector<int> cores = mapped(places, usable_, core_of_worker_, spread, approach);
+  if (cores.empty()) cores = seat_workers(places, usable_, size(), spread);
+  core_of_worker_ = std::move(cores);
   if (!pins()) return;
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
 }
 
 SpreadBounds Seats::bounds() const {
   const std::lock_guard lock(mutex_);
-  return worker_bounds(places, usable_, size());
+  return bounds_;
 }
 
 bool Seats::restrict_to(std::span<const int> cpus) {
   const std::lock_guard lock(mutex_);
   std::vector<int> cores = usable_cores(places, cpus);
   if (cores == usable_) return false;
+  const SpreadBounds bounds = worker_bounds(places, cores, size());
+  std::vector<std::vector<int>> shared;
+  if (!shared_.empty()) shared = by_chiplet(cores);
   usable_ = std::move(cores);
-  if (!shared_.empty()) share_chiplets();
-  bound_.assign(bound_.size(), {});  // the change of the mask has changed the workers' masks too
+  bounds_ = bounds;
+  shared_ = std::move(shared);
+  // The change of the mask has changed the workers' masks, too.
+  for (std::vector<int>& cpus : bound_) cpus.clear();
   return true;
 }
 
@@ -104,18 +111,19 @@ const std::vector<int>& Seats::cpus_of(std::size_t rank) const {
   return shared_.empty() ? core.cpus : shared_[static_cast<std::size_t>(core.chiplet)];
 }
 
-// The CPUs of each chiplet's usable cores.
-void Seats::share_chiplets() {
-  shared_.assign(static_cast<std::size_t>(places.chiplets()), {});
-  for (const int core : usable_) {
+// The CPUs of these cores.
+std::vector<std::vector<int>> Seats::by_chiplet(std::span<const int> cores) const {
+  std::vector<std::vector<int>> shared(static_cast<std::size_t>(places.chiplets()));
+  for (const int core : cores) {
     const Core& one = places.cores[static_cast<std::size_t>(core)];
-    std::vector<int>& cpus = shared_[static_cast<std::size_t>(one.chiplet)];
+    std::vector<int>& cpus = shared[static_cast<std::size_t>(one.chiplet)];
     cpus.insert(cpus.end(), one.cpus.begin(), one.cpus.end());
   }
-  for (std::vector<int>& cpus : shared_) {
+  for (std::vector<int>& cpus : shared) {
     std::ranges::sort(cpus);  // made-up cores share CPUs
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   }
+  return shared;
 }
 
 // Binds the worker's thread to its seat, unless it is; if workers are not bound, to all CPUs that

@@ -25,12 +25,13 @@ class Seats {
 
   // Binds `thread`, by its number, to the seat of `rank`: for workers that start.
   void sit(int rank, int thread);
-  // Moves all workers to new seats and binds their threads at once.
+  // Moves all workers to new seats and binds their threads at once; without memory, only some.
   // `approach` may map the workers in its own way (Approach::map).
   void place(int spread, const Approach& approach);
-  SpreadBounds bounds() const;
+  SpreadBounds bounds() const;  // O(1)
   // From now on workers sit only on cores with one of these CPUs; takes effect with the next
-  // `place`. Returns whether these cores differ from those before.
+  // `place`. Returns whether these cores differ from those before; without memory, it changes
+  // nothing.
   bool restrict_to(std::span<const int> cpus);
   // Whether workers are bound to their seats.
   bool pins() const { return pins_.load(std::memory_order_relaxed); }
@@ -50,7 +51,7 @@ class Seats {
 
  private:
   const std::vector<int>& cpus_of(std::size_t rank) const;
-  void share_chiplets();
+  std::vector<std::vector<int>> by_chiplet(std::span<const int> cores) const;
   void bind(std::size_t rank);
 
   std::vector<int> memory_nodes_;                // where the memory of each of `nodes` lies
@@ -58,6 +59,7 @@ class Seats {
   mutable std::mutex mutex_;
   std::atomic<bool> pins_;
   std::vector<int> usable_;  // cores with a CPU that the process may use
+  SpreadBounds bounds_;      // of the workers on these
   std::vector<int> core_of_worker_;
   std::vector<int> thread_of_worker_;     // the kernel's numbers
   std::vector<std::vector<int>> bound_;   // what each worker's thread was last bound to

@@ -33,6 +33,21 @@ int next_number() {
   return ++last;
 }
 
+class AllWorkers final : public Steered {
+ public:
+  AllWorkers(Team& team, std::shared_ptr<Approach> by, const RuntimeOptions& options)
+      : Steered(std::move(by)), team_(team) {
+    threads = team.size();
+    working_set_bytes = options.working_set_bytes;
+  }
+  SpreadBounds limits() override { return team_.seats.bounds(); }
+  void seat(int to) override { team_.place(to, *approach); }
+  std::span<const int> workers() const override { return team_.everybody(); }
+
+ private:
+  Team& team_;
+};
+
 }  // namespace
 
 Team::Team(const RuntimeOptions& asked) : Team(decided(asked)) {}
@@ -47,6 +62,7 @@ Team::Team(const Decided& all)
       domains(static_cast<std::size_t>(seats.size())),
       place_domains(domains, seats, number_),
       parking(seats.size(), seats.places.chiplets()),
+      group_seats(seats),
       stacks(all.options.stacks, seats.nodes),
       workers_(static_cast<std::size_t>(seats.size())),
       everybody_(static_cast<std::size_t>(seats.size())),
@@ -55,19 +71,10 @@ Team::Team(const Decided& all)
       forks_before_(forks_before()) {
   const RuntimeOptions& options = all.options;
   std::iota(everybody_.begin(), everybody_.end(), 0);
-  steered_ = std::make_shared<Steered>();
-  steered_->approach =
-      options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed());
-  steered_->threads = size();
-  steered_->working_set_bytes = options.working_set_bytes;
-  steered_->workers = [this] { return everybody_; };
-  steered_->seat = [this](Steered& steered, int spread) {
-    const SpreadBounds limits = seats.bounds();
-    steered.min_spread = limits.least;
-    steered.max_spread = limits.most;
-    steered.spread = limits.clamp(spread);
-    place(steered.spread, *steered.approach);
-  };
+  steered_ = std::make_unique<AllWorkers>(
+      *this,
+      options.own_approach ? options.own_approach : approach_by_name(options.approach, next_seed()),
+      options);
   install_overflow_handler([]() noexcept -> const Fiber* {
     const Worker* const worker = Worker::here();
     return worker != nullptr ? &worker->fiber() : nullptr;
@@ -83,7 +90,7 @@ Team::Team(const Decided& all)
         counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
     // Last: if its thread could not start after the workers were let in, nothing could end them.
     governor_ = std::make_unique<Governor>(*this, options);
-    governor_->add(steered_);
+    governor_->add(*steered_);
     opened_.count_down();
   } catch (...) {
     governor_.reset();  // before the workers, which it reads
@@ -188,8 +195,8 @@ void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
 }
 
 void Team::inject(Word word) noexcept {
-  Domain& domain = domains.of(word);
-  domain.queue.push(word);
+  domains.push(word);
+  const Domain& domain = domains.of(word);
   parking.notify_allowed(everybody_, [&](int rank) { return domain.allows(rank); });
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "decided.hpp"
 #include "domain.hpp"
 #include "governor.hpp"
+#include "group_seats.hpp"
 #include "parking.hpp"
 #include "place_domains.hpp"
 #include "profiler/profiler.hpp"
@@ -54,6 +56,7 @@ class Team {
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
   void place(int spread, const Approach& approach);
+  std::span<const int> everybody() const { return everybody_; }  // all ranks
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
   // Which node each worker sits on.
@@ -96,6 +99,7 @@ class Team {
   PlaceDomains place_domains;
   Parking parking;
   Urgent urgent;
+  GroupSeats group_seats;  // with the governor's lock held
   StackPool stacks;
   // Tasks made by threads that are no worker of this team. Apart, as visitors_, from what workers
   // read for each task.
@@ -118,7 +122,7 @@ class Team {
   const std::uint32_t forks_before_;  // of the process that made it
   std::atomic<std::uint64_t> seeds_{1};
   std::unique_ptr<Profiler> profiler_;
-  std::shared_ptr<Steered> steered_;
+  std::unique_ptr<Steered> steered_;
   std::unique_ptr<Governor> governor_;
 };
 

@@ -282,8 +282,8 @@ void Worker::wake_for_published(Word tag) {
     count_woken(team.parking.wake_one(victims_.workers));
     return;
   }
-  Domain& domain = team.domains.of(tag);
-  if (!domain.has_sleepers()) return;
+  const Domain& domain = team.domains.of(tag);
+  if (!team.domains.has_sleepers(domain)) return;
   count_woken(team.parking.notify_allowed(victims_.workers,
                                           [&](int other) { return domain.allows(other); }));
 }
@@ -324,7 +324,7 @@ Word Worker::next() {
       return word;
     }
     recorder_->found_nothing();
-    count_asleep(1);
+    team.domains.count_asleep(rank);
     team.parking.prepare(rank);
     // The end comes last: a team with work does not stop.
     if (anything_in_sight()) {
@@ -338,19 +338,15 @@ Word Worker::next() {
       team.parking.commit(rank);
       recorder_->unparked();
     }
-    count_asleep(-1);
+    team.domains.count_awake(rank);
   }
 }
 
-// Follows what was changed: its seat, its domains. Without memory for the lists the worker keeps
-// the old ones and, since it does not sleep before they are new, tries again.
+// Follows its seat. Without memory for the order of its victims the worker keeps the old one and,
+// since it does not sleep before that is new, tries again.
 void Worker::keep_up() noexcept {
   try {
-    if (placement_ != team.placement()) sit_down();
-    const std::size_t epoch = team.domains.epoch();
-    if (epoch == domains_epoch_) return;
-    domains_ = team.domains.of_worker(rank);
-    domains_epoch_ = epoch;
+    sit_down();
   } catch (const std::bad_alloc&) {
   }
 }
@@ -398,17 +394,23 @@ Word Worker::send_away(Word word) {
   return 0;
 }
 
+// By turns the queue of all comes first and those of its other domains, or one of them that never
+// runs empty would keep the other out.
 Word Worker::shared() {
-  if (domains_epoch_ != team.domains.epoch()) [[unlikely]]
-    keep_up();
-  if (const Word word = team.domains[0].queue.pop()) return word;
-  for (const std::size_t number : domains_) {
-    // Checked again: the list may be older than the last change.
-    if (Domain& domain = team.domains[number]; domain.allows(rank)) {
-      if (const Word word = domain.queue.pop()) return word;
-    }
-  }
-  return 0;
+  const bool others_first = others_first_;
+  Word word = others_first ? 0 : team.domains[0].queue.pop();
+  others_first_ = word != 0;
+  if (word == 0) word = from_its_domains();
+  if (word == 0 && others_first) word = team.domains[0].queue.pop();
+  return word;
+}
+
+// What it took may be of a group that this worker was a member of only until now.
+Word Worker::from_its_domains() {
+  return take_mine(team.domains.pop(rank, last_domain_, [this](const Domain& domain) {
+    count_woken(team.parking.notify_allowed(victims_.workers,
+                                            [&](int other) { return domain.allows(other); }));
+  }));
 }
 
 Word Worker::search() {
@@ -450,22 +452,15 @@ Word Worker::steal_from(Worker& victim, Distance distance) {
 // The look between 'I am about to sleep' and sleeping: everything that this worker could run.
 bool Worker::anything_in_sight() {
   if (!bound_->queue.looks_empty() || !team.domains[0].queue.looks_empty()) return true;
-  if (domains_epoch_ != team.domains.epoch() || placement_ != team.placement()) return true;
+  if (placement_ != team.placement() || team.domains.has_words_for(rank)) return true;
   if (team.urgent.offers([this](Word word) { return team.domains.allows(word, rank); }))
     return true;
-  for (const std::size_t number : domains_) {
-    if (!team.domains[number].queue.looks_empty()) return true;
-  }
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
   for (const int other : victims_.workers) {
     Worker& victim = team.worker(other);
     if (victim.deque.offers(allowed) || victim.yielded_.offers(allowed)) return true;
   }
   return false;
-}
-
-void Worker::count_asleep(int more) const {
-  for (const std::size_t number : domains_) team.domains[number].count_asleep(more);
 }
 
 std::uint64_t Worker::random() {

@@ -187,6 +187,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   [[gnu::noinline]] void leave_for_urgent();
   Word fair_work();
   Word shared();
+  Word from_its_domains();
   Word search();
   Word steal_from(Worker& victim, Distance distance);
   bool anything_in_sight();
@@ -203,7 +204,6 @@ class alignas(128) Worker : public detail::WorkerHead {
   void keep_yielded(Word word);
   void begin_metering(Word word);
   void end_metering();
-  void count_asleep(int more) const;
   void count_woken(int worker) {
     if (worker != Parking::kNobody) recorder_->woke(worker);
   }
@@ -226,8 +226,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   YieldQueue yielded_;
   std::uint64_t random_;
   VictimOrder victims_;
-  std::vector<std::size_t> domains_;
-  std::size_t domains_epoch_ = 0;
+  std::size_t last_domain_ = 0;  // from whose queue it took last
+  bool others_first_ = false;
   std::size_t placement_ = 0;
   int core_ = 0;
   int node_ = 0;

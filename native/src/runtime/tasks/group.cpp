@@ -1,19 +1,39 @@
 #include "atoll/runtime/group.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
+#include <utility>
 
-#include "atoll/runtime/this_task.hpp"
 #include "scheduler/worker.hpp"
 
 namespace atl {
 
-struct Group::State {
+// Its domain exists as long as it does.
+struct Group::State final : runtime::Steered {
+  State(runtime::Team& of, std::shared_ptr<Approach> by, int at_most)
+      : Steered(std::move(by)), team(of), domain(of.domains.add()) {
+    tag = detail::Word{domain} << detail::kDomainShift;
+    threads = at_most;
+  }
+  ~State() override { team.domains.drop(domain); }
+
+  runtime::SpreadBounds limits() override {
+    team.group_seats.follow(team.placement());
+    return team.group_seats.limits(threads);
+  }
+  std::span<const int> workers() const override {
+    return members == nullptr ? std::span<const int>() : std::span<const int>(*members);
+  }
+  void seat(int to) override {
+    const bool is_new = members == nullptr;
+    runtime::Ranks ranks = team.group_seats.members(threads, to, workers(), *approach);
+    team.domains.set_members(domain, *ranks);
+    members = std::move(ranks);
+    // Tasks may wait for a sleeping worker that has just become a member.
+    if (!is_new) team.parking.notify_all();
+  }
+
   runtime::Team& team;
-  std::size_t domain;
-  std::shared_ptr<runtime::Steered> steered;
-  std::vector<int> members;  // under the governor's lock
+  const std::size_t domain;
+  runtime::Ranks members;  // null: not yet seated
 };
 
 Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) {
@@ -24,66 +44,34 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
                        std::to_string(team.size()) +
                        ", the runtime's workers, or 0 for all of them");
   }
-  auto steered = std::make_shared<runtime::Steered>();
-  steered->approach = options.own_approach ? options.own_approach
-                                           : approach_by_name(options.approach, team.next_seed());
-  steered->threads = threads;
-  steered->working_set_bytes = options.working_set_bytes;
-  state_ = std::make_unique<State>(State{team, team.domains.add(), steered, {}});
-  State* const state = state_.get();
-  steered->tag = detail::Word{state->domain} << detail::kDomainShift;
-  steered->workers = [state] { return state->members; };
-  steered->seat = [state, threads](runtime::Steered& self, int spread) {
-    const std::vector<int> cores = state->team.seats.cores();
-    const runtime::SpreadBounds bounds =
-        runtime::member_bounds(state->team.seats.places, cores, threads);
-    self.min_spread = bounds.least;
-    self.max_spread = bounds.most;
-    self.spread = bounds.clamp(spread);
-    std::vector<int> now;
-    for (const int rank : state->members) now.push_back(cores[static_cast<std::size_t>(rank)]);
-    std::vector<int> wanted;
-    if (!now.empty()) {
-      wanted = runtime::mapped(state->team.seats.places, cores, now, self.spread, *self.approach);
-    }
-    if (wanted.empty()) {
-      wanted = runtime::member_cores(state->team.seats.places, cores, threads, self.spread);
-    }
-    state->members = runtime::members_on(wanted, cores);
-    state->team.domains.set_members(state->domain, state->members);
-    // Tasks may wait for a sleeping worker that has just become a member.
-    state->team.parking.notify_all();
-  };
-  team.governor().add(std::move(steered));
+  state_ = std::make_unique<State>(team,
+                                   options.own_approach
+                                       ? options.own_approach
+                                       : approach_by_name(options.approach, team.next_seed()),
+                                   threads);
+  state_->working_set_bytes = options.working_set_bytes;
+  team.governor().add(*state_);
 }
 
 Group::~Group() {
-  const runtime::Domain& domain = state_->team.domains[state_->domain];
-  while (!domain.all_ended()) {
-    if (this_task::inside()) {
-      yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
-  state_->team.governor().remove(state_->steered.get());
-  state_->team.domains.drop(state_->domain);
+  state_->team.domains[state_->domain].await_all_ended();
+  state_->team.governor().remove(*state_);
 }
 
 Place Group::place() const { return state_->team.place_domains.place_of_group(state_->domain); }
 
 std::vector<int> Group::workers() const {
-  return state_->team.governor().locked([&] { return state_->members; });
+  return state_->team.governor().locked([&] { return *state_->members; });
 }
 
 int Group::spread() const {
-  return state_->team.governor().locked([&] { return state_->steered->spread; });
+  return state_->team.governor().locked([&] { return state_->spread; });
 }
 
 std::string Group::reason() const {
-  return state_->team.governor().locked([&] { return state_->steered->reason; });
+  return state_->team.governor().locked([&] { return state_->reason; });
 }
 
-void Group::set_spread(int spread) { state_->team.governor().set_spread(*state_->steered, spread); }
+void Group::set_spread(int spread) { state_->team.governor().set_spread(*state_, spread); }
 
 }  // namespace atl

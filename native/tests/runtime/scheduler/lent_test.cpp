@@ -146,6 +146,40 @@ TEST_F(Lent, WhoLooksHasTheWorkersMovedWhenItReturns) {
   }
 }
 
+TEST_F(Lent, AMoveSeatsTheWorkersOnce) {
+  start();
+  const std::size_t before = engine_.places.size();
+  runtime_->set_spread(3);
+  runtime_->set_spread(2);
+  EXPECT_EQ(engine_.places.size(), before + 2);
+}
+
+// An engine may answer late, or ask the runtime first.
+TEST(LentSlowly, TheRuntimeAnswersWhileItAsksTheEngine) {
+  Engine engine;
+  std::atomic<bool> asked{false};
+  std::atomic<bool> answered{false};
+  std::atomic<bool> in_time{true};
+  atl::RuntimeOptions options = with_workers(2);
+  options.interval = std::chrono::milliseconds(1);
+  options.lent = atl::LentWorkers{[&](int worker) { engine.work(worker); },
+                                  [&] {
+                                    asked = true;
+                                    in_time =
+                                        in_time && atl::test::soon([&] { return answered.load(); });
+                                    return true;
+                                  },
+                                  [](std::span<const atl::Seat>) {}};
+  atl::Runtime runtime(options);
+  EXPECT_TRUE(atl::test::soon([&] { return asked.load(); }));
+  runtime.look();
+  runtime.set_spread(2);
+  EXPECT_EQ(runtime.spread(), 2);
+  answered = true;
+  engine.let_go();
+  EXPECT_TRUE(in_time);
+}
+
 TEST_F(Lent, WhileTheEngineIsBusyTheApproachIsAskedByItself) {
   start();
   engine_.busy = true;

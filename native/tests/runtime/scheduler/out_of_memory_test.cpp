@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -214,6 +215,39 @@ TEST(OutOfMemory, AThreadMakesGroupsAndLooks) {
            runtime.cores().size() == 4 && runtime.node_map().node_of_rank.size() == 4;
   });
   EXPECT_EQ(runtime.run([] { return fib(10); }), 55);
+}
+
+// A move that found no memory half way is made by the next call, or by the governor's next look.
+TEST(OutOfMemory, NoMoveOfTheWorkersIsForgotten) {
+  const auto sits = [](const atl::Runtime& runtime) {
+    std::set<int> chiplets;
+    for (const int core : runtime.cores()) {
+      chiplets.insert(runtime.places().cores[static_cast<std::size_t>(core)].chiplet);
+    }
+    return runtime.spread() == static_cast<int>(chiplets.size());
+  };
+  for (const auto interval : {1ms, 3'600'000ms}) {
+    atl::RuntimeOptions options = atl::test::with_workers(2);
+    options.interval = interval;
+    atl::Runtime runtime(options);
+    const atl::Group group(runtime, {.threads = 2});
+    int spread = 2;
+    with_every_refusal([&] {
+      spread = 3 - spread;
+      try {
+        runtime.set_spread(spread);
+      } catch (const std::bad_alloc&) {
+        const bool armed = std::exchange(refusals.armed, false);
+        if (interval == 1ms) {
+          EXPECT_TRUE(atl::test::soon([&] { return sits(runtime); }));
+        } else {
+          runtime.set_spread(spread);
+        }
+        refusals.armed = armed;
+      }
+      return sits(runtime);
+    });
+  }
 }
 
 TEST(OutOfMemory, TasksAreSpawnedOrNot) {
