@@ -14,11 +14,14 @@ from tools.check_models import VARIANTS, Outcome, Variant
 # The model and the code that names the same steps.
 CODE = {
     "barrier": ["native/src/runtime/waiting/barrier.cpp"],
+    "deque": [
+        "native/include/atoll/runtime/deque.hpp",
+        "native/src/runtime/scheduler/deque.cpp",
+    ],
     "domain": [
         "native/src/runtime/scheduler/domain.hpp",
         "native/src/runtime/scheduler/domain.cpp",
     ],
-    "deque": ["native/include/atoll/runtime/deque.hpp"],
     "event": [
         "native/include/atoll/runtime/event.hpp",
         "native/src/runtime/waiting/event.cpp",

@@ -49,14 +49,12 @@ class [[nodiscard]] Fork : detail::Job {
   Value join() {
     detail::WorkerHead* worker = detail::this_worker();
     const detail::Word mine = detail::word_of(job(), detail::WordKind::job, worker->tag);
-    const detail::Word popped = worker->deque.pop();
-    if (popped == mine) [[likely]] {
+    if (worker->deque.pop_from(at_, mine)) [[likely]] {
       joined_ = true;
       worker->counts.inline_forks.add();
       return function_();
     }
-    join_stolen(worker, popped);
-    return result_.take();
+    return join_elsewhere(worker, mine);
   }
 
  private:
@@ -66,13 +64,25 @@ class [[nodiscard]] Fork : detail::Job {
     detail::WorkerHead* worker = detail::worker_or_fault("fork");
     execute = [](detail::Job* job) { static_cast<Fork*>(job)->run_stolen(); };
     context = worker->context;
-    worker->deque.push(detail::word_of(job(), detail::WordKind::job, worker->tag));
+    at_ = worker->deque.push(detail::word_of(job(), detail::WordKind::job, worker->tag));
     detail::published(worker, worker->tag);
   }
 
   void run_stolen() {
     result_.fill(function_);
     completion_.complete();
+  }
+
+  // The child was stolen, or is not where it was pushed.
+  [[gnu::noinline, gnu::cold]] Value join_elsewhere(detail::WorkerHead* worker, detail::Word mine) {
+    const detail::Word popped = worker->deque.pop();
+    if (popped == mine) {
+      joined_ = true;
+      worker->counts.inline_forks.add();
+      return function_();
+    }
+    join_stolen(worker, popped);
+    return result_.take();
   }
 
   [[gnu::noinline, gnu::cold]] void join_stolen(detail::WorkerHead* worker, detail::Word popped) {
@@ -91,6 +101,7 @@ class [[nodiscard]] Fork : detail::Job {
   }
 
   F function_;
+  detail::Deque::Index at_;
   bool joined_ = false;
   detail::Completion completion_;
   detail::Result<Value> result_;

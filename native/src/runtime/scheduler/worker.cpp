@@ -42,6 +42,9 @@ namespace {
 // A search that finds nothing tries all victims this many times before the worker sleeps: a few
 // microseconds, about the cost of a futex wake-up for its waker. More would waste a core.
 constexpr int kRounds = 24;
+// A worker that forks sees the searcher at once and offers words. One that is still to do so after
+// this many rounds is in a long task, and worth the interrupt of `Deque::force`.
+constexpr int kRoundsUnforced = 4;
 // Tries within one ring before the next: near work may be about to appear.
 constexpr int kPassesPerRing = 2;
 
@@ -277,13 +280,18 @@ void Worker::keep_yielded(Word word) {
   detail::published(this, detail::tag_of(word));
 }
 
-void Worker::wake_for_published(Word tag) {
+void Worker::offer_to_idle(Word tag) {
+  const std::uint64_t idlers = idle->load(std::memory_order_relaxed);
   if (tag == 0) {
-    count_woken(team.parking.wake_one(victims_.workers));
+    deque.expose();
+    if (detail::wants_wake(idlers)) count_woken(team.parking.wake_one(victims_.workers));
     return;
   }
+  // The searching worker may not be allowed to run a group's task: then check further.
   const Domain& domain = team.domains.of(tag);
-  if (!team.domains.has_sleepers(domain)) return;
+  const bool sleepers = team.domains.has_sleepers(domain);
+  if (sleepers || static_cast<std::uint32_t>(idlers) != 0) deque.expose();
+  if (!sleepers) return;
   count_woken(team.parking.notify_allowed(victims_.workers,
                                           [&](int other) { return domain.allows(other); }));
 }
@@ -300,9 +308,8 @@ void Worker::make_ready(Word word) noexcept {
 
 void Worker::hand_over() noexcept {
   while (!deque.looks_empty()) {
-    const Word oldest = deque.steal().word;
-    if (oldest == 0) continue;  // a thief has taken it
-    team.inject(oldest);
+    // 0 where a thief is faster.
+    if (const Word oldest = deque.take_oldest()) team.inject(oldest);
   }
 }
 
@@ -382,7 +389,7 @@ Word Worker::fair_work() {
     switch (at % kSources) {
       case 0: word = shared(); break;
       case 1: word = take_mine(yielded_.pop()); break;
-      default: word = take_mine(deque.steal().word);
+      default: word = take_mine(deque.take_oldest());
     }
     if (word != 0) return word;
   }
@@ -415,13 +422,15 @@ Word Worker::from_its_domains() {
 
 Word Worker::search() {
   for (int round = 0; round < kRounds; ++round) {
+    const bool force = round >= kRoundsUnforced;
     for (const VictimRing& ring : victims_.rings) {
       const std::span<const int> ranks = victims_.of(ring);
       for (int pass = 0; pass < kPassesPerRing; ++pass) {
         // A random start, then all in turn: each victim is tried once.
         std::size_t at = random() % ranks.size();
         for (std::size_t left = ranks.size(); left > 0; --left) {
-          if (const Word word = steal_from(team.worker(ranks[at]), ring.distance)) return word;
+          if (const Word word = steal_from(team.worker(ranks[at]), ring.distance, force))
+            return word;
           if (++at == ranks.size()) at = 0;
         }
       }
@@ -432,21 +441,37 @@ Word Worker::search() {
   return 0;
 }
 
-Word Worker::steal_from(Worker& victim, Distance distance) {
+Word Worker::steal_from(Worker& victim, Distance distance, bool force) {
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  std::array<Word, kMostStolen> taken;
   Word word = 0;
   if (!victim.deque.looks_empty()) {
     // Lost means that another thread got it; the deque may have more, but so may the next victim.
-    word = victim.deque.steal(allowed).word;
+    detail::Deque::Stolen stolen = victim.deque.steal(taken, allowed);
+    if (force && stolen.outcome == detail::Deque::Steal::hidden && victim.deque.offers(allowed)) {
+      victim.deque.force();
+      stolen = victim.deque.steal(taken, allowed);
+    }
+    if (stolen.count > 0) {
+      word = taken[0];
+      keep_stolen({taken.data() + 1, stolen.count - 1}, detail::tag_of(word));
+    }
   }
   if (word == 0 && victim.yielded_.offers(allowed)) {
-    std::array<Word, 32> taken;
     const std::size_t count = victim.yielded_.steal(taken, allowed);
     for (std::size_t at = 1; at < count; ++at) yielded_.push(taken[at]);
     if (count > 0) word = taken[0];
   }
   if (word != 0) recorder_->stole(victim.rank, distance);
   return word;
+}
+
+// The deque is empty: this worker searches. And it has room for all of them.
+void Worker::keep_stolen(std::span<const Word> words, Word of_tag) {
+  if (words.empty()) return;
+  enter_domain(of_tag);
+  for (const Word word : words) deque.push(word);
+  detail::published(this, of_tag);
 }
 
 // The look between 'I am about to sleep' and sleeping: everything that this worker could run.

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "atoll/runtime/detail/suspend.hpp"
@@ -82,8 +83,8 @@ class alignas(128) Worker : public detail::WorkerHead {
     if (!deque.looks_empty()) hand_over();
     tag = entered;
   }
-  // A task with this tag was published in this worker's deque, and a worker sleeps.
-  void wake_for_published(Word tag);
+  // A task with this tag was pushed onto this worker's deque, and a worker searches or sleeps.
+  void offer_to_idle(Word tag);
   // See atl::yield. Never inlined, as switch_to.
   [[gnu::noinline]] void yield();
   // Begins an urgent task if there is one that may run here; the running task queues meanwhile as
@@ -116,6 +117,7 @@ class alignas(128) Worker : public detail::WorkerHead {
  private:
   static constexpr unsigned kFairness = 64;
   static constexpr unsigned kFreshTurn = 8;
+  static constexpr std::size_t kMostStolen = 32;
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
@@ -189,7 +191,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word shared();
   Word from_its_domains();
   Word search();
-  Word steal_from(Worker& victim, Distance distance);
+  Word steal_from(Worker& victim, Distance distance, bool force);
+  void keep_stolen(std::span<const Word> words, Word of_tag);
   bool anything_in_sight();
   // Sends a word that this worker may no longer run (its group has moved) where it belongs.
   Word take_mine(Word word) {

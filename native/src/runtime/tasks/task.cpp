@@ -30,9 +30,7 @@ void fault_joined_twice() {
   throw RuntimeFault("join: this fork was joined before; keep the value that the first join gave");
 }
 
-void wake_for_published(WorkerHead* head, Word tag) {
-  static_cast<Worker*>(head)->wake_for_published(tag);
-}
+void offer_to_idle(WorkerHead* head, Word tag) { static_cast<Worker*>(head)->offer_to_idle(tag); }
 
 Word tag_for(WorkerHead* worker, Place place) {
   return static_cast<Worker*>(worker)->team.place_domains.tag_of(place);

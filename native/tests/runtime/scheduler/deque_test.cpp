@@ -4,12 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "scheduler/asymmetric_fence.hpp"
 
 namespace {
 
@@ -19,7 +23,27 @@ using Steal = Deque::Steal;
 
 constexpr unsigned kSeed = 20130217;
 
-TEST(Deque, OfOneThreadIsADequeOfTheStandardLibrary) {
+struct One {
+  Steal outcome;
+  Word word;
+};
+
+template <class Allowed>
+One steal_one(Deque& deque, Allowed&& allowed) {
+  Word word = 0;
+  const Steal outcome = deque.steal({&word, 1}, allowed).outcome;
+  return {outcome, outcome == Steal::got ? word : 0};
+}
+One steal_one(Deque& deque) {
+  return steal_one(deque, [](Word) { return true; });
+}
+
+class DequeTest : public testing::Test {
+ protected:
+  DequeTest() { atl::runtime::choose_fences(); }
+};
+
+TEST_F(DequeTest, OfOneThreadIsADequeOfTheStandardLibrary) {
   std::mt19937 random(kSeed);
   for (int round = 0; round < 50; ++round) {
     Deque ours(2);
@@ -36,9 +60,21 @@ TEST(Deque, OfOneThreadIsADequeOfTheStandardLibrary) {
         const Word expected = theirs.empty() ? 0 : theirs.back();
         if (!theirs.empty()) theirs.pop_back();
         ASSERT_EQ(ours.pop(), expected) << "round " << round << ", step " << step;
+      } else if (random() % 4 == 0) {
+        const Word expected = theirs.empty() ? 0 : theirs.front();
+        if (!theirs.empty()) theirs.pop_front();
+        ASSERT_EQ(ours.take_oldest(), expected) << "round " << round << ", step " << step;
       } else {
         const Word expected = theirs.empty() ? 0 : theirs.front();
-        const Deque::Stolen stolen = ours.steal();
+        One stolen = steal_one(ours);
+        if (stolen.outcome == Steal::hidden) {
+          if (random() % 2 == 0) {
+            ours.expose();
+          } else {
+            ours.force();
+          }
+          stolen = steal_one(ours);
+        }
         ASSERT_EQ(stolen.outcome, theirs.empty() ? Steal::empty : Steal::got);
         ASSERT_EQ(stolen.word, expected) << "round " << round << ", step " << step;
         if (!theirs.empty()) theirs.pop_front();
@@ -49,73 +85,152 @@ TEST(Deque, OfOneThreadIsADequeOfTheStandardLibrary) {
   }
 }
 
-TEST(Deque, AThiefLeavesWhatItMayNotRun) {
+TEST_F(DequeTest, AThiefLeavesWhatItMayNotRun) {
   Deque deque;
   deque.push(1);
   deque.push(2);
+  deque.expose();
   const auto even = [](Word word) { return word % 2 == 0; };
   EXPECT_FALSE(deque.offers(even));
-  EXPECT_EQ(deque.steal(even).outcome, Steal::refused);
-  EXPECT_EQ(deque.steal(even).word, 0U);
+  EXPECT_EQ(steal_one(deque, even).outcome, Steal::refused);
+  EXPECT_EQ(steal_one(deque, even).word, 0U);
   EXPECT_EQ(deque.size_hint(), 2);
-  EXPECT_EQ(deque.steal().word, 1U);
-  EXPECT_TRUE(deque.offers(even));
-  EXPECT_EQ(deque.steal(even).word, 2U);
+  EXPECT_EQ(steal_one(deque).word, 1U);
+  EXPECT_TRUE(deque.offers(even)) << "though it is private";
+  deque.expose();
+  EXPECT_EQ(steal_one(deque, even).word, 2U);
   EXPECT_FALSE(deque.offers(even));
-  EXPECT_EQ(deque.steal(even).outcome, Steal::empty);
+  EXPECT_EQ(steal_one(deque, even).outcome, Steal::empty);
   EXPECT_EQ(deque.pop(), 0U);
 }
 
 // Between the read of the word and the CAS, the owner takes it: the thief must not get it, too.
-TEST(Deque, AWordTakenUnderTheThiefsEyesIsLost) {
+TEST_F(DequeTest, AWordTakenUnderTheThiefsEyesIsLost) {
   Deque deque;
   deque.push(7);
+  deque.expose();
   Word owners = 0;
   const auto while_asked = [&](Word) {
     owners = deque.pop();
     return true;
   };
-  EXPECT_EQ(deque.steal(while_asked).outcome, Steal::lost);
+  EXPECT_EQ(steal_one(deque, while_asked).outcome, Steal::lost);
   EXPECT_EQ(owners, 7U);
   deque.push(8);
+  deque.expose();
   const auto refuse_while_taken = [&](Word) {
     owners = deque.pop();
     return false;
   };
   // It refused a word that is gone, so the refusal means nothing.
-  EXPECT_EQ(deque.steal(refuse_while_taken).outcome, Steal::lost);
+  EXPECT_EQ(steal_one(deque, refuse_while_taken).outcome, Steal::lost);
 }
 
 // The slot is used again before the thief gets on, by as many pushes as there are slots.
-TEST(Deque, ASlotUsedAgainIsNotTakenForTheOldWord) {
+TEST_F(DequeTest, ASlotUsedAgainIsNotTakenForTheOldWord) {
   Deque deque(2);
   deque.push(1);
   deque.push(2);
-  Deque::Stolen other{};
+  deque.expose();
+  One other{};
   const auto while_asked = [&](Word word) {
     EXPECT_EQ(word, 1U);
-    other = deque.steal();
+    other = steal_one(deque);
     deque.push(3);
     return true;
   };
-  EXPECT_EQ(deque.steal(while_asked).outcome, Steal::lost);
+  EXPECT_EQ(steal_one(deque, while_asked).outcome, Steal::lost);
   EXPECT_EQ(other.word, 1U);
-  EXPECT_EQ(deque.steal().word, 2U);
-  EXPECT_EQ(deque.steal().word, 3U);
+  EXPECT_EQ(deque.take_oldest(), 2U);
+  EXPECT_EQ(deque.take_oldest(), 3U);
 }
 
 // A thief that has read the old buffer takes its word from there.
-TEST(Deque, GrowthDoesNotTakeTheBufferFromAThief) {
+TEST_F(DequeTest, GrowthDoesNotTakeTheBufferFromAThief) {
   Deque deque(2);
   deque.push(1);
   deque.push(2);
+  deque.expose();
   const auto while_asked = [&](Word) {
     for (Word word = 3; word < 100; ++word) deque.push(word);
     return true;
   };
-  EXPECT_EQ(deque.steal(while_asked).word, 1U);
+  EXPECT_EQ(steal_one(deque, while_asked).word, 1U);
   for (Word word = 99; word > 1; --word) ASSERT_EQ(deque.pop(), word);
   EXPECT_EQ(deque.pop(), 0U);
+}
+
+// ---- The split --------------------------------------------------------------------------------
+
+TEST_F(DequeTest, WordsArePrivateUntilTheOwnerOrAThiefMakesHalfOfThemPublic) {
+  const auto public_words = [](Deque& deque) {
+    int words = 0;
+    while (steal_one(deque).outcome == Steal::got) ++words;
+    return words;
+  };
+  for (const bool forced : {false, true}) {
+    Deque deque;
+    const auto offer = [&] { forced ? deque.force() : deque.expose(); };
+    offer();
+    EXPECT_EQ(steal_one(deque).outcome, Steal::empty);
+    for (Word word = 1; word <= 7; ++word) deque.push(word);
+    EXPECT_EQ(steal_one(deque).outcome, Steal::hidden);
+    EXPECT_FALSE(deque.looks_empty());
+    EXPECT_TRUE(deque.offers([](Word) { return true; }));
+    offer();
+    offer();  // no more while there are some
+    EXPECT_EQ(public_words(deque), 4);
+    offer();
+    EXPECT_EQ(public_words(deque), 2);
+    offer();
+    EXPECT_EQ(public_words(deque), 1) << "the last word, too";
+    EXPECT_EQ(steal_one(deque).outcome, Steal::empty);
+    EXPECT_EQ(deque.pop(), 0U);
+  }
+}
+
+TEST_F(DequeTest, AThiefTakesHalfOfThePublicWordsButNoMoreThanItHasRoomFor) {
+  Deque deque;
+  for (Word word = 1; word <= 20; ++word) deque.push(word);
+  deque.expose();  // 1 to 10
+  std::array<Word, 4> words{};
+  const auto all = [](Word) { return true; };
+  EXPECT_EQ(deque.steal(words, all).count, 4U);
+  EXPECT_EQ(words, (std::array<Word, 4>{1, 2, 3, 4}));
+  EXPECT_EQ(deque.steal(words, all).count, 3U);
+  EXPECT_EQ(words[2], 7U);
+  EXPECT_EQ(deque.size_hint(), 13);
+}
+
+// The buffer is as full as it can be, so that what is taken back wraps around.
+TEST_F(DequeTest, TheOwnerTakesPublicWordsBackInOrder) {
+  for (Word stolen = 0; stolen <= 4; ++stolen) {
+    Deque deque(8);
+    for (Word word = 1; word <= 8; ++word) deque.push(word);
+    deque.expose();  // 1 to 4
+    for (Word word = 1; word <= stolen; ++word) ASSERT_EQ(steal_one(deque).word, word);
+    for (Word word = 8; word > stolen; --word) {
+      ASSERT_EQ(deque.size_hint(), static_cast<int>(word - stolen));
+      ASSERT_EQ(deque.pop(), word) << stolen << " stolen";
+      if (word % 2 == 0) deque.expose();
+    }
+    ASSERT_EQ(deque.pop(), 0U);
+    for (Word word = 1; word <= 20; ++word) deque.push(word);
+    for (Word word = 20; word > 0; --word) ASSERT_EQ(deque.pop(), word);
+  }
+}
+
+TEST_F(DequeTest, PopFromTakesThatWordFromThatPlaceOnly) {
+  Deque deque;
+  const Deque::Index first = deque.push(1);
+  const Deque::Index second = deque.push(2);
+  EXPECT_FALSE(deque.pop_from(first, 1)) << "it is not the last";
+  EXPECT_FALSE(deque.pop_from(second, 1)) << "it is not there";
+  EXPECT_TRUE(deque.pop_from(second, 2));
+  deque.expose();
+  EXPECT_FALSE(deque.pop_from(first, 1)) << "it is public";
+  EXPECT_EQ(deque.size_hint(), 1);
+  EXPECT_EQ(deque.pop(), 1U);
 }
 
 // Runs `owner` while thieves steal and call `took`; they stop once it is done and all is taken.
@@ -129,8 +244,9 @@ void with_thieves(Deque& deque, int thieves, Took&& took, Owner&& owner) {
       started.fetch_add(1);
       for (;;) {
         const bool last_look = done.load();
-        const Deque::Stolen stolen = deque.steal();
+        const One stolen = steal_one(deque);
         if (stolen.outcome == Steal::got) took(stolen.word);
+        if (stolen.outcome == Steal::hidden) deque.force();
         if (stolen.outcome == Steal::empty && last_look) return;
       }
     });
@@ -141,7 +257,7 @@ void with_thieves(Deque& deque, int thieves, Took&& took, Owner&& owner) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Deque, EachWordIsTakenOnceWhileItGrows) {
+TEST_F(DequeTest, EachWordIsTakenOnceWhileItGrows) {
   constexpr Word kWords = 100'000;
   Deque deque(2);
   // A word stands for plain memory, so TSan detects a missing publication.
@@ -161,6 +277,7 @@ TEST(Deque, EachWordIsTakenOnceWhileItGrows) {
         content[next] = next;
         deque.push(next++);
       }
+      if (random() % 2 == 0) deque.expose();
       for (auto burst = random() % 150; burst > 0; --burst) {
         if (const Word word = deque.pop()) took(word);
       }
@@ -172,7 +289,10 @@ TEST(Deque, EachWordIsTakenOnceWhileItGrows) {
 
 // One to three words at a time, so that owner and thieves meet at the last ones all the time: for
 // as many words as it takes until the thieves had some of them, within bounds.
-TEST(Deque, TheLastWordsAreTakenOnce) {
+class LastWords : public DequeTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(LastWords, AreTakenOnce) {
+  const bool exposed = GetParam();  // else the thieves have to force
   constexpr Word kWords = 400'000;
   constexpr int kEnoughStolen = 20'000;
   Deque deque(4);
@@ -187,7 +307,12 @@ TEST(Deque, TheLastWordsAreTakenOnce) {
   with_thieves(deque, 2, took, [&] {
     while (pushed < kWords && stolen.load(std::memory_order_relaxed) < kEnoughStolen) {
       const Word depth = 1 + pushed % 4 % 3;
-      for (Word count = 0; count < depth; ++count) deque.push(++pushed);
+      Deque::Index at = 0;
+      for (Word count = 0; count < depth; ++count) {
+        at = deque.push(++pushed);
+        if (exposed) deque.expose();
+      }
+      if (pushed % 2 == 0 && deque.pop_from(at, pushed)) own_sum += pushed * pushed;
       for (Word count = 0; count < depth; ++count) {
         const Word word = deque.pop();
         own_sum += word * word;
@@ -199,5 +324,9 @@ TEST(Deque, TheLastWordsAreTakenOnce) {
   for (Word word = 1; word <= pushed; ++word) expected += word * word;
   EXPECT_EQ(own_sum + sum.load(), expected) << stolen.load() << " of " << pushed << " stolen";
 }
+
+INSTANTIATE_TEST_SUITE_P(Deque, LastWords, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Exposed" : "Forced");
+});
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "atoll/runtime/event.hpp"
+#include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
@@ -162,6 +163,31 @@ TEST(SchedulerFairness, SectionsCountTheYieldsOfTheirTasks) {
     EXPECT_EQ(section.entered, tasks);
     EXPECT_EQ(section.counts.yields, tasks * kYields);
   }
+}
+
+// Nobody was idle at the fork, so the child is private to its worker, which then calls nothing of
+// the runtime. Without a thief that takes it all the same, this waits for ever.
+TEST(SchedulerFairness, AWorkerInALongTaskGivesUpWhatItForkedWhenAllWereBusy) {
+  atl::Runtime runtime(with_workers(2));
+  std::atomic<bool> busy{false};
+  std::atomic<bool> free{false};
+  std::atomic<bool> begun{false};
+  const auto await = [](const std::atomic<bool>& flag) {
+    while (!flag) std::this_thread::yield();
+  };
+  auto other = runtime.spawn(atl::on_worker(1), [&] {
+    busy = true;
+    await(free);
+  });
+  await(busy);
+  auto task = runtime.spawn([&] {
+    auto child = atl::fork([&] { begun = true; });
+    free = true;
+    await(begun);
+    child.join();
+  });
+  task.join();
+  other.join();
 }
 
 }  // namespace

@@ -264,6 +264,7 @@ class PingPong {
 
  private:
   static constexpr std::array kOrder{0, 1};
+  static constexpr auto kAny = [](Deque::Word) { return true; };
 
   void produce(Deque& deque) {
     for (Deque::Word round = 1; round <= kRounds; ++round) {
@@ -282,7 +283,13 @@ class PingPong {
 
   bool take_one() {
     for (Deque& deque : deques_) {
-      if (deque.steal().outcome != Deque::Steal::got) continue;
+      Deque::Word word;
+      Deque::Stolen stolen = deque.steal({&word, 1}, kAny);
+      if (stolen.outcome == Deque::Steal::hidden) {
+        deque.force();
+        stolen = deque.steal({&word, 1}, kAny);
+      }
+      if (stolen.count == 0) continue;
       taken_.fetch_add(1);
       return true;
     }

@@ -70,16 +70,15 @@ inline WorkerHead* this_worker() {
 ATOLL_EXPORT WorkerHead* this_worker();  // out of line, for the same reason
 #endif
 
-// A word with this tag was published in this worker's deque: wakes a sleeper if there is one and no
-// worker searches already. The fast half of Parking::notify, inline.
-ATOLL_EXPORT void wake_for_published(WorkerHead* worker, Word tag);
+// A word with this tag was pushed onto this worker's deque and some worker is idle: makes words
+// public, and wakes a sleeper if no worker searches already.
+ATOLL_EXPORT void offer_to_idle(WorkerHead* worker, Word tag);
 
+// The fast half, inline. A worker that falls asleep later finds the word, although it is private.
 inline void published(WorkerHead* worker, Word tag) {
-  light_fence();                                                             // [producer-fence]
-  const std::uint64_t idle = worker->idle->load(std::memory_order_relaxed);  // [producer-look]
-  // The searching worker may not be allowed to run a group's task: then check further.
-  if (wants_wake(idle) || (idle >= kSleeper && tag != 0)) [[unlikely]]
-    wake_for_published(worker, tag);
+  light_fence();                                                        // [producer-fence]
+  if (worker->idle->load(std::memory_order_relaxed) != 0) [[unlikely]]  // [producer-look]
+    offer_to_idle(worker, tag);
 }
 
 inline void* pointer_of(Word word) {
