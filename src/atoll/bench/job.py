@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from atoll.bench import pagecache
 from atoll.bench.api import Deploy, Work
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
-from atoll.bench.files import Files
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.results import Results, ResultsWriter
 from atoll.bench.runner import Bench, Tick
 from atoll.engines import registry
@@ -33,10 +32,9 @@ from atoll.engines.api import (
     ScheduledEngine,
 )
 from atoll.engines.calls import located, seats_itself, under
-from atoll.engines.facts import STANDARD_SQL
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
-from atoll.errors import UsageError
+from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
@@ -52,8 +50,6 @@ from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
 from atoll.suites.compare import compare
 from atoll.suites.dialects import without_impossible
-from atoll.suites.folder import choose
-from atoll.suites.own import MANIFEST, Own
 from atoll.suites.selection import select_queries
 
 # The name of the bench's deployments in `atoll ps`. A bench runs one deployment at a time, and a
@@ -108,7 +104,7 @@ class SuiteWork:
 
     texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
     answers: Mapping[str, Answer]
-    files: Files
+    files: tuple[str, ...]
     differing: Literal["wrong"] = "wrong"
 
     def sql(self, engine: str, query: str) -> str:
@@ -124,7 +120,13 @@ class SuiteWork:
         return None
 
     def drop_from_cache(self) -> float | None:
-        return self.files.drop_from_cache()
+        try:
+            return pagecache.drop(self.files)
+        except OSError as fault:
+            raise EngineFailed(
+                f"{fault.filename}: cannot read the data ({fault.strerror}); "
+                "run the command again to regenerate it"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     }
     engines = {name: engine for name, (engine, _) in based.items()}
     queries, impossible = without_impossible(
-        _selected(suite, request.queries), suite.name, tuple(engines)
+        select_queries(request.queries, suite.query_names), suite.name, tuple(engines)
     )
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
@@ -235,19 +237,12 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
-            if not data.tables:
-                raise UsageError(
-                    f"{name} starts with an empty database; list the tables of {request.suite} "
-                    f"as Parquet files in its {MANIFEST}"
-                )
             engine.load(data.data, installations[name], host=host, progress=progress)
     header = RunHeader(
         run_id=secrets.token_hex(6),
         started_unix_s=time.time(),
         suite=suite.name,
-        suite_checksum=data.suite_checksum,
         scale_factor=data.scale_factor,
-        answers_known=not isinstance(suite, Own) or suite.knows_answers,
         queries=queries,
         blocks_asked=request.length.blocks_asked,
         warmups=request.warmups,
@@ -321,27 +316,19 @@ def configured(found: Installation, tree: UserTree | None) -> Installation:
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 
-def _selected(suite: Suite, asked: str | None) -> tuple[str, ...]:
-    """Raises UsageError."""
-    if isinstance(suite, Own):
-        return choose(asked, suite.query_names)
-    return select_queries(asked, suite.query_names)
-
-
 def _work(
     suite: Suite,
     engines: Mapping[str, Engine],
     queries: Sequence[str],
     data: DataSet,
     progress: Progress,
-) -> Work:
-    texts = {name: suite.queries(name) for name in engines}
-    paths = tuple(str(file) for file in data.files.values())
-    files = Files.watching(paths) if isinstance(suite, Own) else Files(paths)
-    if isinstance(suite, Own) and not suite.knows_answers:
-        return FirstAnswers(texts, STANDARD_SQL, files)
+) -> SuiteWork:
     answers: dict[str, Answer] = {}
     for number, query in enumerate(queries):
         progress(f"computing the answer to {query}", number / len(queries))
         answers[query] = suite.expected(query, data)
-    return SuiteWork(texts, answers, files)
+    return SuiteWork(
+        texts={name: suite.queries(name) for name in engines},
+        answers=answers,
+        files=tuple(str(file) for file in data.files.values()),
+    )

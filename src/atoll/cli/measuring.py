@@ -78,10 +78,10 @@ _SUITE_OPTIONS = (
     base_option,
     click.option(
         "--suite",
-        metavar="NAME|DIR",
+        metavar="NAME",
         default="tpch",
         show_default=True,
-        help=f"Queries and their data: {', '.join(suites.names())}, or a folder of your own SQL.",
+        help=f"Queries and their data: {', '.join(suites.names())}.",
     ),
     click.option(
         "--sf",
@@ -175,9 +175,13 @@ def measure_suite(
     instances: int | None = None,
 ) -> None:
     """Measure the suite on this machine and print the summary. See `BenchRequest`."""
-    suites.get(options.suite)  # raises what is wrong with it, before anything else is done
+    if options.suite.partition(":")[0] not in suites.names():
+        raise UsageError(
+            f"--suite {options.suite}: unknown suite (known: {', '.join(suites.names())}); to run "
+            "your own SQL, use 'atoll replay' with a cluster that has the data"
+        )
     length = run.length
-    prepare_output(run, options.scale_factor if options.suite in suites.names() else None)
+    prepare_output(run, options.scale_factor)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine_for()

@@ -38,12 +38,14 @@ def speedup_ratio(speedup: Speedup) -> str:
     return f"{'' if speedup.interval else '~'}{ratio(speedup.value)}"
 
 
+_TITLES = {"tpch": "TPC-H", "tpcds": "TPC-DS", "jcch": "JCC-H", "join": "The join"}
+
+
 def title(summary: BenchSummary) -> str:
     if summary.scale_factor is None:
         return f"SQL from {summary.suite}"
-    suite = {"tpch": "TPC-H", "tpcds": "TPC-DS", "join": "The join"}.get(
-        summary.suite, summary.suite
-    )
+    name, _, seed = summary.suite.partition(":")
+    suite = _TITLES.get(name, name) + (f" (seed {seed})" if seed else "")
     return f"{suite} at scale factor {summary.scale_factor:g}"
 
 
@@ -60,7 +62,7 @@ def state(summary: BenchSummary) -> str:
 
 def answers(summary: BenchSummary) -> str:
     """Whether the answers were right, or the same, if the right ones are unknown."""
-    known = summary.answers_known
+    known = summary.scale_factor is not None
     count, differing = summary.answers, summary.answers_differing
     if not count:
         return "No answer came."
