@@ -221,7 +221,8 @@ peers:
 perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime
+.PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime \
+    perf-suites
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
@@ -229,7 +230,8 @@ perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of 
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
-perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime:
+perf-suites: setup  ## The same for the data of the suites (10 minutes)
+perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime perf-suites:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

@@ -46,7 +46,7 @@ def compare() -> None:
             raise WrongAnswer("atoll's data is not what the generator makes")
 
     def by_atoll() -> float:
-        with _empty_folder() as folder, _cache_in(folder):
+        with empty_folder() as folder, cache_in(folder):
             ensure = partial(
                 ensure_data, SCALE_FACTOR, host=LocalHost(), progress=lambda what, part: None
             )
@@ -56,7 +56,7 @@ def compare() -> None:
         return seconds
 
     def by_generator() -> float:
-        with _empty_folder() as folder:
+        with empty_folder() as folder:
             seconds = spawn([program, *generator_argv(SCALE_FACTOR, folder)])
             check({table: folder / f"{table}.parquet" for table in TABLES})
         return seconds
@@ -70,7 +70,7 @@ def compare() -> None:
 
 
 @contextmanager
-def _empty_folder() -> Iterator[Path]:
+def empty_folder() -> Iterator[Path]:
     """On the disk that the cache is on."""
     folder = Path(tempfile.mkdtemp(prefix="perf-", dir=cache_dir("scratch")))
     try:
@@ -80,7 +80,7 @@ def _empty_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
+def cache_in(folder: Path) -> Iterator[None]:
     before = os.environ.get("XDG_CACHE_HOME")
     os.environ["XDG_CACHE_HOME"] = str(folder)
     try:
