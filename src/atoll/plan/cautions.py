@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from atoll.plan.capacity import about_demand
 from atoll.plan.jvm import loses_numa
-from atoll.plan.request import Request
+from atoll.plan.request import Request, sets_masks
 from atoll.plan.sizing import (
     LARGEST_COMPRESSED_BYTES,
     Heaps,
@@ -15,7 +15,7 @@ from atoll.plan.sizing import (
     fixed_bytes,
 )
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.plan import CoordinatorKind, Malloc, MemoryPolicy, Policy, Slot
+from atoll.schema.plan import CoordinatorKind, Malloc, MemoryPolicy, Slot
 from atoll.schema.size import MIB, gib
 
 
@@ -71,7 +71,7 @@ def _about_malloc(request: Request) -> list[str]:
 
 def _about_coordinator(request: Request, slots: Sequence[Slot]) -> list[str]:
     warnings = []
-    if request.policy is Policy.WIM:
+    if not sets_masks(request.policy, request.choices):
         reserved = ["the coordinator's reserved cores"] if request.own else []
         reserved += ["the cores of --reserve-cores"] if request.choices.get("reserve_cores") else []
         warnings += [f"wim sets no mask, so the worker may also run on {what}" for what in reserved]

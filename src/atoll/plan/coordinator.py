@@ -95,14 +95,19 @@ def place_coordinator(
     own: Group,
     memory: MemoryMap,
     first: Slot,
+    *,
+    anywhere: Group = (),
 ) -> CoordinatorPlace | None:
-    """None if the engine has no coordinator. `first` is slot 0."""
+    """None if the engine has no coordinator. `first` is slot 0. `anywhere`: the cores to which
+    the deployment is limited, which also limit a shared coordinator; empty: it is not limited."""
     if not traits.has_coordinator:
         return None
     kind = choice.kind if choice else CoordinatorKind.SHARED
     cpus: tuple[int, ...] | None = None
     nodes: tuple[int, ...] = ()
-    if kind is CoordinatorKind.IN_WORKER:
+    if kind is CoordinatorKind.SHARED and anywhere:
+        cpus = tuple(sorted(cpu for place in anywhere for cpu in place.cpus))
+    elif kind is CoordinatorKind.IN_WORKER:
         cpus = first.cpus
         nodes = first.memory_nodes if first.memory_policy is MemoryPolicy.BIND else ()
     elif kind is CoordinatorKind.RESERVED:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from atoll.errors import UsageError
 from atoll.schema.machine import Machine
+from atoll.schema.text import plural
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -58,6 +59,30 @@ def without_reserved(places: Group, cores: int) -> Group:
             "needs at least one; reserve fewer"
         )
     return places[cores:]
+
+
+def first_cores(places: Group, cores: int) -> Group:
+    """The first `cores` of the places: node by node, and in a node chiplet by chiplet, so that a
+    scalability curve fills one chiplet after the other (olap-on-chiplets section 4.3). Cores
+    outside any chiplet come last on their node. Raises UsageError if there are fewer."""
+    if not 1 <= cores <= len(places):
+        raise UsageError(
+            f"cores={cores}: the plan has {plural(len(places), 'usable core')}; use 1 to "
+            f"{len(places)}"
+        )
+    ordered = [
+        place
+        for on_node in group_by(places, lambda place: (place.package, place.node)).values()
+        for chiplet in _chiplets_first(on_node)
+        for place in chiplet
+    ]
+    return tuple(sorted(ordered[:cores]))
+
+
+def _chiplets_first(places: Iterable[Place]) -> list[list[Place]]:
+    chiplets = group_by(places, lambda place: place.chiplet)
+    outside = chiplets.pop(None, [])
+    return [*chiplets.values(), outside]
 
 
 def group_by(places: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, list[Place]]:

@@ -23,13 +23,13 @@ from atoll.plan.coordinator import (
     reserve,
     with_coordinator_sized,
 )
-from atoll.plan.cores import Group, usable_places, without_reserved
+from atoll.plan.cores import Group, first_cores, usable_places, without_reserved
 from atoll.plan.fitting import fitting_heaps, most_with_room
 from atoll.plan.identity import machine_id
 from atoll.plan.memory import place_memory
 from atoll.plan.network import Listen, about_exposure, about_network, deal, refuse_deaf
 from atoll.plan.policies import POLICIES, divide
-from atoll.plan.request import Choices, Request, make_request
+from atoll.plan.request import Choices, Request, make_request, sets_masks
 from atoll.plan.sizing import Heaps
 from atoll.plan.threads import thread_order
 from atoll.schema.machine import Machine
@@ -77,6 +77,8 @@ def make_plan(
     usable = without_reserved(
         usable_places(machine, smt=choices.get("smt", False)), choices.get("reserve_cores", 0)
     )
+    if "cores" in choices:
+        usable = first_cores(usable, choices["cores"])
     places, own = reserve(usable, own_choice, traits)
 
     def request_of(policy: Policy, count: int | None) -> Request:
@@ -93,7 +95,7 @@ def make_plan(
         heaps = fitting_heaps(request, groups)
     policy, traits, memory = request.policy, request.traits, request.memory
     placement = choices.get("placement", Placement.NONE)
-    if policy is Policy.WIM and placement is not Placement.NONE:
+    if not sets_masks(policy, choices) and placement is not Placement.NONE:
         raise UsageError(
             f"--placement {placement}: wim sets no mask, so its threads have no places; "
             "for one instance with a mask use --policy win -n 1"
@@ -117,17 +119,22 @@ def make_plan(
     if policy is Policy.WICP and count is None and _has_rest(places):
         reasons.append(rules.REST)
     reasons += [
-        rules.about_cores(policy, smt=choices.get("smt", False), has_smt=machine.smt),
+        rules.about_cores(
+            smt=choices.get("smt", False),
+            has_smt=machine.smt,
+            masked=sets_masks(policy, choices),
+        ),
         rules.about_memory(slots, memory, choices.get("memory"), policy),
         *about_capacity(request, slots, heaps),
         rules.about_concurrency(shuffles=traits.shuffles),
     ]
     reasons += rules.about_reserve(choices)
+    reasons += rules.about_first_cores(choices, policy)
     reasons += rules.about_allocation(choices)
     if task_threads is not None:
         reasons.append(rules.about_threads(placement, task_threads))
     if traits.has_coordinator:
-        reasons.append(rules.about_coordinator(own_choice))
+        reasons.append(rules.about_coordinator(own_choice, limited="cores" in choices))
         if traits.coordinator_ratio:
             reasons.append(rules.about_coordinators_heap(traits, least_bytes))
     if listen:
@@ -143,7 +150,9 @@ def make_plan(
         malloc=choices.get("malloc", Malloc.SYSTEM),
         thp=choices.get("thp", HugePages.SYSTEM),
         slots=slots,
-        coordinator=place_coordinator(own_choice, traits, own, memory, slots[0]),
+        coordinator=place_coordinator(
+            own_choice, traits, own, memory, slots[0], anywhere=usable if "cores" in choices else ()
+        ),
         total_threads=threads,
         total_heap_bytes=sum(heaps.sizes_bytes),
         shuffle_partitions=rules.PARTITIONS_PER_THREAD * threads if traits.shuffles else None,
@@ -234,11 +243,13 @@ def _slots(
 def _seats(
     request: Request, groups: Sequence[Group], policy: Policy, asked: MemoryPolicy | None
 ) -> list[Seat]:
-    machine_wide = policy is Policy.WIM
+    masked = sets_masks(policy, request.choices)
+    if policy is Policy.WIM and masked and asked is None:
+        asked = MemoryPolicy.FIRST_TOUCH  # only what the user requested is set
     return [
         (
-            None if machine_wide else tuple(sorted(cpu for place in group for cpu in place.cpus)),
-            *place_memory(request.memory, group, asked, machine_wide=machine_wide),
+            tuple(sorted(cpu for place in group for cpu in place.cpus)) if masked else None,
+            *place_memory(request.memory, group, asked, machine_wide=not masked),
         )
         for group in groups
     ]

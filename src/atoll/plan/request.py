@@ -28,8 +28,15 @@ class Choices(TypedDict, total=False):
     page_cache: PageCache | None  # kept free for it
     reserve_bytes: int  # memory for other services
     reserve_cores: int  # the machine's first cores, for other services
+    cores: int  # the first of the cores that are left; all instances have a mask then, WIM too
+    mask: bool  # WIM gets a mask of all cores of the plan
     malloc: Malloc
     thp: HugePages
+
+
+def sets_masks(policy: Policy, choices: Choices) -> bool:
+    """WIM is the engine's default deployment, without a mask, unless it is to use fewer CPUs."""
+    return policy is not Policy.WIM or choices.get("mask", False) or "cores" in choices
 
 
 @dataclass(frozen=True, slots=True)

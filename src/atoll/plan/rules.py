@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from atoll.plan.coordinator import CoordinatorChoice
 from atoll.plan.memory import MemoryMap
-from atoll.plan.request import Choices
+from atoll.plan.request import Choices, sets_masks
 from atoll.schema.plan import (
     CoordinatorKind,
     EngineTraits,
@@ -27,6 +27,7 @@ from atoll.schema.plan import (
     TaskThreads,
 )
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 
 COUNTED = Reason(
     rule="requested count",
@@ -63,7 +64,7 @@ def about_concurrency(*, shuffles: bool) -> Reason:
     )
 
 
-def about_cores(policy: Policy, *, smt: bool, has_smt: bool) -> Reason:
+def about_cores(*, smt: bool, has_smt: bool, masked: bool) -> Reason:
     if not has_smt:
         text = "The cores have one thread each."
     elif smt:
@@ -72,7 +73,7 @@ def about_cores(policy: Policy, *, smt: bool, has_smt: bool) -> Reason:
         text = (
             "Physical cores only, one CPU each: analytical queries gained nothing from SMT overall."
         )
-    if policy is Policy.WIM:
+    if not masked:
         text += " Nothing limits wim to them: an engine that counts CPUs counts all of the machine."
     return Reason(rule="physical cores", text=text, source="numa-distributed-engines, section VI")
 
@@ -102,10 +103,12 @@ def about_memory(
     return Reason(rule="memory policy", text=text, source=source)
 
 
-def about_coordinator(choice: CoordinatorChoice | None) -> Reason:
+def about_coordinator(choice: CoordinatorChoice | None, *, limited: bool) -> Reason:
     match choice.kind if choice else CoordinatorKind.SHARED:
         case CoordinatorKind.SHARED:
-            text = "The coordinator has no mask and may run anywhere on the machine."
+            where = "the plan's cores" if limited else "the machine"
+            mask = "a mask of the plan's cores" if limited else "no mask"
+            text = f"The coordinator has {mask} and may run anywhere on {where}."
         case CoordinatorKind.IN_WORKER:
             text = "The coordinator shares the CPUs of slot 0, as requested."
         case CoordinatorKind.RESERVED:
@@ -135,6 +138,20 @@ def about_reserve(choices: Choices) -> list[Reason]:
         parts.append(f"the machine's first {'core' if cores == 1 else f'{cores} cores'}")
     text = f"{_sentence(' and '.join(parts))} reserved for other services, as requested."
     return [Reason(rule="other services", text=text, source="the user")] if parts else []
+
+
+def about_first_cores(choices: Choices, policy: Policy) -> list[Reason]:
+    """The limit to some cores, and the mask that it gives to WIM."""
+    if not sets_masks(Policy.WIM, choices):
+        return []
+    text = "Every process has a mask of the plan's CPUs"
+    if "cores" in choices:
+        text = (
+            f"Only the first {plural(choices['cores'], 'core')}, chiplet by chiplet and node by "
+            "node; the coordinator stays on them too"
+        )
+    wim = "; wim gets a mask of them" if policy is Policy.WIM else ""
+    return [Reason(rule="masked", text=f"{text}, as requested{wim}.", source="the user")]
 
 
 def about_allocation(choices: Choices) -> list[Reason]:
