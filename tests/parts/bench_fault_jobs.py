@@ -16,6 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from atoll.bench import deploy, passes
+from atoll.bench.axes import Axis, Grid
 from atoll.bench.job import NAME, BenchRequest, Length, make_job
 from atoll.bench.results import ResultsWriter
 from atoll.bench.runner import Bench
@@ -90,7 +91,7 @@ def main(engine: str, path: str, fault: str, cgroup: str = "") -> None:
         targets=(engine,),
         suite="tpch",
         scale_factor=0.01,
-        policies=("wim",),
+        grid=Grid((Axis("policy", ("wim",)),)),
         queries="1,6",
         length=Length(2),
         query_limit_s=QUERY_LIMIT_S if fault == "hung" else 120.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from atoll.bench.axes import Axis, Grid
 from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.runner import Tick
 from atoll.host.local import LocalHost
@@ -17,7 +18,7 @@ def small_job(engine: str, queries: str) -> Job:
         targets=(engine,),
         suite="tpch",
         scale_factor=0.01,
-        policies=("wim", "wic"),
+        grid=Grid((Axis("policy", ("wim", "wic")),)),
         queries=queries,
         length=Length(1),
         query_limit_s=120.0,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from atoll.bench.axes import Axis, Grid
 from atoll.bench.estimates import GEOMEAN
 from atoll.bench.job import BenchRequest, Job, Length
 from atoll.bench.results import Results, read_results
@@ -68,7 +69,7 @@ def demo_request(engine: str, scale_factor: float, queries: Sequence[str]) -> Be
         targets=(engine,),
         suite="tpch",
         scale_factor=scale_factor,
-        policies=facts_of(registry.get(engine)).demo,
+        grid=Grid((Axis("policy", facts_of(registry.get(engine)).demo),)),
         queries=",".join(query.removeprefix("q") for query in queries),
         length=Length(MIN_BLOCKS),
         query_limit_s=300.0,

@@ -1,118 +1,195 @@
-"""The entrants of a bench: engines times policies, and plans from files. Pure.
+"""The entrants of a bench: engines times cells, and plans from files. Pure.
 
-Every engine is also measured under WIM, the baseline of its speed-ups. By default each policy
-that differs on this machine is measured: policies that coincide are measured once, and a note
-says so. Policies that the user names are all measured, whether they coincide or not.
+Every engine is also measured under WIM, the baseline of its speed-ups. Unless something is varied,
+the policies are: each that differs on this machine. Cells whose deployments coincide on this
+machine are one entrant, which keeps all their names.
 
-If an engine is measured under its own scheduler and under Atoll's, every plan is measured under
-both. The baseline of a plan under Atoll's scheduler is the same plan under the engine's own, so
-the two differ only in the scheduler.
+If an engine is measured under its own scheduler and under Atoll's, the baseline of a cell under
+Atoll's scheduler is the same cell under the engine's own, so the two differ only in the scheduler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from atoll.bench.axes import KNOB, Axis, Grid, chosen, is_run_axis
+from atoll.bench.cells import (
+    PLAN,
+    Cell,
+    Values,
+    baseline_of,
+    baseline_values,
+    label_of,
+    make_cells,
+    policy_of,
+)
 from atoll.bench.decompose import chain_plans
 from atoll.errors import UsageError
 from atoll.plan import comparable, make_plan
 from atoll.plan.request import Choices
 from atoll.schema.machine import Machine
-from atoll.schema.plan import EngineTraits, HugePages, Malloc, Placement, Plan, Policy
-from atoll.schema.results import Entrant, Scheduler
+from atoll.schema.plan import EngineTraits, HugePages, Malloc, Plan, Policy
+from atoll.schema.results import CellName, Entrant, Scheduler
 
 # From coarse to fine. The mixed policy and the control policy answer separate questions and are
 # measured only if the user names them.
 DEFAULT = (Policy.WIM, Policy.WIN, Policy.WICP, Policy.WIC)
+_POLICIES = Axis("policy", tuple(policy.value for policy in DEFAULT))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    cell: Cell
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """What is measured of one engine, the baseline first."""
+
+    base: Values  # of the baseline
+    planned: tuple[_Planned, ...]
 
 
 def make_entrants(
     machine: Machine,
-    engines: Iterable[tuple[EngineTraits, Sequence[str] | None]],
+    engines: Iterable[EngineTraits],
     plans: Iterable[tuple[Plan, EngineTraits]],
-    schedulers: Mapping[str, Sequence[Scheduler]] | None = None,
-    streams: int | None = None,
+    grid: Grid | None = None,
+    *,
     choices: Choices | None = None,
+    schedulers: Mapping[str, Sequence[Scheduler]] | None = None,
+    knobs: Mapping[str, str] | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
-    """The entrants, each engine's baseline first, and notes on what was left out or added.
+    """The entrants, each engine's baseline first, and notes on what was left out, merged or added.
 
-    `engines`: with their policies; None: each policy that differs on this machine.
-    `plans`: from files, with the traits of their engines.
-    `schedulers`: engine -> schedulers, its own first; only engines that have several.
-    `streams`: concurrent queries of a deployment; None: enough to keep it busy.
-    `choices`: of the engines' plans; not of `plans`. The baseline sets no place and no memory
-    policy, whatever they say.
-    Raises UsageError if a named policy does not fit the machine, and for fewer streams than
-    servers.
+    `plans`: from files, with the traits of their engines; of the grid they get the run's axes.
+    `choices`: of the engines' plans, besides the grid. `schedulers`: engine -> its schedulers, its
+    own first, of engines that have several. `knobs`: the present values of the grid's knobs.
+    Raises UsageError if a value of the grid fits no cell, and for fewer streams than servers.
     """
+    grid = grid or Grid()
     notes: list[str] = []
-    by_engine: dict[str, list[tuple[str, Plan]]] = {}
+    by_engine: dict[str, _Engine] = {}
+    files: dict[str, list[Plan]] = {}
     known: dict[str, EngineTraits] = {}
-    for traits, policies in engines:
-        if traits.name in by_engine:
+    for traits in engines:
+        if traits.name in known:
             raise UsageError(f"{traits.name}: named twice; name each engine once")
         known[traits.name] = traits
-        found, remarks = _of_engine(machine, traits, policies, choices or {})
-        by_engine[traits.name] = found
+        by_engine[traits.name], remarks = _of_engine(machine, traits, grid, choices or {})
         notes += remarks
     for plan, traits in plans:
         known[plan.engine] = traits
-        mine = by_engine.setdefault(plan.engine, [])
-        if not mine and plan.policy is not Policy.WIM:
-            # With the plan's total heap, malloc and huge pages, so that only placement differs.
-            base = make_plan(
-                machine,
-                traits,
-                "wim",
-                heap_limit_bytes=plan.total_heap_bytes,
-                malloc=plan.malloc,
-                thp=plan.thp,
-            )
-            mine.append((_free_label(mine, base), base))
-            notes.append(f"{mine[0][0]} was added as the baseline of speed-ups")
-        mine.append((_free_label(mine, plan), plan))
-    entrants: list[Entrant] = []
-    for engine, labelled in by_engine.items():
-        streaming, remarks = _streams(known[engine], labelled, streams)
+        files.setdefault(plan.engine, []).append(plan)
+    for engine, own in files.items():
+        beside = by_engine.get(engine)
+        by_engine[engine], remarks = _of_files(machine, known[engine], own, beside, grid)
         notes += remarks
-        under = (schedulers or {}).get(engine, (None,))
-        if len(under) > 1:
-            notes.append(
-                f"{engine}: the baseline under Atoll's scheduler is the same policy under the "
-                "engine's own scheduler"
-            )
-        named = _entrants(engine, labelled, under, streaming)
-        entrants += named
-        notes += _warnings(named)
+    entrants: list[Entrant] = []
+    for engine, measured in by_engine.items():
+        own_scheduler = next(iter((schedulers or {}).get(engine, ())), None)
+        found, remarks = _entrants(machine, known[engine], measured, own_scheduler, knobs or {})
+        entrants += found
+        notes += [*remarks, *_warnings(found)]
     return tuple(entrants), tuple(notes)
 
 
 def make_chain(
     machine: Machine,
     traits: EngineTraits,
-    schedulers: Sequence[Scheduler | None],
+    scheduler: Scheduler | None,
     count: int | None,
     streams: int | None = None,
 ) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """As `make_entrants`, for the chain of `atoll.bench.decompose` under one scheduler."""
     labelled, notes = chain_plans(machine, traits, count)
-    streaming, more = _streams(traits, labelled, streams)
-    entrants = _entrants(traits.name, labelled, schedulers or (None,), streaming)
+    streaming, more = _streams(traits, [plan for _, plan in labelled], streams)
+    labels = [f"{label}/atoll" if scheduler == "atoll" else label for label, _ in labelled]
+    entrants = [
+        Entrant(
+            label=label,
+            engine=traits.name,
+            plan=plan,
+            scheduler=scheduler,
+            streams=streaming,
+            baseline=None if label == labels[0] else labels[0],
+        )
+        for label, (_, plan) in zip(labels, labelled, strict=True)
+    ]
     return tuple(entrants), (*notes, *more, *_warnings(entrants))
 
 
+def _entrants(
+    machine: Machine,
+    traits: EngineTraits,
+    measured: _Engine,
+    own_scheduler: Scheduler | None,
+    knobs: Mapping[str, str],
+) -> tuple[list[Entrant], list[str]]:
+    """The entrants of one engine, those that coincide merged."""
+    engine, base, planned = traits.name, measured.base, measured.planned
+    asked = {one.cell.values.get("streams") for one in planned}
+    shared = asked.pop() if len(asked) == 1 else None
+    plans = [one.plan for one in planned]
+    default, notes = _streams(traits, plans, int(shared) if shared else None)
+    found: list[Entrant] = []
+    named: dict[str, str] = {}  # a cell's label -> its entrant's
+    for one in planned:
+        values, label = one.cell.values, one.cell.label
+        streams = int(values.get("streams", default))
+        _check_streams(traits, [one.plan], streams)
+        wanted = baseline_values(values, base, own_scheduler)
+        fallback = planned[0].cell.label
+        baseline = named.get(label_of(engine, wanted, base), named.get(fallback))
+        entrant = Entrant(
+            label=label,
+            engine=engine,
+            plan=one.plan,
+            scheduler=values.get("scheduler", own_scheduler),
+            streams=streams,
+            knobs={name: values.get(f"{KNOB}{name}", now) for name, now in knobs.items()},
+            baseline=baseline,
+            cells=(CellName(label=label, values=dict(values)),),
+        )
+        twin = next((other for other in found if _coincide(other, entrant, machine)), None)
+        if twin is None or PLAN in values:
+            named[label] = label
+            found.append(entrant)
+            continue
+        named[label] = twin.label
+        cells = (*twin.cells, *entrant.cells)
+        found[found.index(twin)] = twin.model_copy(update={"cells": cells})
+        notes.append(
+            f"{label} is measured as {twin.label}: on this machine they are the same deployment"
+        )
+    if len({entrant.scheduler for entrant in found}) > 1:
+        notes.append(
+            f"{engine}: the baseline under Atoll's scheduler is the same policy under the "
+            "engine's own scheduler"
+        )
+    return found, notes
+
+
+def _coincide(one: Entrant, other: Entrant, machine: Machine) -> bool:
+    assert one.plan is not None and other.plan is not None
+    return same_deployment(one.plan, other.plan, machine) and (
+        one.scheduler,
+        one.streams,
+        one.knobs,
+    ) == (other.scheduler, other.streams, other.knobs)
+
+
 def _streams(
-    traits: EngineTraits, labelled: Sequence[tuple[str, Plan]], asked: int | None
+    traits: EngineTraits, plans: Sequence[Plan], asked: int | None
 ) -> tuple[int, list[str]]:
     """The number of query streams of each deployment, and notes if it is not one."""
-    servers = 1 if traits.distributed else max(len(plan.slots) for _, plan in labelled)
-    threads = 1 if traits.parallel_query else max(plan.total_threads for _, plan in labelled)
-    if asked is not None and asked < servers:
-        raise UsageError(
-            f"--streams {asked}: {traits.name} has {servers} servers in one of the deployments, "
-            f"and each needs a stream; use {servers} or more"
-        )
+    servers = 1 if traits.distributed else max(len(plan.slots) for plan in plans)
+    threads = 1 if traits.parallel_query else max(plan.total_threads for plan in plans)
+    if asked is not None:
+        _check_streams(traits, plans, asked)
     streams = asked or max(servers, threads)
     why = ["a query runs on one thread"] if threads > 1 else []
     why += ["one of them has several servers"] if servers > 1 else []
@@ -133,6 +210,15 @@ def _streams(
     return streams, notes
 
 
+def _check_streams(traits: EngineTraits, plans: Sequence[Plan], streams: int) -> None:
+    servers = 1 if traits.distributed else max(len(plan.slots) for plan in plans)
+    if streams < servers:
+        raise UsageError(
+            f"--streams {streams}: {traits.name} has {servers} servers in one of the deployments, "
+            f"and each needs a stream; use {servers} or more"
+        )
+
+
 def _warnings(entrants: Sequence[Entrant]) -> list[str]:
     """The plans' warnings, each once with the labels of its entrants."""
     having: dict[str, list[str]] = {}
@@ -140,38 +226,6 @@ def _warnings(entrants: Sequence[Entrant]) -> list[str]:
         for warning in entrant.plan.warnings if entrant.plan else ():
             having.setdefault(warning, []).append(entrant.label)
     return [f"{', '.join(labels)}: {warning}" for warning, labels in having.items()]
-
-
-def _entrants(
-    engine: str,
-    labelled: Sequence[tuple[str, Plan]],
-    schedulers: Sequence[Scheduler | None],
-    streams: int,
-) -> list[Entrant]:
-    """Every plan under every scheduler."""
-    first = schedulers[0]
-    wim = next(label for label, plan in labelled if plan.policy is Policy.WIM)
-    found = []
-    for label, plan in labelled:
-        for scheduler in schedulers:
-            mine = _under(label, scheduler)
-            base = _under(wim if scheduler == first else label, first)
-            found.append(
-                Entrant(
-                    label=mine,
-                    engine=engine,
-                    plan=plan,
-                    scheduler=scheduler,
-                    streams=streams,
-                    baseline=None if mine == base else base,
-                )
-            )
-    return found
-
-
-def _under(label: str, scheduler: Scheduler | None) -> str:
-    """'ENGINE/wim/atoll'; without the suffix for an engine's own scheduler."""
-    return f"{label}/atoll" if scheduler == "atoll" else label
 
 
 def same_deployment(one: Plan, other: Plan, machine: Machine) -> bool:
@@ -196,6 +250,7 @@ def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
                 frozenset(slot.cpus) if slot.cpus is not None else everything,
                 slot.memory_policy,
                 slot.memory_nodes,
+                slot.threads,
                 slot.thread_cpus,
                 slot.parallel_gc_threads,
                 slot.concurrent_gc_threads,
@@ -213,51 +268,106 @@ def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
 
 
 def _of_engine(
-    machine: Machine, traits: EngineTraits, policies: Sequence[str] | None, choices: Choices
-) -> tuple[list[tuple[str, Plan]], list[str]]:
-    notes: list[str] = []
+    machine: Machine, traits: EngineTraits, grid: Grid, choices: Choices
+) -> tuple[_Engine, list[str]]:
+    """The cells of an engine that the machine can have, with equal heaps where the CPUs are equal.
 
-    def planner(policy: str) -> Callable[..., Plan]:
-        own = Choices(**choices)
-        if policy == Policy.WIM:
-            own["memory"], own["placement"] = None, Placement.NONE
-        return partial(make_plan, machine, traits, policy, **own)
-
-    if policies is None:
-        chosen: list[str] = []
-        first: list[Plan] = []
-        refused: UsageError | None = None
-        for policy in DEFAULT:
-            try:
-                plan = planner(policy.value)()
-            except UsageError as fault:
-                if policy is Policy.WIM:
-                    raise  # without a baseline there is nothing to compare with
-                notes.append(f"{traits.name}/{policy.value} was left out: {fault}")
-                refused = fault
-                continue
-            twin = next((one for one in first if same_deployment(one, plan, machine)), None)
-            if twin is not None:
-                notes.append(
-                    f"{traits.name}/{policy.value} was left out: on this machine it is the same "
-                    f"deployment as {traits.name}/{twin.policy.value}"
-                )
-                continue
-            chosen.append(policy.value)
-            first.append(plan)
-        if refused is not None and choices and chosen == [Policy.WIM.value]:
-            raise refused  # no policy can do what the user chose
-    else:
-        chosen = list(dict.fromkeys(policies))
-        if Policy.WIM.value in chosen:
-            chosen.remove(Policy.WIM.value)
+    Raises UsageError if the baseline does not fit, or a value of the grid in no cell.
+    """
+    by_default = not grid.values("policy") and not grid.values("n")
+    by_default &= all(axis.name == "scheduler" for axis in grid.varied)
+    if by_default:
+        grid = grid.having(_POLICIES)
+    cells = make_cells(traits.name, grid)
+    planners = {cell.label: _planner(machine, traits, cell.values, choices) for cell in cells}
+    refused: list[tuple[Cell, UsageError]] = []
+    kept: list[Cell] = []
+    for cell in cells:
+        try:
+            planners[cell.label]()
+        except UsageError as fault:
+            if cell is cells[0]:
+                raise  # without a baseline there is nothing to compare with
+            refused.append((cell, fault))
         else:
-            notes.append(f"{traits.name}/wim was added as the baseline of speed-ups")
-        chosen.insert(0, Policy.WIM.value)
-    plans = comparable([planner(policy) for policy in chosen])
-    return [
-        (f"{traits.name}/{name}", plan) for name, plan in zip(chosen, plans, strict=True)
-    ], notes
+            kept.append(cell)
+    _refuse_values(grid, kept, refused, by_default=by_default, chosen=bool(choices or grid.fixed))
+    notes = [f"{cell.label} was left out: {fault}" for cell, fault in refused]
+    if grid.values("policy") and Policy.WIM.value not in grid.values("policy"):
+        notes.append(f"{cells[0].label} was added as the baseline of speed-ups")
+    plans: dict[str, Plan] = {}
+    for group in _alike(kept):
+        found = comparable([planners[cell.label] for cell in group])
+        plans |= {cell.label: plan for cell, plan in zip(group, found, strict=True)}
+    planned = tuple(_Planned(cell, plans[cell.label]) for cell in kept)
+    return _Engine(cells[0].values, planned), notes
+
+
+def _planner(
+    machine: Machine, traits: EngineTraits, values: Values, choices: Choices
+) -> Callable[..., Plan]:
+    return partial(
+        make_plan, machine, traits, policy_of(values), **Choices(**{**choices, **chosen(values)})
+    )
+
+
+def _refuse_values(
+    grid: Grid,
+    kept: Sequence[Cell],
+    refused: Sequence[tuple[Cell, UsageError]],
+    *,
+    by_default: bool,
+    chosen: bool,
+) -> None:
+    """Raises the fault of a value that the user named and that fits no cell."""
+    if by_default:
+        if refused and chosen and len({policy_of(cell.values) for cell in kept}) == 1:
+            raise refused[-1][1]  # no policy can do what the user chose
+        return
+    measured = {pair for cell in kept for pair in cell.values.items()}
+    for cell, fault in refused:
+        if any(pair not in measured for pair in cell.values.items()):
+            raise UsageError(f"{cell.label}: {fault}") from None
+
+
+def _alike(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The cells by what decides how large a deployment can be."""
+    groups: dict[tuple[str | None, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.values.get("cores"), cell.values.get("smt")), []).append(cell)
+    return list(groups.values())
+
+
+def _of_files(
+    machine: Machine,
+    traits: EngineTraits,
+    plans: Sequence[Plan],
+    beside: _Engine | None,
+    grid: Grid,
+) -> tuple[_Engine, list[str]]:
+    """The plans of an engine from files, after its cells, or after a baseline for them."""
+    notes: list[str] = []
+    run = Grid(tuple(axis for axis in grid.axes if is_run_axis(axis.name)))
+    before = beside.planned if beside else ()
+    taken = [(one.cell.label, one.plan) for one in before]
+    if beside is None and plans[0].policy is not Policy.WIM:
+        # With the plan's total heap, malloc and huge pages, so that only placement differs.
+        base = make_plan(
+            machine,
+            traits,
+            "wim",
+            heap_limit_bytes=plans[0].total_heap_bytes,
+            malloc=plans[0].malloc,
+            thp=plans[0].thp,
+        )
+        taken.append((_free_label(taken, base), base))
+        notes.append(f"{taken[0][0]} was added as the baseline of speed-ups")
+    for plan in plans:
+        taken.append((_free_label(taken, plan), plan))
+    by_label = dict(taken[len(before) :])
+    cells = make_cells(traits.name, run, tuple(by_label))
+    planned = [_Planned(cell, by_label[cell.values[PLAN]]) for cell in cells]
+    return _Engine(beside.base if beside else baseline_of(run), (*before, *planned)), notes
 
 
 def _free_label(taken: Sequence[tuple[str, Plan]], plan: Plan) -> str:

@@ -17,11 +17,13 @@ from typing import Literal
 
 from atoll.bench import pagecache
 from atoll.bench.api import Deploy, Work
+from atoll.bench.axes import Axis, Grid, is_run_axis
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import Results, ResultsWriter
 from atoll.bench.runner import Bench, Tick
+from atoll.bench.switches import present_values, restore, try_out, turning
 from atoll.engines import registry
 from atoll.engines.api import (
     Engine,
@@ -36,6 +38,7 @@ from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.knobs.journal import JournalFolder
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
 from atoll.plan.request import Choices
@@ -43,7 +46,7 @@ from atoll.probing.allocators import library_of
 from atoll.render.deployment import summary_before_start
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
-from atoll.schema.results import Entrant, RunHeader, Scheduler
+from atoll.schema.results import AxisValues, Entrant, RunHeader, Scheduler
 from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
@@ -84,17 +87,15 @@ class BenchRequest:
     targets: tuple[str, ...]  # names of engines and paths of plan files
     suite: str
     scale_factor: float
-    policies: tuple[str, ...] | None  # None: each policy that differs on this machine
+    grid: Grid  # what is varied, and what holds for all deployments
     queries: str | None  # for example '1,3-5'; None: all
     length: Length
     query_limit_s: float
     command: str  # the command line, for the record
     warmups: int = 1  # passes before each measured one
-    schedulers: tuple[str, ...] | None = None  # None: each engine's own
-    choices: Choices = field(default_factory=Choices)  # of the engines' plans
+    choices: Choices = field(default_factory=Choices)  # of the engines' plans, besides the grid
     decompose: bool = False  # measure the steps from WIM to bound instances instead of policies
     instances: int | None = None  # of a decomposition; None: one per NUMA node
-    streams: int | None = None  # concurrent queries; None: enough to keep a deployment busy
     base: str | None = None  # folder of the user's configuration; None: Atoll's configuration
 
 
@@ -141,6 +142,7 @@ class Job:
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
     changes: Sequence[str] = ()  # in the user's configuration, in short
     sized: bool = False  # the user has chosen what decides the sizes of heaps
+    knobs: Mapping[str, str] = field(default_factory=dict)  # of the grid: their values before it
 
     def run(
         self,
@@ -160,7 +162,7 @@ class Job:
             self.work.recall(earlier)
         else:
             writer = ResultsWriter.create(path, self.header)
-        with writer:
+        with writer, turning(self.knobs, host, JournalFolder()) as turn:
             Bench(
                 header=earlier.header,
                 host=host,
@@ -171,6 +173,7 @@ class Job:
                 longest_wait_s=self.longest_wait_s,
                 time_s=self.length.time_s,
                 left_out=earlier.left_out,
+                turn=turn,
             ).run(first_block=first)
 
 
@@ -179,10 +182,13 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
 
     Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data).
     """
+    restored = restore(host, JournalFolder())  # first: the fingerprint contains knobs
     suite = suites.get(request.suite)
     names = [target for target in request.targets if not is_plan_file(target)]
     plans = [read_plan(target) for target in request.targets if is_plan_file(target)]
-    if request.choices and not names:
+    grid = request.grid
+    of_plans = [axis.name for axis in grid.axes if not is_run_axis(axis.name)]
+    if (request.choices or of_plans) and not names:
         raise UsageError("plan files have their own settings; leave out the options of a plan")
     based = {
         name: with_user_tree(registry.get(name), request.base, host)
@@ -195,37 +201,44 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
+    asked = grid.values("scheduler")
     schedulers = {
-        name: found
-        for name, engine in engines.items()
-        if (found := schedulers_of(engine, request.schedulers))
+        name: found for name, engine in engines.items() if (found := schedulers_of(engine, asked))
     }
+    if asked:  # the engine's own first
+        known = next(iter(schedulers.values()))
+        grid = grid.having(Axis("scheduler", tuple(one for one in known if one in asked)))
     installations = {name: located(engine, host) for name, engine in engines.items()}
     for name, found in schedulers.items():
-        for scheduler in found:  # Atoll's may need more than the engine's own
+        for scheduler in asked or found[:1]:  # Atoll's may need more than the engine's own
             located(under(engines[name], scheduler), host)
+    knobs: dict[str, str] = {}
     if request.decompose:
         if plans:
             raise UsageError("a decomposition makes its own plans; name an engine, not a plan file")
         entrants, notes = make_chain(
             machine,
             traits[names[0]],
-            schedulers.get(names[0], ()),
+            next(iter(asked or schedulers.get(names[0], ())), None),
             request.instances,
-            request.streams,
+            int(grid.fixed["streams"]) if "streams" in grid.fixed else None,
         )
     else:
+        knobs = present_values(grid.axes, host, JournalFolder())
         entrants, notes = make_entrants(
             machine,
-            [(traits[name], request.policies) for name in names],
+            [traits[name] for name in names],
             [(plan, traits[plan.engine]) for plan in plans],
-            schedulers,
-            request.streams,
-            request.choices,
+            grid,
+            choices=request.choices,
+            schedulers=schedulers,
+            knobs=knobs,
         )
         for entrant in entrants:
             if entrant.plan is not None:
                 library_of(entrant.plan.malloc, host)  # raises
+    if restored:
+        notes = (*notes, restored)
     if request.base is not None:
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
     notes = (*notes, *impossible)
@@ -234,6 +247,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     for entrant in entrants:
         if entrant.scheduler == "atoll" and entrant.plan and entrant.plan.task_threads:
             raise seats_itself(entrant.plan)
+    try_out(grid.axes, knobs, host, JournalFolder())
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
@@ -250,6 +264,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         machine=machine,
         machine_id=machine_id(machine),
         entrants=entrants,
+        axes=tuple(AxisValues(name=axis.name, values=axis.values) for axis in grid.varied),
         chains=(tuple(entrant.label for entrant in entrants),) if request.decompose else (),
         notes=notes,
         fingerprint=fingerprint(
@@ -272,6 +287,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         request.length,
         changes=_changes(based, entrants, installations),
         sized=not _SIZES.isdisjoint(request.choices),
+        knobs=knobs,
     )
 
 
@@ -289,20 +305,18 @@ def _changes(
     return lines
 
 
-def schedulers_of(engine: Engine, asked: Sequence[str] | None) -> tuple[Scheduler, ...]:
-    """The schedulers to measure the engine under, its own first. `asked` None: its own only.
+def schedulers_of(engine: Engine, asked: Sequence[str]) -> tuple[Scheduler, ...]:
+    """The schedulers that the engine has, its own first; empty if it has only one.
 
-    Empty if the engine has only one scheduler. Raises UsageError if it lacks a scheduler.
+    Raises UsageError if it lacks one of `asked`.
     """
     name = engine.traits.name
     known = engine.schedulers if isinstance(engine, ScheduledEngine) else ()
-    if asked is None:
-        return known[:1]
-    if not known:
+    if asked and not known:
         raise UsageError(f"{name} has only its own scheduler; leave out --scheduler")
     if unknown := [one for one in asked if one not in known]:
         raise UsageError(f"{name} has no scheduler {unknown[0]!r}; it has {', '.join(known)}")
-    return tuple(one for one in known if one in asked)
+    return tuple(known)
 
 
 def configured(found: Installation, tree: UserTree | None) -> Installation:

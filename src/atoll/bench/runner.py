@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -84,6 +84,7 @@ class Bench:
     tick: Callable[[Tick], None]
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
     time_s: float | None = None  # for all blocks, if their number is open
+    turn: Callable[[Mapping[str, str]], None] = lambda knobs: None  # sets an entrant's knobs
     left_out: list[QueryFailed] = field(default_factory=list)  # in the resumed part of the run
     losses: Counter[str] = field(default_factory=Counter)  # query -> how often the engine was lost
 
@@ -160,6 +161,7 @@ class Bench:
 
         measured = False
         try:
+            self.turn(entrant.knobs)
             cached = self.work.drop_from_cache()
             tick("starting")
             began = self.host.monotonic()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import click
 
+from atoll.bench.axes import KINDS, axes_of, make_axis, make_grid, parse_axis
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
 from atoll.cli.planning import planning_options
-from atoll.errors import UsageError
 from atoll.plan.request import Choices
 from atoll.schema.policy import Policy
 
 
 @click.command(
-    epilog="Example: atoll bench spark --policies wim,wic --sf 0.1 --queries 1,6,18 -o r.jsonl, "
-    "then atoll report r.jsonl -o report.html"
+    epilog="Examples: atoll bench spark --policies wim,wic --sf 0.1 --queries 1,6,18 -o r.jsonl, "
+    "then atoll report r.jsonl -o report.html; atoll bench spark --axis n=2,4,8 --axis "
+    "memory=bind,interleave --within 2h -o grid.jsonl; atoll bench duckdb --policies wim,wic "
+    "--axis cores=1,2,4,8 --product"
 )
 @click.argument("targets", metavar="ENGINE|PLAN...", nargs=-1, required=True)
 @click.option(
@@ -27,8 +29,19 @@ from atoll.schema.policy import Policy
     "schedulers",
     metavar="S,S",
     help="Which scheduler runs the engine's tasks: its own (default) or atoll. Two names, with a "
-    "comma between them, compare both. Only for engines with several schedulers.",
+    "comma between them, compare both under every policy (as --product does). Only for engines "
+    "with several schedulers.",
 )
+@click.option(
+    "--axis",
+    "axes",
+    metavar="NAME=V,V",
+    multiple=True,
+    help=f"Vary something (repeatable): {', '.join(KINDS)}, knob:NAME. One axis at a time against "
+    "WIM; an axis of one value holds for all. The other options of a deployment are axes of one "
+    "value: --memory bind is --axis memory=bind.",
+)
+@click.option("--product", is_flag=True, help="Measure all combinations of the values of all axes.")
 @planning_options
 @suite_options
 def command(
@@ -38,6 +51,8 @@ def command(
     targets: tuple[str, ...],
     policies: str | None,
     schedulers: str | None,
+    axes: tuple[str, ...],
+    product: bool,
 ) -> None:
     """Compare policies on this machine, for ENGINEs or for PLANs from files.
 
@@ -46,20 +61,16 @@ def command(
     is too slow is left out, and the rest is measured; the exit code is then 5. Each result is
     written to the file at once, so an interrupted bench loses nothing.
     """
-    measure_suite(
-        options,
-        run,
-        targets,
-        policies=_names("--policies", policies),
-        schedulers=_names("--scheduler", schedulers),
-        choices=choices,
-    )
-
-
-def _names(option: str, listed: str | None) -> tuple[str, ...] | None:
-    if listed is None:
-        return None
-    names = tuple(name.strip() for name in listed.split(",") if name.strip())
-    if not names:
-        raise UsageError(f"{option} is empty; give one or more names, with commas between them")
-    return names
+    fixed, rest = axes_of(choices)
+    asked = [parse_axis(text) for text in axes]
+    for name, option, listed in (
+        ("policy", "--policies", policies),
+        ("scheduler", "--scheduler", schedulers),
+    ):
+        if listed is not None:
+            named = [part.strip() for part in listed.split(",")]
+            asked.append(make_axis(name, filter(None, named), option=option))
+            # Each policy under each scheduler.
+            product = product or (name == "scheduler" and asked[-1].varied)
+    grid = make_grid([*asked, *fixed], product=product)
+    measure_suite(options, run, targets, grid=grid, choices=rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from atoll.bench.axes import make_axis, make_grid
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
 from atoll.cli.options import count_option
 
@@ -28,11 +29,6 @@ def command(
     WIN has one instance per NUMA node; on a machine with one node, choose -n. Each step is one
     more entrant of every block, and differs from the entrant before it in one thing.
     """
-    measure_suite(
-        options,
-        run,
-        (engine,),
-        schedulers=None if scheduler is None else (scheduler,),
-        decompose=True,
-        instances=count,
-    )
+    axes = [] if scheduler is None else [make_axis("scheduler", [scheduler], option="--scheduler")]
+    grid = make_grid(axes)
+    measure_suite(options, run, (engine,), grid=grid, decompose=True, instances=count)

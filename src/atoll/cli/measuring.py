@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from atoll.bench.axes import Grid, make_axis, make_grid
 from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
@@ -168,8 +169,7 @@ def measure_suite(
     run: RunOptions,
     targets: tuple[str, ...],
     *,
-    policies: tuple[str, ...] | None = None,
-    schedulers: tuple[str, ...] | None = None,
+    grid: Grid,
     choices: Choices | None = None,
     decompose: bool = False,
     instances: int | None = None,
@@ -181,6 +181,9 @@ def measure_suite(
             "your own SQL, use 'atoll replay' with a cluster that has the data"
         )
     length = run.length
+    if options.streams is not None:
+        streams = make_axis("streams", [str(options.streams)], option="--streams")
+        grid = make_grid([*grid.axes, streams], product=grid.product)
     prepare_output(run, options.scale_factor)
     host = LocalHost()
     with terminate_is_interrupt():
@@ -189,12 +192,10 @@ def measure_suite(
             targets=targets,
             suite=options.suite,
             scale_factor=options.scale_factor,
-            policies=policies,
-            schedulers=schedulers,
+            grid=grid,
             choices=choices or {},
             decompose=decompose,
             instances=instances,
-            streams=options.streams,
             base=options.base,
             queries=options.queries,
             length=length,

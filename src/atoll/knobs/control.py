@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from atoll.errors import CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.bookkeeper import Bookkeeper, Run, Wanted, Write
-from atoll.knobs.catalog import KNOBS, Knob, knob_named
+from atoll.knobs.catalog import KNOBS, Knob, knob_named, setting
 from atoll.knobs.execution import DryRun, LiveExecutor, execute
 from atoll.knobs.files import files
 from atoll.knobs.journal import JournalFolder
@@ -86,6 +86,13 @@ class Control:
         wanted = self._wanted(asked)
         title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
         return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
+
+    def spelled(self, name: str, text: str) -> str:
+        """The value in the words in which the present one is read; '' if there are none. Raises
+        as `set`."""
+        values = {each.path: each.value for each in self._wanted([(name, text)])}
+        now = self._values({path: path for path in values})
+        return setting(KNOBS[name], {path: value or now[path] for path, value in values.items()})
 
     def undo(self, names: Sequence[str]) -> Outcome:
         """Restores the originals of these knobs, or of all knobs if there are no names."""

@@ -42,6 +42,20 @@ class Fingerprint(Environment):
     data_checksum: str
 
 
+class CellName(Record):
+    """A cell of the bench's grid: what it is called, and its value on each axis."""
+
+    label: str
+    values: dict[str, str] = Field(default_factory=dict)  # an axis that is absent has its default
+
+
+class AxisValues(Record):
+    """An axis of the bench's grid that is varied, and its values in the order of the user."""
+
+    name: str  # 'memory', 'knob:swappiness'
+    values: tuple[str, ...]
+
+
 class Entrant(Record):
     """One candidate of the benchmark: an engine under a policy and a scheduler, or a cluster."""
 
@@ -59,6 +73,11 @@ class Entrant(Record):
     # the engine's own scheduler, if that is measured too; otherwise WIM of the same engine. None
     # for the baseline itself. Of clusters the first one.
     baseline: str | None = None
+    # Its own cell of the grid first, then those that coincide with it on this machine. Empty for a
+    # step of a decomposition and for a cluster.
+    cells: tuple[CellName, ...] = ()
+    # What the knobs of the grid are set to while it runs; those of `atoll knobs`.
+    knobs: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
@@ -86,6 +105,7 @@ class RunHeader(Record):
     # The decomposition of each engine: labels from the whole machine to bound instances, each a
     # step from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
+    axes: tuple[AxisValues, ...] = ()  # those that are varied
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint
     command: str

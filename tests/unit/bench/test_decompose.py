@@ -122,7 +122,7 @@ def test_instances_have_all_cpus_as_wim_has() -> None:
 
 
 def test_what_a_plan_of_the_chain_warns_of_is_said() -> None:
-    _, notes = make_chain(TWO_NODES, SPARK, (), None)
+    _, notes = make_chain(TWO_NODES, SPARK, None, None)
     (said,) = [note for note in notes if "without UseNUMA" in note]
     assert said.startswith("spark/win/first-touch: ")
 
@@ -133,7 +133,7 @@ def test_without_a_jvm_there_is_no_step_of_gc_threads() -> None:
 
 
 def test_each_step_of_the_long_chain_is_told_by_its_change() -> None:
-    entrants, _ = make_chain(LARGE, SPARK, (), None)
+    entrants, _ = make_chain(LARGE, SPARK, None, None)
     assert [one.baseline for one in entrants] == [None, *["spark/wim"] * 4]
     labels = [one.label for one in entrants]
     means = {label: dict.fromkeys(range(6), 2.0**-place) for place, label in enumerate(labels)}
@@ -154,8 +154,8 @@ def test_too_many_instances_are_refused() -> None:
 
 
 def test_speed_ups_are_over_wim_and_servers_share_the_streams() -> None:
-    spark, _ = make_chain(TWO_NODES, SPARK, (), None)
-    duckdb, notes = make_chain(TWO_NODES, DUCKDB, ("atoll",), None)
+    spark, _ = make_chain(TWO_NODES, SPARK, None, None)
+    duckdb, notes = make_chain(TWO_NODES, DUCKDB, "atoll", None)
     assert [one.label for one in spark] == list(LABELS)
     assert [one.baseline for one in spark] == [None, *["spark/wim"] * 3]
     assert {one.streams for one in spark} == {1}
@@ -218,7 +218,7 @@ def test_steps_and_shares_are_told_everywhere() -> None:
 
 
 def test_atolls_scheduler_is_told_once_and_each_change_still_known() -> None:
-    entrants, _ = make_chain(LARGE, DUCKDB, ("atoll",), None)
+    entrants, _ = make_chain(LARGE, DUCKDB, "atoll", None)
     labels = tuple(one.label for one in entrants)
     seconds = {label: 2.0**-place for place, label in enumerate(labels)}
     found = results(lines(entrants, 6, seconds), header(*entrants, chains=(labels,)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from atoll.bench.axes import Axis, Grid
 from atoll.bench.job import BenchRequest, Length, configured, make_job
 from atoll.bench.results import resumable
 from atoll.engines.api import Installation
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
-from atoll.plan.request import Choices
-from atoll.schema.plan import Placement
 from tests.parts.bench import FINGERPRINT, WIM, header, lines, results
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
@@ -20,13 +19,18 @@ def test_thread_placement_is_refused_under_atolls_scheduler_before_anything_star
         targets=("duckdb",),
         suite="tpch",
         scale_factor=0.01,
-        policies=("win",),
+        grid=Grid(
+            (
+                Axis("policy", ("win",)),
+                Axis("placement", ("dense",)),
+                Axis("scheduler", ("duckdb", "atoll")),
+            ),
+            product=True,
+        ),
         queries="1",
         length=Length(),
         query_limit_s=60,
         command="atoll bench duckdb",
-        schedulers=("duckdb", "atoll"),
-        choices=Choices(placement=Placement.DENSE),
     )
     with fails(UsageError, placement="dense", engine="duckdb"):
         make_job(request, host=FakeHost(), machine=milan(), progress=lambda what, done: None)

@@ -61,7 +61,7 @@ def test_every_policy_gets_the_mask_of_the_first_cores(policy: Policy) -> None:
 
 
 def test_a_masked_wim_sets_nothing_but_its_mask() -> None:
-    plain, masked = (make_plan(BIG, SINGLE, "wim", **more) for more in ({}, {"mask": True}))
+    plain, masked = (make_plan(BIG, SINGLE, "wim", mask=mask) for mask in (False, True))
     assert plain.slots[0].cpus is None
     assert len(cpus(masked)) == 32, "one CPU of each core"
     assert masked.slots[0].memory_policy is MemoryPolicy.FIRST_TOUCH

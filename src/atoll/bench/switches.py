@@ -1,0 +1,170 @@
+"""Turns the knobs of a bench inside its blocks, through the journal of `atoll knobs`.
+
+Beside the journal lies a note with the values from before the bench. It is on disk before the first
+knob is turned, and is removed once they are restored. A bench holds the note's lock while it runs;
+so a note without a holder is of a bench that was killed, and the next one restores its values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import Field
+
+from atoll.bench.axes import KNOB, Axis
+from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.knobs.catalog import setting
+from atoll.knobs.control import BOOT_ID, Control
+from atoll.knobs.journal import JournalFolder
+from atoll.knobs.switch_notes import Kind
+from atoll.schema.base import Record, parse
+from atoll.store.files import write_atomic
+from atoll.store.locks import try_lock
+
+Turn = Callable[[Mapping[str, str]], None]  # knob -> the value to set it to
+
+_FAULTS = {Kind.FOREIGN, Kind.UNREADABLE, Kind.REFUSED}
+
+
+class Before(Record):
+    """The knobs that a bench turns, with their values from before it."""
+
+    boot_id: str
+    values: dict[str, str] = Field(min_length=1)
+
+
+def present_values(axes: Sequence[Axis], host: Host, folder: JournalFolder) -> dict[str, str]:
+    """The value of each knob of the axes: in the axis's own words if it is one of its values.
+
+    Raises UsageError for a value that a knob does not take, and for a knob whose present value
+    could not be restored.
+    """
+    control, names = Control(host, folder), _knobs(axes)
+    if not names:
+        return {}
+    states = {state.knob.name: state for state in control.show()[0]}
+    before: dict[str, str] = {}
+    for name, axis in names.items():
+        state = states[name]
+        present = setting(state.knob, state.values)
+        if not present:
+            raise UsageError(
+                f"{axis.name}: its present value cannot be restored by 'atoll knobs set', so a "
+                "bench does not turn it"
+            )
+        same = [value for value in axis.values if control.spelled(name, value) == present]
+        before[name] = next(iter(same), present)
+    return before
+
+
+def try_out(
+    axes: Sequence[Axis], before: Mapping[str, str], host: Host, folder: JournalFolder
+) -> None:
+    """Turns every value once, so that what is refused is refused before the first block. Raises
+    as `turning`."""
+    with turning(before, host, folder) as turn:
+        for name, axis in _knobs(axes).items():
+            for value in axis.values:
+                turn({name: value})
+
+
+def _knobs(axes: Sequence[Axis]) -> dict[str, Axis]:
+    return {axis.name.removeprefix(KNOB): axis for axis in axes if axis.name.startswith(KNOB)}
+
+
+@contextmanager
+def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Iterator[Turn]:
+    """What turns knobs while a bench runs. Restores `before` at the end.
+
+    Raises NotPermitted without the privilege, and CheckFailed if another bench turns knobs, or if
+    another program has changed one.
+    """
+    if not before:
+        yield lambda knobs: None
+        return
+    control, now = Control(host, folder), dict(before)
+
+    def turn(knobs: Mapping[str, str]) -> None:
+        wanted = {name: value for name, value in knobs.items() if now[name] != value}
+        if wanted:
+            _set(control, wanted)
+            now.update(wanted)
+
+    with _held(folder, host) as note:
+        boot_id = host.read_text(BOOT_ID).strip()
+        text = Before(boot_id=boot_id, values=dict(before)).model_dump_json() + "\n"
+        write_atomic(note, text)
+        try:
+            yield turn
+        finally:
+            turn(before)
+            note.unlink()
+
+
+def restore(host: Host, folder: JournalFolder) -> str:
+    """Restores what a killed bench left; returns what was done, '' if nothing.
+
+    Raises NotPermitted if only root can, and CheckFailed.
+    """
+    if not _note(folder).exists():
+        return ""
+    try:
+        with _held(folder, host) as note:
+            if not note.exists():
+                return ""  # the bench has just ended
+            left = parse(Before, note.read_text(), where=str(note))
+            if left.boot_id == host.read_text(BOOT_ID).strip():  # a boot resets knobs
+                _set(Control(host, folder), left.values)
+            note.unlink()
+    except Busy:
+        return ""
+    except NotPermitted as fault:
+        raise NotPermitted(
+            f"an earlier bench was killed and left knobs turned ({fault}); the next bench as root "
+            "restores them"
+        ) from None
+    done = ", ".join(f"{name}={value}" for name, value in left.values.items())
+    return f"an earlier bench was killed with knobs turned; restored {done}"
+
+
+class Busy(CheckFailed):
+    """Another bench turns knobs."""
+
+
+def _note(folder: JournalFolder) -> Path:
+    return folder.folder / "bench.json"
+
+
+@contextmanager
+def _held(folder: JournalFolder, host: Host) -> Iterator[Path]:
+    """The note, with its lock. Raises NotPermitted or Busy."""
+    with folder.locked(host):  # makes the folder and checks who may write there
+        lock = folder.folder / "bench.lock"
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(lock, flags, 0o600)
+    try:
+        if not try_lock(descriptor):
+            raise Busy(f"{lock}: held by another bench that turns knobs; wait until it ends")
+        yield _note(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _set(control: Control, values: Mapping[str, str]) -> None:
+    outcome = control.set(list(values.items()))
+    words = ", ".join(f"{KNOB}{name}={value}" for name, value in values.items())
+    if outcome.script:
+        raise NotPermitted(f"{words}: {outcome.why}; run the bench as root (sudo)")
+    faults = [note for note in outcome.notes if note.kind in _FAULTS]
+    if faults:
+        first = faults[0]
+        if first.kind is Kind.FOREIGN:
+            raise CheckFailed(
+                f"{words}: another program has set {first.path} to {first.now} meanwhile; stop it, "
+                "then use --resume"
+            )
+        raise NotPermitted(f"{words}: {first.path}: {first.error}")
