@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from atoll.bench.axis_effects import axis_summaries
 from atoll.bench.cautions import cautions
 from atoll.bench.decompose import decomposition
 from atoll.bench.engine_work import work_summary
@@ -77,6 +78,10 @@ def summarise(results: Results) -> BenchSummary:
         machine_id=header.machine_id,
         command=header.command,
         entrants=entrants,
+        axes=axis_summaries(
+            header,
+            {label: _means(one, results.queries) for label, one in times.items()},
+        ),
         decompositions=_decompositions(results, times),
         notes=header.notes,
         warnings=cautions(results, entrants),
@@ -153,6 +158,7 @@ def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> En
         thp=plan.thp if plan else None,
         streams=entrant.streams,
         coincides_with=plan.coincides_with if plan else (),
+        cells=entrant.cells,
         blocks_done=_ended(results, PassDone, entrant.label),
         blocks_failed=_ended(results, BlockFailed, entrant.label),
         times=tuple(

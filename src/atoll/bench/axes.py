@@ -7,14 +7,16 @@ several is varied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from atoll.errors import UsageError
 from atoll.knobs.catalog import knob_named
 from atoll.plan.coordinator import parse_coordinator
 from atoll.plan.request import Choices
 from atoll.schema.plan import CoordinatorKind, HugePages, Malloc, MemoryPolicy, Placement, Policy
+from atoll.schema.results import CellName
 
 KNOB = "knob:"
 ALL = "all"  # the default of `cores`
@@ -105,6 +107,24 @@ KINDS: Mapping[str, Kind] = {
     "streams": Kind("numbers of concurrent queries", _streams, run=True),
     "scheduler": Kind("names of schedulers", _scheduler, run=True),
 }
+
+
+# Axis -> what it is meant to change besides the placement; all else is equal in a bench.
+DECIDES: Mapping[str, tuple[str, ...]] = {
+    "smt": ("threads", "heap", "shuffle partitions"),
+    "cores": ("threads", "heap", "shuffle partitions"),
+    "coordinator": ("threads", "shuffle partitions"),
+    "malloc": ("malloc",),
+    "thp": ("transparent huge pages",),
+    "streams": ("streams",),
+}
+
+
+def differing_axes(one: Sequence[CellName], other: Sequence[CellName]) -> set[str]:
+    """The axes on which two entrants of a grid differ; none if one is no cell."""
+    pairs = product(one, other)
+    found = [{name for name, _ in a.values.items() ^ b.values.items()} for a, b in pairs]
+    return min(found, key=len, default=set())
 
 
 def is_run_axis(name: str) -> bool:

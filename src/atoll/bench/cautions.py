@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from atoll.bench.entrants import same_deployment
+from atoll.bench.axes import DECIDES, differing_axes
+from atoll.bench.entrants import coincide
 from atoll.bench.results import Results
 from atoll.schema.results import BlockFailed, ClusterLook, DeploymentUp, QueryTime, VerifyResult
 from atoll.schema.size import MIB
@@ -116,6 +117,8 @@ def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str
         base = by_label.get(entrant.baseline or "")
         if base is None:
             continue
+        varied = differing_axes(base.cells, entrant.cells)
+        meant = {setting for axis in varied for setting in DECIDES.get(axis, ())}
         differing = [
             f"{word} {_amount(there)} against {_amount(here)}"
             for word, there, here in (
@@ -126,7 +129,7 @@ def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str
                 ("malloc", base.malloc, entrant.malloc),
                 ("transparent huge pages", base.thp, entrant.thp),
             )
-            if there != here
+            if there != here and word not in meant
         ]
         if differing:
             yield (
@@ -210,12 +213,7 @@ def _coincide(results: Results) -> Iterator[tuple[str, str]]:
     entrants = results.header.entrants
     for position, entrant in enumerate(entrants):
         for other in entrants[position + 1 :]:
-            if (
-                entrant.plan
-                and other.plan
-                and entrant.scheduler == other.scheduler
-                and same_deployment(entrant.plan, other.plan, results.header.machine)
-            ):
+            if coincide(entrant, other, results.header.machine):
                 yield (
                     "coincide",
                     f"{entrant.label} and {other.label} are the same deployment on this machine: "

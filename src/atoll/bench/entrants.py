@@ -154,7 +154,7 @@ def _entrants(
             baseline=baseline,
             cells=(CellName(label=label, values=dict(values)),),
         )
-        twin = next((other for other in found if _coincide(other, entrant, machine)), None)
+        twin = next((other for other in found if coincide(other, entrant, machine)), None)
         if twin is None or PLAN in values:
             named[label] = label
             found.append(entrant)
@@ -173,8 +173,10 @@ def _entrants(
     return found, notes
 
 
-def _coincide(one: Entrant, other: Entrant, machine: Machine) -> bool:
-    assert one.plan is not None and other.plan is not None
+def coincide(one: Entrant, other: Entrant, machine: Machine) -> bool:
+    """Whether two entrants differ only in name. Clusters never do."""
+    if one.plan is None or other.plan is None:
+        return False
     return same_deployment(one.plan, other.plan, machine) and (
         one.scheduler,
         one.streams,
@@ -244,6 +246,11 @@ def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
     """
     everything = frozenset(machine.allowed.pus)
 
+    def coordinator(plan: Plan) -> object:
+        place = plan.coordinator
+        whole = place is not None and place.cpus is not None and everything <= {*place.cpus}
+        return place.model_copy(update={"cpus": None}) if place and whole else place
+
     def seats(plan: Plan) -> set[object]:
         return {
             (
@@ -262,7 +269,7 @@ def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
         one.engine == other.engine
         and len(one.slots) == len(other.slots)
         and seats(one) == seats(other)
-        and one.coordinator == other.coordinator
+        and coordinator(one) == coordinator(other)
         and (one.malloc, one.thp) == (other.malloc, other.thp)
     )
 
@@ -291,7 +298,7 @@ def _of_engine(
             refused.append((cell, fault))
         else:
             kept.append(cell)
-    _refuse_values(grid, kept, refused, by_default=by_default, chosen=bool(choices or grid.fixed))
+    _refuse_values(kept, refused, by_default=by_default, chosen=bool(choices or grid.fixed))
     notes = [f"{cell.label} was left out: {fault}" for cell, fault in refused]
     if grid.values("policy") and Policy.WIM.value not in grid.values("policy"):
         notes.append(f"{cells[0].label} was added as the baseline of speed-ups")
@@ -312,7 +319,6 @@ def _planner(
 
 
 def _refuse_values(
-    grid: Grid,
     kept: Sequence[Cell],
     refused: Sequence[tuple[Cell, UsageError]],
     *,

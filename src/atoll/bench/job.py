@@ -18,6 +18,7 @@ from typing import Literal
 from atoll.bench import pagecache
 from atoll.bench.api import Deploy, Work
 from atoll.bench.axes import Axis, Grid, is_run_axis
+from atoll.bench.cost import Budget, budget_for, earlier_results, known_costs, outlook
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
@@ -47,7 +48,9 @@ from atoll.render.deployment import summary_before_start
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.results import AxisValues, Entrant, RunHeader, Scheduler
+from atoll.schema.span import span
 from atoll.stats.paired import MIN_BLOCKS
+from atoll.store.paths import state_path
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
@@ -143,6 +146,7 @@ class Job:
     changes: Sequence[str] = ()  # in the user's configuration, in short
     sized: bool = False  # the user has chosen what decides the sizes of heaps
     knobs: Mapping[str, str] = field(default_factory=dict)  # of the grid: their values before it
+    budget: Budget | None = None  # None: the time limits nothing but blocks
 
     def run(
         self,
@@ -152,9 +156,19 @@ class Job:
         resume: bool,
         tick: Callable[[Tick], None],
         say: Callable[[str], None],
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Measure into `path`. Raises as `atoll.bench.runner.Bench.run` and the writer do."""
+        """Measure into `path`. `note` hears first how much that is.
+
+        Raises as `atoll.bench.runner.Bench.run` and the writer do, and UsageError if the grid does
+        not fit into the time.
+        """
         earlier, first = Results(self.header, ()), 0
+        folders = {path.absolute().parent, state_path("results")}
+        known = known_costs(self.header, earlier_results(folders))
+        block_s = known.block_s(self.header)
+        if self.budget and block_s and not resume:
+            self.budget.check(self.budget.deployments, block_s)
         if resume:
             writer, earlier, first = ResultsWriter.resume(
                 path, self.header, extend=not self.length.is_default, sized=self.sized
@@ -162,6 +176,14 @@ class Job:
             self.work.recall(earlier)
         else:
             writer = ResultsWriter.create(path, self.header)
+        note(outlook(earlier.header, first, self.length.time_s, known))
+
+        def first_block(done: int, elapsed_s: float) -> None:
+            if self.budget and first < self.budget.blocks:
+                replace(self.budget, blocks=self.budget.blocks - first).check(done, elapsed_s)
+            if done == len(self.header.entrants):
+                note(f"a block takes {span(elapsed_s)}")
+
         with writer, turning(self.knobs, host, JournalFolder()) as turn:
             Bench(
                 header=earlier.header,
@@ -174,6 +196,7 @@ class Job:
                 time_s=self.length.time_s,
                 left_out=earlier.left_out,
                 turn=turn,
+                check_time=first_block,
             ).run(first_block=first)
 
 
@@ -213,6 +236,18 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         for scheduler in asked or found[:1]:  # Atoll's may need more than the engine's own
             located(under(engines[name], scheduler), host)
     knobs: dict[str, str] = {}
+
+    def enter(grid: Grid) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+        return make_entrants(
+            machine,
+            [traits[name] for name in names],
+            [(plan, traits[plan.engine]) for plan in plans],
+            grid,
+            choices=request.choices,
+            schedulers=schedulers,
+            knobs=knobs,
+        )
+
     if request.decompose:
         if plans:
             raise UsageError("a decomposition makes its own plans; name an engine, not a plan file")
@@ -225,15 +260,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         )
     else:
         knobs = present_values(grid.axes, host, JournalFolder())
-        entrants, notes = make_entrants(
-            machine,
-            [traits[name] for name in names],
-            [(plan, traits[plan.engine]) for plan in plans],
-            grid,
-            choices=request.choices,
-            schedulers=schedulers,
-            knobs=knobs,
-        )
+        entrants, notes = enter(grid)
         for entrant in entrants:
             if entrant.plan is not None:
                 library_of(entrant.plan.malloc, host)  # raises
@@ -288,6 +315,9 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         changes=_changes(based, entrants, installations),
         sized=not _SIZES.isdisjoint(request.choices),
         knobs=knobs,
+        budget=budget_for(
+            grid, len(entrants), request.length.time_s, lambda one: len(enter(one)[0])
+        ),
     )
 
 

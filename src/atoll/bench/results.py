@@ -280,11 +280,12 @@ def resumable(
         ("SQL", old.suite_checksum[:12], wanted.suite_checksum[:12]),
         ("scale factor", old.scale_factor, wanted.scale_factor),
         ("queries", ",".join(old.queries), ",".join(wanted.queries)),
-        ("entrants", _names(old), _names(wanted)),
-        ("url", _urls(old), _urls(wanted)),
         ("query limit", old.query_limit_s, wanted.query_limit_s),
         ("warm-up passes", old.warmups, wanted.warmups),
         *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
+        # Last: on another machine others coincide, and the difference of the machine says more.
+        ("entrants", _names(old), _names(wanted)),
+        ("url", _urls(old), _urls(wanted)),
     )
     _require_same(where, *same)
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
@@ -293,6 +294,7 @@ def resumable(
                 f"{where}: cannot be resumed, {one.label} has another placement now; "
                 "start a new file with -o"
             )
+        _require_same(where, (f"knobs before {one.label}", one.knobs, other.knobs))
         if sized and one.plan and other.plan:
             before, after = gib(one.plan.total_heap_bytes), gib(other.plan.total_heap_bytes)
             _require_same(where, (f"heap of {one.label}", before, after))
@@ -303,7 +305,7 @@ def resumable(
     elif blocks is None:
         raise UsageError(
             f"{where}: ran for a time and not for a number of blocks; say how much more to measure "
-            "with --minutes or --blocks"
+            "with --within or --blocks"
         )
     return Results(
         old.model_copy(update={"blocks_asked": blocks}),

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -33,6 +34,8 @@ _FAULTS = {Kind.FOREIGN, Kind.UNREADABLE, Kind.REFUSED}
 class Before(Record):
     """The knobs that a bench turns, with their values from before it."""
 
+    format: Literal["atoll/bench-knobs"] = "atoll/bench-knobs"
+    version: Literal[1] = 1
     boot_id: str
     values: dict[str, str] = Field(min_length=1)
 
@@ -90,9 +93,8 @@ def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Ite
 
     def turn(knobs: Mapping[str, str]) -> None:
         wanted = {name: value for name, value in knobs.items() if now[name] != value}
-        if wanted:
-            _set(control, wanted)
-            now.update(wanted)
+        _set(control, wanted)
+        now.update(wanted)
 
     with _held(folder, host) as note:
         boot_id = host.read_text(BOOT_ID).strip()
@@ -101,8 +103,7 @@ def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Ite
         try:
             yield turn
         finally:
-            turn(before)
-            note.unlink()
+            _put_back(note, lambda: turn(before))
 
 
 def restore(host: Host, folder: JournalFolder) -> str:
@@ -117,9 +118,9 @@ def restore(host: Host, folder: JournalFolder) -> str:
             if not note.exists():
                 return ""  # the bench has just ended
             left = parse(Before, note.read_text(), where=str(note))
-            if left.boot_id == host.read_text(BOOT_ID).strip():  # a boot resets knobs
-                _set(Control(host, folder), left.values)
-            note.unlink()
+            same_boot = left.boot_id == host.read_text(BOOT_ID).strip()
+            values = left.values if same_boot else {}  # a boot resets knobs
+            _put_back(note, lambda: _set(Control(host, folder), values))
     except Busy:
         return ""
     except NotPermitted as fault:
@@ -129,6 +130,14 @@ def restore(host: Host, folder: JournalFolder) -> str:
         ) from None
     done = ", ".join(f"{name}={value}" for name, value in left.values.items())
     return f"an earlier bench was killed with knobs turned; restored {done}"
+
+
+def _put_back(note: Path, restoring: Callable[[], None]) -> None:
+    """If that fails, the knob is in the journal, and 'atoll knobs show' explains it."""
+    try:
+        restoring()
+    finally:
+        note.unlink()
 
 
 class Busy(CheckFailed):
@@ -155,6 +164,8 @@ def _held(folder: JournalFolder, host: Host) -> Iterator[Path]:
 
 
 def _set(control: Control, values: Mapping[str, str]) -> None:
+    if not values:
+        return
     outcome = control.set(list(values.items()))
     words = ", ".join(f"{KNOB}{name}={value}" for name, value in values.items())
     if outcome.script:

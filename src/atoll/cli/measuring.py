@@ -17,7 +17,7 @@ from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
-from atoll.cli.options import FiniteRange, base_option, machine_for
+from atoll.cli.options import FiniteRange, Span, base_option, machine_for
 from atoll.cli.terminal import print_changes
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -36,10 +36,13 @@ _RUN_OPTIONS = (
         "--resume the number of the file). Intervals need at least 5.",
     ),
     click.option(
+        "--within",
         "--minutes",
-        metavar="M",
-        type=FiniteRange(min=0, min_open=True),
-        help="Measure as many whole blocks as fit into this time, and at least one.",
+        "within_s",
+        metavar="TIME",
+        type=Span(),
+        help="Measure as many whole blocks as fit into this time, such as 2h, 90m or 45s (a plain "
+        "number: minutes), and at least one. A grid (--axis) needs time for 5 blocks.",
     ),
     click.option(
         "--warmup",
@@ -111,7 +114,7 @@ class RunOptions:
     """The options that bench, decompose and replay share."""
 
     blocks: int | None
-    minutes: float | None
+    within_s: float | None
     warmup: int
     query_limit: float
     output: Path | None
@@ -122,9 +125,9 @@ class RunOptions:
     @property
     def length(self) -> Length:
         """Raises UsageError."""
-        if self.blocks is not None and self.minutes is not None:
-            raise UsageError("give either --blocks or --minutes, not both")
-        return Length(self.blocks, None if self.minutes is None else 60 * self.minutes)
+        if self.blocks is not None and self.within_s is not None:
+            raise UsageError("give either --blocks or --within, not both")
+        return Length(self.blocks, self.within_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +266,7 @@ def run_with_progress(
         for note in job.header.notes:
             progress.note(note)
         try:
-            job.run(path, host=host, resume=resume, tick=tick, say=progress.say)
+            job.run(path, host=host, resume=resume, tick=tick, say=progress.say, note=progress.note)
         except WrongAnswer as fault:
             progress.note(fault.detail)
             raise

@@ -14,6 +14,7 @@ from atoll.errors import UsageError
 from atoll.host.topology import read_machine
 from atoll.schema.machine import ChipletSource, Machine
 from atoll.schema.policy import Policy
+from atoll.schema.span import parse_span
 from atoll.schema.text import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,20 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return found
+
+
+class Span(click.ParamType[float]):
+    """A span of time, in seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return parse_span(str(value))
+        except ValueError as fault:
+            self.fail(str(fault), param, ctx)
 
 
 POLICIES = ("auto", *(policy.value for policy in Policy))

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from atoll.schema.base import Record
 from atoll.schema.plan import HugePages, Malloc, Policy
-from atoll.schema.results import Fingerprint, ProcessSeen, QueryFailed, Scheduler
+from atoll.schema.results import CellName, Fingerprint, ProcessSeen, QueryFailed, Scheduler
 
 
 class Interval(Record):
@@ -84,6 +84,7 @@ class EntrantSummary(Record):
     thp: HugePages | None = None
     streams: int
     coincides_with: tuple[Policy, ...]
+    cells: tuple[CellName, ...] = ()  # of the bench's grid: its own, then those that coincide
     blocks_done: int
     blocks_failed: int
     times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block finished
@@ -91,6 +92,29 @@ class EntrantSummary(Record):
     spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block finished
     work: WorkSummary | None = None  # None: the engine does not count
     processes: tuple[ProcessSeen, ...] = ()  # of a cluster, at the last inspection
+
+
+class AxisPoint(Record):
+    """One value of an axis."""
+
+    value: str
+    label: str  # its entrant, which may have other names too
+    x: float | None  # the number that the value stands for: cores, instances, streams
+    speedup: Speedup | None  # of the geometric mean, over the reference; None for that
+
+
+class AxisSeries(Record):
+    """The values of an axis, with equal values on all other axes."""
+
+    engine: str
+    others: dict[str, str]  # axis -> value; an axis that is absent has its default
+    reference: str  # a label: the default of the axis if it is measured; of cores the fewest
+    points: tuple[AxisPoint, ...]
+
+
+class AxisSummary(Record):
+    name: str
+    series: tuple[AxisSeries, ...]
 
 
 class Step(Record):
@@ -146,6 +170,7 @@ class BenchSummary(Record):
     machine_id: str
     command: str
     entrants: tuple[EntrantSummary, ...]
+    axes: tuple[AxisSummary, ...] = ()  # that are varied
     decompositions: tuple[Decomposition, ...] = ()
     notes: tuple[str, ...]
     warnings: tuple[Caution, ...]

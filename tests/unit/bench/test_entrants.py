@@ -20,7 +20,6 @@ from tests.parts.bench_plans import machine
 from tests.parts.faults import fails
 from tests.parts.machines import GIB, NodeShape, build
 
-
 BOTH = {"duckdb": ("duckdb", "atoll")}
 
 

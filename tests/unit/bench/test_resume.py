@@ -11,6 +11,7 @@ from atoll.bench.results import ResultsWriter, resumable
 from atoll.errors import UsageError
 from atoll.schema.results import PassDone
 from tests.parts.bench import WIC, WIM, header, lines, query_failed, results
+from tests.parts.bench_grid import MEASURED, grid, measured
 from tests.parts.faults import fails
 
 
@@ -37,7 +38,7 @@ def test_resuming_measures_as_many_blocks_as_are_asked_for(
 
 def test_a_run_of_some_time_is_not_resumed_without_one() -> None:
     found = results(lines(blocks=1)[:-1], header(blocks_asked=None))
-    with fails(UsageError, where="r", option="--minutes", other="--blocks"):
+    with fails(UsageError, where="r", option="--within", other="--blocks"):
         resumable(found, header(), where="r")
 
 
@@ -65,3 +66,25 @@ def test_what_failed_stays_left_out_after_resuming(tmp_path: Path) -> None:
     with writer:
         assert kept.left_out == [gone], "a block that is repeated tries its queries again"
         assert kept.queries == ("q1",)
+
+
+def test_a_grid_goes_on_only_with_the_same_cells_and_knobs() -> None:
+    given = MEASURED.header
+    found = results(list(MEASURED.lines[:-1]), given)
+    assert resumable(found, given, where="r").whole_blocks == 6
+    other = measured(grid("cores=1,2,4"), {}).header
+    with pytest.raises(UsageError, match=r"differs in its entrants .*memory=bind"):
+        resumable(found, other, where="r")
+    turned = tuple(one.model_copy(update={"knobs": {"swappiness": "10"}}) for one in given.entrants)
+    with pytest.raises(UsageError, match=r"knobs before spark/wim .swappiness 60 then"):
+        resumable(found, given.model_copy(update={"entrants": turned}), where="r")
+
+
+def test_a_machine_that_has_changed_is_named_before_its_cells() -> None:
+    """With fewer CPUs, other cells coincide: that says less than the mask."""
+    other = measured(grid("cores=1,2"), {}).header
+    masked = other.fingerprint.model_copy(update={"affinity": "0-1"})
+    found = results(list(MEASURED.lines[:-1]), MEASURED.header)
+    changed = other.model_copy(update={"fingerprint": masked})
+    with pytest.raises(UsageError, match=r"differs in its affinity \(0-3 then, 0-1 now\)"):
+        resumable(found, changed, where="r")

@@ -24,7 +24,7 @@ HOST = LocalHost()
 def options(path: Path, fail_if_slower: float | None = None) -> RunOptions:
     return RunOptions(
         blocks=None,
-        minutes=None,
+        within_s=None,
         warmup=1,
         query_limit=60.0,
         output=path,
@@ -87,7 +87,7 @@ def test_blocks_and_minutes_exclude_each_other(
 ) -> None:
     arguments = ["--suite", str(tmp_path), "--blocks", "2", "--minutes", "1"]
     assert run(["replay", "trino", "http://h", *arguments]) == 2
-    check_complaint(capsys.readouterr().err, option="--blocks", other="--minutes")
+    check_complaint(capsys.readouterr().err, option="--blocks", other="--within")
 
 
 @pytest.mark.parametrize("ratio", ["0.9", "x"])

@@ -19,6 +19,8 @@ def markdown(summary: BenchSummary) -> str:
         "## Verdict",
         _list([*verdicts.verdicts(summary), verdicts.answers(summary)]),
     ]
+    for axis in verdicts.shown_axes(summary):
+        parts += _section(tables.axis_table(axis))
     for decomposition in summary.decompositions:
         parts += _section(tables.step_table(decomposition))
         parts.append(_list(verdicts.decomposition_notes(decomposition)))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from atoll.bench.spreads import Course
 from atoll.report.bench import charts, tables, verdicts
+from atoll.report.bench.axis_chart import axis_chart
 from atoll.report.bench.spread_chart import spread_chart
 from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
 from atoll.report.numbers import duration, moment, ratio_interval
@@ -53,6 +54,7 @@ def html(
         ],
         colours=colours,
         speedups=charts.speedup_chart(summary),
+        axes=[(axis, axis_chart(axis)) for axis in verdicts.shown_axes(summary)],
         times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
         spreads=[
             (label, spread_chart(label, colours[label], own))

@@ -9,6 +9,7 @@ from atoll.report.bench.verdicts import (
     baseline,
     candidate,
     query_name,
+    series_name,
     speedup_of,
     speedup_ratio,
     times_of,
@@ -17,7 +18,7 @@ from atoll.report.environment import environment_rows
 from atoll.report.numbers import duration, moment, ratio_interval, share_interval
 from atoll.report.table import Row, Table
 from atoll.schema.size import gib, percent
-from atoll.schema.summary import BenchSummary, Decomposition, EntrantSummary, Speedup
+from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition, EntrantSummary, Speedup
 
 MOST_CHANGES = 200  # of the spread; the results file has all
 
@@ -41,6 +42,28 @@ def speedup_table(summary: BenchSummary) -> Table:
             if (speedup := speedup_of(entrant, query))
         ],
     )
+
+
+def axis_table(axis: AxisSummary) -> Table:
+    """The geometric mean over the queries, at each value of the axis."""
+    several = len(axis.series) > 1
+    columns = (axis.name, "entrant", "times as fast", "interval", "blocks", "verdict")
+    rows: list[Row] = []
+    for series in axis.series:
+        for point in series.points:
+            speedup = point.speedup
+            is_base = point.label == series.reference
+            missing = "1× (reference)" if is_base else "–"
+            row = (
+                point.value,
+                point.label,
+                speedup_ratio(speedup) if speedup else missing,
+                ratio_interval(speedup.interval) if speedup else "–",
+                str(speedup.blocks) if speedup else "–",
+                speedup.verdict if speedup else "",
+            )
+            rows.append((series_name(axis, series), *row) if several else row)
+    return Table(f"By {axis.name}", ("with", *columns) if several else columns, rows)
 
 
 def time_table(summary: BenchSummary) -> Table:

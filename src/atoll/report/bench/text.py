@@ -14,7 +14,7 @@ from atoll.report.bench import tables, verdicts
 from atoll.report.numbers import duration, ratio_interval
 from atoll.report.table import Table as TextTable
 from atoll.report.terminal.grid import grid
-from atoll.schema.summary import BenchSummary, Decomposition
+from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
 _SHORT = {"no significant difference": "no difference"}
@@ -49,6 +49,8 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         Text.assemble(("Warning: ", "yellow"), warning.message) for warning in summary.warnings
     ]
     parts.append(Text(verdicts.answers(summary)))
+    for axis in verdicts.shown_axes(summary):
+        parts.append(Padding(_axis(axis), (1, 0, 0, 0)))
     for decomposition in summary.decompositions:
         parts.append(Padding(_steps(decomposition), (1, 0, 0, 0)))
         parts += [Text(line) for line in verdicts.decomposition_notes(decomposition)]
@@ -65,6 +67,28 @@ def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
     for row in table.rows:
         shown.add_row(*map(Text, row))
     return shown
+
+
+def _axis(axis: AxisSummary) -> Table:
+    """The values keep their width; a long label is cut, since the table above has it too."""
+    shown = grid(f"By {axis.name}, geometric mean over the queries")
+    named = len(axis.series) > 1
+    if named:
+        shown.add_column("with", no_wrap=True, min_width=8)
+    shown.add_column("", no_wrap=True, min_width=max(map(len, _values(axis))))
+    shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
+    shown.add_column("speed-up", no_wrap=True, min_width=8, justify="right")
+    shown.add_column("interval", no_wrap=True, min_width=12)
+    shown.add_column("", no_wrap=True, min_width=13)
+    for row in tables.axis_table(axis).rows:
+        *first, value, label, ratio, interval, _, verdict = row
+        word = Text(_SHORT.get(verdict, verdict), _STYLES.get(verdict, ""))
+        shown.add_row(*map(Text, (*first, value, label, ratio.split(" ")[0], interval)), word)
+    return shown
+
+
+def _values(axis: AxisSummary) -> list[str]:
+    return [point.value for series in axis.series for point in series.points]
 
 
 def _steps(decomposition: Decomposition) -> Table:
@@ -91,7 +115,7 @@ def _figures(summary: BenchSummary) -> Table:
     if compared:
         # No value has a blank: if a label needs the room, only the header breaks.
         over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
-        shown.add_column(over, justify="right")
+        shown.add_column(over, justify="right", min_width=6)
         shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
     shown.add_column("", no_wrap=True)
     for query in (*summary.queries, "pass", "geomean"):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from atoll.bench.axes import DECIDES
 from atoll.report.numbers import ratio, ratio_interval
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
+    AxisSeries,
+    AxisSummary,
     BenchSummary,
     Decomposition,
     EntrantSummary,
@@ -21,6 +24,10 @@ from atoll.stats.paired import MIN_BLOCKS
 HOW_SPEEDUPS_COME = (
     "A speed-up is the median of the ratios within each block, not the ratio of the two medians."
 )
+
+
+# A setting in `equal_settings` -> its name in `DECIDES`.
+_WORDS = {"task threads": "threads", "total heap": "heap", "query streams": "streams"}
 
 
 def query_name(query: str) -> str:
@@ -175,13 +182,31 @@ def equal_settings(summary: BenchSummary) -> list[str]:
         }
         # 'system', and None in older results, are the default.
         settings |= {name: found for name, found in chosen.items() if found - {"system", "None"}}
+        meant = {word for axis in summary.axes for word in DECIDES.get(axis.name, ())}
         parts = [
             f"{name} {values.pop() if len(values) == 1 else 'NOT EQUAL'}"
             for name, values in settings.items()
-            if values
+            if values and (len(values) == 1 or _WORDS.get(name, name) not in meant)
         ]
         lines.append(f"{engine}: {', '.join(parts)}")
     return lines
+
+
+def shown_axes(summary: BenchSummary) -> list[AxisSummary]:
+    """The axes with a section of their own. Policies and schedulers alone have the whole report."""
+    if {axis.name for axis in summary.axes} <= {"policy", "scheduler"}:
+        return []
+    return list(summary.axes)
+
+
+def series_name(axis: AxisSummary, series: AxisSeries) -> str:
+    """What is equal in the series: 'spark, policy=win'; '' if the axis has only one."""
+    engines = {one.engine for one in axis.series}
+    parts = [series.engine] if len(engines) > 1 else []
+    parts += [f"{name}={value}" for name, value in series.others.items()]
+    if not parts and len(axis.series) > 1:
+        parts = ["wim"]
+    return ", ".join(parts)
 
 
 def decomposition_notes(decomposition: Decomposition) -> list[str]:

@@ -1,0 +1,91 @@
+"""What each axis does: references, series, points; and what is no surprise to its user."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.bench.analysis import summarise
+from atoll.schema.summary import AxisSeries, BenchSummary
+from tests.parts.bench import results
+from tests.parts.bench_grid import CORES, MEASURED, grid, measured
+
+
+def series(summary: BenchSummary, axis: str) -> tuple[AxisSeries, ...]:
+    return next(one.series for one in summary.axes if one.name == axis)
+
+
+def points(one: AxisSeries) -> list[tuple[str, str, float]]:
+    return [
+        (point.value, point.label, round(point.speedup.value, 2) if point.speedup else 1.0)
+        for point in one.points
+    ]
+
+
+def test_cores_are_a_curve_over_the_fewest() -> None:
+    (one,) = series(summarise(MEASURED), "cores")
+    assert one.reference == f"{CORES}1"
+    assert points(one) == [
+        ("1", f"{CORES}1", 1.0),
+        ("2", f"{CORES}2", 2.0),
+        ("4", "spark/wim", 3.6),
+    ]
+    assert [point.x for point in one.points] == [1, 2, 4]
+    assert one.points[1].speedup is not None and one.points[1].speedup.verdict == "faster"
+
+
+def test_other_axes_are_over_their_default() -> None:
+    summary = summarise(MEASURED)
+    (memory,) = series(summary, "memory")
+    assert points(memory) == [
+        ("default", "spark/wim", 1.0),
+        ("bind", "spark/wim/memory=bind", 2.0),
+        ("interleave", "spark/wim/memory=interleave", 0.8),
+    ]
+    (instances,) = series(summary, "n")
+    assert points(instances) == [
+        ("wim", "spark/wim", 1.0),
+        ("2", "spark/n=2", 1.25),
+        ("4", "spark/n=4", 2.0),
+    ]
+    (malloc,) = series(summary, "malloc")
+    assert [point.value for point in malloc.points] == ["system", "jemalloc"]
+    assert malloc.reference == "spark/wim", "which coincides with malloc=system"
+
+
+def test_a_product_has_a_series_for_each_value_of_the_others() -> None:
+    crossed = grid("policy=wim,wic", "cores=2,4", product=True)
+    seconds = {"spark/wic/cores=2": 1.0, "spark/wic/cores=4": 0.25, f"{CORES}2": 2.0}
+    found = series(summarise(measured(crossed, seconds)), "cores")
+    assert [(one.others, points(one)) for one in found] == [
+        ({}, [("2", f"{CORES}2", 1.0), ("4", "spark/wim", 2.0)]),
+        ({"policy": "wic"}, [("2", "spark/wic/cores=2", 1.0), ("4", "spark/wic/cores=4", 4.0)]),
+    ]
+
+
+def test_knobs_and_schedulers_have_their_present_value_as_default() -> None:
+    (knob,) = series(summarise(measured(grid("knob:swappiness=10,20"), {})), "knob:swappiness")
+    assert [point.value for point in knob.points] == ["60", "10", "20"]
+    assert knob.reference == "spark/wim"
+
+
+def test_without_axes_there_are_none() -> None:
+    assert summarise(results()).axes == ()
+
+
+@pytest.mark.parametrize("words", ["differ in more than placement", "are the same deployment"])
+def test_what_an_axis_changes_is_no_warning(words: str) -> None:
+    given = grid("cores=1,4", "malloc=system,jemalloc", "streams=2,4", "knob:swappiness=10,60")
+    summary = summarise(measured(given, {}))
+    assert not [one.message for one in summary.warnings if words in one.message]
+
+
+def test_a_difference_that_no_axis_explains_is_a_warning() -> None:
+    found = measured(grid("malloc=system,jemalloc"), {})
+    base, other = found.header.entrants
+    assert other.plan is not None
+    smaller = other.plan.model_copy(update={"total_heap_bytes": 1 << 20})
+    entrants = (base, other.model_copy(update={"plan": smaller}))
+    summary = summarise(
+        results(list(found.lines), found.header.model_copy(update={"entrants": entrants}))
+    )
+    assert "not-comparable" in {one.code for one in summary.warnings}

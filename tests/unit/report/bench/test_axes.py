@@ -1,0 +1,88 @@
+"""Axes in every format of the report: a table and a chart each, and the baseline's name."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+from rich.console import Console
+
+from atoll.bench.analysis import summarise
+from atoll.report.bench.axis_chart import axis_chart
+from atoll.report.bench.markdown import markdown
+from atoll.report.bench.render import render
+from atoll.report.bench.text import bench_text
+from atoll.report.svg.elements import inline
+from tests.parts.bench import results
+from tests.parts.bench_grid import MEASURED, grid, measured
+
+SUMMARY = summarise(MEASURED)
+
+
+def printed(width: int = 80) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(bench_text(SUMMARY))
+    return out.getvalue()
+
+
+def test_every_format_has_each_axis() -> None:
+    page, text, words = render(MEASURED, "html"), markdown(SUMMARY), printed()
+    for name in ("cores", "memory", "n", "malloc"):
+        assert f'data-axis="{name}"' in page
+        assert f"## By {name}" in text
+        assert f"By {name}, geometric mean" in words
+    assert [one["name"] for one in json.loads(render(MEASURED, "json"))["axes"]] == [
+        "n",
+        "memory",
+        "cores",
+        "malloc",
+    ]
+    assert "<script" not in page and "Speed-up over WIM" in page
+
+
+def test_tables_have_values_intervals_and_the_reference() -> None:
+    table = markdown(SUMMARY).partition("## By cores")[2].partition("##")[0]
+    assert "| 1 | spark/wim, masked/cores=1 | 1× (reference) |" in table
+    assert re.search(r"\| 4 \| spark/wim \| 3\.60× \| .* \| 6 \| faster \|", table)
+    crossed = measured(grid("policy=wim,wic", "malloc=system,jemalloc", product=True), {})
+    table = markdown(summarise(crossed)).partition("## By malloc")[2].partition("##")[0]
+    assert "| policy=wic | jemalloc | spark/wic/malloc=jemalloc |" in table
+
+
+def test_charts_are_curves_of_numbers_and_bars_of_words() -> None:
+    for axis in SUMMARY.axes:
+        drawn = ElementTree.fromstring(str(inline(axis_chart(axis))))
+        bars = [one for one in drawn.iter() if one.get("data-value")]
+        if axis.name in ("memory", "malloc"):
+            assert [one.get("data-value") for one in bars] == [
+                point.value for point in axis.series[0].points
+            ]
+        else:
+            assert not bars
+            tips = [one.text or "" for one in drawn.iter() if one.tag.endswith("title")]
+            assert sum("the reference" in tip for tip in tips) == 1
+
+
+def test_a_value_without_a_block_is_named() -> None:
+    found = measured(grid("memory=bind,interleave"), {})
+    without = [one for one in found.lines if getattr(one, "label", "") != "spark/wim/memory=bind"]
+    summary = summarise(results(without, found.header))
+    (axis,) = summary.axes
+    assert "no block finished" in str(inline(axis_chart(axis)))
+    assert "| bind | spark/wim/memory=bind | – |" in markdown(summary)
+
+
+def test_the_figures_of_long_labels_stay_in_80_columns() -> None:
+    for line in printed().splitlines():
+        assert len(line.rstrip()) <= 80
+    assert re.search(
+        r"spark/wim, masked/cor\S* +\S+ m?s +0\.28×  0\.28 to 0\.28 +slower", printed()
+    )
+
+
+def test_policies_alone_have_no_section_of_their_own() -> None:
+    plain = measured(grid("policy=wim,wic"), {})
+    assert "data-axis" not in render(plain, "html")
+    assert "## By" not in markdown(summarise(plain))
