@@ -97,7 +97,7 @@ class Budget:
     time_s: float
     deployments: int  # in a block
     blocks: int  # at least
-    shrink: Callable[[int], Grid | None]  # the largest grid with at most so many deployments
+    shrink: Callable[[int], Grid | None]  # the largest grid with at most that many deployments
 
     def check(self, done: int, elapsed_s: float) -> None:
         """Raises UsageError if the grid cannot fit, by `done` deployments that took `elapsed_s`."""

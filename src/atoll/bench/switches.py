@@ -151,10 +151,16 @@ def _note(folder: JournalFolder) -> Path:
 @contextmanager
 def _held(folder: JournalFolder, host: Host) -> Iterator[Path]:
     """The note, with its lock. Raises NotPermitted or Busy."""
-    with folder.locked(host):  # makes the folder and checks who may write there
-        lock = folder.folder / "bench.lock"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(lock, flags, 0o600)
+    lock = folder.folder / "bench.lock"
+    try:
+        with folder.locked(host):  # makes the folder and checks who may write there
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(lock, flags, 0o600)
+    except NotPermitted as fault:
+        raise NotPermitted(
+            f"a bench turns knobs only as root: {fault}; run it with sudo, or leave out "
+            f"--axis {KNOB}NAME"
+        ) from None
     try:
         if not try_lock(descriptor):
             raise Busy(f"{lock}: held by another bench that turns knobs; wait until it ends")

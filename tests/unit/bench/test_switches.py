@@ -10,7 +10,7 @@ import pytest
 
 from atoll.bench.axes import parse_axis
 from atoll.bench.switches import present_values, restore, try_out, turning
-from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.errors import CheckFailed, DownloadFailed, NotPermitted, UsageError
 from atoll.knobs.control import BOOT_ID, Control
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.plan import Policy
@@ -129,8 +129,15 @@ def test_every_value_is_tried_before_the_first_block(kernel: Kernel, folder: Jou
 def test_without_root_it_says_so(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     nowhere = JournalFolder(tmp_path / "file" / "knobs")
-    with pytest.raises(Exception, match="cannot keep a journal"):
+    with pytest.raises(DownloadFailed, match="cannot keep a journal"):
         try_out([AXIS], {"swappiness": "60"}, kernel, nowhere)
+
+    class Forbidden(JournalFolder):
+        def _opened(self) -> int:
+            raise NotPermitted(f"{self.folder}: cannot keep a journal (Permission denied)")
+
+    with pytest.raises(NotPermitted, match="only as root"):
+        try_out([AXIS], {"swappiness": "60"}, kernel, Forbidden(tmp_path))
 
 
 def test_a_value_that_a_knob_does_not_take(kernel: Kernel, folder: JournalFolder) -> None:

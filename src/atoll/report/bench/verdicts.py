@@ -200,7 +200,7 @@ def shown_axes(summary: BenchSummary) -> list[AxisSummary]:
 
 
 def series_name(axis: AxisSummary, series: AxisSeries) -> str:
-    """What is equal in the series: 'spark, policy=win'; '' if the axis has only one."""
+    """What is equal in the series: 'policy=win'; '' if the axis has only one."""
     engines = {one.engine for one in axis.series}
     parts = [series.engine] if len(engines) > 1 else []
     parts += [f"{name}={value}" for name, value in series.others.items()]
