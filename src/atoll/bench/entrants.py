@@ -137,10 +137,15 @@ def _entrants(
     default, notes = _streams(traits, plans, int(shared) if shared else None)
     found: list[Entrant] = []
     named: dict[str, str] = {}  # a cell's label -> its entrant's
+    refused: list[tuple[Cell, UsageError]] = []
     for one in planned:
         values, label = one.cell.values, one.cell.label
         streams = int(values.get("streams", default))
-        _check_streams(traits, [one.plan], streams)
+        try:
+            _check_streams(traits, [one.plan], streams)
+        except UsageError as fault:
+            refused.append((one.cell, fault))
+            continue
         wanted = baseline_values(values, base, own_scheduler)
         fallback = planned[0].cell.label
         baseline = named.get(label_of(engine, wanted, base), named.get(fallback))
@@ -165,6 +170,9 @@ def _entrants(
         notes.append(
             f"{label} is measured as {twin.label}: on this machine they are the same deployment"
         )
+    kept = [one.cell for one in planned if one.cell.label in named]
+    _refuse_values(kept, refused, by_default=False, chosen=False)
+    notes += [f"{cell.label} was left out: {fault}" for cell, fault in refused]
     if len({entrant.scheduler for entrant in found}) > 1:
         notes.append(
             f"{engine}: the baseline under Atoll's scheduler is the same policy under the "

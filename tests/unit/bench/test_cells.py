@@ -225,6 +225,16 @@ def test_a_value_that_fits_no_cell_is_refused_and_a_combination_left_out() -> No
     assert any(note.startswith("engine/n=4/cores=2 was left out: -n 4") for note in notes)
 
 
+def test_streams_that_are_too_few_for_a_policy_leave_that_cell_out() -> None:
+    crossed = grid("policy=wim,wic", "streams=2,32", product=True)
+    found, notes = make_entrants(BIG, [SINGLE], (), crossed)
+    labels = [one.label for one in found]
+    assert "engine/wic/streams=32" in labels and "engine/wic/streams=2" not in labels
+    assert any(note.startswith("engine/wic/streams=2 was left out: --streams 2") for note in notes)
+    with pytest.raises(UsageError, match="engine/wic/streams=2: --streams 2"):
+        make_entrants(BIG, [SINGLE], (), grid("policy=wic", "streams=2,4"))
+
+
 def test_knobs_stand_in_every_entrant() -> None:
     crossed = grid("knob:swappiness=10,60", "malloc=system,jemalloc")
     found, _ = make_entrants(BIG, [DISTRIBUTED], (), crossed, knobs={"swappiness": "60"})

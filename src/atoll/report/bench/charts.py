@@ -87,7 +87,7 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
             if speedup is not None:
                 rows += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
                 if several:
-                    label = cut(one.label, _LONGEST_LABEL)
+                    label = _end_of(one.label)
                     rows.append(text(LEFT - 12, y + BAR / 2 + 4, label, "soft small", "end"))
                 y += BAR + GAP
         if query == "geomean":
@@ -105,6 +105,11 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
     ]
     body = [*top_axis(lines, height - 22), *sides, *rows]
     return Picture(f"Speed-up over {base}, {title(summary)}", WIDTH, height, "".join(body))
+
+
+def _end_of(label: str) -> str:
+    """Of a long label the end, in which the cells of an axis differ."""
+    return label if len(label) <= _LONGEST_LABEL else f"…{label[1 - _LONGEST_LABEL :]}"
 
 
 def entrant_colours(summary: BenchSummary) -> dict[str, int]:

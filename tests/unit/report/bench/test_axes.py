@@ -11,6 +11,7 @@ from rich.console import Console
 
 from atoll.bench.analysis import summarise
 from atoll.report.bench.axis_chart import axis_chart
+from atoll.report.bench.charts import speedup_chart
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
@@ -63,6 +64,13 @@ def test_charts_are_curves_of_numbers_and_bars_of_words() -> None:
             assert not bars
             tips = [one.text or "" for one in drawn.iter() if one.tag.endswith("title")]
             assert sum("the reference" in tip for tip in tips) == 1
+
+
+def test_long_labels_keep_the_end_in_which_they_differ() -> None:
+    chart = speedup_chart(SUMMARY)
+    assert chart is not None
+    assert "…k/wim, masked/cores=1</text>"[-22:] in chart.body
+    assert "cores=2</text>" in chart.body and ">spark/n=2</text>" in chart.body
 
 
 def test_a_value_without_a_block_is_named() -> None:
