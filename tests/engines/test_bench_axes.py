@@ -156,6 +156,16 @@ def test_a_grid_that_was_killed_loses_no_block_and_no_knob(
     assert journal is not None and not [one for one in journal.switches if one.knob == "swappiness"]
 
 
+def test_a_machine_that_has_changed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    options = ("--axis", "cores=1,2", "--blocks", "1", "-o", str(path))
+    assert atoll(*options).returncode == 0
+    cpu = min(os.sched_getaffinity(0))
+    again = atoll(*options, "--resume", prefix=("taskset", "-c", str(cpu)))
+    assert again.returncode == 2
+    assert "it differs in its affinity" in again.stderr and f"{cpu} now" in again.stderr
+
+
 def test_ctrl_c_restores_a_knob(tmp_path: Path, swappiness: tuple[str, str]) -> None:
     before, other = swappiness
     path = tmp_path / "r.jsonl"

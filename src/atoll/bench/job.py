@@ -22,7 +22,7 @@ from atoll.bench.cost import Budget, budget_for, earlier_results, known_costs, o
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.results import Results, ResultsWriter
+from atoll.bench.results import Results, ResultsWriter, require_machine
 from atoll.bench.runner import Bench, Tick
 from atoll.bench.switches import present_values, restore, try_out, turning
 from atoll.engines import registry
@@ -39,6 +39,7 @@ from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.host.environment import environment
 from atoll.knobs.journal import JournalFolder
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
@@ -99,6 +100,7 @@ class BenchRequest:
     choices: Choices = field(default_factory=Choices)  # of the engines' plans, besides the grid
     decompose: bool = False  # measure the steps from WIM to bound instances instead of policies
     instances: int | None = None  # of a decomposition; None: one per NUMA node
+    resumes: Path | None = None  # the results file to continue
     base: str | None = None  # folder of the user's configuration; None: Atoll's configuration
 
 
@@ -206,6 +208,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     Raises UsageError, EngineFailed (not installed) or DownloadFailed (no data).
     """
     restored = restore(host, JournalFolder())  # first: the fingerprint contains knobs
+    if request.resumes is not None:
+        require_machine(request.resumes, machine_id(machine), environment(host, machine))
     suite = suites.get(request.suite)
     names = [target for target in request.targets if not is_plan_file(target)]
     plans = [read_plan(target) for target in request.targets if is_plan_file(target)]

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from atoll.bench.entrants import same_place
 from atoll.errors import DownloadFailed, UsageError
 from atoll.schema.base import Record, parse, what_is_wrong
+from atoll.schema.environment import Environment
 from atoll.schema.machine import Machine
 from atoll.schema.results import (
     BlockFailed,
@@ -257,6 +258,20 @@ def _lock(descriptor: int, path: Path) -> None:
 _MAY_CHANGE = {"cgroup", "memory_bytes"}
 
 
+def require_machine(path: Path, machine_id: str, now: Environment) -> None:
+    """Raises UsageError if the machine or its settings are not those of the file to be resumed.
+
+    Before anything is planned: on another machine other cells are possible, or coincide.
+    """
+    header = read_results(path).header
+    there = header.fingerprint.model_dump(include={*Environment.model_fields} - _MAY_CHANGE)
+    _require_same(
+        str(path),
+        ("machine", header.machine_id, machine_id),
+        *((name.replace("_", " "), value, getattr(now, name)) for name, value in there.items()),
+    )
+
+
 def resumable(
     results: Results,
     wanted: RunHeader,
@@ -283,7 +298,6 @@ def resumable(
         ("query limit", old.query_limit_s, wanted.query_limit_s),
         ("warm-up passes", old.warmups, wanted.warmups),
         *((name.replace("_", " "), value, now[name]) for name, value in there.items()),
-        # Last: on another machine others coincide, and the difference of the machine says more.
         ("entrants", _names(old), _names(wanted)),
         ("url", _urls(old), _urls(wanted)),
     )

@@ -200,6 +200,7 @@ def measure_suite(
             decompose=decompose,
             instances=instances,
             base=options.base,
+            resumes=run.output if run.resume else None,
             queries=options.queries,
             length=length,
             warmups=run.warmup,

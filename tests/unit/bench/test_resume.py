@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from atoll.bench.job import Length
-from atoll.bench.results import ResultsWriter, resumable
+from atoll.bench.results import ResultsWriter, require_machine, resumable
 from atoll.errors import UsageError
 from atoll.schema.results import PassDone
 from tests.parts.bench import WIC, WIM, header, lines, query_failed, results
@@ -80,11 +80,20 @@ def test_a_grid_goes_on_only_with_the_same_cells_and_knobs() -> None:
         resumable(found, given.model_copy(update={"entrants": turned}), where="r")
 
 
-def test_a_machine_that_has_changed_is_named_before_its_cells() -> None:
+def test_a_machine_that_has_changed_is_named_before_its_cells(tmp_path: Path) -> None:
     """With fewer CPUs, other cells coincide: that says less than the mask."""
     other = measured(grid("cores=1,2"), {}).header
     masked = other.fingerprint.model_copy(update={"affinity": "0-1"})
     found = results(list(MEASURED.lines[:-1]), MEASURED.header)
     changed = other.model_copy(update={"fingerprint": masked})
-    with pytest.raises(UsageError, match=r"differs in its affinity \(0-3 then, 0-1 now\)"):
+    said = r"differs in its affinity \(0-3 then, 0-1 now\)"
+    with pytest.raises(UsageError, match=said):
         resumable(found, changed, where="r")
+    path = tmp_path / "r.jsonl"
+    ResultsWriter.create(path, MEASURED.header).__exit__(None, None, None)
+    with pytest.raises(UsageError, match=said):
+        require_machine(path, "m1", masked)
+    with pytest.raises(UsageError, match=r"differs in its machine \(m1 then, m2 now\)"):
+        require_machine(path, "m2", masked)
+    moved = MEASURED.header.fingerprint.model_copy(update={"cgroup": "/x", "memory_bytes": 1})
+    require_machine(path, "m1", moved)
