@@ -49,7 +49,7 @@ def known_costs(header: RunHeader, earlier: Iterable[Results]) -> Known:
         then = results.header
         same = all(
             getattr(then, name) == getattr(header, name)
-            for name in ("machine_id", "suite", "scale_factor", "warmups")
+            for name in ("machine_id", "suite", "suite_checksum", "scale_factor", "warmups")
         )
         if not same or set(then.queries) != set(header.queries):
             continue
