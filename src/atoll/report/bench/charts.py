@@ -108,7 +108,7 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
 
 
 def _end_of(label: str) -> str:
-    """Of a long label the end, in which the cells of an axis differ."""
+    """The end of a long label: there the cells of an axis differ."""
     return label if len(label) <= _LONGEST_LABEL else f"…{label[1 - _LONGEST_LABEL :]}"
 
 
