@@ -171,14 +171,6 @@ class Job:
         block_s = known.block_s(self.header)
         if self.budget and block_s and not resume:
             self.budget.check(self.budget.deployments, block_s)
-        if resume:
-            writer, earlier, first = ResultsWriter.resume(
-                path, self.header, extend=not self.length.is_default, sized=self.sized
-            )
-            self.work.recall(earlier)
-        else:
-            writer = ResultsWriter.create(path, self.header)
-        note(outlook(earlier.header, first, self.length.time_s, known))
 
         def first_block(done: int, elapsed_s: float) -> None:
             if self.budget and first < self.budget.blocks:
@@ -186,20 +178,29 @@ class Job:
             if done == len(self.header.entrants):
                 note(f"a block takes {span(elapsed_s)}")
 
-        with writer, turning(self.knobs, host, JournalFolder()) as turn:
-            Bench(
-                header=earlier.header,
-                host=host,
-                deploy=self.deployer(earlier.header.machine, host, say),
-                work=self.work,
-                append=writer.append,
-                tick=tick,
-                longest_wait_s=self.longest_wait_s,
-                time_s=self.length.time_s,
-                left_out=earlier.left_out,
-                turn=turn,
-                check_time=first_block,
-            ).run(first_block=first)
+        with turning(self.knobs, host, JournalFolder()) as turn:
+            if resume:
+                writer, earlier, first = ResultsWriter.resume(
+                    path, self.header, extend=not self.length.is_default, sized=self.sized
+                )
+                self.work.recall(earlier)
+            else:
+                writer = ResultsWriter.create(path, self.header)
+            note(outlook(earlier.header, first, self.length.time_s, known))
+            with writer:
+                Bench(
+                    header=earlier.header,
+                    host=host,
+                    deploy=self.deployer(earlier.header.machine, host, say),
+                    work=self.work,
+                    append=writer.append,
+                    tick=tick,
+                    longest_wait_s=self.longest_wait_s,
+                    time_s=self.length.time_s,
+                    left_out=earlier.left_out,
+                    turn=turn,
+                    check_time=first_block,
+                ).run(first_block=first)
 
 
 def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: Progress) -> Job:
