@@ -28,6 +28,7 @@ from atoll.store.locks import try_lock
 
 Turn = Callable[[Mapping[str, str]], None]  # knob -> the value to set it to
 
+_WAIT_S = 5.0
 _FAULTS = {Kind.FOREIGN, Kind.UNREADABLE, Kind.REFUSED}
 
 
@@ -97,6 +98,7 @@ def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Ite
         now.update(wanted)
 
     with _held(folder, host) as note:
+        _require_unchanged(control, before)
         boot_id = host.read_text(BOOT_ID).strip()
         text = Before(boot_id=boot_id, values=dict(before)).model_dump_json() + "\n"
         write_atomic(note, text)
@@ -114,9 +116,10 @@ def restore(host: Host, folder: JournalFolder) -> str:
     if not _note(folder).exists():
         return ""
     try:
-        with _held(folder, host) as note:
+        # Another that restores is soon done; what it has not yet restored must not be measured.
+        with _held(folder, host, wait_s=_WAIT_S) as note:
             if not note.exists():
-                return ""  # the bench has just ended
+                return ""  # the other one has done it, or the bench has ended
             left = parse(Before, note.read_text(), where=str(note))
             same_boot = left.boot_id == host.read_text(BOOT_ID).strip()
             values = left.values if same_boot else {}  # a boot resets knobs
@@ -148,8 +151,19 @@ def _note(folder: JournalFolder) -> Path:
     return folder.folder / "bench.json"
 
 
+def _require_unchanged(control: Control, before: Mapping[str, str]) -> None:
+    """Raises CheckFailed if another bench or program has turned a knob since it was read."""
+    states = {state.knob.name: state for state in control.show()[0]}
+    for name, value in before.items():
+        now = setting(states[name].knob, states[name].values)
+        if control.spelled(name, value) != now:
+            raise CheckFailed(
+                f"{KNOB}{name}: was {value} when the bench read it and is {now} now; start again"
+            )
+
+
 @contextmanager
-def _held(folder: JournalFolder, host: Host) -> Iterator[Path]:
+def _held(folder: JournalFolder, host: Host, *, wait_s: float = 0.0) -> Iterator[Path]:
     """The note, with its lock. Raises NotPermitted or Busy."""
     lock = folder.folder / "bench.lock"
     try:
@@ -162,7 +176,11 @@ def _held(folder: JournalFolder, host: Host) -> Iterator[Path]:
             f"--axis {KNOB}NAME"
         ) from None
     try:
-        if not try_lock(descriptor):
+        until_s = host.monotonic() + wait_s
+        while not try_lock(descriptor):
+            if host.monotonic() < until_s:
+                host.sleep(0.05)
+                continue
             raise Busy(f"{lock}: held by another bench that turns knobs; wait until it ends")
         yield _note(folder)
     finally:

@@ -118,6 +118,19 @@ def test_two_benches_do_not_turn_knobs_at_once(kernel: Kernel, folder: JournalFo
         assert now(kernel) == "10"
 
 
+def test_a_value_that_changed_since_it_was_read_is_not_taken_for_the_users(
+    kernel: Kernel, folder: JournalFolder
+) -> None:
+    before = present_values([AXIS], kernel, folder)
+    kernel.files[SWAPPINESS] = "10\n"  # by another bench that has not ended yet
+    with (
+        fails(CheckFailed, knob="knob:swappiness", before="60", now="10"),
+        turning(before, kernel, folder),
+    ):
+        pass
+    assert now(kernel) == "10" and not (folder.folder / "bench.json").exists()
+
+
 def test_every_value_is_tried_before_the_first_block(kernel: Kernel, folder: JournalFolder) -> None:
     try_out([AXIS], {"swappiness": "60"}, kernel, folder)
     kernel.refused[(SWAPPINESS, "10")] = 22
