@@ -71,6 +71,16 @@ class Section(Record):
     fills: Fills  # within `fills_s`
 
 
+class TaskType(Record):
+    """Tasks of one type on one worker: those that were counted, a sample."""
+
+    # The function, as `program+0x1a2b` for addr2line; `(resumed)`: after a wait, of any type;
+    # `(others)`: of more than 63 types.
+    type: str
+    fills_s: Seconds
+    fills: Fills  # within `fills_s`
+
+
 class Worker(Record):
     """One worker of the runtime."""
 
@@ -80,6 +90,7 @@ class Worker(Record):
     fills: Fills
     usage: ThreadUsage
     sections: tuple[Section, ...]
+    types: tuple[TaskType, ...]  # only where a spread is steered
     lost_trace_events: Count
 
 

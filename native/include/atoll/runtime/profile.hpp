@@ -69,6 +69,16 @@ struct SectionProfile {
   FillCounts fills;    // within `fills_s`
 };
 
+// A type of tasks on one worker, of the spans that were counted: a sample of them. Only of runtimes
+// that steer something (RuntimeOptions::approach), as only those measure tasks.
+struct TypeProfile {
+  // The function that runs them, as `program+0x1a2b` for addr2line; `(resumed)`: tasks that
+  // continued after a wait, of any type; `(others)`: more than 63 types.
+  std::string type;
+  double fills_s = 0;
+  FillCounts fills;  // within `fills_s`
+};
+
 struct WorkerProfile {
   int worker = 0;
   int tid = 0;  // the kernel's id of its thread; 0: it never ran
@@ -76,6 +86,7 @@ struct WorkerProfile {
   FillCounts fills;
   ThreadUsage usage;
   std::vector<SectionProfile> sections;  // by name
+  std::vector<TypeProfile> types;        // by type
   std::uint64_t lost_trace_events = 0;   // the oldest, overwritten
 };
 

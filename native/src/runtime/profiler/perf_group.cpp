@@ -36,6 +36,7 @@ int PerfGroup::open(const std::vector<PerfEvent>& events) {
     }
     descriptors_.push_back(static_cast<int>(opened));
   }
+  for (const int descriptor : descriptors_) pages_.emplace_back(descriptor);
   return 0;
 }
 
@@ -49,6 +50,21 @@ std::optional<GroupReading> PerfGroup::read() const {
   if (bytes < 0) return std::nullopt;
   return decode_group(std::span(words).first(static_cast<std::size_t>(bytes) / sizeof words[0]),
                       descriptors_.size());
+}
+
+// The kernel puts the events of a group on the PMU together, so the leader's times are all events'.
+std::optional<GroupReading> PerfGroup::read_own() const {
+  GroupReading reading;
+  for (std::size_t at = 0; at < pages_.size(); ++at) {
+    const std::optional<Counter> counter = pages_[at].read();
+    if (!counter) return read();
+    reading.values[at] = counter->value;
+    if (at > 0) continue;
+    reading.enabled_ns = counter->enabled_ns;
+    reading.running_ns = counter->running_ns;
+  }
+  if (pages_.empty()) return std::nullopt;
+  return reading;
 }
 
 int FillCounters::open(const FillTable& table) {
@@ -70,15 +86,24 @@ int FillCounters::open(const FillTable& table) {
   return 0;
 }
 
-std::optional<FillReading> FillCounters::read() const {
+template <class Read>
+std::optional<FillReading> FillCounters::read_groups(Read&& read) const {
   if (groups_.empty()) return std::nullopt;
   FillReading reading;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const std::optional<GroupReading> group = groups_[i].read();
+    const std::optional<GroupReading> group = read(groups_[i]);
     if (!group) return std::nullopt;
     reading[i] = *group;
   }
   return reading;
+}
+
+std::optional<FillReading> FillCounters::read() const {
+  return read_groups([](const PerfGroup& group) { return group.read_own(); });
+}
+
+std::optional<FillReading> FillCounters::read_from_outside() const {
+  return read_groups([](const PerfGroup& group) { return group.read(); });
 }
 
 std::string why_no_counters(int error, std::string_view paranoid) {

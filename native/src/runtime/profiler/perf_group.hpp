@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "counter_page.hpp"
 #include "group_read.hpp"
 
 namespace atl::runtime {
@@ -19,32 +20,38 @@ struct PerfEvent {
   std::uint64_t config;  // see perf_event_open(2) for the type
 };
 
-// Events that are counted together on the thread that opened them; any thread may read. The
-// destructor closes them. At most kMaxGroupEvents.
+// Events that are counted together on the thread that opened them. The destructor closes them. At
+// most kMaxGroupEvents.
 class PerfGroup {
  public:
   PerfGroup() = default;
-  PerfGroup(PerfGroup&& other) noexcept : descriptors_(std::move(other.descriptors_)) {
+  PerfGroup(PerfGroup&& other) noexcept
+      : descriptors_(std::move(other.descriptors_)), pages_(std::move(other.pages_)) {
     other.descriptors_.clear();
   }
   PerfGroup& operator=(PerfGroup&& other) noexcept {
     std::swap(descriptors_, other.descriptors_);
+    std::swap(pages_, other.pages_);
     return *this;
   }
   ~PerfGroup();
 
   // Starts to count on the calling thread. Returns 0, or the errno of the event that failed.
   [[nodiscard]] int open(const std::vector<PerfEvent>& events);
+  // Any thread: a system call.
   [[nodiscard]] std::optional<GroupReading> read() const;
+  // The thread that opened it: without a system call where the kernel allows that, else as `read`.
+  [[nodiscard]] std::optional<GroupReading> read_own() const;
 
  private:
   std::vector<int> descriptors_;  // the leader first
+  std::vector<CounterPage> pages_;
 };
 
 // The source of fills for sections; tests replace it, since our machines have no counters.
 class CounterReader {
  public:
-  // The counters of the calling worker now; empty if they cannot be read.
+  // The counters of the calling worker, whose they are, now; empty if they cannot be read.
   [[nodiscard]] virtual std::optional<FillReading> read() const = 0;
 
  protected:
@@ -59,10 +66,15 @@ class FillCounters final : public CounterReader {
  public:
   // Returns 0, or an errno: then nothing is counted.
   [[nodiscard]] int open(const FillTable& table);
-  // One system call per group. Empty if a group could not be read.
+  // Empty if a group could not be read. Of the thread that opened them: see PerfGroup::read_own.
   [[nodiscard]] std::optional<FillReading> read() const override;
+  // Any thread: one system call per group.
+  [[nodiscard]] std::optional<FillReading> read_from_outside() const;
 
  private:
+  template <class Read>
+  [[nodiscard]] std::optional<FillReading> read_groups(Read&& read) const;
+
   std::vector<PerfGroup> groups_;
 };
 

@@ -55,6 +55,14 @@ void write_section(JsonWriter& json, const SectionProfile& section) {
   json.close_object();
 }
 
+void write_type(JsonWriter& json, const TypeProfile& type) {
+  json.open_object();
+  json.field("type", type.type);
+  json.field("fills_s", type.fills_s);
+  write_fills(json, type.fills);
+  json.close_object();
+}
+
 void write_worker(JsonWriter& json, const WorkerProfile& worker) {
   json.open_object();
   json.field("worker", worker.worker);
@@ -65,6 +73,10 @@ void write_worker(JsonWriter& json, const WorkerProfile& worker) {
   json.key("sections");
   json.open_array();
   for (const SectionProfile& section : worker.sections) write_section(json, section);
+  json.close_array();
+  json.key("types");
+  json.open_array();
+  for (const TypeProfile& type : worker.types) write_type(json, type);
   json.close_array();
   json.field("lost_trace_events", worker.lost_trace_events);
   json.close_object();

@@ -1,8 +1,11 @@
 #include "profiler.hpp"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "cpu_model.hpp"
 #include "text.hpp"
@@ -18,18 +21,6 @@ constexpr std::size_t kSamplesKept = 65'536;
 // Counters start at 0 when they are opened.
 constexpr FillReading kStart{};
 
-FillCounts fills_of(const SectionBook& book, const FillTable* table) {
-  FillCounts fills;
-  if (table == nullptr || book.fills_ns.read() == 0) return fills;
-  const unsigned missing = book.fills_missing.load(std::memory_order_relaxed);
-  for (const FillEvent& event : table->events) {
-    const auto source = static_cast<std::size_t>(event.source);
-    if ((missing >> source & 1U) == 0) fills.by_source[source] = book.fills[source].read();
-  }
-  fills.running_share = book.fills_share.load(std::memory_order_relaxed);
-  return fills;
-}
-
 std::vector<SectionProfile> sections_of(const Recorder& recorder, const FillTable* table) {
   std::vector<SectionProfile> sections;
   for (int id = 0; id < kMaxSections; ++id) {
@@ -40,11 +31,41 @@ std::vector<SectionProfile> sections_of(const Recorder& recorder, const FillTabl
                         .seconds = static_cast<double>(book->ns.read()) * 1e-9,
                         .counts = read_counts(book->counts),
                         .fills_s = static_cast<double>(book->fills_ns.read()) * 1e-9,
-                        .fills = fills_of(*book, table)});
+                        .fills = runtime::fills_of(*book, table)});
   }
   std::sort(sections.begin(), sections.end(),
             [](const SectionProfile& a, const SectionProfile& b) { return a.name < b.name; });
   return sections;
+}
+
+// `program+0x1a2b`, as addr2line takes it: task types are seldom among the symbols that dladdr
+// knows.
+std::string type_name(std::uintptr_t type) {
+  if (type == kResumedType) return "(resumed)";
+  if (type == kOtherTypes) return "(others)";
+  Dl_info found{};
+  std::array<char, 32> offset{};
+  if (dladdr(reinterpret_cast<const void*>(type), &found) == 0 || found.dli_fname == nullptr) {
+    std::snprintf(offset.data(), offset.size(), "0x%zx", static_cast<std::size_t>(type));
+    return offset.data();
+  }
+  std::snprintf(offset.data(), offset.size(), "+0x%zx",
+                static_cast<std::size_t>(type - reinterpret_cast<std::uintptr_t>(found.dli_fbase)));
+  const std::string_view path = found.dli_fname;
+  return std::string(path.substr(path.rfind('/') + 1)) + offset.data();
+}
+
+std::vector<TypeProfile> types_of(const Recorder& recorder, const FillTable* table) {
+  std::vector<TypeProfile> types;
+  for (const TypeBook& book : recorder.type_books()) {
+    const std::uintptr_t type = book.type.load(std::memory_order_relaxed);
+    if (type == TypeBook::kNoType || book.fills_ns.read() == 0) continue;
+    types.push_back({.type = type_name(type),
+                     .fills_s = static_cast<double>(book.fills_ns.read()) * 1e-9,
+                     .fills = runtime::fills_of(book, table)});
+  }
+  std::ranges::sort(types, {}, &TypeProfile::type);
+  return types;
 }
 
 }  // namespace
@@ -134,7 +155,7 @@ FillCounts Profiler::fills(int worker) const {
 // Call it with the worker's mutex held.
 FillCounts Profiler::fills_of(const Worker& worker) const {
   if (!worker.attached) return worker.last_fills;
-  const std::optional<FillReading> now = worker.counters.read();
+  const std::optional<FillReading> now = worker.counters.read_from_outside();
   return now ? fills_between(*table_, kStart, *now) : FillCounts{};
 }
 
@@ -144,6 +165,7 @@ WorkerProfile Profiler::profile_of(std::size_t index) const {
   profile.worker = static_cast<int>(index);
   profile.counts = read_counts(worker.counts);
   profile.sections = sections_of(worker.recorder, table_);
+  profile.types = types_of(worker.recorder, table_);
   profile.lost_trace_events = worker.trace == nullptr ? 0 : worker.trace->lost();
   const std::scoped_lock lock(worker.mutex);
   profile.tid = worker.tid;

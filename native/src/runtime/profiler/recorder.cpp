@@ -1,18 +1,13 @@
 #include "recorder.hpp"
 
-#include <algorithm>
 #include <new>
+#include <span>
 
 namespace atl::runtime {
 
 namespace {
 
 constinit thread_local Recorder* this_recorder = nullptr;
-
-// Fills are read at a section's begin and end only so often that the system calls take at most
-// half a percent of the time: the next span is counted after 200 times the time that the readings
-// of the last one took.
-constexpr std::int64_t kFillsPause = 200;
 
 }  // namespace
 
@@ -107,8 +102,8 @@ void Recorder::start_span(const Section& section, std::int64_t now) {
   span_book_ = &book_of(id_of(section.name()));
   span_begin_ns_ = now;
   span_counts_ = read_counts(*counts_);
-  if (fills_ != nullptr && now >= next_fills_ns_) [[unlikely]]
-    start_fills(now);
+  if (fills_ != nullptr && span_fills_.due(now)) [[unlikely]]
+    span_fills_.start(*fills_, now);
 }
 
 void Recorder::book_span(std::int64_t now) noexcept {
@@ -121,47 +116,28 @@ void Recorder::book_span(std::int64_t now) noexcept {
         if (const std::uint64_t more = count.read() - before; more != 0) booked.add(more);
       },
       span_book_->counts, span_counts_, *counts_);
-  if (span_has_fills_) [[unlikely]]
-    book_fills(now);
+  if (span_fills_.counts()) [[unlikely]]
+    span_fills_.book(*fills_, *table_, now, *span_book_);
   span_book_ = nullptr;
 }
 
 void Recorder::set_fills(const CounterReader* fills, const FillTable* table) noexcept {
-  span_has_fills_ = false;
+  span_fills_.forget();
+  type_fills_.forget();
   fills_ = fills;
   table_ = table;
 }
 
-void Recorder::start_fills(std::int64_t now) noexcept {
-  const std::optional<FillReading> reading = fills_->read();
-  const std::int64_t after = now_ns();
-  next_fills_ns_ = after + kFillsPause * 2 * (after - now);  // the end of the span is read, too
-  if (!reading) return;
-  span_fills_ = *reading;
-  span_has_fills_ = true;
-}
-
-void Recorder::book_fills(std::int64_t now) noexcept {
-  span_has_fills_ = false;
-  const std::optional<FillReading> reading = fills_->read();
-  if (!reading) return;
-  const FillCounts fills = fills_between(*table_, span_fills_, *reading);
-  SectionBook& book = *span_book_;
-  // A span that is shorter than the kernel's turns may have had no turn on the PMU at all.
-  if (fills.running_share <= 0) return;
-  book.fills_ns.add(static_cast<std::uint64_t>(now - span_begin_ns_));
-  std::uint8_t missing = book.fills_missing.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < kFillSources; ++i) {
-    if (fills.by_source[i]) {
-      book.fills[i].add(*fills.by_source[i]);
-    } else {
-      missing = static_cast<std::uint8_t>(missing | 1U << i);
-    }
+TypeBook& Recorder::type_book(std::uintptr_t type) noexcept {
+  for (TypeBook& book : std::span(type_books_).first(type_books_.size() - 1)) {
+    const std::uintptr_t known = book.type.load(std::memory_order_relaxed);
+    if (known == type) return book;
+    if (known != TypeBook::kNoType) continue;
+    book.type.store(type, std::memory_order_relaxed);  // its sums are still 0
+    return book;
   }
-  book.fills_missing.store(missing, std::memory_order_relaxed);
-  book.fills_share.store(
-      std::min(book.fills_share.load(std::memory_order_relaxed), fills.running_share),
-      std::memory_order_relaxed);
+  type_books_.back().type.store(kOtherTypes, std::memory_order_relaxed);
+  return type_books_.back();
 }
 
 }  // namespace atl::runtime

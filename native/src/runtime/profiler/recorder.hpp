@@ -14,23 +14,29 @@
 
 #include "atoll/runtime/profile.hpp"
 #include "clock.hpp"
-#include "perf_group.hpp"
+#include "fill_span.hpp"
 #include "section_names.hpp"
 #include "trace_ring.hpp"
 
 namespace atl::runtime {
 
 // A worker's counts of one section. Only the worker writes; any thread may read.
-struct SectionBook {
+struct SectionBook : FillBook {
   detail::OwnCount entered;
   detail::OwnCount ns;
   WorkerCounts counts;
-  detail::OwnCount fills_ns;
-  std::array<detail::OwnCount, kFillSources> fills;
-  // Sources that lacked a count at some time (one bit each): they have no sum.
-  std::atomic<std::uint8_t> fills_missing{0};
-  std::atomic<double> fills_share{1};  // the smallest running share
 };
+
+// A worker's fills in tasks of one type, of those that were counted. Likewise.
+struct TypeBook : FillBook {
+  // The function that runs tasks of the type; kNoType: the book is not in use.
+  static constexpr std::uintptr_t kNoType = 0;
+  std::atomic<std::uintptr_t> type{kNoType};
+};
+// Not functions: tasks that continue, whose type nobody has noted, and types for which there was no
+// book left.
+inline constexpr std::uintptr_t kResumedType = 1;
+inline constexpr std::uintptr_t kOtherTypes = 2;
 
 class Recorder {
  public:
@@ -104,6 +110,19 @@ class Recorder {
   }
   void section_follows(Section* section) noexcept { open_ = section; }
 
+  // Around what the loop runs, while work is metered (meter.hpp). `type`: the function that runs
+  // it, or kResumedType.
+  void type_begins(std::uintptr_t type, std::int64_t now) noexcept {
+    if (fills_ == nullptr || !type_fills_.due(now)) [[likely]]
+      return;
+    running_type_ = type;
+    type_fills_.start(*fills_, now);
+  }
+  void type_ends(std::int64_t now) noexcept {
+    if (type_fills_.counts()) [[unlikely]]
+      type_fills_.book(*fills_, *table_, now, type_book(running_type_));
+  }
+
   // For Section and Profiler ----------------------------------------------------------------------
 
   // Returns the section that was open until now, or null.
@@ -115,6 +134,8 @@ class Recorder {
   [[nodiscard]] const SectionBook* book(int id) const noexcept {
     return books_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
   }
+  // Any thread. Those in use have a type.
+  [[nodiscard]] const auto& type_books() const noexcept { return type_books_; }
 
  private:
   struct Known {
@@ -134,8 +155,7 @@ class Recorder {
   SectionBook& book_of(int id);
   void start_span(const Section& section, std::int64_t now);
   void book_span(std::int64_t now) noexcept;
-  void start_fills(std::int64_t now) noexcept;
-  void book_fills(std::int64_t now) noexcept;
+  TypeBook& type_book(std::uintptr_t type) noexcept;
 
   WorkerCounts* counts_;
   TraceRing* trace_;
@@ -149,12 +169,13 @@ class Recorder {
 
   const CounterReader* fills_ = nullptr;
   const FillTable* table_ = nullptr;
-  bool span_has_fills_ = false;
-  FillReading span_fills_;
-  std::int64_t next_fills_ns_ = 0;
+  FillSpan span_fills_;
+  FillSpan type_fills_;
+  std::uintptr_t running_type_ = TypeBook::kNoType;  // while type_fills_ counts
 
   std::array<Known, 64> known_;  // by a hash of the name's address
   std::array<std::atomic<SectionBook*>, kMaxSections> books_{};
+  std::array<TypeBook, 64> type_books_;
 };
 
 }  // namespace atl::runtime

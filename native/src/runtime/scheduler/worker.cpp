@@ -193,11 +193,15 @@ void Worker::begin_metering(Word word) {
   const Meter::Key key =
       ((reinterpret_cast<std::uintptr_t>(type) << 1 | 1) & ~(~Word{0} << detail::kDomainShift)) |
       tag;
-  meter_.begin(key, counts.inline_forks.read(), now_ns());
+  const std::int64_t now = now_ns();
+  meter_.begin(key, counts.inline_forks.read(), now);
+  recorder_->type_begins(fresh ? reinterpret_cast<std::uintptr_t>(type) : kResumedType, now);
 }
 
 void Worker::end_metering() {
-  meter_.end(counts.inline_forks.read(), now_ns(),
+  const std::int64_t now = now_ns();
+  recorder_->type_ends(now);
+  meter_.end(counts.inline_forks.read(), now,
              [this](Meter::Key key) { return team.domains.in_use(key >> detail::kDomainShift); });
 }
 

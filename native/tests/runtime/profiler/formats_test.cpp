@@ -160,6 +160,8 @@ Profile sample_profile() {
   full.usage = {12.25, 0.125, 100, 2, 30, 40, 5};
   full.sections.push_back({"build \"side\"", 3, 4.5, counts_from(1), 0.5, fills_from(10, 1)});
   full.sections.push_back({"probe phase", 1, 2.25, counts_from(2), 0, {}});
+  full.types.push_back({"program+0x1a2b", 0.25, fills_from(20, 1)});
+  full.types.push_back({"(resumed)", 0.125, fills_from(30, 0.5)});
   full.lost_trace_events = 7;
   profile.workers.push_back(full);
   profile.workers.push_back({.worker = 1,
@@ -168,6 +170,7 @@ Profile sample_profile() {
                              .fills = {},
                              .usage = {},
                              .sections = {},
+                             .types = {},
                              .lost_trace_events = 0});
   profile.l3.push_back({0, 16'777'216, 1'000'000'000, 900'000'000});
   profile.l3.push_back({8, std::nullopt, std::nullopt, std::nullopt});

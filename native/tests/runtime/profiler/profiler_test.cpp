@@ -189,6 +189,44 @@ TEST(Section, FillsOfASpanAreBookedToItsSection) {
   EXPECT_EQ(one.recorder.book(section_id("fills: not counted"))->fills_ns.read(), 0U);
 }
 
+TEST(Recorder, FillsOfATaskAreBookedToItsType) {
+  OneWorker one;
+  FakeCounters counters;
+  const auto run = [&](std::uintptr_t type) {
+    one.recorder.type_begins(type, now_ns());
+    one.recorder.type_ends(now_ns());
+  };
+  run(100);  // nothing is counted yet
+  one.recorder.set_fills(&counters, &kZen4);
+  run(100);  // the first span is always counted
+  run(200);  // too soon
+  EXPECT_EQ(counters.readings, 2U);
+  const auto& books = one.recorder.type_books();
+  EXPECT_EQ(books[0].type.load(), 100U);
+  EXPECT_EQ(books[0].fills[static_cast<std::size_t>(FillSource::local_chiplet)].read(), 16U);
+  EXPECT_EQ(books[0].fills_share.load(), 0.5);
+  EXPECT_EQ(books[1].type.load(), TypeBook::kNoType);
+  one.recorder.set_fills(nullptr, nullptr);
+}
+
+TEST(Recorder, TypesThatAreTooManyShareABook) {
+  OneWorker one;
+  FakeCounters counters;
+  const std::size_t last = one.recorder.type_books().size() - 1;
+  for (std::size_t type = 0; type < last + 3; ++type) {
+    one.recorder.set_fills(&counters, &kZen4);
+    // A clock that is far ahead makes every span due.
+    const std::int64_t now = now_ns() + static_cast<std::int64_t>(type + 1) * 1'000'000'000;
+    one.recorder.type_begins(100 + type, now);
+    one.recorder.type_ends(now + 10);
+  }
+  one.recorder.set_fills(nullptr, nullptr);
+  const auto& books = one.recorder.type_books();
+  EXPECT_EQ(books[last - 1].type.load(), 100 + last - 1);
+  EXPECT_EQ(books[last].type.load(), kOtherTypes);
+  EXPECT_EQ(books[last].fills_ns.read(), 30U);
+}
+
 TEST(Section, CountersThatCannotBeReadLeaveNoFills) {
   OneWorker one;
   FakeCounters counters;
