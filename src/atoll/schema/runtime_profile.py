@@ -113,4 +113,6 @@ class RuntimeProfile(Record):
     fills_of: str  # what counts as a fill on this CPU
     workers: tuple[Worker, ...]
     l3: tuple[L3, ...]
+    working_set_bytes: Count | None  # of all workers together; None: not known
+    working_set_source: Literal["", "given", "resctrl", "fills"]  # never of two; empty: not known
     remarks: tuple[str, ...]

@@ -52,6 +52,11 @@ struct TypeWork {
   double busy_s = 0;        // CPU time that it took, all workers together
 };
 
+// Where a working set comes from: the user, the occupancy of the L3 caches that resctrl reports, or
+// the fills. Never from two of them.
+enum class WorkingSetSource : std::uint8_t { given, resctrl, fills };
+ATOLL_EXPORT std::string_view working_set_source_name(WorkingSetSource source);
+
 // One interval of one task group.
 struct Sample {
   double elapsed_s = 0;  // since the group's last sample
@@ -62,8 +67,9 @@ struct Sample {
   Fills fills = {};
   FillLatency latency = {};
   std::optional<std::uint64_t> working_set_bytes = {};
-  std::uint64_t chiplet_l3_bytes = 0;  // 0: not known
-  std::vector<TypeWork> work = {};     // one entry per type
+  WorkingSetSource working_set_source = WorkingSetSource::given;  // if it is known
+  std::uint64_t chiplet_l3_bytes = 0;                             // 0: not known
+  std::vector<TypeWork> work = {};                                // one entry per type
 };
 
 struct Decision {
@@ -84,6 +90,9 @@ class ATOLL_EXPORT Approach {
   // Whether it judges by the counts of whole intervals. Such an approach is not asked in between
   // (Runtime::look).
   virtual bool needs_intervals() const { return false; }
+  // Whether it goes by Sample::working_set_bytes. The runtime then measures it if the user gave
+  // none: each interval has the latest estimate.
+  virtual bool wants_working_set() const { return false; }
   // The cores of threads that sit on the cores `now`, by rank, at a spread: indices of
   // places.cores. A core may be given twice; a thread whose core it may not use stays. The default,
   // an empty list, leaves it to spread_cores (mapping.hpp).

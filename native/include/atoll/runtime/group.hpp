@@ -27,7 +27,7 @@ struct GroupOptions {
   int threads = 0;  // at most; 0: all workers of the runtime
   std::string approach = std::string(kDefaultApproach);
   std::shared_ptr<Approach> own_approach = {};          // your own, instead of a named one
-  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
+  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'; none: measured
 };
 
 class ATOLL_EXPORT Group {

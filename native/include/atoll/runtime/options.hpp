@@ -59,7 +59,7 @@ struct RuntimeOptions {
   std::chrono::milliseconds interval{100};              // between two decisions; at least 1
   FillReader fills = {};                                // instead of the CPU's counters
   FillLatency latency = {};                             // what fills cost here, if known
-  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'
+  std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'; none: measured
   std::optional<LentWorkers> lent = {};
   StackOptions stacks = {};
   // What to profile (profile.hpp). Fills come from the CPU's counters, if perf_event_open allows

@@ -104,6 +104,10 @@ struct Profile {
   std::string fills_of;  // what counts as a fill on this CPU: 'lines filled into L1D'
   std::vector<WorkerProfile> workers;
   std::vector<L3Profile> l3;
+  // Of all workers together, as RuntimeOptions has it or as last measured; measured only for an
+  // approach that goes by it. The source, as by working_set_source_name; empty: not known.
+  std::optional<std::uint64_t> working_set_bytes;
+  std::string working_set_source;
   std::vector<std::string> remarks;  // what is missing or incomplete, and why: one line each
 };
 

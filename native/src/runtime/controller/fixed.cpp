@@ -19,7 +19,8 @@ Decision CacheSizeCentric::choose(const Sample& sample) {
   // Bounded before it is narrowed: a set of 2^63 bytes would not fit an int.
   const auto most = static_cast<std::uint64_t>(sample.max_spread);
   return {static_cast<int>(std::min(chiplets, most)),
-          "the fewest chiplets whose L3 holds the working set"};
+          "the fewest chiplets whose L3 holds the working set of " + std::to_string(set >> 20) +
+              " MiB (" + std::string(working_set_source_name(sample.working_set_source)) + ")"};
 }
 
 Decision StaticLocal::decide(const Sample& sample) {

@@ -21,11 +21,12 @@ class LocationCentric final : public Approach {
   Decision decide(const Sample& sample) override;
 };
 
-// The fewest chiplets whose L3 caches together hold the working set; does not move if the working
-// set or the size of an L3 is unknown.
+// The fewest chiplets whose L3 caches together hold the working set, as given or measured; does not
+// move if the working set or the size of an L3 is unknown.
 class CacheSizeCentric final : public Approach {
  public:
   std::string name() const override { return "cache-size-centric"; }
+  bool wants_working_set() const override { return true; }
   int begin(const Sample& sample) const override { return choose(sample).spread; }
 
  protected:

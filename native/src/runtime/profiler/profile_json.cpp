@@ -106,6 +106,8 @@ void write_profile(JsonWriter& json, const Profile& profile) {
   json.open_array();
   for (const L3Profile& l3 : profile.l3) write_l3(json, l3);
   json.close_array();
+  json.field("working_set_bytes", profile.working_set_bytes);
+  json.field("working_set_source", profile.working_set_source);
   json.key("remarks");
   json.open_array();
   for (const std::string& remark : profile.remarks) json.text(remark);

@@ -152,6 +152,12 @@ FillCounts Profiler::fills(int worker) const {
   return fills_of(own);
 }
 
+std::vector<L3Profile> Profiler::l3_of_workers() const {
+  const std::scoped_lock lock(mutex_);
+  if (!l3_ || !l3_->counts_workers_alone()) return {};
+  return l3_->read();
+}
+
 // Call it with the worker's mutex held.
 FillCounts Profiler::fills_of(const Worker& worker) const {
   if (!worker.attached) return worker.last_fills;

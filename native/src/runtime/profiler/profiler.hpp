@@ -51,6 +51,9 @@ class Profiler {
   // Throws RuntimeFault if no trace was requested or the file cannot be written.
   void write_trace(const std::string& path) const;
 
+  // What resctrl reports about each L3, if it counts the workers and nothing else; else empty. Some
+  // reads of files per L3.
+  [[nodiscard]] std::vector<L3Profile> l3_of_workers() const;
   // Fills of a worker so far, for the controller: subtract two of them. A system call or two.
   [[nodiscard]] FillCounts fills(int worker) const;
 

@@ -92,6 +92,18 @@ std::map<int, L3Profile> read_monitors(const std::string& group) {
   return read;
 }
 
+std::vector<int> l3s_of_cpus(const std::string& folder, std::span<const int> cpus) {
+  std::vector<int> l3s;
+  for (const int cpu : cpus) {
+    const auto text = read_text(folder + "/cpu" + std::to_string(cpu) + "/cache/index3/id");
+    const std::optional<std::uint64_t> number = text ? whole_number(*text) : std::nullopt;
+    if (!number || *number > 0xffff) return {};
+    const int l3 = static_cast<int>(*number);
+    if (std::ranges::find(l3s, l3) == l3s.end()) l3s.push_back(l3);
+  }
+  return l3s;
+}
+
 std::string own_group_name() {
   static std::atomic<unsigned> serial{0};
   return "atoll-" + std::to_string(getpid()) + "-" +

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ namespace atl::runtime {
 
 // resctrl's number of an L3 -> the values of its monitors; 'Unavailable' and the like are empty.
 [[nodiscard]] std::map<int, L3Profile> read_monitors(const std::string& group);
+
+// resctrl's numbers of the L3s that these CPUs have (the caches' ids), each once; `folder`:
+// /sys/devices/system/cpu. Empty if one of the CPUs has none there.
+[[nodiscard]] std::vector<int> l3s_of_cpus(const std::string& folder, std::span<const int> cpus);
 
 // The name of a monitoring group that no other runtime has, in this or another process: of two that
 // shared one, the first to end would remove it for both.
@@ -43,6 +48,8 @@ class L3Monitor {
   void add_thread(int tid);
   // Memory traffic since the start, occupancy now; by L3. Empty if nothing is monitored.
   [[nodiscard]] std::vector<L3Profile> read() const;
+  // Whether it counts the workers and nothing else.
+  [[nodiscard]] bool counts_workers_alone() const noexcept { return own_ && remark_.empty(); }
   // A remark on the counts, or empty.
   [[nodiscard]] const std::string& remark() const noexcept { return remark_; }
 

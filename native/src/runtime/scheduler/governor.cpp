@@ -17,6 +17,7 @@ namespace atl::runtime {
 namespace {
 
 constexpr std::chrono::seconds kLongestSleep(1);
+constexpr const char* kCpus = "/sys/devices/system/cpu";
 
 // Number of stacks per node that keep their memory while nothing runs: the first ones that a burst
 // of tasks needs. A little-used stack has a page or two.
@@ -317,6 +318,7 @@ Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const 
   sample.threads = steered.threads;
   sample.chiplet_l3_bytes = team_.seats.places.chiplet_l3_bytes;
   sample.working_set_bytes = steered.working_set_bytes;
+  sample.working_set_source = steered.working_set_source;
   sample.latency = latency_;
   return sample;
 }
@@ -334,7 +336,29 @@ Sample Governor::sample(Steered& steered, Readings& readings) {
     sample.fills = first ? more : sum(sample.fills, more);
     first = false;
   }
+  if (steered.measures_set) measure_set(steered, sample);
   return sample;
+}
+
+// From resctrl where it counts the team's workers alone: a group of tasks shares its workers with
+// others, so for groups from fills. One source for each of them, from the first measure on.
+void Governor::measure_set(Steered& steered, Sample& sample) {
+  const bool first = steered.working_set_source == WorkingSetSource::given;
+  if (steered.tag == 0 && (first || steered.working_set_source == WorkingSetSource::resctrl)) {
+    const std::vector<L3Profile> l3s = team_.profiler().l3_of_workers();
+    if (!l3s.empty()) steered.working_set_source = WorkingSetSource::resctrl;
+    steered.working_set_bytes =
+        l3s.empty()
+            ? std::nullopt
+            : working_set_by_occupancy(l3s, l3s_of_cpus(kCpus, team_.seats.cpus_of_chiplets()));
+  }
+  if (steered.working_set_source != WorkingSetSource::resctrl) {
+    steered.working_set_source = WorkingSetSource::fills;
+    steered.recent_fills_.add(sample);
+    steered.working_set_bytes = steered.recent_fills_.bytes();
+  }
+  sample.working_set_bytes = steered.working_set_bytes;
+  sample.working_set_source = steered.working_set_source;
 }
 
 // The thread is never bound, so its mask is what process and cgroup allow; the kernel reduces it

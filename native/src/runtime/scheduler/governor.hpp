@@ -24,6 +24,7 @@
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/options.hpp"
 #include "atoll/runtime/profile.hpp"
+#include "controller/working_set.hpp"
 #include "seating.hpp"
 
 namespace atl::runtime {
@@ -51,7 +52,15 @@ class Steered {
   SpreadBounds bounds;
   std::uint64_t tag = 0;    // the domain whose work counts; of the team: 0, all work
   std::string reason = {};  // of the last decision
-  std::optional<std::uint64_t> working_set_bytes = {};
+  // The working set is the user's, if there is one; else it is measured for an approach that goes
+  // by it.
+  void give_working_set(std::optional<std::uint64_t> bytes) {
+    working_set_bytes = bytes;
+    measures_set = !bytes && approach->wants_working_set();
+  }
+  std::optional<std::uint64_t> working_set_bytes = {};  // given, or as last measured
+  WorkingSetSource working_set_source = WorkingSetSource::given;
+  bool measures_set = false;
   bool by_hand = false;  // its approach is no longer used
 
  private:
@@ -65,6 +74,7 @@ class Steered {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::vector<TypeWork> work_before_ = {};  // by type
   std::map<int, FillCounts> fills_before_ = {};
+  RecentFills recent_fills_ = {};
 };
 
 // What was done between two readings of the same meters; both by type.
@@ -114,6 +124,7 @@ class Governor {
   void seat_all();
   Sample bounds_of(const Steered& steered, Clock::time_point now) const;
   Sample sample(Steered& steered, Readings& readings);
+  void measure_set(Steered& steered, Sample& sample);
   void follow_mask();
   void count_choice(Steered& steered, bool chooses);
   // Moves arrays that are partitioned by worker to where the workers sit now.

@@ -52,6 +52,18 @@ NodeMap Runtime::node_map() const { return team_->node_map(); }
 
 Profile Runtime::profile() const {
   Profile profile = team_->profiler().snapshot();
+  team_->governor().locked([&] {
+    const runtime::Steered& steered = team_->steered();
+    profile.working_set_bytes = steered.working_set_bytes;
+    if (steered.working_set_bytes) {
+      profile.working_set_source = working_set_source_name(steered.working_set_source);
+    } else if (steered.measures_set) {
+      profile.remarks.emplace_back(
+          "working set: n/a (not measured yet, or neither resctrl nor fills from L3 and memory are "
+          "here); give RuntimeOptions::working_set_bytes");
+    }
+    return 0;
+  });
   profile.remarks.insert(profile.remarks.begin(), team_->remarks.begin(), team_->remarks.end());
   return profile;
 }

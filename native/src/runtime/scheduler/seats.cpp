@@ -78,6 +78,16 @@ std::vector<int> Seats::cores() const {
   return core_of_worker_;
 }
 
+std::vector<int> Seats::cpus_of_chiplets() const {
+  std::vector<int> cpus(static_cast<std::size_t>(places.chiplets()), -1);
+  for (const int core : cores()) {
+    const Core& one = places.cores[static_cast<std::size_t>(core)];
+    cpus[static_cast<std::size_t>(one.chiplet)] = one.cpus.front();
+  }
+  std::erase(cpus, -1);
+  return cpus;
+}
+
 std::vector<Seat> Seats::seats() const {
   const std::lock_guard lock(mutex_);
   std::vector<Seat> seats;

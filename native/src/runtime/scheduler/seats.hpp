@@ -39,6 +39,8 @@ class Seats {
 
   // The core of each worker, an index of places.cores.
   std::vector<int> cores() const;
+  // One CPU of each chiplet on which a worker sits.
+  std::vector<int> cpus_of_chiplets() const;
   // By rank.
   std::vector<Seat> seats() const;
   // The CPUs of the core's node. Empty if there is only one node, or if workers are not bound.

@@ -38,7 +38,7 @@ class AllWorkers final : public Steered {
   AllWorkers(Team& team, std::shared_ptr<Approach> by, const RuntimeOptions& options)
       : Steered(std::move(by)), team_(team) {
     threads = team.size();
-    working_set_bytes = options.working_set_bytes;
+    give_working_set(options.working_set_bytes);
   }
   SpreadBounds limits() override { return team_.seats.bounds(); }
   void seat(int to) override { team_.place(to, *approach); }
@@ -87,7 +87,8 @@ Team::Team(const Decided& all)
     std::vector<WorkerCounts*> counts;
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
-        counts, ProfilerOptions{options.trace_events, options.count_fills, options.count_l3});
+        counts, ProfilerOptions{options.trace_events, options.count_fills,
+                                options.count_l3 || steered_->measures_set});
     // Last: if its thread could not start after the workers were let in, nothing could end them.
     governor_ = std::make_unique<Governor>(*this, options);
     governor_->add(*steered_);

@@ -49,7 +49,7 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
                                        ? options.own_approach
                                        : approach_by_name(options.approach, team.next_seed()),
                                    threads);
-  state_->working_set_bytes = options.working_set_bytes;
+  state_->give_working_set(options.working_set_bytes);
   team.governor().add(*state_);
 }
 

@@ -174,6 +174,8 @@ Profile sample_profile() {
                              .lost_trace_events = 0});
   profile.l3.push_back({0, 16'777'216, 1'000'000'000, 900'000'000});
   profile.l3.push_back({8, std::nullopt, std::nullopt, std::nullopt});
+  profile.working_set_bytes = 17'895'697;
+  profile.working_set_source = "resctrl";
   profile.remarks.emplace_back(
       "l3: worker threads are missing (Invalid argument): they are in "
       "another resctrl control group");
@@ -257,6 +259,36 @@ TEST(Resctrl, OwnGroupGetsTheWorkers) {
   monitor.add_thread(43);
   EXPECT_EQ(read_text(tree.path + "/mon_groups/atoll-7-0/tasks"), "42\n43\n");
   EXPECT_EQ(monitor.read().size(), 2U);
+}
+
+TEST(Resctrl, OnlyAGroupOfOurOwnWithAllWorkersCountsThemAlone) {
+  const Folder tree;
+  tree.write("tasks", "42\n");
+  tree.write("mon_groups/atoll-7-0/tasks", "");
+  make_monitors(tree, "mon_groups/atoll-7-0/", "0\n");
+  L3Monitor own(tree.path, "atoll-7-0", 42);
+  EXPECT_TRUE(own.counts_workers_alone());
+  fs::remove(tree.path + "/mon_groups/atoll-7-0/tasks");
+  own.add_thread(43);  // refused
+  EXPECT_FALSE(own.counts_workers_alone());
+
+  const Folder shared;
+  shared.write("tasks", "42\n");
+  shared.write("mon_groups", "not a folder");
+  make_monitors(shared, "", "0\n");
+  EXPECT_FALSE(L3Monitor(shared.path, "atoll-7-0", 42).counts_workers_alone());
+}
+
+TEST(Resctrl, TheL3sOfCpusAreTheIdsOfTheirCaches) {
+  const Folder cpus;
+  cpus.write("cpu17/cache/index3/id", "2\n");
+  cpus.write("cpu18/cache/index3/id", "0\n");
+  cpus.write("cpu19/cache/index3/id", "2\n");
+  cpus.write("cpu20/cache/index3/id", "-1\n");
+  using L3s = std::vector<int>;
+  EXPECT_EQ(l3s_of_cpus(cpus.path, L3s{17, 18, 19}), (L3s{2, 0}));
+  EXPECT_EQ(l3s_of_cpus(cpus.path, L3s{17, 20}), L3s{});
+  EXPECT_EQ(l3s_of_cpus(cpus.path, L3s{17, 21}), L3s{}) << "it has none";
 }
 
 TEST(Resctrl, AGroupThatWasMadeIsRemoved) {

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -240,6 +242,65 @@ TEST(Governor, AStaticGroupBeginsWhereItStays) {
   EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static:2"}).spread(), 2);
   EXPECT_EQ(atl::Group(runtime, {.threads = 2, .approach = "static-local"}).spread(), 1);
   EXPECT_EQ(atl::Group(runtime, {.threads = 2}).spread(), 1);
+}
+
+// 4 chiplets of 2 cores with an L3 of 1 MiB each; two threads fit on one chiplet.
+atl::RuntimeOptions by_cache_size() {
+  atl::RuntimeOptions options = every(std::chrono::milliseconds(1));
+  options.workers = 2;
+  options.places->chiplet_l3_bytes = 1 << 20;
+  options.approach = "cache-size-centric";
+  return options;
+}
+
+bool works_until(atl::Runtime& runtime, auto&& condition) {
+  return soon([&] {
+    for (int times = 0; times < 100; ++times) runtime.run(work);
+    return condition();
+  });
+}
+
+TEST(Governor, AWorkingSetThatNobodyGaveIsMeasured) {
+  atl::RuntimeOptions options = by_cache_size();
+  // A half of what the cores load is in the one L3: the set is twice as large.
+  std::atomic<std::uint64_t> loaded{0};
+  options.fills = [&](int) {
+    const std::uint64_t now = loaded += 100'000;
+    return atl::Fills{.local_chiplet = now, .memory = now};
+  };
+  atl::Runtime runtime(options);
+  EXPECT_TRUE(works_until(runtime, [&] { return runtime.spread() == 2; }));
+  EXPECT_NE(runtime.reason().find("(fills)"), std::string::npos) << runtime.reason();
+  const atl::Profile profile = runtime.profile();
+  EXPECT_EQ(profile.working_set_source, "fills");
+  EXPECT_GE(profile.working_set_bytes, 2U << 20);
+}
+
+TEST(Governor, AWorkingSetThatIsGivenIsNotMeasured) {
+  atl::RuntimeOptions options = by_cache_size();
+  options.working_set_bytes = 1000;
+  options.fills = [](int) { return atl::Fills{.local_chiplet = 1, .memory = 1'000'000'000}; };
+  atl::Runtime runtime(options);
+  EXPECT_TRUE(
+      works_until(runtime, [&] { return runtime.reason().find("(given)") != std::string::npos; }));
+  EXPECT_EQ(runtime.spread(), 1);
+  const atl::Profile profile = runtime.profile();
+  EXPECT_EQ(profile.working_set_source, "given");
+  EXPECT_EQ(profile.working_set_bytes, 1000U);
+}
+
+TEST(Governor, WithoutCountsTheWorkingSetIsUnknownAndARemarkSaysSo) {
+  atl::RuntimeOptions options = by_cache_size();
+  options.fills = [](int) { return atl::Fills{.memory = 1}; };
+  atl::Runtime runtime(options);
+  EXPECT_TRUE(works_until(runtime,
+                          [&] { return runtime.reason().find("not known") != std::string::npos; }));
+  const atl::Profile profile = runtime.profile();
+  EXPECT_EQ(profile.working_set_source, "");
+  EXPECT_EQ(profile.working_set_bytes, std::nullopt);
+  EXPECT_TRUE(std::ranges::any_of(profile.remarks, [](const std::string& remark) {
+    return remark.starts_with("working set: n/a (");
+  }));
 }
 
 }  // namespace
