@@ -16,6 +16,7 @@
 #include "atoll/runtime/options.hpp"
 #include "decided.hpp"
 #include "domain.hpp"
+#include "far_work.hpp"
 #include "governor.hpp"
 #include "group_seats.hpp"
 #include "parking.hpp"
@@ -94,6 +95,7 @@ class Team {
   const std::optional<LentWorkers> lent;
   const std::vector<std::string> remarks;  // for the profile
   Seats seats;
+  const StealCosts steal_costs;
   const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
   Domains domains;
   PlaceDomains place_domains;

@@ -1,5 +1,6 @@
 #include "worker.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <new>
@@ -58,6 +59,7 @@ struct GiveBack : After {
 Worker::Worker(Team& team_, int rank_)
     : team(team_),
       rank(rank_),
+      far_(static_cast<std::size_t>(team_.size())),
       random_(0x9e3779b97f4a7c15 * (static_cast<std::uint64_t>(rank_) + 1)),
       thread_fiber_(thread_fiber()) {
   idle = &team.parking.word();
@@ -325,6 +327,7 @@ Word Worker::next() {
   if (const Word word = std::exchange(first_, 0)) return word;
   if (const Word word = own_work()) return word;
 
+  far_.begin();
   team.parking.start_search(rank, chiplet_);
   for (;;) {
     if (const Word word = search()) {
@@ -433,8 +436,10 @@ Word Worker::search() {
         // A random start, then all in turn: each victim is tried once.
         std::size_t at = random() % ranks.size();
         for (std::size_t left = ranks.size(); left > 0; --left) {
-          if (const Word word = steal_from(team.worker(ranks[at]), ring.distance, force))
-            return word;
+          Worker& victim = team.worker(ranks[at]);
+          if (!leaves_alone(victim, ring.distance)) {
+            if (const Word word = steal_from(victim, ring.distance, force)) return word;
+          }
           if (++at == ranks.size()) at = 0;
         }
       }
@@ -443,6 +448,22 @@ Word Worker::search() {
     for (int times = 0; times < 16; ++times) pause();
   }
   return 0;
+}
+
+// Far work that the victim gets to before this worker could. It reads the victim's lines only if
+// there is work.
+bool Worker::leaves_alone(const Worker& victim, Distance distance) {
+  const std::int64_t cost_ns = team.steal_costs[static_cast<std::size_t>(distance)];
+  if (cost_ns == 0) return false;
+  const auto number = static_cast<std::size_t>(victim.rank);
+  const std::int64_t words = std::max<std::int64_t>(victim.deque.size_hint(), 0) +
+                             static_cast<std::int64_t>(victim.yielded_.size_hint());
+  if (words == 0) {
+    far_.nothing_at(number);
+    return true;
+  }
+  const std::uint64_t ran = victim.counts.tasks.read() + victim.counts.inline_forks.read();
+  return !far_.pays_now(number, words, ran, now_ns(), cost_ns);
 }
 
 Word Worker::steal_from(Worker& victim, Distance distance, bool force) {

@@ -10,7 +10,8 @@
 //      Every kFairness-th time is a fair turn, so that nothing starves: first the shared queues,
 //      the oldest yielded task and the oldest word of its deque, each of them first in turn
 //   2. the queues of the domains that it serves
-//   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring
+//   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring;
+//      far ones once it pays (far_work.hpp)
 //   4. sleep
 #pragma once
 
@@ -191,6 +192,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word shared();
   Word from_its_domains();
   Word search();
+  bool leaves_alone(const Worker& victim, Distance distance);
   Word steal_from(Worker& victim, Distance distance, bool force);
   void keep_stolen(std::span<const Word> words, Word of_tag);
   bool anything_in_sight();
@@ -227,6 +229,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   std::size_t spare_count_ = 0;
 
   YieldQueue yielded_;
+  FarWatch far_;
   std::uint64_t random_;
   VictimOrder victims_;
   std::size_t last_domain_ = 0;  // from whose queue it took last
