@@ -1,4 +1,4 @@
-"""C++ programs that run in guests, of the release build (native/tests/runtime/guests)."""
+"""C++ programs that run in guests, of the release build (native/tests/runtime)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ BUILD = ROOT / "build/release"
 
 
 @functools.cache
-def program(name: str) -> str:
-    """The path of `name`, up to date."""
+def program(name: str, room: str = "guests") -> str:
+    """The path of `name` from native/tests/runtime/`room`, up to date."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / ".guests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of pytest share the build
@@ -23,4 +23,4 @@ def program(name: str) -> str:
         ):
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    return str(BUILD / "native/tests/runtime/guests" / name)
+    return str(BUILD / "native/tests/runtime" / room / name)

@@ -1,13 +1,14 @@
-// Random programs on a machine that is made up: 2 nodes, 16 chiplets and 128 cores, which share the
-// CPUs that there are. A program is a tree; a node runs its children by forks, scopes, tasks,
-// places, groups, loops, calls from outside, or tasks that wait for each other, and its value is
-// its own number plus its children's. Meanwhile workers and groups move, the process's mask shrinks
-// to one CPU and grows again, and signals arrive.
+// Random programs on the machine, or on a made-up one: 2 nodes, 16 chiplets and 128 cores, which
+// share the CPUs that there are. A program is a tree; a node runs its children by forks, scopes,
+// tasks, places, groups, loops, calls from outside, or tasks that wait for each other, and its
+// value is its own number plus its children's. Meanwhile workers and groups move, the process's
+// mask shrinks to one CPU and grows again, and signals arrive.
 //
-//   runtime-random-programs [SECONDS [SEED [WORKERS]]]
+//   runtime-random-programs [SECONDS [SEED [WORKERS [PLACES]]]]
 //
-// The value of each program is known. At a wrong one, or if a program makes no progress, it prints
-// the seed, which repeats the program as the first one, and exits with 1.
+// PLACES: `made-up` (default), or `here`, the machine's own. The value of each program is known. At
+// a wrong one, or if a program makes no progress, it prints the seed, which repeats the program as
+// the first one, and exits with 1.
 #include <dirent.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -24,6 +25,7 @@
 #include <random>
 #include <stdexcept>
 #include <stop_token>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -255,13 +257,18 @@ class Program {
     switch (seed % 4) {
       case 0: return atl::on_worker(number % runtime_.workers());
       case 1: return atl::on_chiplet(number % runtime_.places().chiplets());
-      case 2: return atl::on_node(number % 2);
+      case 2: {
+        const std::vector<int> nodes = runtime_.places().nodes();
+        return atl::on_node(nodes[static_cast<std::size_t>(number) % nodes.size()]);
+      }
       default: return {};
     }
   }
 
   atl::Runtime& runtime_;
 };
+
+constexpr unsigned kChiplets = 16;
 
 // Disturbs everything until it is destroyed.
 class Disturber {
@@ -279,7 +286,7 @@ class Disturber {
  private:
   void disturb(atl::Runtime& runtime, std::mt19937_64& random) {
     switch (random() % 4) {
-      case 0: try { runtime.set_spread(1 + static_cast<int>(random() % 16));
+      case 0: try { runtime.set_spread(1 + static_cast<int>(random() % kChiplets));
         } catch (const atl::RuntimeFault&) {  // fewer than the workers need
         }
         return;
@@ -340,6 +347,10 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 2;
   Seed seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   const int workers = argc > 3 ? std::atoi(argv[3]) : 64;
+  const bool here = argc > 4 && std::string_view(argv[4]) == "here";
+  const atl::Places places =
+      here ? atl::places_here()
+           : atl::synthetic_places("node:2 chiplet:8 core:8", atl::test::real_cpus());
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
   std::printf("runtime-random-programs: %g s, seed %llu, %d workers\n", seconds,
@@ -355,7 +366,7 @@ int main(int argc, char** argv) {
     running = seed;
     atl::RuntimeOptions options;
     options.workers = workers;
-    options.places = atl::synthetic_places("node:2 chiplet:8 core:8", atl::test::real_cpus());
+    options.places = places;
     options.interval = 2ms;
     options.stacks.bytes = std::size_t{1} << 20;  // sanitizers' frames are large
     atl::Runtime runtime(options);
