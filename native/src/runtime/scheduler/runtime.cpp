@@ -62,7 +62,6 @@ Profile Runtime::profile() const {
           "working set: n/a (not measured yet, or neither resctrl nor fills from L3 and memory are "
           "here); give RuntimeOptions::working_set_bytes");
     }
-    return 0;
   });
   profile.remarks.insert(profile.remarks.begin(), team_->remarks.begin(), team_->remarks.end());
   return profile;

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -470,6 +472,98 @@ TEST(OutOfMemory, ACoroutineAwaits) {
     for (int turn = 0; result == 0 && turn < 1000; ++turn) atl::yield();
     return result == 8;
   });
+}
+
+TEST(OutOfMemory, ChannelsAndSemaphores) {
+  in_a_task([] {
+    atl::Channel<int> numbers(2);
+    auto other = atl::spawn([&] {
+      struct Closing {
+        atl::Channel<int>& channel;
+        ~Closing() { channel.close(); }
+      } closing{numbers};
+      for (int number = 1; number <= 5; ++number) {
+        numbers.push(number, atl::this_task::stop_token());
+      }
+    });
+    int last = 0;
+    bool in_order = true;
+    while (const std::optional<int> number = numbers.pop()) {
+      in_order = in_order && *number > last;
+      last = *number;
+    }
+    other.join();
+    return in_order;
+  });
+  in_a_task([] {
+    atl::Semaphore permits(1);
+    int inside = 0;
+    bool alone = true;
+    atl::Scope scope;
+    for (int child = 0; child < 3; ++child) {
+      scope.fork([&] {
+        permits.acquire();
+        struct Releasing {
+          atl::Semaphore& permits;
+          int& inside;
+          ~Releasing() {
+            --inside;
+            permits.release();
+          }
+        } releasing{permits, inside};
+        alone = ++inside == 1 && alone;
+        atl::yield();
+      });
+    }
+    scope.join();
+    return alone;
+  });
+}
+
+TEST(OutOfMemory, WhenAndInvokeAndSortAndScan) {
+  in_a_task([] {
+    std::vector<atl::Task<int>> tasks;
+    for (int number = 0; number < 3; ++number) {
+      tasks.push_back(atl::spawn([number] { return number; }));
+    }
+    if (!atl::when_any(tasks)) return false;
+    return atl::when_all(std::move(tasks)) == std::vector<int>{0, 1, 2};
+  });
+  in_a_task([] {
+    int first = 0;
+    int second = 0;
+    atl::parallel_invoke([&] { first = 1; }, [&] { second = 2; });
+    return first == 1 && second == 2;
+  });
+  std::vector<int> numbers(5000);
+  in_a_task([&] {
+    for (std::size_t at = 0; at < numbers.size(); ++at) {
+      numbers[at] = static_cast<int>(at * 7919 % numbers.size());
+    }
+    atl::parallel_sort(numbers.begin(), numbers.end());
+    return std::ranges::is_sorted(numbers);
+  });
+  std::vector<long> sums(5000);
+  in_a_task([&] {
+    std::ranges::fill(numbers, 1);
+    atl::parallel_inclusive_scan(numbers.begin(), numbers.end(), sums.begin(), 0L, std::plus<>());
+    return sums.back() == 5000;
+  });
+}
+
+TEST(OutOfMemory, WorkerLocalsLimitsAndUrgentTasks) {
+  in_a_task([] {
+    atl::WorkerLocal<int> sums;
+    atl::parallel_for(0, 10, [&](int number) { *sums.lease() += number; }, 1);
+    return sums.combine(std::plus<>()) == 45;
+  });
+  in_a_task([] {
+    const atl::Stoppable part(1h);
+    int calls = 0;
+    atl::parallel_for(0, 3, [&](int) { ++calls; });
+    return calls == 3;
+  });
+  in_a_task([] { return atl::call(atl::urgently(), [] { return 3; }) == 3; });
 }
 
 TEST(OutOfMemory, Arrays) {

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,10 +15,13 @@
 #include <vector>
 
 #include "atoll/runtime/blocking.hpp"
+#include "atoll/runtime/event.hpp"
+#include "atoll/runtime/group.hpp"
 #include "atoll/runtime/memory_resources.hpp"
 #include "atoll/runtime/profile.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "memory/registry.hpp"
 #include "profiler/section_names.hpp"
@@ -80,6 +84,52 @@ TEST(Reliability, AChildOfForkNeverFindsALockTakenByAThreadThatIsNotThere) {
                 });
               }),
               0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Whatever the workers do at that moment: forks, waits, sleeps, groups, blocking calls.
+TEST(Reliability, AChildOfForkMadeWhileWorkersDoEverything) {
+  // The first use of what a fork holds back for (docs/runtime-hazards.md).
+  atl::Runtime runtime(with_workers(4));
+  const auto everything = [&runtime] {
+    const atl::Section section("everything");
+    static_cast<void>(atl::local_memory(0));
+    atl::sleep_for(std::chrono::microseconds(50));
+    atl::blocking([] {});
+    atl::Event event;
+    auto waits = atl::spawn([&] { return event.wait_for(std::chrono::seconds(60)); });
+    const bool right = fib(8) == 21;
+    event.set();
+    atl::Group group(runtime, {.threads = 2});
+    return waits.join() && group.run([] { return fib(5) == 5; }) && right;
+  };
+  ASSERT_TRUE(runtime.run(everything));
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&] {
+      while (!stop) EXPECT_TRUE(runtime.run(everything));
+    });
+  }
+  for (int round = 0; round < 30; ++round) {
+    EXPECT_EQ(in_a_child([&] {
+                try {
+                  runtime.run([] {});
+                  return 1;
+                } catch (const atl::RuntimeFault&) {
+                }
+                atl::Runtime own(with_workers(3));
+                return own.run([&] {
+                  atl::sleep_for(std::chrono::microseconds(50));
+                  return atl::blocking([] { return 5; }) == 5 && fib(10) == 55;
+                })
+                           ? 0
+                           : 2;
+              }),
+              0)
+        << round;
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -157,6 +207,46 @@ TEST(Reliability, ASignalToTheProcessLandsOnAThreadOfTheUsers) {
   stop = true;
   wants_it.join();
   std::signal(SIGUSR1, previous);
+}
+
+std::atomic<long> interruptions{0};
+
+// The one asynchronous signal that workers do not block. Its handler runs on the stacks of tasks,
+// in the middle of switches.
+TEST(Reliability, ASamplingProfilerMayInterruptWorkersAtAnyTime) {
+  struct sigaction before{};
+  struct sigaction counts{};
+  counts.sa_handler = [](int) { interruptions.fetch_add(1); };
+  counts.sa_flags = SA_RESTART;
+  sigaction(SIGPROF, &counts, &before);
+  {
+    atl::Runtime runtime(with_workers(4));
+    std::atomic<bool> stop{false};
+    std::thread interrupts([&] {
+      while (!stop) {
+        DIR* const tasks = opendir("/proc/self/task");
+        while (const dirent* const entry = readdir(tasks)) {
+          const int thread = std::atoi(entry->d_name);
+          if (thread != 0 && thread != gettid()) syscall(SYS_tgkill, getpid(), thread, SIGPROF);
+        }
+        closedir(tasks);
+      }
+    });
+    for (int round = 0; round < 200 || interruptions < 1000; ++round) {
+      EXPECT_EQ(runtime.run([] {
+        auto other = atl::spawn([] {
+          for (int turn = 0; turn < 50; ++turn) atl::yield();
+          return fib(10);
+        });
+        for (int turn = 0; turn < 50; ++turn) atl::yield();
+        return fib(12) + other.join();
+      }),
+                144 + 55);
+    }
+    stop = true;
+    interrupts.join();
+  }
+  sigaction(SIGPROF, &before, nullptr);
 }
 
 TEST(Reliability, RuntimesComeAndGo) {
