@@ -24,6 +24,7 @@ _NO_COMPARISON = {
     "engines_start",
     "probe_peers",
     "runtime_runs",
+    "suites_jcch",
 }
 
 

@@ -1,4 +1,6 @@
-"""TPC-DS data at scale factor 1 by Atoll, beside the extension's dsdgen and COPY by hand.
+"""The data of suites beside their peers: JCC-H (`perf.suites_jcch`) and TPC-DS.
+
+TPC-DS data at scale factor 1 by Atoll, beside the extension's dsdgen and COPY by hand.
 
 Atoll also keeps the data under its name, syncs it and computes its checksums. The files are the
 same but for the order of the tables. Both sides are processes with a database on the disk.
@@ -15,6 +17,7 @@ from atoll.store.files import sha256
 from atoll.suites.tpcds_data import TABLES, ensure_data
 from perf.engines_data import cache_in, empty_folder
 from perf.harness import WrongAnswer, at_most, interleave, median, note, ratio, spawn, timed
+from perf.suites_jcch import compare_jcch
 
 SCALE_FACTOR = 1.0
 ROUNDS = 3
@@ -36,6 +39,11 @@ for (table,) in connection.execute("select table_name from duckdb_tables()").fet
 
 
 def compare() -> None:
+    compare_jcch()
+    _compare_tpcds()
+
+
+def _compare_tpcds() -> None:
     checksums: dict[str, str] = {}
 
     def check(files: dict[str, Path]) -> None:
