@@ -51,4 +51,4 @@ def test_all_answers_but_of_queries_that_the_engine_cannot_run(
     engine: str, suite: str, scale_factor: float
 ) -> None:
     told = ask_in_a_process(ENGINES[engine], engine, suite, scale_factor)
-    assert told == Told(right=len(suites.get(suite).queries(engine)))
+    assert told == Told(right=len(suites.get(suite).queries(engine))), told
