@@ -21,6 +21,14 @@
  *   RESTRICTED, MIXED, NO_MOVE   ... does not move it
  *   LEVELS                       one producer; both workers are counted in one chiplet first
  *   LEVELS, LATE_RAISE           ... the word is raised after the chiplet's count
+ *   STAND_IN                     a thread takes worker 0's place while that sleeps, and gives it back;
+ *                                one producer is worker 1, the other one is no worker
+ *   STAND_IN, ALONE              ... there is no worker 1
+ *   STAND_IN, NO_RETURN_LOOK     ... without the second look
+ *   STAND_IN, NO_RETURN_FENCE    ... with no fence before it
+ *   STAND_IN, MEMBARRIER, ONLY_OWN_FENCE  ... with a fence of its own, though a worker is busy
+ *   STAND_IN, LATE_STATE         ... nobody can call the worker before the look is over
+ *   STAND_IN, ALONE, MEMBARRIER, LIGHT_OUTSIDE   ... the thread that is no worker has a light fence
  */
 #define WORKERS 2
 #define PRODUCERS 2
@@ -38,6 +46,13 @@
 #define asleep 1
 #define claimed 2
 #define notified 3
+#define parked 4
+#define borrowed 5
+#define leaving 6
+#define called 7
+
+#define sleeping(now) ((now) == asleep || (now) == parked)
+#define claimable(now) (sleeping(now) || (now) == leaving)
 
 #ifdef RESTRICTED
 #define may_run(worker, number) ((number) == 0 || (worker) == 1)
@@ -52,6 +67,11 @@
 byte sleepers, searchers;
 
 byte producers_done;
+#ifdef STAND_IN
+bool stood_in;
+#else
+bool stood_in = true;
+#endif
 
 #ifdef DEADLINE
 byte deadlines = 1;
@@ -150,14 +170,15 @@ inline change(from, to) {
 /* Parking::wake_one, and the loop of notify_allowed, including Parking::wake. */
 inline wake_one_who_may(number) {
   do
-  :: atomic { other < WORKERS && (!may_run(other, number) || load(state(other)) != asleep) ->
+  :: atomic { other < WORKERS && (!may_run(other, number) || !claimable(load(state(other)))) ->
               other++ }
-  :: atomic { other < WORKERS && may_run(other, number) && load(state(other)) == asleep };
+  :: atomic { other < WORKERS && may_run(other, number) && claimable(load(state(other))) };
      atomic { /* [claim] */
        fence();
        if
-       :: memory[state(other)] == asleep -> memory[state(other)] = claimed; won = true
-       :: else -> other++
+       :: sleeping(memory[state(other)]) -> memory[state(other)] = claimed; won = true
+       :: memory[state(other)] == leaving -> memory[state(other)] = called; other = 0; break
+       :: else /* the loop looks again */
        fi
      };
      if
@@ -272,6 +293,15 @@ searcher:
 #endif
 
   /* commit, and await_notified */
+#ifdef STAND_IN
+  atomic { /* [sleeper-parks] */
+    fence();
+    if
+    :: memory[state(me)] == asleep -> memory[state(me)] = parked
+    :: else
+    fi
+  };
+#endif
 sleeps:
 end_asleep:
   do
@@ -298,9 +328,111 @@ end_busy: /* forever */
   false
 }
 
+#ifdef STAND_IN
+/* Worker 1: busy, or a searcher that becomes busy. It publishes work 0 and stays busy. */
+proctype busy_worker(byte me) {
+  byte other;
+  bool won;
+  OWN_COUNTS;
+  if
+  :: skip
+  :: change(0, SEARCHER);
+     change(SEARCHER, 0); /* end_search, with its full fence */
+     if
+     :: searchers == 0 && sleepers > 0 -> wake_one_who_may(0)
+     :: else
+     fi
+  fi;
+  store(work(0), 1);
+  light_fence();
+  notify();
+  producers_done++
+}
+
+/* A thread that is no worker: work 1 is in a queue. */
+proctype outside(byte me) {
+  byte other;
+  bool won;
+  OWN_COUNTS;
+  store(work(1), 1);
+#ifndef LIGHT_OUTSIDE
+  fence();
+#endif
+  notify_allowed(1);
+  producers_done++
+}
+
+/* Another one, in the place of worker 0, once or never. */
+proctype stand_in(byte me) {
+  byte number, at_cpu;
+  bool idle;
+  OWN_COUNTS;
+  if
+  :: atomic { memory[state(0)] == parked -> fence(); memory[state(0)] = borrowed } /* [borrow] */
+  :: stood_in = true; goto over
+  fi;
+  change(SLEEPER, 0); /* [borrow-count] */
+  change(0, SLEEPER); /* [return-count] */
+#ifndef LATE_STATE
+  store(state(0), leaving); /* [return-state] */
+#endif
+#ifndef NO_RETURN_FENCE
+  fence();
+#ifdef ALONE
+  idle = true;
+#else
+  idle = (sleepers + searchers == WORKERS); /* all_idle */
+#endif
+#ifndef ONLY_OWN_FENCE
+  if
+  :: !idle -> heavy_fence() /* [return-fence] */
+  :: else
+  fi;
+#endif
+#endif
+#ifndef NO_RETURN_LOOK
+  number = (idle -> 1 : 0);
+  do
+  :: atomic { number < PRODUCERS && load(work(number)) != 1 -> number++ }
+  :: atomic { number < PRODUCERS && load(work(number)) == 1 -> number = 0; goto wakes }
+  :: atomic { number >= PRODUCERS -> number = 0; break }
+  od;
+#endif
+#ifdef LATE_STATE
+  store(state(0), parked);
+  fence();
+  goto gone;
+#endif
+  atomic { /* [return-parks] */
+    fence();
+    if
+    :: memory[state(0)] == leaving -> memory[state(0)] = parked; goto gone
+    :: else
+    fi
+  };
+wakes: /* end_return_awake */
+  change(SLEEPER, SEARCHER);
+  store(state(0), notified);
+  fence();
+gone:
+  stood_in = true;
+over:
+  idle = false
+}
+#endif
+
 init {
   atomic {
     run worker(0);
+#ifdef STAND_IN
+#ifdef ALONE
+    producers_done++;
+#else
+    run busy_worker(1);
+#endif
+    run outside(2);
+    run stand_in(3)
+#else
 #if defined(LEVELS) && defined(RESTRICTED)
     run producer(2, 1);
 #else
@@ -319,11 +451,12 @@ init {
     run producer(3, 1)
 #endif
 #endif
+#endif
   }
 }
 
 #define lost(worker, number) \
-  (memory[state(worker)] == asleep && memory[work(number)] == 1 && may_run(worker, number))
+  (sleeping(memory[state(worker)]) && memory[work(number)] == 1 && may_run(worker, number))
 
 bool lost_wake_up;
 
@@ -331,6 +464,7 @@ active proctype judge() {
   timeout;
   assert(producers_done == PRODUCERS); /* that is, works published */
   assert(memory[state(0)] != claimed && memory[state(1)] != claimed);
+  assert(stood_in);
   lost_wake_up = lost(0, 0) || lost(0, 1) || lost(1, 0) || lost(1, 1);
   assert(!lost_wake_up)
 }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "atoll/runtime/profile.hpp"
 #include "clock.hpp"
@@ -72,6 +73,8 @@ class Recorder {
     trace(TraceKind::park, 0);
   }
   void unparked() noexcept { trace(TraceKind::unpark, 0); }
+  // Another thread was in the worker's place; its own thread never woke.
+  void parked_again() noexcept { trace(TraceKind::park, 0); }
   void woke(int worker) noexcept {
     counts_->wakes.add();
     trace(TraceKind::wake, static_cast<std::uint64_t>(worker));
@@ -130,6 +133,10 @@ class Recorder {
   void end(Section& section);
   // Null to stop. `fills` and `table` must stay until then.
   void set_fills(const CounterReader* fills, const FillTable* table) noexcept;
+  // Other fills from now on, or none; returns those until now. Not while a section is open.
+  const CounterReader* exchange_fills(const CounterReader* fills) noexcept {
+    return std::exchange(fills_, fills);
+  }
   // Any thread. Null if this worker was never in that section.
   [[nodiscard]] const SectionBook* book(int id) const noexcept {
     return books_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);

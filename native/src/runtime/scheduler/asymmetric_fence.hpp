@@ -21,6 +21,15 @@ void choose_fences();
 // membarrier, which interrupts every CPU of the process.
 void heavy_fence();
 
+// A full fence right after a locked instruction, which is one on x86.
+inline void fence_after_locked() {
+#if defined(__x86_64__)
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+  detail::full_fence();
+#endif
+}
+
 // Membarriers of this process so far.
 std::uint32_t membarriers() noexcept;
 

@@ -74,14 +74,22 @@ std::uint64_t Parking::change(int worker, std::uint64_t more) {
     if (chiplet.compare_exchange_weak(before, after, std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {  // [chiplet-count]
       const std::uint64_t lower = shows(before) & ~shows(after);
-      if (lower == 0) return word_.load(std::memory_order_relaxed);
+      // The fence: who becomes busy here while a worker's place is given back sees that worker's
+      // count, or is seen busy (all_idle).
+      if (lower == 0) {
+        fence_after_locked();
+        return word_.load(std::memory_order_relaxed);
+      }
       return word_.fetch_sub(lower, std::memory_order_acq_rel) - lower;  // [chiplet-lower]
     }
   }
 }
 
 void Parking::start_search(int worker, int chiplet) {
-  chiplet_of_[static_cast<std::size_t>(worker)].store(chiplet, std::memory_order_relaxed);
+  if (chiplet_of(worker) != chiplet) {
+    chiplet_of_[static_cast<std::size_t>(worker)].store(chiplet, std::memory_order_relaxed);
+    moves_.fetch_add(1, std::memory_order_relaxed);  // before the count, which releases: all_idle
+  }
   change(worker, kSearcher);
 }
 
@@ -106,7 +114,14 @@ void Parking::cancel(int worker) {
   if (!withdraw(worker)) await_notified(sleeper_[worker]);
 }
 
-void Parking::commit(int worker) { await_notified(sleeper_[worker]); }
+void Parking::commit(int worker) {
+  Sleeper& sleeper = sleeper_[worker];
+  std::uint32_t state = asleep;
+  // Release: the worker, to a thread that takes its place.
+  sleeper.state.compare_exchange_strong(state, parked, std::memory_order_release,
+                                        std::memory_order_relaxed);  // [sleeper-parks]
+  await_notified(sleeper);
+}
 
 Parking::Wake Parking::commit(int worker, Deadline deadline) {
   Sleeper& sleeper = sleeper_[worker];
@@ -154,36 +169,115 @@ int Parking::wake_one(std::span<const int> nearest_first) {
   return wake_first(nearest_first, [](int) { return true; });
 }
 
-// A sleeper that is claimed cannot run. It is a searcher from here on.
-bool Parking::claim(int worker) {
+// A sleeper that is claimed cannot run. It is a searcher from here on. One whose second look
+// another thread takes is notified by that thread.
+Parking::Claim Parking::claim(int worker) {
   std::atomic<std::uint32_t>& state = sleeper_[worker].state;
   // The load spares workers that are awake the write to their line.
-  std::uint32_t expected = asleep;
-  if (state.load(std::memory_order_relaxed) != asleep ||
-      !state.compare_exchange_strong(expected, claimed, std::memory_order_acquire,
+  std::uint32_t found = state.load(std::memory_order_relaxed);
+  while (found == asleep || found == parked || found == leaving) {
+    const State to = found == leaving ? called : claimed;
+    if (!state.compare_exchange_weak(found, to, std::memory_order_acquire,
                                      std::memory_order_relaxed)) {  // [claim]
-    return false;
+      continue;
+    }
+    if (to == called) return Claim::called;
+    // Before the worker can run, or it could end a search that was not counted yet.
+    change(worker, kSearcher - kSleeper);  // [waker-count]
+    return Claim::mine;
   }
-  // Before the worker can run, or it could end a search that was not counted yet.
-  change(worker, kSearcher - kSleeper);  // [waker-count]
-  return true;
+  return Claim::none;
 }
 
 bool Parking::wake(int worker) {
-  if (!claim(worker)) return false;
+  const Claim claimed = claim(worker);
+  if (claimed == Claim::mine) let_run(worker);
+  return claimed != Claim::none;
+}
+
+void Parking::let_run(int worker) {
   sleeper_[worker].state.store(notified, std::memory_order_release);  // [waker-state]
   wake_thread(sleeper_[worker]);
-  return true;
+}
+
+// Only a worker that has committed: before that its thread still looks at its own queues. A
+// producer may still take it for a sleeper and find nobody; the second look of its return finds the
+// work.
+int Parking::borrow(int chiplet) {
+  for (const bool near : {true, false}) {
+    for (int worker = 0; worker < workers_; ++worker) {
+      const int its = chiplet_of(worker);
+      if ((its == chiplet) != near || !has_sleepers(its)) continue;
+      std::uint32_t state = parked;
+      // Acquire: all that is the worker's.
+      if (sleeper_[worker].state.load(std::memory_order_relaxed) != parked ||
+          !sleeper_[worker].state.compare_exchange_strong(state, borrowed,
+                                                          std::memory_order_acquire,
+                                                          std::memory_order_relaxed)) {  // [borrow]
+        continue;
+      }
+      change(worker, 0 - kSleeper);  // [borrow-count]
+      return worker;
+    }
+  }
+  return kNobody;
+}
+
+bool Parking::begin_return(int worker, Kind kind) {
+  change(worker, kind == Kind::searcher ? kSleeper - kSearcher : kSleeper);  // [return-count]
+  // Before the fence, as in prepare: a producer that the look misses finds the worker here.
+  sleeper_[worker].state.store(leaving, std::memory_order_release);  // [return-state]
+  detail::full_fence();
+  if (all_idle()) return true;
+  heavy_fence();  // [return-fence]
+  return false;
+}
+
+bool Parking::end_return(int worker) {
+  std::uint32_t state = leaving;
+  // Release: the worker, to its own thread and to the next one in its place.
+  if (sleeper_[worker].state.compare_exchange_strong(
+          state, parked, std::memory_order_release,
+          std::memory_order_relaxed)) {  // [return-parks]
+    return true;
+  }
+  end_return_awake(worker);
+  return false;
+}
+
+void Parking::end_return_awake(int worker) {
+  change(worker, kSearcher - kSleeper);
+  let_run(worker);
+}
+
+void Parking::return_awake(int worker, Kind kind) {
+  if (kind == Kind::busy) change(worker, kSearcher);
+  let_run(worker);
+}
+
+// Whether every worker was asleep or searching when its chiplet was read. Then none of its words
+// was waiting, and it publishes the next one after a change of that chiplet's word and a full
+// fence, by which it sees what the caller counted before. A worker that moves meanwhile could count
+// twice.
+bool Parking::all_idle() const {
+  const std::uint64_t moves = moves_.load(std::memory_order_acquire);
+  std::uint64_t idle = 0;
+  for (int chiplet = 0; chiplet < chiplets_; ++chiplet) {
+    const std::uint64_t counts = chiplet_[chiplet].word.load(std::memory_order_acquire);
+    idle += (counts >> 32) + (counts & 0xffffffff);
+  }
+  return idle == static_cast<std::uint64_t>(workers_) &&
+         moves_.load(std::memory_order_relaxed) == moves;
 }
 
 // Claims all sleepers and makes them a tree, in which each wakes the next two of the list.
 void Parking::notify_all() {
-  detail::light_fence();
+  detail::full_fence();
   int first = kNobody;
   int last = kNobody;
   int parent = kNobody;
   for (int worker = 0; worker < workers_; ++worker) {
-    if (!claim(worker)) continue;
+    if (claim(worker) != Claim::mine) continue;
     sleeper_[worker].next = kNobody;
     if (first == kNobody) {
       first = parent = worker;

@@ -17,7 +17,15 @@
 //      else commit(self);
 //    }
 //
-// and a producer publishes its work, then calls a notify: `notify` for work that every worker may
+// A thread that is no worker may stand in for one that sleeps (worker.hpp): it takes the worker's
+// place while the worker's own thread sleeps on, and so the worker is busy, until it gives it back:
+//
+//    sleeper --borrow--> busy --begin_return--> sleeper --end_return--> sleeper
+//    busy or searcher --return_awake--> searcher, and its own thread goes on
+//
+// Between begin_return and end_return it takes the worker's second look at every queue.
+//
+// A producer publishes its work, then calls a notify: `notify` for work that every worker may
 // run, `notify_allowed` for work that only some may, because a searcher may not be one of them.
 //
 // What it promises
@@ -26,6 +34,9 @@
 //    prepare, against the light one in notify). A producer that relied on a searcher is safe, too:
 //    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
 //    the last searcher, wakes another in its place.
+//  - A worker's place that is given back loses none either, and needs no system call if no worker
+//    is busy then: a fence of its own orders it with threads that are no workers, which have a full
+//    fence, and with workers that become busy later.
 //  - notify without sleepers is a load and a branch. It wakes at most one.
 //  - notify_all makes at most one system call, whatever the number of sleepers: each woken worker
 //    wakes two more, so that the last of n is up after log n steps.
@@ -84,7 +95,24 @@ class Parking {
   void commit(int worker);
   Wake commit(int worker, Deadline deadline);
 
-  // Any thread, after publishing work that every worker may run.
+  // A thread that is no worker takes the place of a worker whose own thread has committed to
+  // sleep: one of this chiplet if it can. Returns its rank, or kNobody.
+  int borrow(int chiplet);
+
+  // A worker's own thread, or one in its place.
+  enum class Kind { busy, searcher };
+
+  // The place goes back: from here on producers see its worker asleep. Look at every queue, or, if
+  // this returns true, at those that are no worker's: then no other worker is busy.
+  bool begin_return(int worker, Kind kind);
+  // The look found nothing: the worker sleeps on. False: it was notified meanwhile, and is awake.
+  bool end_return(int worker);
+  // The look found something.
+  void end_return_awake(int worker);
+  // In place of all three: the worker has work.
+  void return_awake(int worker, Kind kind);
+
+  // A worker, after publishing work that every worker may run.
   void notify(std::span<const int> nearest_first) {
     detail::light_fence();                                             // [producer-fence]
     const std::uint64_t word = word_.load(std::memory_order_relaxed);  // [producer-look]
@@ -100,14 +128,14 @@ class Parking {
   // the nearest of them that sleeps, even if others search.
   template <class Allowed>
   int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
-    detail::light_fence();
+    detail::full_fence();
     if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
     return wake_first(nearest_first, allowed);
   }
 
   // Any thread, after publishing something for `worker` alone.
   void notify_worker(int worker) {
-    detail::light_fence();
+    detail::full_fence();
     wake(worker);
   }
 
@@ -124,7 +152,11 @@ class Parking {
   // A worker's futex word.
   enum State : std::uint32_t {
     awake,
-    asleep,    // prepared; perhaps in the kernel
+    asleep,    // prepared; takes its second look, or is in the kernel
+    parked,    // has committed: its thread touches nothing of the worker until it is notified
+    borrowed,  // another thread is in its place
+    leaving,   // that thread takes the worker's second look
+    called,    // and is to notify the worker when it has
     claimed,   // a waker has it and is changing the counts; it may not run yet
     notified,  // counted as a searcher, may run
   };
@@ -160,7 +192,10 @@ class Parking {
   }
 
   std::uint64_t change(int worker, std::uint64_t more);
-  bool claim(int worker);
+  bool all_idle() const;
+  void let_run(int worker);
+  enum class Claim { none, mine, called };
+  Claim claim(int worker);
   bool wake(int worker);
   bool withdraw(int worker);
   void await_notified(Sleeper& sleeper);
@@ -172,8 +207,9 @@ class Parking {
   const int chiplets_;
   const std::unique_ptr<Sleeper[]> sleeper_;
   const std::unique_ptr<Chiplet[]> chiplet_;
-  // Where each worker is counted while it searches or sleeps.
+  // Where each worker is counted while it searches or sleeps, and how often that changed.
   std::vector<std::atomic<int>> chiplet_of_;
+  std::atomic<std::uint64_t> moves_{0};
 };
 
 }  // namespace atl::runtime

@@ -28,6 +28,10 @@ void Runtime::start(detail::Job* job, detail::Word tag, bool urgent) {
   team_->inject_as_visitor(detail::word_of(job, detail::WordKind::job, tag), urgent);
 }
 
+void Runtime::run_here(detail::Job* job, const detail::Completion& end) {
+  if (!team_->run_on_caller(job, end)) start(job, 0, false);
+}
+
 int Runtime::spread() const {
   return team_->governor().locked([&] { return team_->steered().spread; });
 }
@@ -64,6 +68,13 @@ Profile Runtime::profile() const {
     }
   });
   profile.remarks.insert(profile.remarks.begin(), team_->remarks.begin(), team_->remarks.end());
+  std::uint64_t stand_ins = 0;
+  for (int rank = 0; rank < team_->size(); ++rank) stand_ins += team_->worker(rank).stand_ins();
+  if (stand_ins > 0) {
+    profile.remarks.push_back(std::to_string(stand_ins) +
+                              " calls of run ran on their callers' threads: usage and fills are "
+                              "those of the workers' own threads");
+  }
   return profile;
 }
 

@@ -1,5 +1,7 @@
 #include "team.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,6 +28,18 @@ int cpus_for(const Places& places) {
                           std::inserter(cpus, cpus.end()));
   }
   return static_cast<int>(cpus.size());
+}
+
+std::vector<int> chiplets_of_cpus(const Places& places) {
+  std::vector<int> chiplet_of_cpu;
+  for (const Core& core : places.cores) {
+    for (const int cpu : core.cpus) {
+      const auto at = static_cast<std::size_t>(cpu);
+      if (at >= chiplet_of_cpu.size()) chiplet_of_cpu.resize(at + 1, -1);
+      if (chiplet_of_cpu[at] < 0) chiplet_of_cpu[at] = core.chiplet;
+    }
+  }
+  return chiplet_of_cpu;
 }
 
 int next_number() {
@@ -67,6 +81,7 @@ Team::Team(const Decided& all)
       stacks(all.options.stacks, seats.nodes),
       workers_(static_cast<std::size_t>(seats.size())),
       everybody_(static_cast<std::size_t>(seats.size())),
+      chiplet_of_cpu_(chiplets_of_cpus(seats.places)),
       seated_(seats.size()),
       left_(seats.size()),
       forks_before_(forks_before()) {
@@ -205,6 +220,15 @@ void Team::inject(Word word) noexcept {
 void Team::inject_urgent(Word word) noexcept {
   urgent.push(word);
   parking.notify_allowed(everybody_, [&](int rank) { return domains.allows(word, rank); });
+}
+
+int Team::chiplet_here() noexcept {
+  const int cpu = sched_getcpu();  // no system call
+  if (cpu >= 0 && static_cast<std::size_t>(cpu) < chiplet_of_cpu_.size()) {
+    if (const int its = chiplet_of_cpu_[static_cast<std::size_t>(cpu)]; its >= 0) return its;
+  }
+  const unsigned turn = strangers_.fetch_add(1, std::memory_order_relaxed);
+  return static_cast<int>(turn % static_cast<unsigned>(seats.places.chiplets()));
 }
 
 void Team::check_process() const {

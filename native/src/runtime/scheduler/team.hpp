@@ -53,6 +53,10 @@ class Team {
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
   void inject_as_visitor(Word word, bool urgent = false) noexcept;
+  // Runs the job, a task whose end is `end`, on the calling thread in the place of a worker that
+  // sleeps. Returns when it has ended, or when there is nothing that this thread may run meanwhile.
+  // False: it did nothing; every worker is awake, or the thread is a worker.
+  bool run_on_caller(detail::Job* job, const detail::Completion& end) noexcept;
 
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
@@ -86,6 +90,8 @@ class Team {
 
  private:
   explicit Team(const Decided& all);
+  // The chiplet on which the caller runs; some chiplet if the places do not have its CPU.
+  int chiplet_here() noexcept;
   void stop() noexcept;
   bool tasks_left() const;
 
@@ -108,11 +114,13 @@ class Team {
   alignas(128) std::atomic<std::uint64_t> spawned_outside{0};
 
  private:
-  std::atomic<int> visitors_{0};     // threads inside inject_as_visitor
+  std::atomic<int> visitors_{0};     // threads inside inject_as_visitor or run_on_caller
   alignas(128) std::mutex placing_;  // one thread at a time seats the workers
   std::atomic<std::size_t> placement_{1};
   std::vector<Worker*> workers_;
-  std::vector<int> everybody_;  // all ranks
+  std::vector<int> everybody_;             // all ranks
+  const std::vector<int> chiplet_of_cpu_;  // -1: none
+  std::atomic<unsigned> strangers_{0};     // calls of chiplet_here on other CPUs
   std::vector<std::thread> threads_;
   std::mutex fault_mutex_;
   std::exception_ptr fault_;  // why a worker could not start

@@ -65,7 +65,7 @@ Worker::Worker(Team& team_, int rank_)
   idle = &team.parking.word();
   bound_ = &team.place_domains.of_worker(rank);
   exceptions_ = &exception_globals();
-  fiber_ = &thread_fiber_;
+  fiber_ = home_ = &thread_fiber_;
 }
 
 Worker::~Worker() {
@@ -138,6 +138,24 @@ Fiber& Worker::loop_for(Word word) {
   return *spare;
 }
 
+// Leaves a loop that is then nobody's: it becomes a spare, or its fiber goes back to the pool, but
+// only once it is left.
+inline void Worker::retire_for(Fiber& to) {
+  Fiber* const mine = fiber_;
+  if (spare_count_ < kSpares) {
+    spares_[spare_count_++] = mine;
+    switch_to(to, nullptr);
+  } else {
+    GiveBack give{{[](After* after) noexcept {
+                    const auto* back = static_cast<GiveBack*>(after);
+                    back->pool->give(back->fiber);
+                  }},
+                  &team.stacks,
+                  mine};
+    switch_to(to, &give);
+  }
+}
+
 // Inlined into the loop: a switch leaves it, and one more return would be mispredicted.
 [[gnu::always_inline]] inline void Worker::run(Word word) {
   enter_domain(detail::tag_of(word));
@@ -145,24 +163,9 @@ Fiber& Worker::loop_for(Word word) {
     begin_metering(word);
   void* const pointer = detail::pointer_of(word);
   if (detail::kind_of(word) == detail::WordKind::fiber) {
-    // This loop is then nobody's: it becomes a spare, or its fiber goes back to the pool, but only
-    // once it is left.
-    Fiber* const mine = fiber_;
     auto& task = *static_cast<Fiber*>(pointer);
     take_up(task);
-    if (spare_count_ < kSpares) {
-      spares_[spare_count_++] = mine;
-      switch_to(task, nullptr);
-    } else {
-      GiveBack give{{[](After* after) noexcept {
-                      const auto* back = static_cast<GiveBack*>(after);
-                      back->pool->give(back->fiber);
-                    }},
-                    &team.stacks,
-                    mine};
-      switch_to(task, &give);
-    }
-    return;
+    return retire_for(task);
   }
   auto* const job = static_cast<detail::Job*>(pointer);
   context = job->context;
@@ -173,13 +176,12 @@ Fiber& Worker::loop_for(Word word) {
 
 void Worker::loop(void* passed) {
   if (passed != nullptr) atl_rt_arrived(passed);
-  // Another worker may run this loop after each call. After the last word the worker returns to its
-  // thread's stack and ends; a fiber in which that happened is not used again.
+  // Another worker may run this loop after each call.
   for (;;) {
     if (const Word word = here()->next()) {
       here()->run(word);
     } else {
-      here()->switch_to(here()->thread_fiber_, nullptr);
+      here()->retire_for(*here()->home_);
     }
   }
 }
@@ -325,6 +327,8 @@ Word Worker::next() {
   if (meter_.running()) [[unlikely]]
     end_metering();
   if (const Word word = std::exchange(first_, 0)) return word;
+  if (!on_own_thread()) [[unlikely]]
+    return next_for_caller();
   if (const Word word = own_work()) return word;
 
   far_.begin();
@@ -359,6 +363,7 @@ Word Worker::next() {
 // Follows its seat. Without memory for the order of its victims the worker keeps the old one and,
 // since it does not sleep before that is new, tries again.
 void Worker::keep_up() noexcept {
+  if (!on_own_thread()) return;  // the thread itself does when it wakes
   try {
     sit_down();
   } catch (const std::bad_alloc&) {
@@ -373,13 +378,15 @@ Word Worker::own_work() {
     if (const Word word = fair_work()) return word;
   }
   if (const Word word = urgent()) return word;
-  if (const Word word = bound_->queue.pop()) return word;
+  if (on_own_thread()) {
+    if (const Word word = bound_->queue.pop()) return word;
+  }
   if (const Word word = own_next(turn, false)) return word;
   return shared();
 }
 
 Word Worker::urgent() {
-  return team.urgent.pop([this](Word word) { return team.domains.allows(word, rank); });
+  return team.urgent.pop([this](Word word) { return may_run(word); });
 }
 
 // Two tasks that wake each other would keep a worker busy for ever with the newest words of its
@@ -411,6 +418,7 @@ Word Worker::send_away(Word word) {
 // By turns the queue of all comes first and those of its other domains, or one of them that never
 // runs empty would keep the other out.
 Word Worker::shared() {
+  if (!on_own_thread()) return team.domains[0].queue.pop();
   const bool others_first = others_first_;
   Word word = others_first ? 0 : team.domains[0].queue.pop();
   others_first_ = word != 0;
@@ -429,6 +437,7 @@ Word Worker::from_its_domains() {
 
 Word Worker::search() {
   for (int round = 0; round < kRounds; ++round) {
+    if (!on_own_thread() && caller_->done()) return 0;
     const bool force = round >= kRoundsUnforced;
     for (const VictimRing& ring : victims_.rings) {
       const std::span<const int> ranks = victims_.of(ring);
@@ -467,7 +476,7 @@ bool Worker::leaves_alone(const Worker& victim, Distance distance) {
 }
 
 Word Worker::steal_from(Worker& victim, Distance distance, bool force) {
-  const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  const auto allowed = [this](Word word) { return may_run(word); };
   std::array<Word, kMostStolen> taken;
   Word word = 0;
   if (!victim.deque.looks_empty()) {
@@ -499,12 +508,17 @@ void Worker::keep_stolen(std::span<const Word> words, Word of_tag) {
   detail::published(this, of_tag);
 }
 
-// The look between 'I am about to sleep' and sleeping: everything that this worker could run.
-bool Worker::anything_in_sight() {
+bool Worker::queues_offer() {
   if (!bound_->queue.looks_empty() || !team.domains[0].queue.looks_empty()) return true;
   if (placement_ != team.placement() || team.domains.has_words_for(rank)) return true;
   if (team.urgent.offers([this](Word word) { return team.domains.allows(word, rank); }))
     return true;
+  return false;
+}
+
+// The look between 'I am about to sleep' and sleeping: everything that this worker could run.
+bool Worker::anything_in_sight() {
+  if (queues_offer()) return true;
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
   for (const int other : victims_.workers) {
     Worker& victim = team.worker(other);

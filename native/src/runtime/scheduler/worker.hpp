@@ -49,6 +49,15 @@ class alignas(128) Worker : public detail::WorkerHead {
   Team& team;
   const int rank;
 
+  // A thread that is no worker stands in for this one, whose own thread is parked: it runs the job,
+  // which nobody has yet, and what it leads to, until `end` is done or there is nothing more that
+  // it may run. Then the worker sleeps on, or its own thread wakes for what is left.
+  void stand_in(detail::Job* job, const detail::Completion& end) noexcept;
+  // Times that a thread did so.
+  std::uint64_t stand_ins() const { return stand_ins_.read(); }
+  // Whether this thread, in which the worker runs now, is its own.
+  bool on_own_thread() const { return caller_ == nullptr; }
+
   // Leaves the running fiber for `to`. Inlined, because every call between here and the task is a
   // return that the CPU mispredicts on the other stack, but only into functions that are never
   // inlined into users' code (see fiber.hpp).
@@ -142,7 +151,10 @@ class alignas(128) Worker : public detail::WorkerHead {
   // Moves the words of the own deque to their domain's queue, whose members find them there.
   [[gnu::noinline]] void hand_over() noexcept;
 
-  Word next();  // 0: the team stops
+  Word next();  // 0: the team stops, or the stand-in goes
+  Word next_for_caller();
+  [[gnu::always_inline]] void retire_for(Fiber& to);
+  void give_back();
   // Each time that this worker decides what to run next is a turn, whoever decides: a task that
   // waits or yields, or the loop. Most turns take the newest work. In a fresh one, a task that
   // yields lets new tasks go before those that have yielded; a fair one takes what others would
@@ -195,7 +207,14 @@ class alignas(128) Worker : public detail::WorkerHead {
   bool leaves_alone(const Worker& victim, Distance distance);
   Word steal_from(Worker& victim, Distance distance, bool force);
   void keep_stolen(std::span<const Word> words, Word of_tag);
+  bool queues_offer();
   bool anything_in_sight();
+  // A stand-in leaves what is bound to workers, places and groups to the worker's own thread, which
+  // sits there.
+  bool may_run(Word word) const {
+    return detail::tag_of(word) == 0 || (on_own_thread() && team.domains.allows(word, rank));
+  }
+  bool placed_work_waits() const;
   // Sends a word that this worker may no longer run (its group has moved) where it belongs.
   Word take_mine(Word word) {
     return detail::tag_of(word) == 0 || team.domains.allows(word, rank) ? word : send_away(word);
@@ -217,7 +236,12 @@ class alignas(128) Worker : public detail::WorkerHead {
 
   Fiber* fiber_ = nullptr;
   ExceptionGlobals* exceptions_ = nullptr;
-  Word first_ = 0;  // what the loop begins with
+  Word first_ = 0;         // what the loop begins with
+  Fiber* home_ = nullptr;  // the stack of the thread, for its end
+  // With a stand-in: what it waits for, and whether it searches. Else null.
+  const detail::Completion* caller_ = nullptr;
+  bool caller_searches_ = false;
+  detail::OwnCount stand_ins_;
 
   Recorder* recorder_ = nullptr;
   Domain* bound_ = nullptr;  // the queue of what only this worker may run

@@ -39,6 +39,15 @@ Fiber thread_fiber() {
   return fiber;
 }
 
+Fiber caller_fiber() {
+#if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
+  thread_local const Fiber fiber = thread_fiber();
+  return fiber;
+#else
+  return {};
+#endif
+}
+
 #if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
 
 namespace {

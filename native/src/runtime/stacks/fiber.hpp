@@ -71,6 +71,9 @@ inline void check_canary(const Fiber& fiber) noexcept {
 // The calling thread's own stack as a fiber, to switch away from and back to.
 Fiber thread_fiber();
 
+// The same for a thread that comes often: without bounds, except where a sanitizer wants them.
+Fiber caller_fiber();
+
 inline void swap_exceptions(Fiber& from, Fiber& to, ExceptionGlobals& here) noexcept {
   if (here.any() || to.exceptions.any()) [[unlikely]] {
     from.exceptions = here;

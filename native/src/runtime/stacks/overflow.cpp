@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -168,6 +169,22 @@ AlternateStack::AlternateStack() {
 AlternateStack::~AlternateStack() {
   sigaltstack(&previous_, nullptr);
   munmap(memory_, bytes_);
+}
+
+bool has_alternate_stack() noexcept {
+  constinit thread_local bool known = false;
+  if (known) return true;
+  stack_t now{};
+  sigaltstack(nullptr, &now);
+  if ((now.ss_flags & SS_DISABLE) != 0) {
+    thread_local std::optional<AlternateStack> own;
+    try {
+      own.emplace();
+    } catch (const RuntimeFault&) {
+      return false;
+    }
+  }
+  return known = true;
 }
 
 }  // namespace atl::runtime

@@ -72,7 +72,7 @@ void all_do(Place place, bool barrier, void (*call)(void* closure, const Share& 
   int own = -1;
   for (int rank = 0; rank < size; ++rank) {
     const int on = ranks[static_cast<std::size_t>(rank)];
-    if (on == worker->rank) {
+    if (on == worker->rank && worker->on_own_thread()) {
       own = rank;
       continue;
     }

@@ -18,6 +18,7 @@
 
 #include "atoll/runtime.hpp"
 #include "runtime/parts.hpp"
+#include "scheduler/team.hpp"
 
 // Sanitizers add calls and locks of their own.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
@@ -215,6 +216,25 @@ TEST_P(Counts, ForksScopesTasksAndYieldsCallNoKernel) {
       scope.join();
     });
   });
+}
+
+// While the workers sleep, a thread that is no worker needs no kernel for a run that wakes nobody.
+TEST_P(Counts, ARunFromOutsideCallsNoKernel) {
+  atl::Runtime runtime(options());
+  const auto await_sleep = [&] {
+    while (runtime.team().parking.sleepers() < runtime.workers()) std::this_thread::yield();
+  };
+  const auto id = [] { return std::this_thread::get_id(); };
+  await_sleep();
+  while (runtime.run(id) != id()) await_sleep();  // a worker was still about to sleep
+  constexpr int kRuns = 100;
+  const Calls calls = system_calls_of([&] {
+    for (int run = 0; run < kRuns; ++run) EXPECT_EQ(runtime.run(id), id());
+  });
+  EXPECT_EQ(calls.futex, 0);
+  EXPECT_EQ(calls.membarrier, 0);
+  const double locked = locked_instructions_of([&] { runtime.run([] {}); });
+  EXPECT_LE(locked, 16) << "whatever the number of workers";
 }
 
 // A worker calls the kernel to fall asleep and to wake another, and for nothing else: however often

@@ -33,7 +33,7 @@ TEST_P(Idle, ASpawnFromOutsideWakesFewWhateverTheNumberOfWorkers) {
   const std::uint64_t wakes = parking.futex_wakes();
   const std::uint32_t barriers = atl::runtime::membarriers();
   for (std::uint64_t spawn = 0; spawn < kSpawns; ++spawn) {
-    runtime.run([] {});
+    runtime.spawn([] {}).join();  // `run` wakes nobody
     await_sleep(runtime);
   }
   EXPECT_GE(parking.futex_wakes() - wakes, kSpawns);
