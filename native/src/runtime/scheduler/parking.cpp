@@ -204,23 +204,16 @@ void Parking::let_run(int worker) {
 // producer may still take it for a sleeper and find nobody; the second look of its return finds the
 // work.
 int Parking::borrow(int chiplet) {
-  for (const bool near : {true, false}) {
-    for (int worker = 0; worker < workers_; ++worker) {
-      const int its = chiplet_of(worker);
-      if ((its == chiplet) != near || !has_sleepers(its)) continue;
-      std::uint32_t state = parked;
-      // Acquire: all that is the worker's.
-      if (sleeper_[worker].state.load(std::memory_order_relaxed) != parked ||
-          !sleeper_[worker].state.compare_exchange_strong(state, borrowed,
-                                                          std::memory_order_acquire,
-                                                          std::memory_order_relaxed)) {  // [borrow]
-        continue;
-      }
-      change(worker, 0 - kSleeper);  // [borrow-count]
-      return worker;
-    }
-  }
-  return kNobody;
+  const int worker = first_near(chiplet, [this](int sleeper) {
+    std::atomic<std::uint32_t>& state = sleeper_[sleeper].state;
+    std::uint32_t expected = parked;
+    // Acquire: all that is the worker's.
+    return state.load(std::memory_order_relaxed) == parked &&
+           state.compare_exchange_strong(expected, borrowed, std::memory_order_acquire,
+                                         std::memory_order_relaxed);  // [borrow]
+  });
+  if (worker != kNobody) change(worker, 0 - kSleeper);  // [borrow-count]
+  return worker;
 }
 
 bool Parking::begin_return(int worker, Kind kind) {
@@ -256,9 +249,10 @@ void Parking::return_awake(int worker, Kind kind) {
 }
 
 // Whether every worker was asleep or searching when its chiplet was read. Then none of its words
-// was waiting, and it publishes the next one after a change of that chiplet's word and a full
-// fence, by which it sees what the caller counted before. A worker that moves meanwhile could count
-// twice.
+// was waiting, but for those that a searcher is stealing. That one ends its search by a change of
+// its chiplet's word and a full fence, by which it sees what the caller counted before, and wakes
+// somebody if nobody else searches. What it publishes later comes after that. A worker that moves
+// meanwhile could count twice.
 bool Parking::all_idle() const {
   const std::uint64_t moves = moves_.load(std::memory_order_acquire);
   std::uint64_t idle = 0;
@@ -304,6 +298,14 @@ int Parking::sleepers() const {
     count += chiplet_[chiplet].word.load(std::memory_order_relaxed) >> 32;
   }
   return static_cast<int>(count);
+}
+
+int Parking::committed() const {
+  int count = 0;
+  for (int worker = 0; worker < workers_; ++worker) {
+    count += sleeper_[worker].state.load(std::memory_order_relaxed) == parked ? 1 : 0;
+  }
+  return count;
 }
 
 int Parking::searchers() const {

@@ -133,6 +133,14 @@ class Parking {
     return wake_first(nearest_first, allowed);
   }
 
+  // The same for a thread that has no order of its own: one on this chiplet, else any.
+  template <class Allowed>
+  int notify_near(int chiplet, Allowed&& allowed) {
+    detail::full_fence();
+    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
+    return first_near(chiplet, [&](int worker) { return allowed(worker) && wake(worker); });
+  }
+
   // Any thread, after publishing something for `worker` alone.
   void notify_worker(int worker) {
     detail::full_fence();
@@ -145,6 +153,8 @@ class Parking {
   // For profiles: the numbers now.
   int sleepers() const;
   int searchers() const;
+  // Of the sleepers those whose threads have committed, so that only a notify wakes them.
+  int committed() const;
   // System calls that woke a worker so far.
   std::uint64_t futex_wakes() const { return futex_wakes_.load(std::memory_order_relaxed); }
 
@@ -181,6 +191,17 @@ class Parking {
       const int its = chiplet_of(worker);
       if (std::exchange(chiplet, its) != its) sleepers = has_sleepers(its);
       if (sleepers && allowed(worker) && wake(worker)) return worker;
+    }
+    return kNobody;
+  }
+  // The first sleeper for which the attempt succeeds, those of this chiplet first.
+  template <class Attempt>
+  int first_near(int chiplet, Attempt&& attempt) {
+    for (const bool near : {true, false}) {
+      for (int worker = 0; worker < workers_; ++worker) {
+        const int its = chiplet_of(worker);
+        if ((its == chiplet) == near && has_sleepers(its) && attempt(worker)) return worker;
+      }
     }
     return kNobody;
   }

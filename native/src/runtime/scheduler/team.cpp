@@ -76,6 +76,7 @@ Team::Team(const Decided& all)
       own_cpus(cpus_for(seats.places) >= seats.size()),
       domains(static_cast<std::size_t>(seats.size())),
       place_domains(domains, seats, number_),
+      anywhere(seats.places.chiplets()),
       parking(seats.size(), seats.places.chiplets()),
       group_seats(seats),
       stacks(all.options.stacks, seats.nodes),
@@ -212,14 +213,20 @@ void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
 }
 
 void Team::inject(Word word) noexcept {
+  const int chiplet = chiplet_here();
+  if (detail::tag_of(word) == 0) {
+    anywhere.push(word, chiplet);
+    parking.notify_near(chiplet, [](int) { return true; });
+    return;
+  }
   domains.push(word);
   const Domain& domain = domains.of(word);
-  parking.notify_allowed(everybody_, [&](int rank) { return domain.allows(rank); });
+  parking.notify_near(chiplet, [&](int rank) { return domain.allows(rank); });
 }
 
 void Team::inject_urgent(Word word) noexcept {
   urgent.push(word);
-  parking.notify_allowed(everybody_, [&](int rank) { return domains.allows(word, rank); });
+  parking.notify_near(chiplet_here(), [&](int rank) { return domains.allows(word, rank); });
 }
 
 int Team::chiplet_here() noexcept {

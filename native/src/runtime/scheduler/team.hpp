@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "atoll/runtime/options.hpp"
+#include "chiplet_queues.hpp"
 #include "decided.hpp"
 #include "domain.hpp"
 #include "far_work.hpp"
@@ -105,6 +106,7 @@ class Team {
   const bool own_cpus;  // whether there are as many CPUs as workers, so that all can run at once
   Domains domains;
   PlaceDomains place_domains;
+  ChipletQueues anywhere;
   Parking parking;
   Urgent urgent;
   GroupSeats group_seats;  // with the governor's lock held

@@ -382,7 +382,7 @@ Word Worker::own_work() {
     if (const Word word = bound_->queue.pop()) return word;
   }
   if (const Word word = own_next(turn, false)) return word;
-  return shared();
+  return shared(0);
 }
 
 Word Worker::urgent() {
@@ -401,7 +401,7 @@ Word Worker::fair_work() {
   for (unsigned at = first; at < first + kSources; ++at) {
     Word word = 0;
     switch (at % kSources) {
-      case 0: word = shared(); break;
+      case 0: word = shared(first / kSources); break;
       case 1: word = take_mine(yielded_.pop()); break;
       default: word = take_mine(deque.take_oldest());
     }
@@ -415,15 +415,16 @@ Word Worker::send_away(Word word) {
   return 0;
 }
 
-// By turns the queue of all comes first and those of its other domains, or one of them that never
-// runs empty would keep the other out.
-Word Worker::shared() {
-  if (!on_own_thread()) return team.domains[0].queue.pop();
+// By turns the queues of all come first and those of its other domains, or one of them that never
+// runs empty would keep the other out. `from`: how many chiplets after its own the look begins.
+Word Worker::shared(unsigned from) {
+  const std::size_t chiplet = static_cast<unsigned>(chiplet_) + from;
+  if (!on_own_thread()) return team.anywhere.pop(chiplet);
   const bool others_first = others_first_;
-  Word word = others_first ? 0 : team.domains[0].queue.pop();
+  Word word = others_first ? 0 : team.anywhere.pop(chiplet);
   others_first_ = word != 0;
   if (word == 0) word = from_its_domains();
-  if (word == 0 && others_first) word = team.domains[0].queue.pop();
+  if (word == 0 && others_first) word = team.anywhere.pop(chiplet);
   return word;
 }
 
@@ -509,7 +510,7 @@ void Worker::keep_stolen(std::span<const Word> words, Word of_tag) {
 }
 
 bool Worker::queues_offer() {
-  if (!bound_->queue.looks_empty() || !team.domains[0].queue.looks_empty()) return true;
+  if (!bound_->queue.looks_empty() || !team.anywhere.looks_empty()) return true;
   if (placement_ != team.placement() || team.domains.has_words_for(rank)) return true;
   if (team.urgent.offers([this](Word word) { return team.domains.allows(word, rank); }))
     return true;

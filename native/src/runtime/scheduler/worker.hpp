@@ -201,7 +201,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word urgent();
   [[gnu::noinline]] void leave_for_urgent();
   Word fair_work();
-  Word shared();
+  Word shared(unsigned from);
   Word from_its_domains();
   Word search();
   bool leaves_alone(const Worker& victim, Distance distance);

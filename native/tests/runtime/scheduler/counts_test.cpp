@@ -221,12 +221,9 @@ TEST_P(Counts, ForksScopesTasksAndYieldsCallNoKernel) {
 // While the workers sleep, a thread that is no worker needs no kernel for a run that wakes nobody.
 TEST_P(Counts, ARunFromOutsideCallsNoKernel) {
   atl::Runtime runtime(options());
-  const auto await_sleep = [&] {
-    while (runtime.team().parking.sleepers() < runtime.workers()) std::this_thread::yield();
-  };
   const auto id = [] { return std::this_thread::get_id(); };
-  await_sleep();
-  while (runtime.run(id) != id()) await_sleep();  // a worker was still about to sleep
+  while (runtime.team().parking.committed() < runtime.workers()) std::this_thread::yield();
+  EXPECT_EQ(runtime.run(id), id());  // the thread's first
   constexpr int kRuns = 100;
   const Calls calls = system_calls_of([&] {
     for (int run = 0; run < kRuns; ++run) EXPECT_EQ(runtime.run(id), id());

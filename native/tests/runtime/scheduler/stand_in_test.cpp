@@ -22,7 +22,7 @@ using atl::runtime::Worker;
 std::thread::id thread_now() { return std::this_thread::get_id(); }
 
 void await_all_asleep(atl::Runtime& runtime) {
-  while (runtime.team().parking.sleepers() < runtime.workers()) std::this_thread::yield();
+  while (runtime.team().parking.committed() < runtime.workers()) std::this_thread::yield();
 }
 
 std::uint64_t stand_ins(atl::Runtime& runtime) {
@@ -33,12 +33,9 @@ std::uint64_t stand_ins(atl::Runtime& runtime) {
   return sum;
 }
 
-// `run` while the caller can stand in, since a worker has committed to its sleep.
+// `run` while the caller can stand in.
 template <class F>
 auto run_here(atl::Runtime& runtime, F&& function) {
-  do {
-    await_all_asleep(runtime);
-  } while (runtime.run(thread_now) != thread_now());
   await_all_asleep(runtime);
   const std::uint64_t before = stand_ins(runtime);
   auto found = runtime.run(function);
