@@ -65,6 +65,7 @@ def summarise(results: Results) -> BenchSummary:
         suite=header.suite,
         suite_checksum=header.suite_checksum,
         scale_factor=header.scale_factor,
+        answers_known=header.answers_known and not header.entrants[0].url,
         queries=results.queries,
         left_out=tuple(results.left_out),
         blocks_asked=header.blocks_asked,

@@ -32,6 +32,7 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
         for source in (
             _answers(results),
             _changed(results),
+            _unstable(results),
             _left_out(results),
             _failed(results),
             _incomparable(entrants),
@@ -73,6 +74,23 @@ def _changed(results: Results) -> Iterator[tuple[str, str]]:
             f"first in block {line.block + 1} ({line.phase}): {line.detail}; if the data changed, "
             "its times are not comparable",
         )
+
+
+def _unstable(results: Results) -> Iterator[tuple[str, str]]:
+    """Entrants that answered a query differently in two passes of their own."""
+    answers: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for line in results.lines:
+        if isinstance(line, QueryTime):
+            found = answers.setdefault((line.label, line.query), set())
+            found.add((line.answer, line.digest))
+    for (label, query), found in answers.items():
+        if len(found) > 1:
+            yield (
+                "answer-unstable",
+                f"{label} answered {query} differently in two passes of its own, so no policy is "
+                "the reason: the query does not determine its answer (a random function, a LIMIT "
+                "without an order), the data changes, or the engine is wrong",
+            )
 
 
 def _clusters(results: Results) -> Iterator[tuple[str, str]]:

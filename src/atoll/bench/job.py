@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from atoll.bench import pagecache
 from atoll.bench.api import Deploy, Work
 from atoll.bench.axes import Axis, Grid, is_run_axis
 from atoll.bench.cost import Budget, budget_for, earlier_results, known_costs, outlook
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
+from atoll.bench.files import Files
 from atoll.bench.fingerprint import fingerprint
+from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.results import Results, ResultsWriter, require_machine
 from atoll.bench.runner import Bench, Tick
 from atoll.bench.switches import present_values, restore, try_out, turning
@@ -35,9 +36,10 @@ from atoll.engines.api import (
     ScheduledEngine,
 )
 from atoll.engines.calls import located, seats_itself, under
+from atoll.engines.facts import STANDARD_SQL
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
-from atoll.errors import EngineFailed, UsageError
+from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.host.environment import environment
 from atoll.knobs.journal import JournalFolder
@@ -57,6 +59,8 @@ from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
 from atoll.suites.compare import compare
 from atoll.suites.dialects import without_impossible
+from atoll.suites.folder import choose
+from atoll.suites.own import MANIFEST, Own
 from atoll.suites.selection import select_queries
 
 # The name of the bench's deployments in `atoll ps`. A bench runs one deployment at a time, and a
@@ -110,7 +114,7 @@ class SuiteWork:
 
     texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
     answers: Mapping[str, Answer]
-    files: tuple[str, ...]
+    files: Files
     differing: Literal["wrong"] = "wrong"
 
     def sql(self, engine: str, query: str) -> str:
@@ -126,13 +130,7 @@ class SuiteWork:
         return None
 
     def drop_from_cache(self) -> float | None:
-        try:
-            return pagecache.drop(self.files)
-        except OSError as fault:
-            raise EngineFailed(
-                f"{fault.filename}: cannot read the data ({fault.strerror}); "
-                "run the command again to regenerate it"
-            ) from None
+        return self.files.drop_from_cache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +222,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     }
     engines = {name: engine for name, (engine, _) in based.items()}
     queries, impossible = without_impossible(
-        select_queries(request.queries, suite.query_names), suite.name, tuple(engines)
+        _selected(suite, request.queries), suite.name, tuple(engines)
     )
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
@@ -283,12 +281,19 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
+            if not data.tables:
+                raise UsageError(
+                    f"{name} starts with an empty database; list the tables of {request.suite} "
+                    f"as Parquet files in its {MANIFEST}"
+                )
             engine.load(data.data, installations[name], host=host, progress=progress)
     header = RunHeader(
         run_id=secrets.token_hex(6),
         started_unix_s=time.time(),
         suite=suite.name,
+        suite_checksum=data.suite_checksum,
         scale_factor=data.scale_factor,
+        answers_known=not isinstance(suite, Own) or suite.knows_answers,
         queries=queries,
         blocks_asked=request.length.blocks_asked,
         warmups=request.warmups,
@@ -365,19 +370,27 @@ def configured(found: Installation, tree: UserTree | None) -> Installation:
     return replace(found, version=f"{found.version} with configuration {digest[:12]}")
 
 
+def _selected(suite: Suite, asked: str | None) -> tuple[str, ...]:
+    """Raises UsageError."""
+    if isinstance(suite, Own):
+        return choose(asked, suite.query_names)
+    return select_queries(asked, suite.query_names)
+
+
 def _work(
     suite: Suite,
     engines: Mapping[str, Engine],
     queries: Sequence[str],
     data: DataSet,
     progress: Progress,
-) -> SuiteWork:
+) -> Work:
+    texts = {name: suite.queries(name) for name in engines}
+    paths = tuple(str(file) for file in data.files.values())
+    files = Files.watching(paths) if isinstance(suite, Own) else Files(paths)
+    if isinstance(suite, Own) and not suite.knows_answers:
+        return FirstAnswers(texts, STANDARD_SQL, files)
     answers: dict[str, Answer] = {}
     for number, query in enumerate(queries):
         progress(f"computing the answer to {query}", number / len(queries))
         answers[query] = suite.expected(query, data)
-    return SuiteWork(
-        texts={name: suite.queries(name) for name in engines},
-        answers=answers,
-        files=tuple(str(file) for file in data.files.values()),
-    )
+    return SuiteWork(texts, answers, files)

@@ -8,24 +8,21 @@ the engine, since the data of a live cluster may change.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 from atoll.bench.address import ClusterAddress, parse_address, without
 from atoll.bench.cluster import look_at_cluster
 from atoll.bench.fingerprint import fingerprint
+from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.job import Job, Length
-from atoll.bench.results import Results
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
 from atoll.engines.facts import facts_of
-from atoll.engines.sql.types import Kind, kind_of
 from atoll.errors import ClusterGone, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.plan import machine_id
@@ -34,15 +31,11 @@ from atoll.schema.results import (
     EngineWork,
     Entrant,
     ProcessSeen,
-    QueryTime,
     RunHeader,
     SchedulerState,
 )
 from atoll.schema.text import plural
-from atoll.suites.base import Answer
-from atoll.suites.compare import compare
-from atoll.suites.folder import Folder, bare, choose, read_folder
-from atoll.suites.ordering import ordering_of
+from atoll.suites.folder import choose, read_folder
 from atoll.supervise.client_calls import close_all, within
 
 REACH_S = 10.0
@@ -63,72 +56,6 @@ class ReplayRequest:
     warmups: int
     query_limit_s: float
     command: tuple[str, ...]  # the command line; `make_replay` removes its secrets
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayWork:
-    """The `atoll.bench.api.Work` of a replay.
-
-    An answer is compared with the first one of this process. After a resume, the first one is
-    compared with the digest in the results file.
-    """
-
-    folder: Folder
-    comments_and_quotes: str  # see `EngineFacts`
-    first: dict[str, QueryResult] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
-    differing: Literal["changed"] = "changed"
-
-    def sql(self, engine: str, query: str) -> str:
-        return self.folder.texts[query]
-
-    def check(self, query: str, result: QueryResult) -> str | None:
-        first = self.first.setdefault(query, result)
-        if first is result:
-            found = self.digest(query, result)
-            known = self.digests.setdefault(query, found)
-            return None if known == found else "it changed while the run was stopped"
-        kinds, before = _kinds(result), _kinds(first)
-        if kinds != before:
-            return f"its columns are {', '.join(kinds)}, and were {', '.join(before)}"
-        order, cut = self._order(query, first)
-        return compare(result, Answer(first.rows, order, open_end=cut))
-
-    def digest(self, query: str, result: QueryResult) -> str:
-        order, cut = self._order(query, result)
-        return digest_of(result, order if cut else range(len(result.columns)))
-
-    def _order(self, query: str, result: QueryResult) -> tuple[tuple[int, ...], bool]:
-        """The columns that order the result, and whether a LIMIT may have cut between rows that are
-        equal in these columns. The engine may then return any of those rows."""
-        words = bare(self.folder.texts[query], self.comments_and_quotes)
-        order, limit = ordering_of(words, [column.name for column in result.columns])
-        return order, limit is not None and len(result.rows) == limit
-
-    def drop_from_cache(self) -> None:
-        return None  # the data belongs to the cluster
-
-    def recall(self, earlier: Results) -> None:
-        for line in earlier.lines:
-            if isinstance(line, QueryTime) and line.digest:
-                self.digests.setdefault(line.query, line.digest)
-
-
-def _kinds(result: QueryResult) -> list[str]:
-    return [kind_of(column.type).value for column in result.columns]
-
-
-def digest_of(result: QueryResult, places: Sequence[int]) -> str:
-    """A digest of the number of rows and the values of those columns, in any order of rows.
-
-    Columns of floats are left out.
-    """
-    exact = [place for place in places if kind_of(result.columns[place].type) is not Kind.FLOAT]
-    rows = sorted(repr([row[place] for place in exact]) for row in result.rows)
-    digest = hashlib.sha256(f"{len(rows)}\n".encode())
-    for row in rows:
-        digest.update(row.encode() + b"\n")
-    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +220,7 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
         suite=folder.name,
         suite_checksum=folder.checksum,
         scale_factor=None,
+        answers_known=False,
         queries=queries,
         blocks_asked=request.length.blocks_asked,
         warmups=request.warmups,
@@ -309,7 +237,7 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
         ),
     )
     connector = Connector(engine, dict(zip(labels, request.urls, strict=True)), instances, host)
-    work = ReplayWork(folder, facts.comments_and_quotes)
+    work = FirstAnswers({request.engine: folder.texts}, facts.comments_and_quotes)
     return Job(header, work, lambda machine, host, say: connector, request.length)
 
 

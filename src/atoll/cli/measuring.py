@@ -82,10 +82,10 @@ _SUITE_OPTIONS = (
     base_option,
     click.option(
         "--suite",
-        metavar="NAME",
+        metavar="NAME|DIR",
         default="tpch",
         show_default=True,
-        help=f"Queries and their data: {', '.join(suites.names())}.",
+        help=f"Queries and their data: {', '.join(suites.names())}, or a folder of your own SQL.",
     ),
     click.option(
         "--sf",
@@ -178,16 +178,12 @@ def measure_suite(
     instances: int | None = None,
 ) -> None:
     """Measure the suite on this machine and print the summary. See `BenchRequest`."""
-    if options.suite.partition(":")[0] not in suites.names():
-        raise UsageError(
-            f"--suite {options.suite}: unknown suite (known: {', '.join(suites.names())}); to run "
-            "your own SQL, use 'atoll replay' with a cluster that has the data"
-        )
+    suites.get(options.suite)  # raises what is wrong with it, before anything else is done
     length = run.length
     if options.streams is not None:
         streams = make_axis("streams", [str(options.streams)], option="--streams")
         grid = make_grid([*grid.axes, streams], product=grid.product)
-    prepare_output(run, options.scale_factor)
+    prepare_output(run, options.scale_factor if options.suite in suites.names() else None)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine_for()

@@ -95,6 +95,7 @@ class RunHeader(Record):
     suite: str  # its name; for the user's SQL the folder's name
     suite_checksum: str = ""  # for the user's SQL: over the names and texts of all its queries
     scale_factor: float | None = Field(gt=0)  # None: the data is the user's
+    answers_known: bool = True  # False: the first answer to a query is what others must equal
     queries: tuple[str, ...] = Field(min_length=1)
     blocks_asked: int | None = Field(ge=1)  # None: as many as fit into the time of the run
     warmups: int = Field(default=1, ge=0)  # warm-up passes before each measured pass

@@ -157,6 +157,7 @@ class BenchSummary(Record):
     suite: str
     suite_checksum: str = ""  # of the user's SQL
     scale_factor: float | None  # None: the data is the user's
+    answers_known: bool = True  # False: answers were compared with the first one to their query
     queries: tuple[str, ...]  # those that the figures are over
     left_out: tuple[QueryFailed, ...] = ()  # the other queries of the run, and why
     blocks_asked: int | None  # None: as many as fitted into the time of the run

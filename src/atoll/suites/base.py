@@ -27,10 +27,11 @@ class DataSet:
     """Tables on disk, verified."""
 
     suite: str
-    scale_factor: float
+    scale_factor: float | None  # None: the data is the user's
     root: Path
     tables: tuple[Table, ...]
     checksum: str  # over the checksums of all files; equal data has an equal checksum everywhere
+    suite_checksum: str = ""  # of the user's own suite: over its texts
 
     @property
     def files(self) -> Mapping[str, Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from atoll.errors import UsageError
 
 _RESERVED = ("pass", "geomean")  # rows of the summary
+_MOST_BYTES = 1 << 20  # of a query; a larger file is something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,10 @@ def _read(file: Path, comments_and_quotes: str) -> str:
     if file.stem in _RESERVED or not file.stem.isprintable():
         raise UsageError(f"{file.parent}: a query cannot be called {file.stem!a}; rename its file")
     try:
+        if (size := file.stat().st_size) > _MOST_BYTES:
+            raise UsageError(
+                f"{file}: has {size} bytes, and a query at most {_MOST_BYTES}; remove it"
+            )
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
         line = fault.object[: fault.start].count(b"\n") + 1

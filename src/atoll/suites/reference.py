@@ -33,7 +33,9 @@ def query_texts(extension: str) -> dict[str, str]:
 
 
 @functools.cache
-def published_answers(scale_factor: float) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
+def published_answers(
+    scale_factor: float | None,
+) -> dict[str, tuple[tuple[str, ...], list[Any]]]:
     """TPC-H: query -> (column names, rows of text); empty for a scale factor without published
     answers."""
     with with_extension("tpch") as connection:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from atoll.errors import UsageError
 from atoll.suites.base import Suite
 from atoll.suites.jcch import Jcch
 from atoll.suites.join import Join
+from atoll.suites.own import read_own
 from atoll.suites.tpcds import Tpcds
 from atoll.suites.tpch import Tpch
 
@@ -25,9 +27,15 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Suite:
-    """The suite of that name. Raises UsageError if there is none."""
+    """The suite of that name, or the user's own in the folder of that path. Raises UsageError if
+    there is none, or if a file of it is wrong."""
     if seeded := re.fullmatch(r"jcch:(\d{1,9})", name):
         return Jcch(int(seeded[1]))
+    if "/" in name or (name not in _SUITES and Path(name).is_dir()):
+        return read_own(name)
     if name not in _SUITES:
-        raise UsageError(f"unknown suite {name!r}; known suites: {', '.join(_SUITES)}")
+        raise UsageError(
+            f"unknown suite {name!r}; known suites: {', '.join(_SUITES)}; "
+            "your own is a folder of .sql files"
+        )
     return _SUITES[name]()

@@ -316,7 +316,7 @@ def test_every_format_names_the_query_and_its_error() -> None:
 def test_right_answers_are_reported() -> None:
     assert "All answers were right (24 checked)." in printed(summarise(results()))
     assert "All answers were right" in render(results(), "md")
-    own = results(head=header(scale_factor=None))
+    own = results(head=header(scale_factor=None, answers_known=False))
     assert verdicts.answers(summarise(own)) == "All answers to a query were the same (24 compared)."
     changed = [
         one.model_copy(update={"answer": "changed"})
@@ -324,7 +324,8 @@ def test_right_answers_are_reported() -> None:
         else one
         for one in lines()
     ]
-    said = verdicts.answers(summarise(results(changed, header(scale_factor=None))))
+    unknown = header(scale_factor=None, answers_known=False)
+    said = verdicts.answers(summarise(results(changed, unknown)))
     assert said == "4 of 24 answers differed from the first answer to its query."
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.bench.analysis import summarise
-from atoll.bench.replay import Connector, ReplayWork
+from atoll.bench.first_answers import FirstAnswers
+from atoll.bench.replay import Connector
 from atoll.bench.results import resumable
 from atoll.engines import registry
 from atoll.engines.api import Client, Column, QueryResult, RemoteEngine
@@ -29,7 +30,7 @@ from atoll.schema.results import (
     RunEnd,
     RunHeader,
 )
-from atoll.suites.folder import Folder, bare, choose, natural, read_folder
+from atoll.suites.folder import bare, choose, natural, read_folder
 from tests.parts.bench import IDLE, FakeClient, Run, header, lines, results
 from tests.parts.bench import time as query_time
 from tests.parts.fake_host import FakeHost
@@ -151,8 +152,8 @@ def answer(*rows: tuple[Any, ...]) -> QueryResult:
     return QueryResult((Column("k", "bigint"), Column("f", "double")), list(rows), 0.1)
 
 
-def work(sql: str) -> ReplayWork:
-    return ReplayWork(Folder("mine", {"q": sql}, "c"), STANDARD_SQL)
+def work(sql: str) -> FirstAnswers:
+    return FirstAnswers({"trino": {"q": sql}}, STANDARD_SQL)
 
 
 def test_the_first_answer_is_what_others_are_held_against() -> None:

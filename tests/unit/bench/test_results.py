@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.bench import pagecache
+from atoll.bench.files import Files
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.job import SuiteWork
 from atoll.bench.results import (
@@ -315,7 +316,7 @@ def test_dropped_files_are_gone_from_the_page_cache(tmp_path: Path) -> None:
 
 def test_data_that_went_away_fails_the_block_and_is_named(tmp_path: Path) -> None:
     gone = str(tmp_path / "lineitem.parquet")
-    work = SuiteWork(texts={}, answers={}, files=(gone,))
+    work = SuiteWork(texts={}, answers={}, files=Files((gone,)))
     with fails(EngineFailed, path=gone, why="No such file or directory"):
         work.drop_from_cache()
 

@@ -69,7 +69,7 @@ def state(summary: BenchSummary) -> str:
 
 def answers(summary: BenchSummary) -> str:
     """Whether the answers were right, or the same, if the right ones are unknown."""
-    known = summary.scale_factor is not None
+    known = summary.answers_known
     count, differing = summary.answers, summary.answers_differing
     if not count:
         return "No answer came."
