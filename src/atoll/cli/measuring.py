@@ -183,7 +183,8 @@ def measure_suite(
     if options.streams is not None:
         streams = make_axis("streams", [str(options.streams)], option="--streams")
         grid = make_grid([*grid.axes, streams], product=grid.product)
-    prepare_output(run, options.scale_factor if options.suite in suites.names() else None)
+    named = options.suite.partition(":")[0] in suites.names()
+    prepare_output(run, options.scale_factor if named else None)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine_for()
