@@ -33,8 +33,19 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* Retained, so that a linker that drops unused sections keeps the reference, too. */
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+#define ATL_RT_RETAIN , retain
+#endif
+#endif
+#ifndef ATL_RT_RETAIN
+#define ATL_RT_RETAIN
+#endif
 extern const char ATL_RT_BUILT __attribute__((visibility("default")));
-static const char* const atl_rt_build_of_this_file __attribute__((used)) = &ATL_RT_BUILT;
+static const char* const atl_rt_build_of_this_file __attribute__((used ATL_RT_RETAIN)) =
+    &ATL_RT_BUILT;
+#undef ATL_RT_RETAIN
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "atoll/build.h"
 #include "atoll/runtime/export.hpp"
 
 namespace atl::detail {
@@ -15,7 +16,7 @@ namespace atl::detail {
 extern ATOLL_EXPORT bool membarrier_works;
 
 inline void full_fence() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(ATL_RT_TSAN)
   // ThreadSanitizer has no fences, and g++ refuses to compile one. A locked instruction on a
   // variable that nobody else sees acts as a fence and hides no race from it.
   std::atomic<int> own{0};

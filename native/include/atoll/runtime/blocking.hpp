@@ -34,18 +34,18 @@ ATOLL_EXPORT void run_blocking(void (*call)(void* closure), void* closure);
 template <std::invocable F>
 std::invoke_result_t<F&> blocking(F&& function) {
   using Value = std::invoke_result_t<F&>;
-  struct Section {
-    std::remove_reference_t<F>& function;
+  struct Called {
+    std::remove_reference_t<F>& call;
     detail::Result<Value> result;
   };
-  Section section{function, {}};
+  Called called{function, {}};
   detail::run_blocking(
       [](void* closure) {
-        auto* const self = static_cast<Section*>(closure);
-        self->result.fill(self->function);
+        auto* const self = static_cast<Called*>(closure);
+        self->result.fill(self->call);
       },
-      &section);
-  return section.result.take();
+      &called);
+  return called.result.take();
 }
 
 }  // namespace atl

@@ -220,10 +220,16 @@ struct CoroTask : Returning<Value, TaskState<Value>> {
   Word tag = 0;  // the domain in which it was counted
 };
 
+// For a Value of an anonymous namespace g++ 12 warns of the coroutine's frame.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"  // clang has no such warning
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
 template <class Value>
 CoroRun<Value> run_coro(Coro<Value> coro) {
   co_return co_await std::move(coro);
 }
+#pragma GCC diagnostic pop
 
 template <class Value>
 CoroTask<Value>* make_task(Coro<Value>&& coro) {

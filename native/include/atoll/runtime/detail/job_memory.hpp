@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <new>
 
+#include "atoll/build.h"
 #include "atoll/runtime/export.hpp"
 
 namespace atl::detail {
@@ -78,14 +79,14 @@ class JobMemory {
   }
 
  private:
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ATL_RT_ASAN
   static constexpr bool kPlain = false;
 #else
   static constexpr bool kPlain = true;
 #endif
   static constexpr std::size_t kClasses = kLargest / kStep;
   struct Block {
-    explicit Block(Block* next) : next(next) {}
+    explicit Block(Block* after) : next(after) {}
     Block* next;
     Block* next_batch;  // of the first block of a batch that is in the depot
     int count;          // the same
