@@ -43,6 +43,13 @@ inline constexpr bool kIsCoro = false;
 template <class Value>
 inline constexpr bool kIsCoro<Coro<Value>> = true;
 
+// Whether the caller is this task, or a fork, a scope's child or a loop's piece of it.
+template <class State>
+bool is_part_of(const State& task) {
+  const WorkerHead* const worker = this_worker();
+  return worker != nullptr && worker->context != nullptr && worker->context->is_part_of(task.own);
+}
+
 // What spawn and run take: a function, or a coroutine of type Coro (coro.hpp), which they move.
 template <class F>
 concept Startable = std::invocable<F> || kIsCoro<F>;
@@ -189,8 +196,10 @@ class [[nodiscard]] Task {
     if (state_ != nullptr) state_->own.request_stop();
   }
 
-  // Call it once. Throws RuntimeFault if there is nothing to join.
+  // Call it once. Throws RuntimeFault if there is nothing to join, or if the task would wait for
+  // itself: then it still has its handle.
   Value join() {
+    check_not_own();
     Owner owner{take_state("join")};
     detail::await_task(owner.state, owner.state->completion);
     return owner.state->result.take();
@@ -264,8 +273,14 @@ class [[nodiscard]] Task {
     return std::exchange(state_, nullptr);
   }
 
-  void release() {
+  void check_not_own() {
+    if (state_ != nullptr && !done() && detail::is_part_of(*state_)) detail::fault_joins_itself();
+  }
+
+  // A task that destroys its own handle ends the program.
+  void release() noexcept {
     if (state_ == nullptr) return;
+    check_not_own();
     if (!done()) request_stop();
     Owner owner{std::exchange(state_, nullptr)};
     detail::await_task(owner.state, owner.state->completion);

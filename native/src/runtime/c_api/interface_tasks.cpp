@@ -184,10 +184,8 @@ int atoll_rt_spawn(atoll_rt_runtime* runtime, atoll_rt_place place, atoll_rt_fun
 
 int atoll_rt_join(atoll_rt_task** task) {
   return guarded([&] {
-    const Worker* const worker = Worker::here();
-    if (worker != nullptr && task != nullptr && *task != nullptr &&
-        worker->context == &state_of(*task)->own) {
-      return failed(EDEADLK, "a task cannot join itself");
+    if (task != nullptr && *task != nullptr && atl::detail::is_part_of(*state_of(*task))) {
+      return failed(EDEADLK, "a task cannot join itself, nor can its forks and loops");
     }
     taken(task).join();
     return 0;

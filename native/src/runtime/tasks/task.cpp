@@ -26,6 +26,12 @@ void fault_no_task(const char* call) {
                      ": this handle has no task; it was joined, detached or moved from");
 }
 
+void fault_joins_itself() {
+  throw RuntimeFault(
+      "join: a task, or a fork, a scope's child or a loop inside it, joins the task itself, which "
+      "would wait for ever; join it outside, or detach it");
+}
+
 void fault_joined_twice() {
   throw RuntimeFault("join: this fork was joined before; keep the value that the first join gave");
 }

@@ -166,11 +166,18 @@ static void until_stopped(void* context) {
 static atoll_rt_task* own_handle;
 static atoll_rt_event* handle_known;
 
+static void join_own_task(void* context, uint64_t first, uint64_t last) {
+  (void)context, (void)first, (void)last;
+  atoll_rt_task* own = own_handle;
+  CHECK(atoll_rt_join(&own) == EDEADLK && own == own_handle && says("itself"));
+}
+
 static void join_itself(void* context) {
   (void)context;
   CHECK(atoll_rt_event_wait(handle_known, ATOLL_RT_FOREVER, 0) == 0);
   atoll_rt_task* own = own_handle;
   CHECK(atoll_rt_join(&own) == EDEADLK && own == own_handle && says("itself"));
+  CHECK(atoll_rt_parallel_for(0, 4, 1, join_own_task, NULL) == 0);
   CHECK(atoll_rt_runtime_free(runtime) == EDEADLK && says("own runtime"));
 }
 

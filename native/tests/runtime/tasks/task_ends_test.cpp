@@ -8,9 +8,11 @@
 #include <ctime>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "atoll/runtime/event.hpp"
 #include "atoll/runtime/fork.hpp"
 #include "atoll/runtime/group.hpp"
 #include "atoll/runtime/parallel.hpp"
@@ -145,6 +147,33 @@ TEST_P(TaskEnds, AStopReachesForksLoopsAndScopesOfTheTaskButNotWhatItSpawned) {
   while (waiting == 0) std::this_thread::yield();
   task.request_stop();
   EXPECT_FALSE(task.join());
+}
+
+TEST_P(TaskEnds, ATaskCannotJoinItselfNorCanWhatItForks) {
+  runtime.run([] {
+    atl::Task<> task;
+    atl::Event known;
+    std::atomic<int> faults{0};
+    const auto join_own = [&] {
+      try {
+        task.join();
+      } catch (const atl::RuntimeFault& fault) {
+        if (std::string_view(fault.what()).starts_with("join: a task, or a fork")) ++faults;
+      }
+    };
+    task = atl::spawn([&] {
+      known.wait();
+      join_own();
+      atl::fork(join_own).join();
+      atl::parallel_for(0, 4, [&](int) { join_own(); });
+      atl::Scope scope;
+      scope.fork(join_own);
+      scope.join();
+    });
+    known.set();
+    while (faults < 7) atl::yield();
+    task.join();
+  });
 }
 
 TEST(TaskEndsAlone, AJoinRunsTheTaskItselfIfItLiesOnTop) {

@@ -34,6 +34,13 @@ class TaskContext {
   ATOLL_EXPORT void request_stop() noexcept;
   ATOLL_EXPORT bool stop_requested() const noexcept;
 
+  // Whether this is `other`, or that of siblings inside it: then `other` ends only after this.
+  bool is_part_of(const TaskContext& other) const noexcept {
+    const TaskContext* at = this;
+    while (at != nullptr && at != &other) at = at->upstream_;
+    return at != nullptr;
+  }
+
   // The value of the task-local `key`: what `make(maker)` returned at the first call in this task.
   // Values die with the task, the newest first. Any thread; `make` runs without a lock, and a value
   // that another thread made first is kept instead.

@@ -119,6 +119,8 @@ inline WorkerHead* worker_or_fault(const char* call) {
 }
 
 [[noreturn]] ATOLL_EXPORT void fault_no_task(const char* call);
+// Throws RuntimeFault: a task waits for itself.
+[[noreturn]] ATOLL_EXPORT void fault_joins_itself();
 // Throws RuntimeFault: a Fork was joined a second time.
 [[noreturn]] ATOLL_EXPORT void fault_joined_twice();
 
