@@ -32,9 +32,11 @@ struct Ring {
 };
 
 [[gnu::always_inline]] inline void* in_line(Fiber& from, Fiber& to, void* passed) {
+  save_control(from.context);
   return switch_context(from.context, to.context, passed);
 }
 [[gnu::noinline]] void* by_call(Fiber& from, Fiber& to, void* passed) {
+  save_control(from.context);
   return switch_context(from.context, to.context, passed);
 }
 

@@ -58,7 +58,7 @@ class Recorder {
   // Around what the loop runs: a new job, or a suspended task that continues (`resumed`). Not for
   // jobs that a join calls inline; they count in WorkerCounts::inline_forks only.
   void job_begin(bool resumed) noexcept {
-    counts_->tasks.add(resumed ? 0 : 1);
+    if (!resumed) counts_->tasks.add();
     trace(TraceKind::job_begin, resumed ? 1 : 0);
   }
   void job_end() noexcept { trace(TraceKind::job_end, 0); }
@@ -152,7 +152,11 @@ class Recorder {
 
   void trace(TraceKind kind, std::uint64_t value) noexcept {
     if (trace_ != nullptr) [[unlikely]]
-      trace_->put(kind, value, now_ns() - origin_ns_);
+      put(kind, value);
+  }
+  // Not inlined, so that hooks without a trace cost their callers no registers.
+  [[gnu::noinline, gnu::cold]] void put(TraceKind kind, std::uint64_t value) noexcept {
+    trace_->put(kind, value, now_ns() - origin_ns_);
   }
   void suspend_sections() noexcept;
   void resume_sections(Section* section) noexcept;

@@ -37,6 +37,7 @@ void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept 
   stand_ins_.add();
   spawned.add();
   detail::atl_rt_worker = this;
+  begin_switch(stack);
   try {
     switch_to(loop_for(detail::word_of(job, detail::WordKind::job, 0)), nullptr);
   } catch (...) {  // no stack for the loop: the job is ready, and the worker wakes for it
@@ -54,7 +55,7 @@ void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept 
 // For the loop: 0 if the stand-in is to go.
 Word Worker::next_for_caller() {
   if (caller_->done() || placed_work_waits()) return 0;
-  if (const Word word = own_work()) return word;
+  if (const Word word = own_work(next_turn())) return word;
   team.parking.start_search(rank, chiplet_);
   if (const Word word = search()) {
     count_woken(team.parking.end_search(rank, victims_.workers));

@@ -98,6 +98,7 @@ void Worker::main(Team& team, int rank) {
       team.lent->work(rank);
       team.await_stop();  // until then the governor looks at this worker, and its end at all
     } else {
+      begin_switch(worker->fiber());
       worker->switch_to(worker->loop_for(0), nullptr);
     }
     team.profiler().detach(rank);
@@ -163,6 +164,7 @@ inline void Worker::retire_for(Fiber& to) {
     begin_metering(word);
   void* const pointer = detail::pointer_of(word);
   if (detail::kind_of(word) == detail::WordKind::fiber) {
+    begin_switch(*fiber_);
     auto& task = *static_cast<Fiber*>(pointer);
     take_up(task);
     return retire_for(task);
@@ -174,13 +176,28 @@ inline void Worker::retire_for(Fiber& to) {
   here()->recorder_->job_end();
 }
 
+// Inlined as far as a loop goes that begins with a task, or follows one that has resumed another.
+[[gnu::always_inline]] inline Word Worker::next() {
+  if (meter_.running()) [[unlikely]]
+    end_metering();
+  if (const Word word = std::exchange(first_, 0)) return word;
+  if (!on_own_thread()) [[unlikely]]
+    return next_for_caller();
+  const Turn turn = next_turn();
+  if (yielded_.has_next() && !is_for_loop(turn)) {
+    if (const Word word = yielded_.take_next(); word != 0 && take_mine(word) != 0) return word;
+  }
+  return next(turn);
+}
+
 void Worker::loop(void* passed) {
   if (passed != nullptr) atl_rt_arrived(passed);
   // Another worker may run this loop after each call.
   for (;;) {
-    if (const Word word = here()->next()) {
+    if (const Word word = here()->next()) [[likely]] {
       here()->run(word);
     } else {
+      begin_switch(here()->fiber());
       here()->retire_for(*here()->home_);
     }
   }
@@ -226,10 +243,11 @@ void Worker::yield() {
   recorder_->yielded();
   const Turn turn = next_turn();
   Fiber& self = *fiber_;
-  if ((turn != Turn::own && (turn == Turn::fair || has_new_work())) || recorder_->traces())
+  begin_switch(self);
+  if ((turn != Turn::own && (turn == Turn::fair || has_new_work())) || yielded_.size_hint() == 0 ||
+      recorder_->traces())
     return yield_with_care(turn);
   check_canary(self);
-  begin_switch_and_return(self);
   // What is in the queue is suspended, and with thieves shut out it stays so.
   const Word next = yielded_.begin_exchange(
       detail::word_of(&self, detail::WordKind::fiber, tag), [this](Word oldest) {
@@ -271,6 +289,7 @@ void Worker::yield_with_care(Turn turn) {
 void Worker::leave_for_urgent() {
   const Word next = urgent();
   if (next == 0) return;
+  begin_switch(*fiber_);
   try {
     leave_as_yielded([=, this](After* after) { leave_for(next, after); });
   } catch (...) {  // no stack for it: it is ready, and this task goes on
@@ -306,15 +325,18 @@ void Worker::offer_to_idle(Word tag) {
 
 void Worker::make_ready(Word word) noexcept {
   if (detail::tag_of(word) != tag || !team.domains.allows(word, rank)) return team.inject(word);
-  try {
-    deque.push(word);
-  } catch (const std::bad_alloc&) {
-    return team.inject(word);  // which needs no memory
+  if (detail::kind_of(word) != detail::WordKind::fiber || !yielded_.put_next(word)) {
+    try {
+      deque.push(word);
+    } catch (const std::bad_alloc&) {
+      return team.inject(word);  // which needs no memory
+    }
   }
   detail::published(this, tag);
 }
 
 void Worker::hand_over() noexcept {
+  if (const Word next = yielded_.take_next()) team.inject(next);
   while (!deque.looks_empty()) {
     // 0 where a thief is faster.
     if (const Word oldest = deque.take_oldest()) team.inject(oldest);
@@ -323,13 +345,8 @@ void Worker::hand_over() noexcept {
 
 // Where and in which order a worker looks for work, and when it gives up and sleeps.
 
-Word Worker::next() {
-  if (meter_.running()) [[unlikely]]
-    end_metering();
-  if (const Word word = std::exchange(first_, 0)) return word;
-  if (!on_own_thread()) [[unlikely]]
-    return next_for_caller();
-  if (const Word word = own_work()) return word;
+Word Worker::next(Turn turn) {
+  if (const Word word = own_work(turn)) return word;
 
   far_.begin();
   team.parking.start_search(rank, chiplet_);
@@ -370,10 +387,9 @@ void Worker::keep_up() noexcept {
   }
 }
 
-Word Worker::own_work() {
+Word Worker::own_work(Turn turn) {
   if (placement_ != team.placement()) [[unlikely]]
     keep_up();
-  const Turn turn = next_turn();
   if (turn == Turn::fair) {
     if (const Word word = fair_work()) return word;
   }
@@ -391,19 +407,24 @@ Word Worker::urgent() {
 
 // Two tasks that wake each other would keep a worker busy for ever with the newest words of its
 // deque. A fair turn takes what they leave waiting: what came from outside, what has yielded, and
-// the oldest word of the deque, which otherwise only thieves take. A different one comes first each
-// time, since each of the three may never run out: a task that yields is itself a yielded task.
+// the oldest word of the deque, which otherwise only thieves take; and, where urgent tasks keep the
+// worker from all of its own, the task that goes next. A different one comes first each time, since
+// each may never run out: a task that yields is itself a yielded task.
 Word Worker::fair_work() {
   constexpr unsigned kSources = 3;
   if (placement_ != team.placement()) [[unlikely]]
     keep_up();
-  const unsigned first = turn_ / kFairness;
+  const unsigned first = turn_.load(std::memory_order_relaxed) / kFairness;
   for (unsigned at = first; at < first + kSources; ++at) {
     Word word = 0;
     switch (at % kSources) {
       case 0: word = shared(first / kSources); break;
       case 1: word = take_mine(yielded_.pop()); break;
-      default: word = take_mine(deque.take_oldest());
+      default:
+        // By turns, since neither may ever run out.
+        if (first / kSources % 2 != 0) word = take_mine(yielded_.take_next());
+        if (word == 0) word = take_mine(deque.take_oldest());
+        if (word == 0) word = take_mine(yielded_.take_next());
     }
     if (word != 0) return word;
   }
@@ -454,10 +475,28 @@ Word Worker::search() {
         }
       }
     }
-    if (const Word word = own_work()) return word;
+    if (const Word word = own_work(next_turn())) return word;
     for (int times = 0; times < 16; ++times) pause();
   }
+  for (const VictimRing& ring : victims_.rings) {
+    for (const int other : victims_.of(ring)) {
+      if (const Word word = steal_next_from(team.worker(other), ring.distance)) return word;
+    }
+  }
   return 0;
+}
+
+// Most workers take their next task within a microsecond, and a thief would only make them wait for
+// its fence. One that has not chosen a task for so long is in a long one.
+Word Worker::steal_next_from(Worker& victim, Distance distance) {
+  const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  if (!victim.yielded_.offers_next(allowed)) return 0;
+  const unsigned turn = victim.turn_.load(std::memory_order_relaxed);
+  for (int times = 0; times < 64; ++times) pause();
+  if (victim.turn_.load(std::memory_order_relaxed) != turn) return 0;
+  const Word word = victim.yielded_.steal_next(allowed);
+  if (word != 0) recorder_->stole(victim.rank, distance);
+  return word;
 }
 
 // Far work that the victim gets to before this worker could. It reads the victim's lines only if
@@ -523,7 +562,10 @@ bool Worker::anything_in_sight() {
   const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
   for (const int other : victims_.workers) {
     Worker& victim = team.worker(other);
-    if (victim.deque.offers(allowed) || victim.yielded_.offers(allowed)) return true;
+    if (victim.deque.offers(allowed) || victim.yielded_.offers(allowed) ||
+        victim.yielded_.offers_next(allowed)) {
+      return true;
+    }
   }
   return false;
 }

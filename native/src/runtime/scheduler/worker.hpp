@@ -6,9 +6,9 @@
 // worker, and everything in it finds its worker again after each call.
 //
 // Order in which a worker looks for work
-//   1. an urgent task, then what was bound to it (its own domain), its deque, its yielded tasks.
-//      Every kFairness-th time is a fair turn, so that nothing starves: first the shared queues,
-//      the oldest yielded task and the oldest word of its deque, each of them first in turn
+//   1. an urgent task, then what was bound to it (its own domain), the task that goes next, its
+//      deque, its yielded tasks. Every kFairness-th time is a fair turn, so that nothing starves
+//      (fair_work)
 //   2. the queues of the domains that it serves
 //   3. the others' deques and yielded tasks, ring by ring, nearest first; random within a ring;
 //      far ones once it pays (far_work.hpp)
@@ -58,18 +58,18 @@ class alignas(128) Worker : public detail::WorkerHead {
   // Whether this thread, in which the worker runs now, is its own.
   bool on_own_thread() const { return caller_ == nullptr; }
 
-  // Leaves the running fiber for `to`. Inlined, because every call between here and the task is a
-  // return that the CPU mispredicts on the other stack, but only into functions that are never
-  // inlined into users' code (see fiber.hpp).
+  // After begin_switch(fiber()). Leaves the running fiber for `to`. Inlined, because every call
+  // between here and the task is a return that the CPU mispredicts on the other stack, but only
+  // into functions that are never inlined into users' code (see fiber.hpp).
   [[gnu::always_inline]] void switch_to(Fiber& to, After* after) {
     Fiber& from = *fiber_;
     fiber_ = &to;
     recorder_->switched();
-    if (void* const passed = switch_fiber(from, to, *exceptions_, after)) atl_rt_arrived(passed);
+    if (void* const passed = finish_switch(from, to, *exceptions_, after)) atl_rt_arrived(passed);
   }
-  // Leaves the running task for `next`: directly if that was suspended, else for a loop that begins
-  // with it, or, if it is 0, looks for work. Throws RuntimeFault without a stack for a loop; then
-  // the task runs on and `next` is ready again.
+  // After begin_switch, as below. Leaves the running task for `next`: directly if that was
+  // suspended, else for a loop that begins with it, or, if it is 0, looks for work. Throws
+  // RuntimeFault without a stack for a loop; then the task runs on and `next` is ready again.
   [[gnu::always_inline]] void leave_for(Word next, After* after) {
     const bool suspended = next != 0 && detail::kind_of(next) == detail::WordKind::fiber;
     leave_to(suspended ? *static_cast<Fiber*>(detail::pointer_of(next)) : loop_for(next), suspended,
@@ -77,6 +77,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   }
   // Leaves the running task for the next task of this worker.
   [[gnu::always_inline]] void leave_for_next(After* after) {
+    begin_switch(*fiber_);
     const Turn turn = next_turn();
     if (is_for_loop(turn)) [[unlikely]]
       return leave_for_loop(turn, after);
@@ -90,7 +91,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   // its task's: thieves look at the oldest only, and one that they may not run would hide others.
   void enter_domain(Word entered) {
     if (entered == tag) return;
-    if (!deque.looks_empty()) hand_over();
+    if (!deque.looks_empty() || yielded_.has_next()) hand_over();
     tag = entered;
   }
   // A task with this tag was pushed onto this worker's deque, and a worker searches or sleeps.
@@ -109,7 +110,8 @@ class alignas(128) Worker : public detail::WorkerHead {
   const Meter& meter() const { return meter_; }
   // Whether tasks of this worker wait for their turn, as far as it can see without a search.
   bool has_own_work() const {
-    return !deque.looks_empty() || !bound_->queue.looks_empty() || yielded_.size_hint() > 0;
+    return yielded_.has_next() || !deque.looks_empty() || !bound_->queue.looks_empty() ||
+           yielded_.size_hint() > 0;
   }
   Recorder& recorder() { return *recorder_; }
   // What a task that suspends leaves with its fiber, for the worker that resumes it.
@@ -134,13 +136,14 @@ class alignas(128) Worker : public detail::WorkerHead {
   // A fiber with a loop that begins with `word`. Without a stack it throws; `word` is ready again.
   [[gnu::noinline]] Fiber& loop_for(Word word);
   void leave_note(Section* section) {
-    fiber_->user[0] = this;
-    fiber_->user[1] = context;
-    fiber_->user[2] = reinterpret_cast<void*>(tag);
-    fiber_->user[3] = section;
+    Fiber& fiber = *fiber_;
+    fiber.user[0] = this;
+    fiber.user[1] = context;
+    fiber.user[2] = reinterpret_cast<void*>(tag);
+    fiber.user[3] = section;
   }
   // This worker is about to switch to a suspended task.
-  void take_up(const Fiber& fiber) {
+  [[gnu::always_inline]] void take_up(const Fiber& fiber) {
     const Note note = note_of(fiber);
     context = note.context;
     enter_domain(note.tag);
@@ -161,9 +164,12 @@ class alignas(128) Worker : public detail::WorkerHead {
   // leave waiting for ever (fair_work).
   enum class Turn : std::uint8_t { own, fresh, fair };
   Turn next_turn() {
-    if (++turn_ % kFreshTurn != 0) return Turn::own;
-    return turn_ % kFairness != 0 ? Turn::fresh : Turn::fair;
+    const unsigned turn = turn_.load(std::memory_order_relaxed) + 1;
+    turn_.store(turn, std::memory_order_relaxed);
+    if (turn % kFreshTurn != 0) return Turn::own;
+    return turn % kFairness != 0 ? Turn::fresh : Turn::fair;
   }
+  [[gnu::noinline]] Word next(Turn turn);
   // Whether the next task is to begin from the loop, which alone looks at all there is.
   bool is_for_loop(Turn turn) const {
     return turn == Turn::fair || !team.urgent.empty() || !bound_->queue.looks_empty();
@@ -179,25 +185,21 @@ class alignas(128) Worker : public detail::WorkerHead {
     switch_to(to, after);
   }
   bool has_new_work() const {
-    return !deque.looks_empty() || !bound_->queue.looks_empty() || !team.urgent.empty();
+    return yielded_.has_next() || !deque.looks_empty() || !bound_->queue.looks_empty() ||
+           !team.urgent.empty();
   }
   // From the own queues, for a task that waits or yields, or for the loop.
-  Word own_next(Turn turn, bool yields) {
+  [[gnu::always_inline]] Word own_next(Turn turn, bool yields) {
     const bool yielded_first = yields && turn == Turn::own;
-    if (yielded_first) {
-      if (const Word word = first_of(yielded_)) return word;
+    for (;;) {
+      Word word = yielded_first ? yielded_.pop() : 0;
+      if (word == 0) word = yielded_.take_next();
+      if (word == 0) word = deque.pop();
+      if (word == 0 && !yielded_first) word = yielded_.pop();
+      if (word == 0 || take_mine(word) != 0) return word;
     }
-    if (const Word word = first_of(deque)) return word;
-    return yielded_first ? 0 : first_of(yielded_);
   }
-  template <class Queue>
-  Word first_of(Queue& queue) {
-    while (const Word word = queue.pop()) {
-      if (take_mine(word) != 0) return word;
-    }
-    return 0;
-  }
-  Word own_work();
+  Word own_work(Turn turn);
   Word urgent();
   [[gnu::noinline]] void leave_for_urgent();
   Word fair_work();
@@ -208,6 +210,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word steal_from(Worker& victim, Distance distance, bool force);
   void keep_stolen(std::span<const Word> words, Word of_tag);
   bool queues_offer();
+  Word steal_next_from(Worker& victim, Distance distance);
   bool anything_in_sight();
   // A stand-in leaves what is bound to workers, places and groups to the worker's own thread, which
   // sits there.
@@ -219,7 +222,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word take_mine(Word word) {
     return detail::tag_of(word) == 0 || team.domains.allows(word, rank) ? word : send_away(word);
   }
-  Word send_away(Word word);
+  [[gnu::noinline, gnu::cold]] Word send_away(Word word);
   void sit_down();
   void keep_up() noexcept;
   [[gnu::noinline]] void yield_with_care(Turn turn);
@@ -246,7 +249,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Recorder* recorder_ = nullptr;
   Domain* bound_ = nullptr;  // the queue of what only this worker may run
   Meter meter_;
-  unsigned turn_ = 0;
+  std::atomic<unsigned> turn_{0};  // of the owner; thieves read it
 
   static constexpr std::size_t kSpares = 16;
   std::array<Fiber*, kSpares> spares_{};

@@ -1,5 +1,6 @@
 // A worker's tasks that have yielded: a first-in, first-out ring of words, used mostly by its
-// owner, from which an idle worker may take some.
+// owner, from which an idle worker may take some. Besides, under the same lock, a place for one
+// word, the task that goes next (as Go's runnext: Vyukov, 2015).
 //
 // The lock is biased towards the owner (Dice, Huang and Yang, "Asymmetric Dekker Synchronization",
 // 2001; Kawachiya, Koseki and Onodera, "Lock Reservation", OOPSLA 2002): entering is a store and a
@@ -22,6 +23,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +54,47 @@ class YieldQueue {
     return size_hint() == 0 ? 0 : take();
   }
 
+  // Owner. Puts `word` into the place of the one that goes next; false: it is taken. Without the
+  // lock: only the owner fills it, and only where it is empty, and thieves only empty it.
+  bool put_next(Word word) {
+    if (next_.load(std::memory_order_relaxed) != 0) return false;
+    // Release: what the word points to, to a thief.
+    next_.store(word, std::memory_order_release);  // [next-put]
+    return true;
+  }
+
+  bool has_next() const { return next_.load(std::memory_order_relaxed) != 0; }
+
+  // Owner. The word that goes next, or 0.
+  Word take_next() {
+    if (!has_next()) return 0;  // exact: only the owner fills it
+    const OwnerInside inside(*this);
+    const Word word = next_.load(std::memory_order_relaxed);
+    next_.store(0, std::memory_order_relaxed);
+    return word;
+  }
+
+  // Any thread, without the lock. Whether there is a word that goes next and it is allowed.
+  template <class Allowed>
+  bool offers_next(Allowed&& allowed) const {
+    const Word word = next_.load(std::memory_order_relaxed);
+    return word != 0 && allowed(word);
+  }
+
+  // Any other thread. As `steal`, the word that goes next.
+  template <class Allowed>
+  Word steal_next(Allowed&& allowed) {
+    if (!thief_enters()) return 0;
+    Word word = next_.load(std::memory_order_acquire);  // [next-steal]
+    if (word != 0 && allowed(word)) {
+      next_.store(0, std::memory_order_relaxed);
+    } else {
+      word = 0;
+    }
+    thief_leaves();
+    return word;
+  }
+
   // Owner. Takes the oldest word, if there is one and it is `wanted`, and puts `word` in at the
   // end; else, or with a thief inside, changes nothing and gives 0. After an exchange thieves are
   // shut out until the flag is down, so that `word` may name a fiber that is yet to be suspended.
@@ -77,29 +120,46 @@ class YieldQueue {
   }
   std::atomic<bool>& inside() { return owner_inside_; }
 
-  // Any other thread. Takes the oldest words, at most half of them rounded up and no more than fit
-  // into `into`, up to the first word that is not allowed. Returns their number.
+  // Any other thread. Takes the oldest words that are allowed, at most half of all rounded up and
+  // no more than fit into `into`. Passes over a few that are not. Returns their number.
   template <class Allowed>
   std::size_t steal(std::span<Word> into, Allowed&& allowed) {
     if (!thief_enters()) return 0;
     const std::size_t most = std::min((size_hint() + 1) / 2, into.size());
+    std::array<Word, kPassesOver> refused;
+    std::size_t refusals = 0;
     std::size_t taken = 0;
-    while (taken < most && allowed(oldest())) into[taken++] = take();
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    std::uint64_t at = head_.load(std::memory_order_relaxed);
+    for (; at != tail && taken < most && refusals < kPassesOver; ++at) {
+      const Word word = slot(at).load(std::memory_order_relaxed);
+      (allowed(word) ? into[taken++] : refused[refusals++]) = word;
+    }
+    if (taken > 0) {
+      // In their order, before those that were not looked at. Release: to `offers`, which may have
+      // read them meanwhile and then sees that the head has moved.
+      while (refusals > 0) slot(--at).store(refused[--refusals], std::memory_order_release);
+      head_.store(at, std::memory_order_release);  // see begin_exchange
+    }
     thief_leaves();
     return taken;
   }
 
-  // Any other thread, without the lock. Whether the oldest word is allowed; also true if that was
-  // taken meanwhile. Only the word's bits count: what it points to may be gone.
+  // Any other thread, without the lock. Whether `steal` would find an allowed word; also true if
+  // the oldest was taken meanwhile. Only a word's bits count: what it points to may be gone.
   template <class Allowed>
   bool offers(Allowed&& allowed) const {
     // Acquire: the ring into which the oldest word was put, or a copy of it.
     const std::uint64_t head = head_.load(std::memory_order_acquire);
     // Acquire: the word.
-    if (tail_.load(std::memory_order_acquire) <= head) return false;
+    const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+    if (tail <= head) return false;
     const Ring& ring = *shared_.load(std::memory_order_acquire);
-    const Word word = ring.slots[head & ring.mask].load(std::memory_order_relaxed);
-    return allowed(word) || head_.load(std::memory_order_relaxed) != head;
+    const std::uint64_t end = std::min(tail, head + kPassesOver);
+    for (std::uint64_t at = head; at < end; ++at) {
+      if (allowed(ring.slots[at & ring.mask].load(std::memory_order_acquire))) return true;
+    }
+    return head_.load(std::memory_order_relaxed) != head;
   }
 
   // Any thread; exact inside the lock. Outside, it may read the head before and the tail after
@@ -112,6 +172,7 @@ class YieldQueue {
 
  private:
   static constexpr std::uint64_t kFirstCapacity = 64;  // a power of two, as all capacities
+  static constexpr std::size_t kPassesOver = 32;
 
   struct OwnerInside {
     explicit OwnerInside(YieldQueue& queue) : queue(queue) {
@@ -177,10 +238,6 @@ class YieldQueue {
 
   std::atomic<Word>& slot(std::uint64_t at) const { return slots_[at & mask_]; }
 
-  Word oldest() const {
-    return slot(head_.load(std::memory_order_relaxed)).load(std::memory_order_relaxed);
-  }
-
   Word take() {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     const Word word = slot(head).load(std::memory_order_relaxed);
@@ -219,6 +276,7 @@ class YieldQueue {
   alignas(128) std::atomic<bool> owner_inside_{false};
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
+  std::atomic<Word> next_{0};
   // Those of the current ring.
   std::uint64_t mask_ = 0;
   std::atomic<Word>* slots_ = nullptr;

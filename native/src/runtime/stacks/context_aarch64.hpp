@@ -28,6 +28,10 @@ static_assert(offsetof(Context, control) == 24);
 #define ATL_RT_SVE_REGISTERS
 #endif
 
+inline void save_control(Context& context) noexcept {
+  asm volatile("mrs %0, fpcr" : "=r"(context.control));
+}
+
 // x29 cannot be listed as changed (it may be the frame pointer), so the switch saves it; x18 may be
 // the platform's. Nothing is pushed, so the caller's unwind information is valid at every
 // instruction except the last, which already runs on the other stack.
@@ -39,9 +43,9 @@ static_assert(offsetof(Context, control) == 24);
   asm volatile(
       "mov x9, sp\n\t"
       "adr x10, 1f\n\t"
-      "mrs x11, fpcr\n\t"
+      "ldr x11, [x1, #24]\n\t"
       "stp x9, x10, [x1]\n\t"
-      "stp x29, x11, [x1, #16]\n\t"
+      "str x29, [x1, #16]\n\t"
       "ldp x29, x12, [x2, #16]\n\t"
       "cmp x11, x12\n\t"
       "b.ne 2f\n"

@@ -10,6 +10,7 @@ struct Context {
   void (*entry)(void* passed) = nullptr;
 };
 
+inline void save_control(Context&) noexcept {}  // jump_fcontext does
 void* switch_context(Context& from, Context& to, void* passed) noexcept;
 
 }  // namespace atl::runtime

@@ -81,8 +81,8 @@ ATL_RT_UNINSTRUMENTED void enter(void* passed) {
 }  // namespace
 
 // Uninstrumented: an instrumented function would enter on one fiber and exit on another.
-ATL_RT_UNINSTRUMENTED void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
-                                         void* passed) noexcept {
+ATL_RT_UNINSTRUMENTED void* finish_switch(Fiber& from, Fiber& to, ExceptionGlobals& here,
+                                          void* passed) noexcept {
   check_canary(from);
   swap_exceptions(from, to, here);
   Hop hop{&to, passed};

@@ -85,36 +85,43 @@ inline void swap_exceptions(Fiber& from, Fiber& to, ExceptionGlobals& here) noex
 // thread. Returns what the switch back to `from` passes, perhaps on another thread: everything
 // known about the old thread is stale then, also `here`.
 //
+// In two parts for callers that have something to do in between (context.hpp): the second one is
+// the switch.
+//
 // The caller must be a function that is not inlined into users' code: the compiler then need not
 // know which wide registers (AVX-512, SVE) their code has alive.
+inline void begin_switch(Fiber& from) noexcept { save_control(from.context); }
 #if defined(ATL_RT_ASAN) || defined(ATL_RT_TSAN)
-void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here, void* passed) noexcept;
+void* finish_switch(Fiber& from, Fiber& to, ExceptionGlobals& here, void* passed) noexcept;
 #else
-[[gnu::always_inline]] inline void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
-                                                 void* passed) noexcept {
+[[gnu::always_inline]] inline void* finish_switch(Fiber& from, Fiber& to, ExceptionGlobals& here,
+                                                  void* passed) noexcept {
   if (from.canary != nullptr) [[unlikely]]
     check_canary(from);
   swap_exceptions(from, to, here);
   return switch_context(from.context, to.context, passed);
 }
 #endif
+[[gnu::always_inline]] inline void* switch_fiber(Fiber& from, Fiber& to, ExceptionGlobals& here,
+                                                 void* passed) noexcept {
+  begin_switch(from);
+  return finish_switch(from, to, here, passed);
+}
 
-// As switch_fiber, in two parts: `begin_switch_and_return` early, `switch_fiber_and_return` as the
-// last thing that a function does, which then returns by way of atl_rt_arrived. It passes `flag`
+// As finish_switch, as the last thing that a function does, which then returns by way of
+// atl_rt_arrived. It passes `flag`
 // (context.hpp), which is set to false once the old stack is left. For fibers without a canary.
 #if defined(ATL_RT_SWITCH_AND_RETURN) && !defined(ATL_RT_ASAN) && !defined(ATL_RT_TSAN)
-inline void begin_switch_and_return(Fiber& from) noexcept { save_control(from.context); }
 inline void switch_fiber_and_return(Fiber& from, Fiber& to, ExceptionGlobals& here,
                                     std::atomic<bool>& flag) noexcept {
   swap_exceptions(from, to, here);
   atl_rt_switch_and_return(&from.context, &to.context, reinterpret_cast<std::byte*>(&flag) + 1);
 }
 #else
-inline void begin_switch_and_return(Fiber&) noexcept {}
 [[gnu::always_inline]] inline void switch_fiber_and_return(Fiber& from, Fiber& to,
                                                            ExceptionGlobals& here,
                                                            std::atomic<bool>& flag) noexcept {
-  void* const passed = switch_fiber(from, to, here, reinterpret_cast<std::byte*>(&flag) + 1);
+  void* const passed = finish_switch(from, to, here, reinterpret_cast<std::byte*>(&flag) + 1);
   if (passed != nullptr) atl_rt_arrived(passed);
 }
 #endif

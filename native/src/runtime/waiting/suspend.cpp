@@ -47,8 +47,6 @@ void suspend_thread(bool (*publish)(void*, detail::Waiter), void* closure) {
   }
 }
 
-detail::Waiter waiter_of(Fiber& fiber) { return waiter_of_kind(&fiber, Kind::fiber); }
-
 void unsuspend(Fiber& fiber) { Worker::here()->make_ready(word_of_fiber(fiber)); }
 
 }  // namespace runtime
@@ -89,12 +87,15 @@ void resume(Waiter handle) {
   const auto bits = static_cast<std::uintptr_t>(handle);
   void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
   Worker* const worker = Worker::here();
+  if (static_cast<Kind>(bits & kKind) == Kind::fiber) [[likely]] {
+    const Fiber& fiber = *static_cast<Fiber*>(pointer);
+    Worker* const last = Worker::note_of(fiber).worker;
+    const Word word = word_of_fiber(fiber);
+    return last == worker ? worker->make_ready(word) : make_ready_in(last->team, word);
+  }
   switch (static_cast<Kind>(bits & kKind)) {
+    case Kind::fiber: return;  // above
     case Kind::thread: return resume_thread(static_cast<WaitingThread*>(pointer));
-    case Kind::fiber: {
-      const Fiber& fiber = *static_cast<Fiber*>(pointer);
-      return make_ready_in(Worker::note_of(fiber).worker->team, word_of_fiber(fiber));
-    }
     case Kind::job: {
       auto* const job = static_cast<Job*>(pointer);
       // Tasks end on workers; only a job that was completed from elsewhere is called in place.

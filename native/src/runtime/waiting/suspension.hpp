@@ -9,7 +9,10 @@ namespace atl::runtime {
 // detail::suspend on a thread that is not a worker.
 void suspend_thread(bool (*publish)(void* closure, detail::Waiter handle), void* closure);
 
-detail::Waiter waiter_of(Fiber& fiber);
+// The waiter of a suspended fiber is its address (suspend.cpp).
+inline detail::Waiter waiter_of(Fiber& fiber) {
+  return detail::Waiter{reinterpret_cast<std::uintptr_t>(&fiber)};
+}
 // Makes a task ready that was suspended although there was nothing to wait for.
 void unsuspend(Fiber& fiber);
 

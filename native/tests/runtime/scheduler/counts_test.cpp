@@ -278,6 +278,19 @@ TEST_P(Counts, LockedInstructionsOfForksAndTasks) {
     });
     most("spawn", 3, [] { atl::spawn([] {}).join(); });
     most("yield", 1, [] { atl::yield(); });
+    // The wait, `set`, the join, and two counts of the domain, for tasks of worker 0 only; now and
+    // then a fair turn.
+    most("task that waits", 5.5, [] {
+      atl::Event event;
+      bool waits = false;
+      auto task = atl::spawn([&] {
+        waits = true;
+        event.wait();
+      });
+      while (!waits) atl::yield();
+      event.set();
+      task.join();
+    });
   });
 }
 

@@ -80,6 +80,26 @@ TEST(SchedulerFairness, AnOlderTaskRunsWhileTwoTasksWakeEachOther) {
   });
 }
 
+// The task that a worker has resumed is its next one, unless it stays in another.
+TEST(SchedulerFairness, AResumedTaskRunsElsewhereWhileItsWorkerIsInALongTask) {
+  atl::Runtime runtime(with_workers(2));
+  for (int round = 0; round < 50; ++round) {
+    runtime.run([] {
+      std::atomic<bool> waits{false};
+      std::atomic<bool> ran{false};
+      atl::Event event;
+      auto resumed = atl::spawn([&] {
+        waits = true;
+        event.wait();
+        ran = true;
+      });
+      while (!waits) atl::yield();
+      event.set();
+      while (!ran) std::this_thread::yield();
+    });
+  }
+}
+
 TEST(SchedulerFairness, ASleeperWakesWhileTwoTasksWakeEachOther) {
   atl::Runtime runtime(with_workers(1));
   runtime.run([] {

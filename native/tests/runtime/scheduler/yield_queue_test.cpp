@@ -56,10 +56,10 @@ TEST_P(YieldQueueTest, AThiefTakesTheOldestHalfAsFarAsItMayAndCan) {
   std::array<Word, 4> into{};
   EXPECT_EQ(queue.steal(into, any), 0U);
   for (Word word = 1; word <= 5; ++word) queue.push(word);
-  EXPECT_EQ(queue.steal(into, [](Word word) { return word != 2; }), 1U);
+  EXPECT_EQ(queue.steal(into, [](Word word) { return word == 1; }), 1U);
   EXPECT_EQ(into[0], 1U);
-  EXPECT_EQ(queue.steal(into, [](Word word) { return word != 2; }), 0U);
-  EXPECT_FALSE(queue.offers([](Word word) { return word != 2; }));
+  EXPECT_EQ(queue.steal(into, [](Word word) { return word == 1; }), 0U);
+  EXPECT_FALSE(queue.offers([](Word word) { return word == 1; }));
   EXPECT_TRUE(queue.offers(any));
   EXPECT_EQ(queue.steal(into, any), 2U);
   EXPECT_EQ(into[0], 2U);
@@ -71,6 +71,60 @@ TEST_P(YieldQueueTest, AThiefTakesTheOldestHalfAsFarAsItMayAndCan) {
   for (Word word = 1; word <= 20; ++word) queue.push(word);
   EXPECT_EQ(queue.steal(into, any), into.size());
   EXPECT_EQ(queue.pop(), 5U);
+}
+
+TEST_P(YieldQueueTest, AThiefPassesOverWordsThatItMayNotTake) {
+  YieldQueue queue;
+  std::array<Word, 4> into{};
+  for (Word word = 1; word <= 7; ++word) queue.push(word);
+  const auto even = [](Word word) { return word % 2 == 0; };
+  EXPECT_TRUE(queue.offers(even));
+  EXPECT_EQ(queue.steal(into, even), 3U);
+  EXPECT_EQ(into, (std::array<Word, 4>{2, 4, 6, 0}));
+  EXPECT_FALSE(queue.offers(even));
+  for (const Word left : {1, 3, 5, 7}) EXPECT_EQ(queue.pop(), left);
+}
+
+TEST_P(YieldQueueTest, OneWordGoesNextApartFromTheOthers) {
+  YieldQueue queue;
+  EXPECT_EQ(queue.take_next(), 0U);
+  EXPECT_EQ(queue.steal_next(any), 0U);
+  queue.push(1);
+  EXPECT_TRUE(queue.put_next(2));
+  EXPECT_FALSE(queue.put_next(3)) << "there is one";
+  EXPECT_TRUE(queue.offers_next(any));
+  EXPECT_EQ(queue.size_hint(), 1U);
+  EXPECT_EQ(queue.take_next(), 2U);
+  EXPECT_EQ(queue.take_next(), 0U);
+  EXPECT_TRUE(queue.put_next(3));
+  const auto not_3 = [](Word word) { return word != 3; };
+  EXPECT_FALSE(queue.offers_next(not_3));
+  EXPECT_EQ(queue.steal_next(not_3), 0U);
+  EXPECT_EQ(queue.steal_next(any), 3U);
+  EXPECT_EQ(queue.pop(), 1U);
+}
+
+TEST_P(YieldQueueTest, TheWordThatGoesNextIsTakenOnce) {
+  constexpr Word kWords = 20'000;
+  YieldQueue queue;
+  std::vector<std::atomic<int>> taken(kWords + 1);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> thieves;
+  for (int i = 0; i < 2; ++i) {
+    thieves.emplace_back([&] {
+      while (!over) {
+        if (queue.offers_next(any)) ++taken[queue.steal_next(any)];
+      }
+    });
+  }
+  for (Word word = 1; word <= kWords;) {
+    if (queue.put_next(word)) ++word;
+    if (word % 3 != 0) ++taken[queue.take_next()];
+  }
+  ++taken[queue.take_next()];
+  over = true;
+  for (std::thread& thief : thieves) thief.join();
+  for (Word word = 1; word <= kWords; ++word) ASSERT_EQ(taken[word], 1) << word;
 }
 
 TEST_P(YieldQueueTest, ASecondThiefIsShutOut) {

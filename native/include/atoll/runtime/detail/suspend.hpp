@@ -70,7 +70,13 @@ class Completion {
   // Publishes what was written before to the waiter. True: nobody will wait, and the caller has to
   // clean up. Else do not touch *this any more: the waiter may have freed it.
   bool complete() {
-    const std::uintptr_t before = state_.exchange(kDone, std::memory_order_acq_rel);
+    std::uintptr_t before = state_.load(std::memory_order_acquire);
+    // A fiber or thread that waits stays where it is, and nobody else changes the state then.
+    if (before > kAbandoned && (before & 3) == 0) {
+      state_.store(kDone, std::memory_order_release);
+    } else {
+      before = state_.exchange(kDone, std::memory_order_acq_rel);
+    }
     if (before == kRunning) return false;
     if (before == kAbandoned) return true;
     resume(Waiter{before});
