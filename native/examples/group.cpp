@@ -25,6 +25,16 @@ int main() {
     }
     scope.join();
   });
+  // One group for each query: the next one of a text begins with what was found out before.
+  for (int run = 0; run < 3; ++run) {
+    atl::Group next(runtime, {.threads = 4,
+                              .spread = 2,
+                              .min_chiplets = 2,
+                              .max_chiplets = 3,
+                              .remember_as = "select count(*) from orders"});
+    next.run([] {});
+    right = right && next.spread() >= 2 && next.spread() <= 3;
+  }
   std::printf("%zu workers on %d chiplets: %s\n", members.size(), query.spread(),
               query.reason().c_str());
   return right ? 0 : 1;

@@ -126,6 +126,10 @@ typedef struct {
   size_t size;          /* sizeof(atoll_rt_group_options) */
   int threads;          /* at most; 0: all workers */
   const char* approach; /* chooses the group's spread */
+  int spread;           /* to begin with; 0: the approach chooses */
+  int min_chiplets;     /* 0: no limit */
+  int max_chiplets;
+  const char* remember_as; /* what the approach finds out is for the next group of this name */
 } atoll_rt_group_options;
 
 /* Any. Some of the workers, for example for one query. `options` may be NULL. */

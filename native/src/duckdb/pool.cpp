@@ -51,7 +51,7 @@ Pool::Pool(std::unique_ptr<DatabaseHandle> database, const PoolOptions& options)
       process_(getpid()),
       tids_(static_cast<std::size_t>(std::max(0, options.workers))),
       steering_(options.policy,
-                [](std::uint64_t seed) { return approach_by_name(kDefaultApproach, seed); }),
+                [](auto, std::uint64_t seed) { return approach_by_name(kDefaultApproach, seed); }),
       wanted_{1, "opened"},
       inside_(std::make_shared<Inside>()) {
   DatabaseHandle& handle = *database;

@@ -18,7 +18,7 @@ using atl::Sample;
 using atl::duckdb::Bounds;
 using atl::duckdb::Policy;
 using atl::duckdb::Steering;
-using atl::duckdb::WorkingSet;
+using atl::runtime::WorkingSet;
 using QueryRun = atl::duckdb::Run;  // a test has a Run of its own
 
 inline constexpr std::uint64_t kMiB = 1024 * 1024;
@@ -40,8 +40,8 @@ struct Script {
   std::vector<Sample> samples;
   int answer = 3;
 
-  Steering::MakeApproach make() {
-    return [this](std::uint64_t seed) {
+  atl::runtime::SpreadTable::MakeApproach make() {
+    return [this](auto, std::uint64_t seed) {
       seeds.push_back(seed);
       return std::make_unique<Scripted>(*this);
     };

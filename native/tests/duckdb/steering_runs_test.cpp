@@ -74,8 +74,9 @@ Sample interval(int spread, double memory, double others) {
 }
 
 TEST(Steering, WithCountersAQueryIsMovedWhileItRunsAndTheNextBeginsThere) {
-  Steering steering(Policy::adaptive,
-                    [](std::uint64_t seed) { return atl::approach_by_name("adaptive", seed); });
+  Steering steering(Policy::adaptive, [](auto, std::uint64_t seed) {
+    return atl::approach_by_name("adaptive", seed);
+  });
   run_once(steering, kText, kEight, run_of(1, 250 * kMiB));
   int spread = steering.begin(kText, 8, kEight).spread;
   ASSERT_EQ(spread, 8);
@@ -152,7 +153,7 @@ class SimulatedQueries {
  public:
   explicit SimulatedQueries(std::uint64_t seed)
       : steering_(Policy::adaptive,
-                  [seed](std::uint64_t text) {
+                  [seed](auto, std::uint64_t text) {
                     return atl::approach_by_name("adaptive", 1000 * seed + text);
                   }),
         random_(seed) {}

@@ -258,6 +258,10 @@ int atoll_rt_group_create(atoll_rt_runtime* runtime, const atoll_rt_group_option
     atl::GroupOptions to;
     to.threads = from.threads;
     if (from.approach != nullptr) to.approach = from.approach;
+    to.spread = from.spread;
+    to.min_chiplets = from.min_chiplets;
+    to.max_chiplets = from.max_chiplets;
+    if (from.remember_as != nullptr) to.remember_as = from.remember_as;
     out = new atoll_rt_group{*runtime, atl::Group(*runtime, to)};
   });
 }

@@ -50,6 +50,14 @@ Fills sum(const Fills& a, const Fills& b) {
           sum(a.remote_node, b.remote_node), sum(a.memory, b.memory)};
 }
 
+std::span<const TypeWork> of_domain(const std::vector<TypeWork>& work, std::uint64_t tag) {
+  if (tag == 0) return work;
+  const auto mine = std::ranges::equal_range(work, tag, {}, [](const TypeWork& entry) {
+    return static_cast<std::uint64_t>(detail::tag_of(entry.type));
+  });
+  return {mine.begin(), mine.end()};
+}
+
 }  // namespace
 
 Governor::Governor(Team& team, const RuntimeOptions& options)
@@ -80,8 +88,15 @@ void Governor::add(Steered& steered) {
   try {
     steered.bounds = steered.limits();
     steered.spread = steered.bounds.least;
-    seat(steered, steered.approach->begin(bounds_of(steered, steered.since_)));
+    const Sample bounds = bounds_of(steered, steered.since_);
+    seat(steered, steered.first != 0 ? steered.first : steered.approach->begin(bounds));
+    if (steered.wants_run && steered.chooses_) {
+      const Readings now = read();
+      const std::span<const TypeWork> work = of_domain(now.work, steered.tag);
+      steered.begin_ = {now.now, steered.spread, {work.begin(), work.end()}};
+    }
   } catch (...) {
+    count_choice(steered, false);
     steered_.pop_back();
     throw;
   }
@@ -90,10 +105,28 @@ void Governor::add(Steered& steered) {
 
 void Governor::remove(Steered& steered) noexcept {
   const std::lock_guard lock(mutex_);
+  try {
+    if (steered.begin_ && !steered.by_hand) report_run(steered);
+  } catch (const std::bad_alloc&) {
+    // It teaches nothing then.
+  }
   count_choice(steered, false);
   steered_[steered.at_] = steered_.back();
   steered_[steered.at_]->at_ = steered.at_;
   steered_.pop_back();
+}
+
+void Governor::report_run(Steered& steered) {
+  const Readings now = read();
+  const std::span<const TypeWork> work = of_domain(now.work, steered.tag);
+  Run run{.wall_s = std::chrono::duration<double>(now.now - steered.begin_->at).count(),
+          .working_set_bytes = steered.working_set_bytes,
+          .latency = latency_,
+          .comparable = steered.spread == steered.begin_->spread};
+  for (const TypeWork& entry : more_work(steered.begin_->work, {work.begin(), work.end()})) {
+    run.busy_s += entry.busy_s;
+  }
+  steered.ended(run, atl::runtime::bounds_of(bounds_of(steered, now.now)));
 }
 
 void Governor::set_spread(Steered& steered, int spread) {
@@ -259,18 +292,6 @@ const FillCounts& Governor::fills_of(Readings& readings, int rank) const {
       .emplace(rank, fills_ ? counts_of(fills_(rank)) : team_.profiler().fills(rank))
       .first->second;
 }
-
-namespace {
-
-std::span<const TypeWork> of_domain(const std::vector<TypeWork>& work, std::uint64_t tag) {
-  if (tag == 0) return work;
-  const auto mine = std::ranges::equal_range(work, tag, {}, [](const TypeWork& entry) {
-    return static_cast<std::uint64_t>(detail::tag_of(entry.type));
-  });
-  return {mine.begin(), mine.end()};
-}
-
-}  // namespace
 
 std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
                                 const std::vector<TypeWork>& now) {

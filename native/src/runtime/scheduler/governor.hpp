@@ -24,6 +24,7 @@
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/options.hpp"
 #include "atoll/runtime/profile.hpp"
+#include "controller/spread_table.hpp"
 #include "controller/working_set.hpp"
 #include "seating.hpp"
 
@@ -45,6 +46,8 @@ class Steered {
   // Applies a spread within `limits`. If it throws, it may be half applied; a group's is not.
   virtual void seat(int spread) = 0;
   virtual std::span<const int> workers() const = 0;  // their ranks
+  // If it `wants_run` and has a choice: what was done from `add` to `remove`. May throw.
+  virtual void ended(const Run&, const RunBounds&) {}
 
   const std::shared_ptr<Approach> approach;
   int threads = 1;
@@ -62,6 +65,8 @@ class Steered {
   WorkingSetSource working_set_source = WorkingSetSource::given;
   bool measures_set = false;
   bool by_hand = false;  // its approach is no longer used
+  int first = 0;         // the spread to begin with; 0: as the approach says
+  bool wants_run = false;
 
  private:
   friend class Governor;
@@ -75,6 +80,12 @@ class Steered {
   std::vector<TypeWork> work_before_ = {};  // by type
   std::map<int, FillCounts> fills_before_ = {};
   RecentFills recent_fills_ = {};
+  struct Begin {
+    std::chrono::steady_clock::time_point at;
+    int spread;
+    std::vector<TypeWork> work;
+  };
+  std::optional<Begin> begin_ = {};  // of its run; without a value it is of no use
 };
 
 // What was done between two readings of the same meters; both by type.
@@ -87,7 +98,7 @@ class Governor {
   ~Governor();
 
   // Seats it, and steers it until `remove`. O(1) if a group of as many threads was seated before
-  // since the workers have moved.
+  // since the workers have moved, and it wants no run.
   void add(Steered& steered);
   void remove(Steered& steered) noexcept;
   // For a spread that a user sets. Throws RuntimeFault if it is out of bounds.
@@ -121,6 +132,7 @@ class Governor {
   void steer(Steered& steered, Readings& readings);
   void set(Steered& steered, int spread, std::string reason);
   void seat(Steered& steered, int spread);
+  void report_run(Steered& steered);
   void seat_all();
   Sample bounds_of(const Steered& steered, Clock::time_point now) const;
   Sample sample(Steered& steered, Readings& readings);

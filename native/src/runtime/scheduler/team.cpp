@@ -9,6 +9,7 @@
 #include <iterator>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "affinity.hpp"
 #include "process.hpp"
@@ -79,6 +80,9 @@ Team::Team(const Decided& all)
       anywhere(seats.places.chiplets()),
       parking(seats.size(), seats.places.chiplets()),
       group_seats(seats),
+      remembered([](std::string_view key, std::uint64_t seed) {
+        return approach_by_name(key.substr(0, key.find(' ')), seed);
+      }),
       stacks(all.options.stacks, seats.nodes),
       workers_(static_cast<std::size_t>(seats.size())),
       everybody_(static_cast<std::size_t>(seats.size())),

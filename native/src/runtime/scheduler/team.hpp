@@ -15,6 +15,7 @@
 
 #include "atoll/runtime/options.hpp"
 #include "chiplet_queues.hpp"
+#include "controller/spread_table.hpp"
 #include "decided.hpp"
 #include "domain.hpp"
 #include "far_work.hpp"
@@ -109,7 +110,9 @@ class Team {
   ChipletQueues anywhere;
   Parking parking;
   Urgent urgent;
-  GroupSeats group_seats;  // with the governor's lock held
+  // Of groups; with the governor's lock held.
+  GroupSeats group_seats;
+  SpreadTable remembered;  // by approach, a blank, and the user's name
   StackPool stacks;
   // Tasks made by threads that are no worker of this team. Apart, as visitors_, from what workers
   // read for each task.

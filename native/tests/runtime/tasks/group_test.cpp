@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -166,6 +170,71 @@ TEST(Groups, NoQueueKeepsAnotherWaiting) {
     for (atl::Task<>& task : tasks) task.join();
     gate.join();
   }
+}
+
+std::string fault_of(atl::Runtime& runtime, const atl::GroupOptions& options) {
+  try {
+    const atl::Group group(runtime, options);
+  } catch (const atl::RuntimeFault& fault) {
+    return fault.what();
+  }
+  return "";
+}
+
+// 4 chiplets of 2 cores, and a worker on each core.
+TEST(GroupOptions, AContradictionIsAFaultOfOneLine) {
+  atl::Runtime runtime(with_workers(8));
+  struct Case {
+    atl::GroupOptions options;
+    std::string says;
+  };
+  for (const auto& [options, says] :
+       {Case{{.spread = 5}, "give 1 to 4"}, Case{{.min_chiplets = -1}, "give 1 to 4"},
+        Case{{.max_chiplets = 5}, "give 1 to 4"},
+        Case{{.min_chiplets = 3, .max_chiplets = 2}, "not above max_chiplets"},
+        Case{{.threads = 2, .spread = 1, .min_chiplets = 2}, "2 to 4 chiplets"},
+        Case{{.threads = 2, .spread = 3}, "over 1 to 2 chiplets here"},
+        Case{{.threads = 5, .max_chiplets = 2}, "over 3 to 4 chiplets here"},
+        Case{{.threads = 2, .min_chiplets = 3}, "over 1 to 2 chiplets here"},
+        Case{{.approach = "arcas-2025", .remember_as = "q"}, "'adaptive' or 'switchback'"},
+        Case{{.approach = "arcas-2025-printed", .remember_as = "q"}, "'adaptive' or 'switchback'"},
+        Case{{.approach = "static-local", .remember_as = "q"}, "'adaptive' or 'switchback'"},
+        Case{{.own_approach = std::make_shared<Faulty>(), .remember_as = "q"}, "of its own"}}) {
+    const std::string fault = fault_of(runtime, options);
+    EXPECT_NE(fault.find(says), std::string::npos) << fault << " does not say " << says;
+    EXPECT_EQ(fault.find('\n'), std::string::npos);
+  }
+}
+
+TEST(GroupOptions, ItBeginsWhereItIsToldAndStaysWithinItsLimits) {
+  atl::Runtime runtime(with_workers(8));
+  EXPECT_EQ(atl::Group(runtime, {.threads = 4, .spread = 3}).spread(), 3);
+  EXPECT_EQ(atl::Group(runtime, {.threads = 4, .min_chiplets = 3}).spread(), 3);
+  atl::Group group(
+      runtime,
+      {.threads = 4, .approach = "static-distributed", .min_chiplets = 2, .max_chiplets = 3});
+  EXPECT_EQ(group.spread(), 3);
+  EXPECT_THROW(group.set_spread(4), atl::RuntimeFault);
+  group.set_spread(2);
+  EXPECT_EQ(group.spread(), 2);
+}
+
+TEST(GroupOptions, TheNextOfANameBeginsWithWhatWasFoundOut) {
+  atl::RuntimeOptions options = with_workers(8);
+  options.interval = std::chrono::hours(1);
+  options.places->chiplet_l3_bytes = 32 << 20;
+  atl::Runtime runtime(options);
+  const auto spread_of = [&](const char* name, int first, std::optional<std::uint64_t> set) {
+    atl::Group group(
+        runtime, {.threads = 4, .working_set_bytes = set, .spread = first, .remember_as = name});
+    group.run([] { atl::fork([] {}).join(); });
+    return group.spread();
+  };
+  EXPECT_EQ(spread_of("join", 0, 90 << 20), 4) << "as wide as possible";
+  EXPECT_EQ(spread_of("join", 0, 90 << 20), 3) << "the fewest whose L3 holds it";
+  EXPECT_EQ(spread_of("scan", 2, {}), 2) << "as given";
+  EXPECT_EQ(spread_of("scan", 2, {}), 2);
+  EXPECT_EQ(spread_of("join", 0, 90 << 20), 3);
 }
 
 }  // namespace
