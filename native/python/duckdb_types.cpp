@@ -147,36 +147,36 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
                     "child process");
     return nullptr;
   }
-  const auto owner = reinterpret_cast<Pool::Owner>(args[0]);
-  Pool::Call::Kind kind = Pool::Call::Kind::other;
-  std::string text;
-  switch (self.kind) {
-    case MethodKind::query:
-      kind = Pool::Call::Kind::query;
-      text = statement(args, count, keywords);
-      if (text.empty()) text = text_of(self.name);
-      break;
-    case MethodKind::fetch: kind = Pool::Call::Kind::fetch; break;
-    case MethodKind::execute:
-    case MethodKind::next:
-    case MethodKind::row:
-    case MethodKind::relation:
-      if (self.kind != MethodKind::execute && self.pool->has_query(owner)) {
-        // A row costs less than binding the thread (methods.py).
-        if (self.kind == MethodKind::row) {
-          return PyObject_Vectorcall(self.original, args, flags, keywords);
-        }
-        kind = Pool::Call::Kind::fetch;
-      } else {
-        kind = Pool::Call::Kind::query;
-        text = relation_text(self, args[0]);
-      }
-      break;
-    case MethodKind::other: break;
-  }
-  const OwnCall counted(owner, kind);
   PyObject* result = nullptr;
   try {
+    const auto owner = reinterpret_cast<Pool::Owner>(args[0]);
+    Pool::Call::Kind kind = Pool::Call::Kind::other;
+    std::string text;
+    switch (self.kind) {
+      case MethodKind::query:
+        kind = Pool::Call::Kind::query;
+        text = statement(args, count, keywords);
+        if (text.empty()) text = text_of(self.name);
+        break;
+      case MethodKind::fetch: kind = Pool::Call::Kind::fetch; break;
+      case MethodKind::execute:
+      case MethodKind::next:
+      case MethodKind::row:
+      case MethodKind::relation:
+        if (self.kind != MethodKind::execute && self.pool->has_query(owner)) {
+          // A row costs less than binding the thread (methods.py).
+          if (self.kind == MethodKind::row) {
+            return PyObject_Vectorcall(self.original, args, flags, keywords);
+          }
+          kind = Pool::Call::Kind::fetch;
+        } else {
+          kind = Pool::Call::Kind::query;
+          text = relation_text(self, args[0]);
+        }
+        break;
+      case MethodKind::other: break;
+    }
+    const OwnCall counted(owner, kind);
     std::optional<Pool::Call> running;
     {
       const WithoutGil others_may_run;
@@ -191,6 +191,9 @@ PyObject* call_inside(PyObject* callable, PyObject* const* args, size_t flags, P
     const WithoutGil others_may_run;
     running.reset();
     if (self.kind == MethodKind::relation) self.pool->forget(owner);  // ends its query
+  } catch (const std::bad_alloc&) {
+    Py_XDECREF(result);
+    return PyErr_NoMemory();
   } catch (const std::exception& fault) {
     Py_XDECREF(result);
     PyErr_SetString(PyExc_RuntimeError, fault.what());

@@ -68,13 +68,9 @@ Pool::Pool(std::unique_ptr<DatabaseHandle> database, const PoolOptions& options)
   inside_->database = std::move(database);
   inside_->runtime = std::make_unique<Runtime>(with);
   for (int rank = 1; rank < workers_; ++rank) tids_[static_cast<std::size_t>(rank)].wait(0);
-  const runtime::Profiler& profiler = inside_->runtime->team().profiler();
-  for (int rank = 1; rank < workers_; ++rank) {
-    const FillCounts fills = profiler.fills(rank);
-    counts_fills_ = counts_fills_ || std::ranges::any_of(fills.by_source, [](const auto& count) {
-                      return count.has_value();
-                    });
-  }
+  profiler_ = &inside_->runtime->team().profiler();
+  counts_fills_ =
+      std::ranges::any_of(fills().by_source, [](auto count) { return count.has_value(); });
   const Bounds limits = bounds(inside_);
   steer(steering_.begin({}, limits.least, limits));
 }
@@ -129,8 +125,9 @@ void Pool::work(const DatabaseHandle& database, int rank) {
   database.execute_tasks();
 }
 
-// The governor: once per interval, with its lock held ---------------------------------------------
+// The governor: once per interval -----------------------------------------------------------------
 
+// Without the governor's lock: DuckDB may take long to answer.
 bool Pool::busy(DatabaseHandle& database) {
   std::string key;
   Owner owner = 0;
@@ -155,11 +152,24 @@ void Pool::look_at_working_set(DatabaseHandle& database, Owner owner, const std:
   most = std::max(most.value_or(0), *bytes);
 }
 
+// With the governor's lock held. Only a sample of a whole interval has fills.
 Decision Pool::decide(const Sample& sample) {
+  std::optional<FillCounts> now;
+  if (counts_fills_ && sample.fills.memory) now = fills();
   const std::lock_guard lock(mutex_);
-  const auto* const query = queries_.alone();
-  if (query != nullptr && sample.fills.memory) wanted_ = steering_.during(query->key, sample);
-  return wanted_;
+  Queries::Open* const query = queries_.alone();
+  if (query == nullptr || !sample.fills.memory) return wanted_;
+  if (now) Queries::count_fills(*query, *now);
+  return wanted_ = steering_.during(query->key, sample);
+}
+
+FillCounts Pool::fills() const {
+  FillCounts all;
+  for (int rank = 1; rank < workers_; ++rank) {
+    const FillCounts more = profiler_->fills(rank);
+    all = rank == 1 ? more : sum(all, more);
+  }
+  return all;
 }
 
 void Pool::placed(std::span<const Seat> seats) {

@@ -6,7 +6,9 @@
 // them as the steering decides, each bound to the chiplet of its seat. (ARCAS, section 5.5,
 // replaces DuckDB's task scheduling. Here its workers are placed and its shared queue stays.)
 //
-// Each call of a connection is a `Call`, which binds the caller and counts the query.
+// Each call of a connection is a `Call`, which binds the caller and counts the query. It makes the
+// same few system calls however many workers there are, unless the workers move: the clocks of the
+// process and of the caller, and the caller's mask.
 //
 // Thread-safe. After fork() the child may call `usable` and `give_up`, nothing else.
 #pragma once
@@ -27,6 +29,10 @@
 #include "database.hpp"
 #include "queries.hpp"
 #include "steering.hpp"
+
+namespace atl::runtime {
+class Profiler;
+}
 
 namespace atl::duckdb {
 
@@ -126,8 +132,12 @@ class Pool {
 
   void begin(Call::Kind kind, Owner owner, std::string text);
   void end(Call::Kind kind, Owner owner, bool failed, bool no_query);
+  void enter();
+  void leave() noexcept;
+  void give_up_call(Owner owner) noexcept;
   std::shared_ptr<Inside> held() const;
-  Reading read(const std::shared_ptr<Inside>& inside) const;
+  Reading read() const;
+  FillCounts fills() const;
   void finish(Owner owner);
   Bounds bounds(const std::shared_ptr<Inside>& inside) const;
   void steer(Decision decision);
@@ -144,7 +154,8 @@ class Pool {
   const std::chrono::steady_clock::time_point opened_;
   const int process_;
   Callers callers_;
-  std::vector<std::atomic<int>> tids_;  // of workers; 0: not yet known
+  std::vector<std::atomic<int>> tids_;           // of workers; 0: not yet known
+  const runtime::Profiler* profiler_ = nullptr;  // of the runtime, for the governor
   std::atomic<bool> counts_fills_{false};
 
   mutable std::mutex mutex_;  // guards the following; never held during a call of the runtime

@@ -1,6 +1,7 @@
 // The start and end of a call into DuckDB: seats the workers and records the costs.
 #include <time.h>
 
+#include <new>
 #include <utility>
 
 #include "pool.hpp"
@@ -20,41 +21,60 @@ double seconds(clockid_t clock) {
              : 0;
 }
 
-// The clock id of another thread of this process, computed as in pthread_getcpuclockid.
-clockid_t cpu_clock(int tid) {
-  constexpr unsigned kSchedOfThread = 6;
-  return static_cast<clockid_t>(~static_cast<unsigned>(tid) << 3 | kSchedOfThread);
-}
-
 }  // namespace
 
 Pool::Call::Call(Pool& pool, Kind kind, Owner owner, std::string text)
     : pool_(pool), kind_(kind), owner_(owner) {
-  pool_.begin(kind, owner, std::move(text));
-  pool_.callers_.enter();
+  pool_.enter();
+  try {
+    pool_.begin(kind, owner, std::move(text));
+    pool_.callers_.enter();
+  } catch (...) {
+    pool_.give_up_call(owner);
+    pool_.leave();
+    throw;
+  }
 }
 
 Pool::Call::~Call() {
-  pool_.end(kind_, owner_, failed_, no_query_);
+  try {
+    pool_.end(kind_, owner_, failed_, no_query_);
+  } catch (const std::bad_alloc&) {
+    pool_.give_up_call(owner_);  // what it did is not known
+  }
+  pool_.leave();
   pool_.callers_.leave();
+}
+
+void Pool::enter() {
+  const std::lock_guard lock(mutex_);
+  ++calls_;
+}
+
+void Pool::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  --calls_;
+}
+
+void Pool::give_up_call(Owner owner) noexcept {
+  Reading at;
+  at.thread = runtime::this_thread();
+  const std::lock_guard lock(mutex_);
+  queries_.pause(owner, at, true);
 }
 
 void Pool::begin(Call::Kind kind, Owner owner, std::string text) {
   const std::shared_ptr<Inside> inside = held();
   if (kind == Call::Kind::query) finish(owner);
-  {
-    const std::lock_guard lock(mutex_);
-    ++calls_;
-  }
   if (kind == Call::Kind::other || inside == nullptr) return;
   if (kind == Call::Kind::fetch) {
-    const Reading at = read(inside);
+    const Reading at = read();
     const std::lock_guard lock(mutex_);
     queries_.resume(owner, at);
     return;
   }
   const Bounds limits = bounds(inside);
-  bool look = counts_fills_;
+  bool look = counts_fills_;  // soon, for its fills
   {
     const std::lock_guard lock(mutex_);
     const int now = chiplets_of(places_, seats_);
@@ -64,7 +84,7 @@ void Pool::begin(Call::Kind kind, Owner owner, std::string text) {
     look = look || wanted_.spread != now || steering_.wants_working_set(text);
   }
   if (look) inside->runtime->look();
-  const Reading at = read(inside);
+  const Reading at = read();
   const std::lock_guard lock(mutex_);
   Queries::Open& query = queries_.begin(owner, std::move(text), at);
   query.record.policy = name_of(steering_.policy());
@@ -76,7 +96,7 @@ void Pool::end(Call::Kind kind, Owner owner, bool failed, bool no_query) {
   const std::shared_ptr<Inside> inside = held();
   std::optional<std::string> to_look_at;
   if (kind != Call::Kind::other && inside != nullptr) {
-    const Reading at = read(inside);
+    const Reading at = read();
     const std::lock_guard lock(mutex_);
     const bool alone = queries_.running() == 1;
     Queries::Open* const query = queries_.pause(owner, at, failed);
@@ -89,26 +109,14 @@ void Pool::end(Call::Kind kind, Owner owner, bool failed, bool no_query) {
   }
   // The query's data lives until its result is read.
   if (to_look_at) look_at_working_set(*inside->database, owner, *to_look_at);
-  const std::lock_guard lock(mutex_);
-  --calls_;
 }
 
-Reading Pool::read(const std::shared_ptr<Inside>& inside) const {
+Reading Pool::read() const {
   Reading reading;
   reading.now_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
-  for (const std::atomic<int>& tid : tids_) {
-    if (tid != 0) reading.workers_cpu_s += seconds(cpu_clock(tid));
-  }
   reading.caller_cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID);
+  reading.others_cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID) - reading.caller_cpu_s;
   reading.thread = runtime::this_thread();
-  if (counts_fills_) {
-    FillCounts sum;
-    for (int rank = 1; rank < workers_; ++rank) {
-      const FillCounts more = inside->runtime->team().profiler().fills(rank);
-      sum = rank == 1 ? more : atl::duckdb::sum(sum, more);
-    }
-    reading.fills = sum;
-  }
   return reading;
 }
 
@@ -124,8 +132,8 @@ void Pool::finish(Owner owner) {
   run.busy_s = record.cpu_s;
   run.working_set_bytes = record.working_set_bytes;
   run.comparable = record.alone && query->one_spread && !record.failed;
-  if (query->first.fills && query->last.fills) {
-    run.fills = runtime::controller_fills(*query->first.fills, *query->last.fills);
+  if (query->first_fills) {
+    run.fills = runtime::controller_fills(*query->first_fills, *query->last_fills);
   }
   if (inside != nullptr) steering_.end(query->key, record.spread, run, limits);
   queries_.keep(record);

@@ -56,7 +56,6 @@ Queries::Open& Queries::begin(Owner owner, std::string key, const Reading& at) {
   query.record.sql = cut(key, kShownBytes);
   query.record.started_s = at.now_s;
   query.key = std::move(key);
-  query.first = at;
   query.moves = moves_;
   start(query, at);
   return query;
@@ -64,7 +63,12 @@ Queries::Open& Queries::begin(Owner owner, std::string key, const Reading& at) {
 
 Queries::Open* Queries::resume(Owner owner, const Reading& at) {
   Open* const query = find(owner);
-  if (query != nullptr && !query->running) start(*query, at);
+  if (query == nullptr || query->running) return query;
+  // Workers continue between the calls, as far as DuckDB buffers results.
+  if (query->last.thread == at.thread) {
+    query->record.cpu_s += std::max(0.0, at.others_cpu_s - query->last.others_cpu_s);
+  }
+  start(*query, at);
   return query;
 }
 
@@ -88,11 +92,15 @@ Queries::Open* Queries::pause(Owner owner, const Reading& at, bool failed) {
   const double caller_s = std::max(0.0, at.caller_cpu_s - query->call.caller_cpu_s);
   record.wall_s += std::max(0.0, at.now_s - query->call.now_s);
   record.caller_cpu_s += caller_s;
-  // Workers continue between the calls, as far as DuckDB buffers results.
-  record.cpu_s = record.caller_cpu_s + std::max(0.0, at.workers_cpu_s - query->first.workers_cpu_s);
-  if (at.fills && query->first.fills) record.fills = difference(*query->first.fills, *at.fills);
+  record.cpu_s += caller_s + std::max(0.0, at.others_cpu_s - query->call.others_cpu_s);
   record.failed = record.failed || failed;
   return query;
+}
+
+void Queries::count_fills(Open& query, const FillCounts& now) {
+  if (!query.first_fills) query.first_fills = now;
+  query.last_fills = now;
+  query.record.fills = difference(*query.first_fills, now);
 }
 
 std::optional<Queries::Open> Queries::take(Owner owner) {

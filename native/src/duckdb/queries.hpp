@@ -33,11 +33,10 @@ struct QueryRecord {
 
 // Readings of all clocks at one moment.
 struct Reading {
-  double now_s = 0;                 // since the database was opened
-  double workers_cpu_s = 0;         // of all workers
-  double caller_cpu_s = 0;          // of the calling thread
-  int thread = 0;                   // the calling thread
-  std::optional<FillCounts> fills;  // of all workers
+  double now_s = 0;         // since the database was opened
+  double others_cpu_s = 0;  // of all other threads of the process: one call, however many workers
+  double caller_cpu_s = 0;  // of the calling thread
+  int thread = 0;           // the calling thread
 };
 
 // The unfinished and the latest finished queries. No I/O; not thread-safe.
@@ -48,11 +47,12 @@ class Queries {
     Owner owner = 0;
     QueryRecord record;
     std::string key;          // the whole text
-    Reading first, last;      // at the start of its first call, at the end of its latest
-    Reading call;             // at the start of the current call
+    Reading call, last;       // at the start of its current call, at the end of its latest
     bool running = false;     // a call runs now
     std::uint64_t moves = 0;  // number of workers' moves when it started
     bool one_spread = true;   // no moves from then to the end of its latest call
+    // Of all workers, as first and last counted while it ran alone.
+    std::optional<FillCounts> first_fills = {}, last_fills = {};
   };
 
   explicit Queries(std::size_t kept = 4096) : kept_(kept) {}
@@ -71,6 +71,8 @@ class Queries {
   Open* find(Owner owner);
   bool has(Owner owner) const { return open_.contains(owner); }
   int running() const { return running_; }
+  // Counts fills of all workers for the query.
+  static void count_fills(Open& query, const FillCounts& now);
   // Returns the only running query; null if there are none or several.
   Open* alone();
   void moved() { ++moves_; }  // the workers have moved

@@ -11,11 +11,11 @@ using atl::duckdb::cut;
 using atl::duckdb::Queries;
 using atl::duckdb::Reading;
 
-Reading at(double now_s, double workers_cpu_s, double caller_cpu_s, int thread = 1) {
+Reading at(double now_s, double others_cpu_s, double caller_cpu_s, int thread = 1) {
   Reading reading;
   reading.thread = thread;
   reading.now_s = now_s;
-  reading.workers_cpu_s = workers_cpu_s;
+  reading.others_cpu_s = others_cpu_s;
   reading.caller_cpu_s = caller_cpu_s;
   return reading;
 }
@@ -84,17 +84,16 @@ TEST(DuckDBQueries, TheOldestAreForgottenAndCounted) {
 }
 
 TEST(DuckDBQueries, FillsAreThoseBetweenFirstAndLast) {
-  Reading first = at(0, 0, 0), last = at(1, 0, 0);
+  Queries queries;
+  Queries::Open& open = queries.begin(1, "a", at(0, 0, 0));
   FillCounts fills;
   fills.of(FillSource::local_chiplet) = 10;
   fills.of(FillSource::memory_local) = 5;
-  first.fills = fills;
+  Queries::count_fills(open, fills);
   fills.of(FillSource::local_chiplet) = 25;
   fills.of(FillSource::memory_local).reset();
-  last.fills = fills;
-  Queries queries;
-  queries.begin(1, "a", first);
-  queries.pause(1, last, false);
+  Queries::count_fills(open, fills);
+  queries.pause(1, at(1, 0, 0), false);
   const auto query = queries.take(1);
   ASSERT_TRUE(query && query->record.fills);
   EXPECT_EQ(query->record.fills->of(FillSource::local_chiplet), 15U);
