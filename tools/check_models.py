@@ -119,7 +119,7 @@ VARIANTS = (
     Variant("yield_queue", ("NO_LIGHT_FENCE",), INSIDE, "without the owner's fence"),
     Variant("yield_queue", ("MEMBARRIER", "NO_MEMBARRIER"), INSIDE, "without membarrier"),
     Variant("yield_queue", ("NO_OWNER_LOOK",), INSIDE, "the owner does not look for a thief"),
-    Variant("yield_queue", ("PUT_BLINDLY",), "puts", "the place of the next word is filled blindly"),
+    Variant("yield_queue", ("PUT_BLINDLY",), "puts", "the next word's place is filled blindly"),
     Variant("yield_queue", ("TAKE_OUTSIDE",), "taken", "the next word is taken without the lock"),
 )
 
