@@ -176,7 +176,7 @@ class Job:
             if done == len(self.header.entrants):
                 note(f"a block takes {span(elapsed_s)}")
 
-        with turning(self.knobs, host, JournalFolder()) as turn:
+        with turning(self.knobs, host, JournalFolder(), note) as turn:
             if resume:
                 writer, earlier, first = ResultsWriter.resume(
                     path, self.header, extend=not self.length.is_default, sized=self.sized

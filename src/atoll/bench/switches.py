@@ -1,8 +1,9 @@
 """Turns the knobs of a bench inside its blocks, through the journal of `atoll knobs`.
 
 Beside the journal lies a note with the values from before the bench. It is on disk before the first
-knob is turned, and is removed once they are restored. A bench holds the note's lock while it runs;
-so a note without a holder is of a bench that was killed, and the next one restores its values.
+knob is turned, and is removed once every knob is restored or has a value of another program. A
+bench holds the note's lock while it runs; so a note without a holder is of a bench that was killed
+or could not restore, and the next one restores its values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from atoll.bench.axes import KNOB, Axis
-from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.catalog import setting
 from atoll.knobs.control import BOOT_ID, Control
@@ -25,6 +26,7 @@ from atoll.knobs.switch_notes import Kind
 from atoll.schema.base import Record, parse
 from atoll.store.files import write_atomic
 from atoll.store.locks import try_lock
+from atoll.supervise.interrupts import shielded
 
 Turn = Callable[[Mapping[str, str]], None]  # knob -> the value to set it to
 
@@ -81,11 +83,17 @@ def _knobs(axes: Sequence[Axis]) -> dict[str, Axis]:
 
 
 @contextmanager
-def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Iterator[Turn]:
+def turning(
+    before: Mapping[str, str],
+    host: Host,
+    folder: JournalFolder,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[Turn]:
     """What turns knobs while a bench runs. Restores `before` at the end.
 
     Raises NotPermitted without the privilege, and CheckFailed if another bench turns knobs, or if
-    another program has changed one.
+    another program has changed one. If the bench ends by an exception, `say` hears what could not
+    be restored.
     """
     if not before:
         yield lambda knobs: None
@@ -104,14 +112,18 @@ def turning(before: Mapping[str, str], host: Host, folder: JournalFolder) -> Ite
         write_atomic(note, text)
         try:
             yield turn
-        finally:
-            _put_back(note, lambda: turn(before))
+        except BaseException:  # it says why the bench ends, so no other takes its place
+            for fault in _put_back(note, control, before).values():
+                say(str(fault))
+            raise
+        for fault in _put_back(note, control, before).values():
+            raise fault
 
 
 def restore(host: Host, folder: JournalFolder) -> str:
-    """Restores what a killed bench left; returns what was done, '' if nothing.
+    """Restores what a killed bench left; returns what was done or what is in doubt, '' if nothing.
 
-    Raises NotPermitted if only root can, and CheckFailed.
+    Raises CheckFailed if a knob cannot be restored.
     """
     if not _note(folder).exists():
         return ""
@@ -121,26 +133,48 @@ def restore(host: Host, folder: JournalFolder) -> str:
             if not note.exists():
                 return ""  # the other one has done it, or the bench has ended
             left = parse(Before, note.read_text(), where=str(note))
-            same_boot = left.boot_id == host.read_text(BOOT_ID).strip()
-            values = left.values if same_boot else {}  # a boot resets knobs
-            _put_back(note, lambda: _set(Control(host, folder), values))
+            if left.boot_id != host.read_text(BOOT_ID).strip():
+                note.unlink()
+                return (
+                    "an earlier bench was killed with knobs turned; the boot since has reset them"
+                )
+            faults = _put_back(note, Control(host, folder), left.values)
     except Busy:
         return ""
-    except NotPermitted as fault:
-        raise NotPermitted(
-            f"an earlier bench was killed and left knobs turned ({fault}); the next bench as root "
-            "restores them"
-        ) from None
-    done = ", ".join(f"{name}={value}" for name, value in left.values.items())
-    return f"an earlier bench was killed with knobs turned; restored {done}"
+    except NotPermitted:
+        return (
+            "a bench of root turns knobs now, or was killed and left some turned; "
+            "'atoll knobs show' lists them, and the next bench as root restores them"
+        )
+    if note.exists():
+        raise CheckFailed(
+            "an earlier bench was killed with knobs turned, and not all can be restored: "
+            f"{'; '.join(map(str, faults.values()))}; set them yourself, then remove {note}"
+        )
+    done = [f"{name}={value}" for name, value in left.values.items() if name not in faults]
+    words = [f"restored {', '.join(done)}"] if done else []
+    words += [f"{name} keeps the value that another program has set" for name in faults]
+    return f"an earlier bench was killed with knobs turned; {'; '.join(words)}"
 
 
-def _put_back(note: Path, restoring: Callable[[], None]) -> None:
-    """If that fails, the knob is in the journal, and 'atoll knobs show' explains it."""
-    try:
-        restoring()
-    finally:
-        note.unlink()
+def _put_back(note: Path, control: Control, values: Mapping[str, str]) -> dict[str, AtollError]:
+    """Restores each knob on its own, so that no fault of one keeps another turned; returns the
+    faults by knob. The note stays if one is to be tried again: a value of another program is not.
+    """
+    faults: dict[str, AtollError] = {}
+    with shielded():
+        for name, value in values.items():
+            try:
+                _set(control, {name: value})
+            except AtollError as fault:
+                faults[name] = fault
+        if all(isinstance(fault, Foreign) for fault in faults.values()):
+            note.unlink(missing_ok=True)
+    return faults
+
+
+class Foreign(CheckFailed):
+    """Another program has set a knob."""
 
 
 class Busy(CheckFailed):
@@ -198,7 +232,7 @@ def _set(control: Control, values: Mapping[str, str]) -> None:
     if faults:
         first = faults[0]
         if first.kind is Kind.FOREIGN:
-            raise CheckFailed(
+            raise Foreign(
                 f"{words}: another program has set {first.path} to {first.now} meanwhile; stop it, "
                 "then use --resume"
             )

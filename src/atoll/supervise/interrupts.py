@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the process that owns a deployment.
+"""Ctrl-C, SIGTERM and SIGHUP in the process that owns a deployment.
 
 Correctness does not depend on these handlers: whenever the owner ends, its end of the control
 socket closes, and the supervisor ends everything. The handlers only make the owner wait for that,
@@ -16,26 +16,32 @@ from types import FrameType
 
 from atoll.errors import CheckFailed
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTS = (signal.SIGINT, *_ENDS)
 
 
 @contextmanager
 def terminate_is_interrupt() -> Iterator[None]:
-    """Make SIGTERM raise KeyboardInterrupt as SIGINT does, so that both clean up."""
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt as SIGINT does, so that all clean up. One
+    that is ignored (nohup) stays so."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    previous = {number: signal.getsignal(number) for number in _ENDS}
+    for number, handler in previous.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the clean-up is done.
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the clean-up is done.
 
     A delayed signal is raised afterwards, unless the command ends anyway: after a first Ctrl-C,
     after a failed check, or if the clean-up itself fails.

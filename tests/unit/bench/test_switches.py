@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,14 @@ from tests.parts.faults import fails
 from tests.parts.knobs import BALANCING, CPUFREQ, SWAPPINESS, Kernel
 
 AXIS = parse_axis("knob:swappiness=10,60")
+BEFORE = {"numa-balancing": "1", "swappiness": "60"}
+
+
+class Forbidden(JournalFolder):
+    """As another user sees it."""
+
+    def _opened(self) -> int:
+        raise NotPermitted(f"{self.folder}: cannot keep a journal (Permission denied)")
 
 
 @pytest.fixture
@@ -102,7 +112,7 @@ def test_the_next_bench_restores_what_a_killed_one_left(
 def test_a_boot_has_restored_it(kernel: Kernel, folder: JournalFolder) -> None:
     left_by_a_kill(kernel, folder, {"swappiness": "10"})
     kernel.files |= {BOOT_ID: "boot-2\n", SWAPPINESS: "40\n"}
-    assert restore(kernel, folder)
+    assert restore(kernel, folder).endswith("the boot since has reset them")
     assert now(kernel) == "40" and not (folder.folder / "bench.json").exists()
 
 
@@ -144,10 +154,6 @@ def test_without_root_it_says_so(kernel: Kernel, tmp_path: Path) -> None:
     nowhere = JournalFolder(tmp_path / "file" / "knobs")
     with pytest.raises(DownloadFailed, match="cannot keep a journal"):
         try_out([AXIS], {"swappiness": "60"}, kernel, nowhere)
-
-    class Forbidden(JournalFolder):
-        def _opened(self) -> int:
-            raise NotPermitted(f"{self.folder}: cannot keep a journal (Permission denied)")
 
     with pytest.raises(NotPermitted, match="only as root"):
         try_out([AXIS], {"swappiness": "60"}, kernel, Forbidden(tmp_path))
@@ -193,3 +199,107 @@ def test_both_values_stand_in_every_block(folder: JournalFolder) -> None:
     ]
     assert now(kernel) == "60" and kernel.read_text(BALANCING).strip() == "1"
     assert entrant("spark", Policy.WIM).knobs == {}
+
+
+def interrupt(kernel: Kernel, value: str) -> None:
+    """Ctrl-C each time that `value` is written."""
+
+    def press(path: str, written: str) -> None:
+        if written == value:
+            signal.raise_signal(signal.SIGINT)
+
+    kernel.before = press
+
+
+def test_ctrl_c_right_after_the_write_restores(kernel: Kernel, folder: JournalFolder) -> None:
+    interrupt(kernel, "10")
+    with pytest.raises(KeyboardInterrupt), turning({"swappiness": "60"}, kernel, folder) as turn:
+        turn({"swappiness": "10"})
+    assert now(kernel) == "60"
+    assert not (folder.folder / "bench.json").exists()
+
+
+def test_a_second_ctrl_c_does_not_end_the_restoring(folder: JournalFolder) -> None:
+    class Pressed(Kernel):
+        pressed = False
+
+        def read_text(self, path: str) -> str:
+            if self.pressed:
+                signal.raise_signal(signal.SIGINT)
+            return super().read_text(path)
+
+    kernel = Pressed()
+    with suppress(KeyboardInterrupt), turning(BEFORE, kernel, folder) as turn:
+        turn({"numa-balancing": "0", "swappiness": "10"})
+        kernel.pressed = True
+        raise KeyboardInterrupt
+    kernel.pressed = False
+    assert (kernel.value(BALANCING), now(kernel)) == ("1", "60")
+    assert not (folder.folder / "bench.json").exists()
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, None])
+def test_a_foreign_value_keeps_no_other_knob_turned(
+    kernel: Kernel, folder: JournalFolder, ending: type[BaseException] | None
+) -> None:
+    said: list[str] = []
+
+    def measure() -> None:
+        with turning(BEFORE, kernel, folder, said.append) as turn:
+            turn({"numa-balancing": "0", "swappiness": "10"})
+            kernel.files[BALANCING] = "2\n"
+            if ending:
+                raise ending
+
+    with pytest.raises(ending or CheckFailed):
+        measure()
+    assert (kernel.value(BALANCING), now(kernel)) == ("2", "60")
+    assert len(said) == bool(ending)
+    assert restore(kernel, folder) == "", "nothing is left to restore"
+
+
+def test_what_the_kernel_refuses_to_restore_is_tried_again(
+    kernel: Kernel, folder: JournalFolder
+) -> None:
+    said: list[str] = []
+    with suppress(RuntimeError), turning(BEFORE, kernel, folder, said.append) as turn:
+        turn({"numa-balancing": "0", "swappiness": "10"})
+        kernel.refused[(BALANCING, "1")] = errno.EBUSY
+        raise RuntimeError
+    assert (kernel.value(BALANCING), now(kernel)) == ("0", "60")
+    assert "numa_balancing: Device or resource busy" in said[0]
+    note = folder.folder / "bench.json"
+    with fails(CheckFailed, knob="knob:numa-balancing=1", note=str(note)):
+        restore(kernel, folder)
+    kernel.refused.clear()
+    assert "restored numa-balancing=1, swappiness=60" in restore(kernel, folder)
+    assert kernel.value(BALANCING) == "1" and not note.exists()
+
+
+def test_restoring_leaves_a_foreign_value(kernel: Kernel, folder: JournalFolder) -> None:
+    def steps() -> Iterator[None]:
+        with turning(BEFORE, kernel, folder) as turn:
+            turn({"numa-balancing": "0", "swappiness": "10"})
+            kept = (folder.folder / "bench.json").read_text(), folder.path.read_text()
+            yield
+        (folder.folder / "bench.json").write_text(kept[0])
+        folder.path.write_text(kept[1])
+        kernel.files |= {BALANCING: "2\n", SWAPPINESS: "10\n"}
+
+    list(steps())
+    assert restore(kernel, folder) == (
+        "an earlier bench was killed with knobs turned; restored swappiness=60; numa-balancing "
+        "keeps the value that another program has set"
+    )
+    assert (kernel.value(BALANCING), now(kernel)) == ("2", "60")
+
+
+def test_another_user_hears_of_roots_bench_and_is_not_refused(
+    kernel: Kernel, folder: JournalFolder
+) -> None:
+    with turning({"swappiness": "60"}, kernel, folder) as turn:
+        turn({"swappiness": "10"})
+        assert restore(kernel, Forbidden(folder.folder)).startswith(
+            "a bench of root turns knobs now, or was killed"
+        )
+        assert now(kernel) == "10"

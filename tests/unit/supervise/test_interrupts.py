@@ -11,7 +11,7 @@ from atoll.errors import CheckFailed
 from atoll.supervise.interrupts import shielded, terminate_is_interrupt
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_waits_for_the_end_of_the_cleaning_up(number: signal.Signals) -> None:
     cleaned = []
 
@@ -67,3 +67,13 @@ def test_handlers_are_as_they_were() -> None:
     with shielded():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_nohup_is_heeded() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with terminate_is_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
