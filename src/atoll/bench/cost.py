@@ -1,16 +1,21 @@
 """How long a bench will take, and which part of a grid fits into a time.
 
 Only `earlier_results` reads files. A deployment's cost comes from earlier passes of the same
-queries and data on this machine, or else from the first block.
+deployment with the same queries and data on this machine, or else from the first block. A grid is
+refused only by costs that are known: what is unknown counts as nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from atoll.bench.axes import Axis, Grid
+from atoll.bench.axes import KNOB, Axis, Grid
+from atoll.bench.cells import Cell
+from atoll.bench.entrants import coincide
 from atoll.bench.results import Results, read_results
 from atoll.errors import AtollError, UsageError
 from atoll.schema.results import DeploymentUp, PassDone, QueryTime, RunHeader
@@ -20,32 +25,46 @@ from atoll.stats.paired import MIN_BLOCKS
 
 _REST_S = 3.0  # of a deployment: dropping the page cache, waiting for a quiet machine, stopping
 _MOST_FILES = 20
-# Before the first block is over, its deployments may be its slow ones.
-_DOUBT = 1.5
+_MOST_NAMED = 3
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What deployments took on this machine: by label, and the mean by engine."""
+    """What deployments took on this machine: by label, and the mean of an engine's by load."""
 
     by_label: Mapping[str, float]
-    by_engine: Mapping[str, float]
+    by_load: Mapping[tuple[str, int], float]  # (engine, streams)
     passes: int
+    files: tuple[str, ...] = ()
 
     def block_s(self, header: RunHeader) -> float | None:
         """Of one block; None if an engine is unknown."""
         found = [
-            self.by_label.get(one.label, self.by_engine.get(one.engine)) for one in header.entrants
+            self.by_label.get(one.label, self.by_load.get((one.engine, one.streams)))
+            for one in header.entrants
         ]
         known = [seconds for seconds in found if seconds is not None]
         return sum(known) if len(known) == len(found) else None
 
+    @property
+    def source(self) -> str:
+        """'by 3 earlier passes in r.jsonl'"""
+        named = ", ".join(self.files[:_MOST_NAMED])
+        more = len(self.files) - _MOST_NAMED
+        others = f" and {more} more" if more > 0 else ""
+        return f"by {plural(self.passes, 'earlier pass')} in {named}{others}"
 
-def known_costs(header: RunHeader, earlier: Iterable[Results]) -> Known:
-    """The costs of deployments that ran the same queries on the same data and machine."""
+
+def known_costs(header: RunHeader, earlier: Iterable[tuple[Path, Results]]) -> Known:
+    """What the same deployments took, with the same queries on the same data and machine.
+
+    A label does not tell: it leaves out what holds for all deployments of its run.
+    """
     labels: dict[str, list[float]] = {}
-    engines: dict[str, list[float]] = {}
-    for results in earlier:
+    loads: dict[tuple[str, int], list[float]] = {}
+    files: dict[str, int] = {}  # name -> passes
+    for path, results in earlier:
         then = results.header
         same = all(
             getattr(then, name) == getattr(header, name)
@@ -53,20 +72,26 @@ def known_costs(header: RunHeader, earlier: Iterable[Results]) -> Known:
         )
         if not same or set(then.queries) != set(header.queries):
             continue
-        engine_of = {one.label: one.engine for one in then.entrants}
+        ran = {one.label: one for one in then.entrants}
+        now = {
+            label: [one.label for one in header.entrants if coincide(one, other, header.machine)]
+            for label, other in ran.items()
+        }
         for label, seconds in _deployments(results):
-            labels.setdefault(label, []).append(seconds)
-            engines.setdefault(engine_of[label], []).append(seconds)
-    return Known(_means(labels), _means(engines), sum(map(len, labels.values())))
+            for mine in now[label]:
+                labels.setdefault(mine, []).append(seconds)
+            loads.setdefault((ran[label].engine, ran[label].streams), []).append(seconds)
+            files[path.name] = files.get(path.name, 0) + 1
+    return Known(_means(labels), _means(loads), sum(files.values()), tuple(files))
 
 
-def earlier_results(folders: Iterable[Path]) -> Iterator[Results]:
+def earlier_results(folders: Iterable[Path]) -> Iterator[tuple[Path, Results]]:
     """The newest results files in the folders, without those that cannot be read."""
     found = {path for folder in folders for path in folder.glob("*.jsonl")}
     newest = sorted(found, key=_age, reverse=True)[:_MOST_FILES]
     for path in newest:
         try:
-            yield read_results(path)
+            yield path, read_results(path)
         except AtollError:
             continue  # no results, or of another version
 
@@ -81,13 +106,13 @@ def outlook(header: RunHeader, first: int, time_s: float | None, known: Known) -
         what += span(time_s)
         if each is None:
             return f"{what}; the first block shows how many"
-        return f"{what}: about {max(1, int(time_s / each))} ({_source(known)})"
+        return f"{what}: about {max(1, int(time_s / each))} ({known.source})"
     blocks = max(0, header.blocks_asked - first)
     what = f"{plural(deployments * blocks, 'deployment')} ({deployments} in each of "
     what += f"{plural(blocks, 'block')})"
     if each is None:
         return f"{what}; how long they take is known after the first block"
-    return f"{what}, about {span(each * blocks)} ({_source(known)})"
+    return f"{what}, about {span(each * blocks)} ({known.source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +122,36 @@ class Budget:
     time_s: float
     deployments: int  # in a block
     blocks: int  # at least
-    shrink: Callable[[int], Grid | None]  # the largest grid with at most that many deployments
+    # (costs, seconds for a block) -> the largest grid that fits
+    shrink: Callable[[Mapping[str, float], float], Grid | None]
 
-    def check(self, done: int, elapsed_s: float) -> None:
-        """Raises UsageError if the grid cannot fit, by `done` deployments that took `elapsed_s`."""
-        doubt = 1.0 if done >= self.deployments else _DOUBT
-        each = elapsed_s / done
-        if each * self.deployments * self.blocks <= doubt * self.time_s:
+    def check(
+        self, costs: Mapping[str, float], *, done: int = 0, source: str = "", kept: str = ""
+    ) -> None:
+        """Raises UsageError if the deployments with these costs (label -> seconds) alone do not
+        fit. `done`: blocks of a resumed run. `source`: of the costs. `kept`: the file that has the
+        measurements."""
+        block_s, blocks = sum(costs.values()), self.blocks - done
+        if block_s * blocks <= self.time_s:
             return
-        fitting = self.shrink(int(self.time_s / (each * self.blocks)))
+        fitting = self.shrink(costs, self.time_s / self.blocks)  # in a file of its own
+        all_known = len(costs) == self.deployments
+        if all_known:
+            what = f"{plural(self.deployments, 'deployment')} take"
+            need, instead = "need", "the largest grid that fits is"
+        else:
+            what = f"{len(costs)} of {plural(self.deployments, 'deployment')} already take"
+            need, instead = "need more than", "a grid that fits by these is"
         instead = (
-            f"the largest grid that fits is {in_words(fitting)}"
+            f"{instead} {in_words(fitting)}"
             if fitting
             else "no grid fits; measure fewer queries or less data"
         )
         raise UsageError(
-            f"--within {span(self.time_s)}: {plural(self.deployments, 'deployment')} take about "
-            f"{span(each * self.deployments)} a block, and {self.blocks} blocks, the least for an "
-            f"interval, need {span(each * self.deployments * self.blocks)}; {instead}"
+            f"--within {span(self.time_s)}: {what} about {span(block_s)} a block"
+            f"{f' ({source})' if source else ''}, and {blocks}{' more' if done else ''} blocks, "
+            f"the least for an interval, {need} {span(block_s * blocks)}; "
+            f"{instead}{f'; {kept} keeps what was measured, so choose another -o' if kept else ''}"
         )
 
 
@@ -124,33 +161,63 @@ def is_grid(grid: Grid) -> bool:
     return any(axis.name not in ("policy", "scheduler") for axis in grid.varied)
 
 
-def largest(grid: Grid, most: int, count: Callable[[Grid], int]) -> Grid | None:
-    """The grid with its last values removed, those of the longest axis first, until it has at most
-    `most` deployments; None if no axis would be left. `count`: deployments of a grid."""
-    while count(grid) > most:
-        varied = grid.varied
-        if not varied:
-            return None
-        longest = max(varied, key=lambda axis: len(axis.values))
+def largest(
+    grid: Grid,
+    most_s: float,
+    costs: Mapping[str, float],
+    enter: Callable[[Grid], Sequence[Cell]],
+) -> Grid | None:
+    """The grid without values of its longest axes, the costliest first (of equal ones the last),
+    until a block takes at most `most_s`; None if no axis would be left.
+
+    `enter`: the deployments of a grid; UsageError if a value fits none. `costs`: label -> seconds;
+    a deployment without costs gets the mean.
+    """
+    mean = sum(costs.values()) / len(costs)
+    while varied := grid.varied:
+        try:
+            cells = enter(grid)
+        except UsageError:
+            cells = ()  # with fewer values, what is left may fit
+        each = {cell.label: costs.get(cell.label, mean) for cell in cells}
+        if cells and sum(each.values()) <= most_s:
+            return grid
+        axis = max(varied, key=lambda axis: len(axis.values))
+        spent = dict.fromkeys(reversed(axis.values), 0.0)
+        for cell in cells:
+            if (value := cell.values.get(axis.name)) in spent:
+                spent[value] += each[cell.label]
+        costliest = max(spent, key=lambda value: spent[value])
         # One value alone would hold for all deployments.
-        kept = longest.values[:-1] if len(longest.values) > 2 else ()
-        grid = grid.having(Axis(longest.name, kept))
-    return grid if grid.varied else None
+        kept = tuple(one for one in axis.values if one != costliest) if len(spent) > 2 else ()
+        grid = grid.having(Axis(axis.name, kept))
+    return None
 
 
 def in_words(grid: Grid) -> str:
-    """As options, with the number of values that each axis keeps."""
-    options = [f"--axis {axis.name}={','.join(axis.values)}" for axis in grid.axes]
+    """As options for a shell."""
+    options = [f"--axis {shlex.quote(f'{axis.name}={_listed(axis)}')}" for axis in grid.axes]
     return " ".join([*options, *["--product"] * grid.product])
 
 
+def _listed(axis: Axis) -> str:
+    """As `parse_axis` reads it."""
+    if axis.name.startswith(KNOB) and any("," in value for value in axis.values):
+        return ";".join(axis.values) + ";" * (len(axis.values) == 1)
+    return ",".join(axis.values)
+
+
 def budget_for(
-    grid: Grid, deployments: int, time_s: float | None, count: Callable[[Grid], int]
+    grid: Grid, deployments: int, time_s: float | None, enter: Callable[[Grid], Sequence[Cell]]
 ) -> Budget | None:
     """None if there is no limit, or nothing that could be removed."""
     if time_s is None or not is_grid(grid):
         return None
-    return Budget(time_s, deployments, MIN_BLOCKS, lambda most: largest(grid, most, count))
+
+    def shrink(costs: Mapping[str, float], most_s: float) -> Grid | None:
+        return largest(grid, most_s, costs, enter)
+
+    return Budget(time_s, deployments, MIN_BLOCKS, shrink)
 
 
 def _deployments(results: Results) -> Iterator[tuple[str, float]]:
@@ -169,7 +236,7 @@ def _deployments(results: Results) -> Iterator[tuple[str, float]]:
             yield line.label, before + line.seconds + _REST_S
 
 
-def _means(found: Mapping[str, list[float]]) -> dict[str, float]:
+def _means(found: Mapping[_Key, list[float]]) -> dict[_Key, float]:
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 
@@ -178,7 +245,3 @@ def _age(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _source(known: Known) -> str:
-    return f"by {plural(known.passes, 'earlier pass')}"

@@ -185,11 +185,10 @@ def coincide(one: Entrant, other: Entrant, machine: Machine) -> bool:
     """Whether two entrants differ only in name. Clusters never do."""
     if one.plan is None or other.plan is None:
         return False
-    return same_deployment(one.plan, other.plan, machine) and (
-        one.scheduler,
-        one.streams,
-        one.knobs,
-    ) == (other.scheduler, other.streams, other.knobs)
+    run = one.scheduler, one.streams, one.knobs
+    if run != (other.scheduler, other.streams, other.knobs):
+        return False
+    return same_deployment(one.plan, other.plan, machine)
 
 
 def _streams(

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from atoll.bench.api import Deploy, Work
 from atoll.bench.axes import Axis, Grid, is_run_axis
+from atoll.bench.cells import Cell
 from atoll.bench.cost import Budget, budget_for, earlier_results, known_costs, outlook
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
@@ -25,6 +25,7 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.results import Results, ResultsWriter, require_machine
 from atoll.bench.runner import Bench, Tick
+from atoll.bench.suite_work import SuiteWork
 from atoll.bench.switches import present_values, restore, try_out, turning
 from atoll.engines import registry
 from atoll.engines.api import (
@@ -32,7 +33,6 @@ from atoll.engines.api import (
     Installation,
     LoadingEngine,
     Progress,
-    QueryResult,
     ScheduledEngine,
 )
 from atoll.engines.calls import located, seats_itself, under
@@ -57,7 +57,6 @@ from atoll.store.paths import state_path
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet, Suite
-from atoll.suites.compare import compare
 from atoll.suites.dialects import without_impossible
 from atoll.suites.folder import choose
 from atoll.suites.own import MANIFEST, Own
@@ -109,31 +108,6 @@ class BenchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteWork:
-    """The `atoll.bench.api.Work` of a suite, whose right answers are known."""
-
-    texts: Mapping[str, Mapping[str, str]]  # engine -> query -> SQL
-    answers: Mapping[str, Answer]
-    files: Files
-    differing: Literal["wrong"] = "wrong"
-
-    def sql(self, engine: str, query: str) -> str:
-        return self.texts[engine][query]
-
-    def check(self, query: str, result: QueryResult) -> str | None:
-        return compare(result, self.answers[query])
-
-    def digest(self, query: str, result: QueryResult) -> str:
-        return ""
-
-    def recall(self, earlier: Results) -> None:
-        return None
-
-    def drop_from_cache(self) -> float | None:
-        return self.files.drop_from_cache()
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """A bench that is ready to run."""
 
@@ -166,15 +140,16 @@ class Job:
         earlier, first = Results(self.header, ()), 0
         folders = {path.absolute().parent, state_path("results")}
         known = known_costs(self.header, earlier_results(folders))
-        block_s = known.block_s(self.header)
-        if self.budget and block_s and not resume:
-            self.budget.check(self.budget.deployments, block_s)
+        if self.budget and not resume:
+            self.budget.check(known.by_label, source=known.source)
+        costs: dict[str, float] = {}
 
-        def first_block(done: int, elapsed_s: float) -> None:
-            if self.budget and first < self.budget.blocks:
-                replace(self.budget, blocks=self.budget.blocks - first).check(done, elapsed_s)
-            if done == len(self.header.entrants):
-                note(f"a block takes {span(elapsed_s)}")
+        def first_block(label: str, elapsed_s: float) -> None:
+            costs[label] = elapsed_s
+            if self.budget:
+                self.budget.check(costs, done=first, kept=str(path))
+            if len(costs) == len(self.header.entrants):
+                note(f"a block takes {span(sum(costs.values()))}")
 
         with turning(self.knobs, host, JournalFolder(), note) as turn:
             if resume:
@@ -326,7 +301,10 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         sized=not _SIZES.isdisjoint(request.choices),
         knobs=knobs,
         budget=budget_for(
-            grid, len(entrants), request.length.time_s, lambda one: len(enter(one)[0])
+            grid,
+            len(entrants),
+            request.length.time_s,
+            lambda one: [Cell(each.label, each.cells[0].values) for each in enter(one)[0]],
         ),
     )
 

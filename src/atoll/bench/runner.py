@@ -84,8 +84,8 @@ class Bench:
     tick: Callable[[Tick], None]
     longest_wait_s: float = 5.0  # for an idle machine, before each measured pass
     time_s: float | None = None  # for all blocks, if their number is open
-    # Hears of each deployment of the first block how many are done, and in how many seconds.
-    check_time: Callable[[int, float], None] = lambda done, elapsed_s: None
+    # Hears the seconds of each deployment that succeeds in the first block, with its label.
+    check_time: Callable[[str, float], None] = lambda label, elapsed_s: None
     turn: Callable[[Mapping[str, str]], None] = lambda knobs: None  # sets an entrant's knobs
     left_out: list[QueryFailed] = field(default_factory=list)  # in the resumed part of the run
     losses: Counter[str] = field(default_factory=Counter)  # query -> how often the engine was lost
@@ -118,9 +118,9 @@ class Bench:
 
     def _blocks(self, first: int) -> None:
         failures = 0
-        began = self.host.monotonic()
         for block in self._numbers(first):
             for position, label in in_block(self._labels, block):
+                began = self.host.monotonic()
                 known = len(self.left_out)
                 error = self._one(block, position, label)
                 if not self.queries:
@@ -135,8 +135,8 @@ class Bench:
                         f"{failures} attempts in a row failed, the last {label} in block "
                         f"{block + 1}: {error}; all errors are in the results file"
                     )
-                if block == first:
-                    self.check_time(position + 1, self.host.monotonic() - began)
+                if block == first and not error:
+                    self.check_time(label, self.host.monotonic() - began)
 
     def _numbers(self, first: int) -> Iterator[int]:
         """The numbers of the blocks. If their number is open, at least one, and each further one
