@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bench.job import NAME, Job, SuiteWork
+from atoll.bench.job import NAME, Job
 from atoll.bench.results import read_results
 from atoll.bench.runner import Tick, WrongAnswer
+from atoll.bench.suite_work import SuiteWork
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost

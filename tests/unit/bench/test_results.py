@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from atoll.bench import pagecache
 from atoll.bench.files import Files
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.job import SuiteWork
 from atoll.bench.results import (
     ResultsWriter,
     parse_results,
@@ -21,6 +20,7 @@ from atoll.bench.results import (
     require_output,
     resumable,
 )
+from atoll.bench.suite_work import SuiteWork
 from atoll.cli import run
 from atoll.engines.api import Installation
 from atoll.errors import DownloadFailed, EngineFailed, NotPermitted, UsageError
