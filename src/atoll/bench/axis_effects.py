@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from atoll.bench.axes import ALL, KNOB
+from atoll.bench.cells import policy_of
 from atoll.bench.estimates import GEOMEAN, speedup_of
 from atoll.schema.plan import Policy
 from atoll.schema.results import AxisValues, Entrant, RunHeader
@@ -22,7 +23,7 @@ from atoll.stats import paired
 Means = Mapping[str, Mapping[int, float]]
 
 _WIM = Policy.WIM.value
-_DEFAULTS = {"policy": _WIM, "n": _WIM, "cores": ALL}
+_DEFAULTS = {"n": _WIM, "cores": ALL}
 
 
 class _Found(NamedTuple):
@@ -52,7 +53,9 @@ def _series(
                 if name != axis.name and (name, value) != ("policy", _WIM)
             }
             default = axis.name not in cell.values
-            value = cell.values.get(axis.name) or _default(axis.name, entrant)
+            value = cell.values.get(axis.name) or _default(axis.name, cell.values, entrant)
+            if axis.name == "policy":
+                default = value == _WIM
             group = groups.setdefault((entrant.engine, tuple(sorted(others.items()))), {})
             group.setdefault(value, _Found(value, default, entrant))
     return tuple(
@@ -62,8 +65,10 @@ def _series(
     )
 
 
-def _default(axis: str, entrant: Entrant) -> str:
+def _default(axis: str, values: Mapping[str, str], entrant: Entrant) -> str:
     """What the absence of a value means."""
+    if axis == "policy":
+        return policy_of(values)
     if axis.startswith(KNOB):
         return entrant.knobs[axis.removeprefix(KNOB)]
     if axis == "scheduler" and entrant.scheduler:

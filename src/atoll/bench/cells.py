@@ -8,11 +8,11 @@ a place (policy, n, memory, placement). Then one axis at a time is varied, or al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from atoll.bench.axes import ALL, KNOB, Axis, Grid
+from atoll.bench.axes import ALL, Axis, Grid
 from atoll.schema.plan import Policy
 
 Values = Mapping[str, str]  # axis -> value; an axis that is absent has its default
@@ -20,8 +20,6 @@ Values = Mapping[str, str]  # axis -> value; an axis that is absent has its defa
 PLAN = "plan"  # of a plan from a file: its label, in place of a policy's
 _WIM = Policy.WIM.value
 _OF_A_PLACE = ("n", "memory", "placement")
-# The conditions under which deployments are compared: another value is another machine or load.
-_CONTEXT = ("smt", "cores", "streams")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,11 @@ def make_cells(engine: str, grid: Grid, plans: tuple[str, ...] = ()) -> list[Cel
         combined = [{}, *({axis.name: value} for axis in varied for value in axis.values)]
     cells: dict[str, Values] = {} if plans else {label_of(engine, base, base): base}
     names = [PLAN, *(axis.name for axis in grid.axes)]
+    policies = any(axis.name == "policy" for axis in varied)
     for values in combined:
         both = {**grid.fixed, **values}
+        if policies and "policy" not in values and "n" not in values:
+            both.pop("n", None)  # of the policies; here another axis is varied, of WIM
         mine = _without_places({name: both[name] for name in names if name in both}, values)
         cells.setdefault(label_of(engine, mine, base), mine)
     return [Cell(label, values) for label, values in cells.items()]
@@ -89,16 +90,22 @@ def label_of(engine: str, values: Values, base: Values) -> str:
     return "/".join([engine, *filter(None, parts)])
 
 
-def baseline_values(values: Values, base: Values, own_scheduler: str | None) -> Values:
-    """The cell whose time is divided by this cell's: the same one under the engine's own scheduler;
-    of that, the baseline under the same conditions."""
+def baselines(values: Values, base: Values, own_scheduler: str | None) -> Iterator[Values]:
+    """The cells whose time may be divided by this cell's; the first that is measured is.
+
+    The same one under the engine's own scheduler; of that, WIM with all else equal, then WIM
+    without a place.
+    """
     if values.get("scheduler", own_scheduler) != own_scheduler and "scheduler" not in base:
-        return {name: value for name, value in values.items() if name != "scheduler"}
-    return {
+        yield {name: value for name, value in values.items() if name != "scheduler"}
+        return
+    wim = {
         name: value
         for name, value in values.items()
-        if name in _CONTEXT or name.startswith(KNOB) or name in base
+        if name in base or name not in ("policy", "n", "scheduler", PLAN)
     }
+    yield wim
+    yield {name: value for name, value in wim.items() if name not in _OF_A_PLACE}
 
 
 def _without_places(values: dict[str, str], chosen: Values) -> dict[str, str]:

@@ -20,7 +20,7 @@ from atoll.bench.cells import (
     Cell,
     Values,
     baseline_of,
-    baseline_values,
+    baselines,
     label_of,
     make_cells,
     policy_of,
@@ -146,9 +146,9 @@ def _entrants(
         except UsageError as fault:
             refused.append((one.cell, fault))
             continue
-        wanted = baseline_values(values, base, own_scheduler)
-        fallback = planned[0].cell.label
-        baseline = named.get(label_of(engine, wanted, base), named.get(fallback))
+        wanted = [label_of(engine, one, base) for one in baselines(values, base, own_scheduler)]
+        wanted.append(planned[0].cell.label)
+        baseline = next((named[one] for one in wanted if one in named), None)
         entrant = Entrant(
             label=label,
             engine=engine,
@@ -338,6 +338,7 @@ def _refuse_values(
             raise refused[-1][1]  # no policy can do what the user chose
         return
     measured = {pair for cell in kept for pair in cell.values.items()}
+    measured |= {("policy", policy_of(cell.values)) for cell in kept}
     for cell, fault in refused:
         if any(pair not in measured for pair in cell.values.items()):
             raise UsageError(f"{cell.label}: {fault}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from atoll.bench.analysis import summarise
+from atoll.schema.results import CellName
 from atoll.schema.summary import AxisSeries, BenchSummary
 from tests.parts.bench import results
 from tests.parts.bench_grid import CORES, MEASURED, grid, measured
@@ -60,6 +61,25 @@ def test_a_product_has_a_series_for_each_value_of_the_others() -> None:
         ({}, [("2", f"{CORES}2", 1.0), ("4", "spark/wim", 2.0)]),
         ({"policy": "wic"}, [("2", "spark/wic/cores=2", 1.0), ("4", "spark/wic/cores=4", 4.0)]),
     ]
+
+
+def test_the_reference_of_policies_is_wim_wherever_it_stands() -> None:
+    given = grid("policy=wic,wim", "malloc=system,jemalloc", product=True)
+    found = series(summarise(measured(given, {})), "policy")
+    assert [one.reference for one in found] == ["spark/wim", "spark/wim/malloc=jemalloc"]
+
+
+def test_instances_without_a_policy_are_wicp() -> None:
+    found = measured(grid("policy=wicp,spmwin", "n=2"), {})
+    entrants = tuple(  # as an earlier version named it
+        one.model_copy(update={"cells": (CellName(label=one.label, values={"n": "2"}),)})
+        if one.label == "spark/wicp/n=2"
+        else one
+        for one in found.header.entrants
+    )
+    head = found.header.model_copy(update={"entrants": entrants})
+    (one,) = series(summarise(results(list(found.lines), head)), "policy")
+    assert [point.value for point in one.points] == ["wicp", "spmwin"]
 
 
 def test_knobs_and_schedulers_have_their_present_value_as_default() -> None:

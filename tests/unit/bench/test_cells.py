@@ -124,6 +124,34 @@ def test_a_product_has_the_baseline_of_each_condition() -> None:
     assert bases["engine/wim, masked/cores=4"] == "engine/wim"
 
 
+def test_a_number_of_instances_that_holds_for_all_makes_no_cell_of_its_own() -> None:
+    assert labels("policy=wim,win", "n=8") == ["spark/wim", "spark/win/n=8"]
+    assert labels("policy=wim,spmwin", "n=2", "malloc=system,jemalloc") == [
+        "spark/wim",
+        "spark/spmwin/n=2",
+        "spark/wim/malloc=system",
+        "spark/wim/malloc=jemalloc",
+    ]
+    assert labels("policy=wim,win", "n=2,8") == [
+        "spark/wim",
+        "spark/win",
+        "spark/n=2",
+        "spark/n=8",
+    ]
+
+
+def test_in_a_product_the_baseline_differs_in_the_policy_only() -> None:
+    given = grid("policy=wic", "malloc=system,jemalloc", product=True)
+    found, _ = make_entrants(BIG, [DISTRIBUTED], (), given)
+    assert {one.baseline for one in found[1:]} == {"engine/wim"}, "the only one"
+    given = grid("policy=wim,wic", "malloc=system,jemalloc", "memory=bind,interleave", product=True)
+    found, _ = make_entrants(BIG, [DISTRIBUTED], (), given)
+    bases = {one.label: one.baseline for one in found}
+    condition = "memory=bind/malloc=jemalloc"
+    assert bases[f"engine/wic/{condition}"] == f"engine/wim/{condition}"
+    assert bases[f"engine/wim/{condition}"] == "engine/wim"
+
+
 def test_wim_takes_a_place_only_where_that_is_varied() -> None:
     found, _ = make_entrants(BIG, [DISTRIBUTED], (), grid("memory=interleave", "policy=wim,win"))
     assert [one.label for one in found] == ["engine/wim", "engine/win/memory=interleave"]
@@ -223,6 +251,13 @@ def test_a_value_that_fits_no_cell_is_refused_and_a_combination_left_out() -> No
     found, notes = make_entrants(small, [DISTRIBUTED], (), crossed)
     assert "engine/n=4/cores=4" in {cell.label for one in found for cell in one.cells}
     assert any(note.startswith("engine/n=4/cores=2 was left out: -n 4") for note in notes)
+
+
+def test_wim_has_no_number_of_instances_and_is_the_baseline_all_the_same() -> None:
+    crossed = grid("policy=wim,win", "n=2,4", product=True)
+    found, notes = make_entrants(BIG, [DISTRIBUTED], (), crossed)
+    assert [one.label for one in found] == ["engine/wim", "engine/win/n=2", "engine/win/n=4"]
+    assert any(note.startswith("engine/wim/n=2 was left out") for note in notes)
 
 
 def test_streams_that_are_too_few_for_a_policy_leave_that_cell_out() -> None:
