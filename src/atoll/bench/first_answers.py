@@ -17,9 +17,9 @@ from atoll.engines.api import QueryResult
 from atoll.engines.sql.types import Kind, kind_of
 from atoll.schema.results import QueryTime
 from atoll.suites.base import Answer
-from atoll.suites.compare import compare
+from atoll.suites.compare import compare, plain
 from atoll.suites.folder import bare
-from atoll.suites.ordering import ordering_of
+from atoll.suites.ordering import is_only_counted, ordering_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ class FirstAnswers:
 
     def sql(self, engine: str, query: str) -> str:
         return self.texts[engine][query]
+
+    def only_counted(self, query: str) -> bool:
+        return is_only_counted(bare(self._any_text(query), self.comments_and_quotes))
 
     def check(self, query: str, result: QueryResult) -> str | None:
         first = self.first.setdefault(query, result)
@@ -82,7 +85,11 @@ def digest_of(result: QueryResult, places: Sequence[int]) -> str:
     Columns of floats are left out.
     """
     exact = [place for place in places if kind_of(result.columns[place].type) is not Kind.FLOAT]
-    rows = sorted(repr([row[place] for place in exact]) for row in result.rows)
+    types = {place: result.columns[place].type for place in exact}
+    rows = sorted(
+        repr([plain(row[place], type_name) for place, type_name in types.items()])
+        for row in result.rows
+    )
     digest = hashlib.sha256(f"{len(rows)}\n".encode())
     for row in rows:
         digest.update(row.encode() + b"\n")

@@ -20,12 +20,10 @@ from atoll.bench.cells import Cell
 from atoll.bench.cost import Budget, budget_for, earlier_results, known_costs, outlook
 from atoll.bench.deploy import Deployer
 from atoll.bench.entrants import make_chain, make_entrants
-from atoll.bench.files import Files
 from atoll.bench.fingerprint import fingerprint
-from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.results import Results, ResultsWriter, require_machine
 from atoll.bench.runner import Bench, Tick
-from atoll.bench.suite_work import SuiteWork
+from atoll.bench.suite_work import notes_on, texts_of, work_of
 from atoll.bench.switches import present_values, restore, try_out, turning
 from atoll.engines import registry
 from atoll.engines.api import (
@@ -36,7 +34,6 @@ from atoll.engines.api import (
     ScheduledEngine,
 )
 from atoll.engines.calls import located, seats_itself, under
-from atoll.engines.facts import STANDARD_SQL
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
@@ -56,7 +53,7 @@ from atoll.stats.paired import MIN_BLOCKS
 from atoll.store.paths import state_path
 from atoll.store.plan_file import is_plan_file, read_plan
 from atoll.suites import registry as suites
-from atoll.suites.base import Answer, DataSet, Suite
+from atoll.suites.base import Suite
 from atoll.suites.dialects import without_impossible
 from atoll.suites.folder import choose
 from atoll.suites.own import MANIFEST, Own
@@ -196,9 +193,10 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         for name in (*names, *(plan.engine for plan in plans))
     }
     engines = {name: engine for name, (engine, _) in based.items()}
-    queries, impossible = without_impossible(
-        _selected(suite, request.queries), suite.name, tuple(engines)
-    )
+    queries, impossible = _selected(suite, request.queries), list[str]()
+    if not isinstance(suite, Own):  # whatever the folder is called
+        queries, impossible = without_impossible(queries, suite.name, tuple(engines))
+    texts = texts_of(suite, engines, queries)
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
     traits: dict[str, EngineTraits] = {name: engine.traits for name, engine in engines.items()}
@@ -253,14 +251,16 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         if entrant.scheduler == "atoll" and entrant.plan and entrant.plan.task_threads:
             raise seats_itself(entrant.plan)
     try_out(grid.axes, knobs, host, JournalFolder())
+    for name, engine in engines.items():
+        if isinstance(engine, LoadingEngine) and not suite.tables:
+            raise UsageError(
+                f"{name} starts with an empty database; list the tables of {request.suite} as "
+                f"Parquet files in its {MANIFEST}"
+            )
     data = suite.ensure_data(request.scale_factor, host=host, progress=progress)
+    work = work_of(suite, texts, queries, data, progress)
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
-            if not data.tables:
-                raise UsageError(
-                    f"{name} starts with an empty database; list the tables of {request.suite} "
-                    f"as Parquet files in its {MANIFEST}"
-                )
             engine.load(data.data, installations[name], host=host, progress=progress)
     header = RunHeader(
         run_id=secrets.token_hex(6),
@@ -278,7 +278,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         entrants=entrants,
         axes=tuple(AxisValues(name=axis.name, values=axis.values) for axis in grid.varied),
         chains=(tuple(entrant.label for entrant in entrants),) if request.decompose else (),
-        notes=notes,
+        notes=(*notes, *notes_on(work, queries)),
         fingerprint=fingerprint(
             host,
             machine,
@@ -294,7 +294,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
 
     return Job(
         header,
-        _work(suite, engines, queries, data, progress),
+        work,
         deployer,
         request.length,
         changes=_changes(based, entrants, installations),
@@ -353,22 +353,3 @@ def _selected(suite: Suite, asked: str | None) -> tuple[str, ...]:
     if isinstance(suite, Own):
         return choose(asked, suite.query_names)
     return select_queries(asked, suite.query_names)
-
-
-def _work(
-    suite: Suite,
-    engines: Mapping[str, Engine],
-    queries: Sequence[str],
-    data: DataSet,
-    progress: Progress,
-) -> Work:
-    texts = {name: suite.queries(name) for name in engines}
-    paths = tuple(str(file) for file in data.files.values())
-    files = Files.watching(paths) if isinstance(suite, Own) else Files(paths)
-    if isinstance(suite, Own) and not suite.knows_answers:
-        return FirstAnswers(texts, STANDARD_SQL, files)
-    answers: dict[str, Answer] = {}
-    for number, query in enumerate(queries):
-        progress(f"computing the answer to {query}", number / len(queries))
-        answers[query] = suite.expected(query, data)
-    return SuiteWork(texts, answers, files)

@@ -20,6 +20,7 @@ from atoll.bench.cluster import look_at_cluster
 from atoll.bench.fingerprint import fingerprint
 from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.job import Job, Length
+from atoll.bench.suite_work import notes_on
 from atoll.engines import registry
 from atoll.engines.api import Client, ClusterClient, Installation, QueryResult, RemoteEngine
 from atoll.engines.facts import facts_of
@@ -213,6 +214,7 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
             f"{label}: a running cluster at {address.shown} with "
             f"{plural(instances[label], 'worker instance')}"
         )
+    work = FirstAnswers({request.engine: folder.texts}, facts.comments_and_quotes)
     version = ", ".join(dict.fromkeys(versions))
     header = RunHeader(
         run_id=secrets.token_hex(6),
@@ -228,7 +230,7 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
         machine=machine,
         machine_id=machine_id(machine),
         entrants=tuple(entrants),
-        notes=tuple(notes),
+        notes=(*notes, *notes_on(work, queries)),
         fingerprint=fingerprint(
             host, machine, {request.engine: Installation(version, "")}, data_checksum=""
         ),
@@ -237,7 +239,6 @@ def make_replay(request: ReplayRequest, *, host: Host, machine: Machine) -> Job:
         ),
     )
     connector = Connector(engine, dict(zip(labels, request.urls, strict=True)), instances, host)
-    work = FirstAnswers({request.engine: folder.texts}, facts.comments_and_quotes)
     return Job(header, work, lambda machine, host, say: connector, request.length)
 
 

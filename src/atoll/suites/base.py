@@ -55,6 +55,11 @@ class Answer:
     # By row, equal numbers for rows that the ORDER BY ties, if it sorts by more than columns.
     ties: tuple[int, ...] = ()
 
+    @property
+    def only_counted(self) -> bool:
+        """Whether the LIMIT lets the engine choose all rows."""
+        return self.open_end and not self.order and len(set(self.ties)) <= 1
+
 
 class Suite(Protocol):
     @property

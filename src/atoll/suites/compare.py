@@ -112,6 +112,16 @@ def _places(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
+def plain(value: Any, type_name: str) -> str | None:
+    """The same text for values of an engine's type that are equal: 1.0 and 1.00, 'a' and 'a '."""
+    read = _Type(kind_of(type_name), None).read(value, False)
+    if isinstance(read, Decimal) and read.is_finite():
+        # Not normalize(), which rounds to 28 digits.
+        text = f"{read:f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text) if read else "0"
+    return None if read is None else str(read)
+
+
 def compare(result: QueryResult, answer: Answer) -> str | None:
     """None if the result is right, else one line that shows the rows that differ."""
     types = [_Type(kind_of(column.type), scale_of(column.type)) for column in result.columns]

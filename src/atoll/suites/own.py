@@ -39,9 +39,9 @@ from atoll.schema.text import first_line
 from atoll.store.files import sha256
 from atoll.store.paths import cache_dir
 from atoll.suites import reference
+from atoll.suites.answers import by_reference
 from atoll.suites.base import Answer, DataSet
-from atoll.suites.folder import bare, natural, read_folder
-from atoll.suites.ordering import ordering_of
+from atoll.suites.folder import natural, read_folder
 
 MANIFEST = "suite.toml"
 _NAME = r"[A-Za-z_]\w*"
@@ -92,16 +92,32 @@ class Own:
         return bool(self.tables) and self.manifest.answers != "first"
 
     def queries(self, engine: str) -> Mapping[str, str]:
-        return {query: self._text(query, engine) for query in self.texts}
+        """Those that have a text for the engine."""
+        return {
+            query: texts[engine if engine in texts else ""]
+            for query, texts in self.texts.items()
+            if engine in texts or "" in texts
+        }
 
-    def _text(self, query: str, engine: str) -> str:
-        texts = self.texts[query]
-        if engine not in texts and "" not in texts:
+    def text(self, query: str, engine: str) -> str:
+        """Raises UsageError if the query has no text for the engine."""
+        found = self.queries(engine).get(query)
+        if found is None:
             raise UsageError(
                 f"{self.folder}: {query} has no text for {engine}; add {query}.sql or "
                 f"{query}.{engine}.sql"
             )
-        return texts.get(engine, texts.get("", ""))
+        return found
+
+    def reference_text(self, query: str) -> str:
+        """Raises UsageError if the query has no text for DuckDB."""
+        found = self.queries("duckdb").get(query)
+        if found is None:
+            raise UsageError(
+                f"{self.folder}: {query} has no text for DuckDB, the reference for answers; add "
+                f'{query}.sql or {query}.duckdb.sql, or write answers = "first" into {MANIFEST}'
+            )
+        return found
 
     def ensure_data(self, scale_factor: float | None, *, host: Host, progress: Progress) -> DataSet:
         """The user's files, as they are now. Raises UsageError for one that is no Parquet file."""
@@ -120,17 +136,15 @@ class Own:
         return Table(name, str(_alone(path, root / name / f"{name}.parquet")), _columns(path))
 
     def expected(self, query: str, data: DataSet) -> Answer:
-        text = self._text(query, "duckdb")
+        text = self.reference_text(query)
         try:
-            columns, rows = reference.run(text, data.files)
+            return by_reference(text, data)
         except Exception as fault:  # DuckDB's own
             raise UsageError(
                 f"{self.folder}: DuckDB, the reference for answers, refuses {query} "
                 f"({first_line(str(fault))}); add {query}.duckdb.sql, or write "
                 f'answers = "first" into {MANIFEST}'
             ) from None
-        order, limit = ordering_of(bare(text, STANDARD_SQL), columns)
-        return Answer(rows, order, open_end=limit is not None and len(rows) == limit)
 
 
 def read_own(path: str) -> Own:

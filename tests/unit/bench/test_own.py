@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from atoll.bench.analysis import summarise
 from atoll.bench.axes import Axis, Grid
 from atoll.bench.files import Files
-from atoll.bench.job import BenchRequest, Length, make_job
-from atoll.errors import UsageError
+from atoll.bench.job import BenchRequest, Job, Length, make_job
+from atoll.errors import EngineFailed, UsageError
 from atoll.schema.results import Line, QueryTime
 from tests.parts.bench import WIM, header, lines, results
 from tests.parts.fake_host import FakeHost
@@ -30,20 +31,59 @@ def test_a_file_that_changes_while_the_bench_runs_ends_it(tmp_path: Path) -> Non
     assert Files().drop_from_cache() is None
 
 
-def test_queries_are_chosen_by_their_names(tmp_path: Path) -> None:
-    (tmp_path / "q1.sql").write_text("select 1")
+def make(folder: Path, queries: str | None = None, engine: str = "duckdb") -> Job:
     request = BenchRequest(
-        targets=("duckdb",),
-        suite=str(tmp_path),
+        targets=(engine,),
+        suite=str(folder),
         scale_factor=0.1,
         grid=Grid((Axis("policy", ("wim",)),)),
-        queries="q2",
+        queries=queries,
         length=Length(),
         query_limit_s=60,
         command="atoll bench duckdb",
     )
+    return make_job(request, host=FakeHost(), machine=milan(), progress=lambda what, part: None)
+
+
+def test_queries_are_chosen_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "q1.sql").write_text("select 1")
     with fails(UsageError, query="q2", known="q1"):
-        make_job(request, host=FakeHost(), machine=milan(), progress=lambda what, part: None)
+        make(tmp_path, "q2")
+
+
+def test_only_the_chosen_queries_need_a_text(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("select 1")
+    (tmp_path / "b.spark.sql").write_text("select 2")
+    assert make(tmp_path, "a").header.queries == ("a",)
+    with fails(UsageError, folder=tmp_path, query="b", engine="duckdb"):
+        make(tmp_path)
+
+
+def test_a_missing_text_is_told_before_the_data_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.spark.sql").write_text("select 1")
+    (tmp_path / "suite.toml").write_text('[tables]\nt = "missing.parquet"\n')
+    with fails(UsageError, folder=tmp_path, query="a", file="suite.toml"):
+        make(tmp_path)
+
+
+def test_a_folder_with_the_name_of_a_suite_is_the_users(tmp_path: Path) -> None:
+    """MariaDB cannot run q51 of TPC-DS."""
+    folder = tmp_path / "tpcds"
+    folder.mkdir()
+    (folder / "q51.sql").write_text("select 1")
+    with fails(EngineFailed, program="mariadbd"):  # on this machine without engines
+        make(folder, engine="mariadb")
+
+
+def test_an_answer_that_is_only_counted_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("select range from range(9) limit 3")
+    (tmp_path / "b.sql").write_text("select range from range(9) order by range limit 3")
+    said = "only the number of rows is checked of a: no column"
+    assert any(note.startswith(said) for note in make(tmp_path).header.notes)
+    (tmp_path / "suite.toml").write_text('[tables]\nt = "t.parquet"\n')
+    with duckdb.connect() as connection:
+        connection.execute(f"copy (select 1 as k) to '{tmp_path}/t.parquet' (format parquet)")
+    assert any(note.startswith(said) for note in make(tmp_path).header.notes)
 
 
 @pytest.mark.parametrize("answers", [("ok", "changed"), ("ok", "wrong"), ("ok", "ok")])

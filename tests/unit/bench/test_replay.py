@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -184,6 +185,14 @@ def test_a_resumed_bench_knows_its_answers_again() -> None:
         one.recall(results([line]))
     assert same.check("q", answer((2, 0.3), (1, 0.5))) is None, "floats are not told from it"
     assert other.check("q", answer((1, 0.5), (3, 0.25))) == "it changed while the run was stopped"
+
+
+def test_a_decimal_with_other_zeros_is_the_same_answer() -> None:
+    def digest(value: str) -> str:
+        columns = (Column("d", "decimal(9,2)"),)
+        return work("select d").digest("q", QueryResult(columns, [(Decimal(value),)], 0.1))
+
+    assert digest("1.0") == digest("1.00") != digest("1.01")
 
 
 def test_rows_that_a_limit_may_choose_among_are_not_known_again() -> None:

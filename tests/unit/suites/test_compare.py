@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.engines.api import Column, QueryResult
+from atoll.engines.facts import STANDARD_SQL
 from atoll.suites.base import Answer
-from atoll.suites.compare import compare
-from atoll.suites.ordering import ordering_of, with_limit
+from atoll.suites.compare import compare, plain
+from atoll.suites.folder import bare
+from atoll.suites.ordering import is_only_counted, ordering_of, outline_of, with_keys
 
 TYPES = ("bigint", "decimal(15,2)", "double", "date", "varchar")
 ROW = st.tuples(
@@ -198,6 +200,12 @@ def test_rows_that_do_not_fit_their_columns_are_told() -> None:
         ("select a, b from (select a from t order by c limit 3) x order by a", (0,), None),
         ("select a, b from t order by a, lower(b), b", (0,), None),
         ("select a, sum(b) over (order by a) b from t\nORDER BY\n    B NULLS LAST", (1,), None),
+        ("select a, b from t order by a fetch first 10 rows only", (0,), 10),
+        ("select a, b from t order by a OFFSET 5 ROWS FETCH NEXT ROW ONLY", (0,), 1),
+        ("select a, b from t order by a, b fetch first 3 rows with ties", (0, 1), None),
+        ("select a, b from t order by a limit 5, 10", (0,), 10),
+        ("select a, b from t order by a limit 10 offset 5", (0,), 10),
+        ("select a, b from t order by coalesce(a, b), a", (), None),
     ],
 )
 def test_the_order_is_read_from_the_text(
@@ -206,5 +214,64 @@ def test_the_order_is_read_from_the_text(
     assert ordering_of(sql, ("a", "b")) == (order, limit)
 
 
-def test_the_limit_at_the_end_is_replaced() -> None:
-    assert with_limit("select 7 limit 10\n", 11) == "select 7 limit 11"
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("select a from t limit 10\n", "select a from t limit 11\n"),
+        ("select a from t limit 10 offset 5", "select a from t limit 11 offset 5"),
+        ("select a from t fetch first 10 rows only", "select a from t limit 11"),
+        (
+            "select a -- the first\nfrom t order by lower(b) desc, t.c limit 10",
+            "select a -- the first\n, lower(b), t.c from t order by lower(b) desc, t.c limit 11",
+        ),
+    ],
+)
+def test_a_query_is_asked_for_more_rows_and_its_keys(sql: str, asked: str) -> None:
+    outline = outline_of(bare(sql, STANDARD_SQL))
+    assert with_keys(sql, outline, outline.keys, (outline.limit or 0) + 1) == asked
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select distinct a from t order by t.a",
+        "select a from t union select a from u order by a",
+        "(select a from t) order by a",
+        "from t order by a",
+    ],
+)
+def test_a_key_is_not_added_where_it_would_change_the_rows(sql: str) -> None:
+    assert outline_of(sql).columns is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "counted"),
+    [
+        ("select a from t order by b", False),
+        ("select a from t limit 10", True),
+        ("select a from t order by b limit 10", True),
+        ("select a, sum(b) total from t group by a order by sum(b) limit 10", True),
+        ("select a, sum(b) total from t group by a order by total limit 10", False),
+        ("select * from t order by b limit 10", False),
+        ("select a from t order by 1 limit 10", False),
+        ("select a from t union select a from u order by a limit 10", False),
+    ],
+)
+def test_a_limit_whose_keys_do_not_show_is_told_from_the_text(sql: str, counted: bool) -> None:
+    assert is_only_counted(sql) is counted
+
+
+def test_equal_values_have_one_text() -> None:
+    long = "12345678901234567890123456789.10"
+    for type_name, same in {
+        "decimal(9,2)": (Decimal("100"), Decimal("100.00"), Decimal("1E+2")),
+        "decimal(38,2)": (Decimal(long), Decimal(f"{long}0")),
+        "decimal(3,1)": (Decimal("0.0"), Decimal("-0.00")),
+        "char(3)": ("a", "a  "),
+        "integer": (1, Decimal("1")),
+    }.items():
+        assert len({plain(value, type_name) for value in same}) == 1
+    assert plain(Decimal(long), "numeric") == long[:-1]
+    assert plain(None, "integer") is None
+    assert plain("None", "varchar") != plain(None, "varchar")
+    assert len({plain(Decimal(text), "numeric") for text in ("1", "10", "0.1", "NaN")}) == 4

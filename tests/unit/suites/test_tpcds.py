@@ -16,6 +16,7 @@ from atoll.store.paths import cache_dir
 from atoll.suites import dialects, reference, registry, tpcds_data
 from atoll.suites.base import DataSet
 from atoll.suites.dialects import dialect_of, without_impossible
+from atoll.suites.ordering import hidden_keys, outline_of, with_keys
 from atoll.suites.tpcds import QUERY_NAMES
 from tests.parts.faults import fails
 
@@ -132,6 +133,18 @@ def test_queries_that_an_engine_cannot_run_are_left_out_for_all() -> None:
 def test_a_scale_factor_at_which_the_extension_hangs_is_refused(cache: Path) -> None:
     with fails(UsageError, asked="factor 0.001 is", least="0.01"):
         ensure(0.001)
+
+
+def test_every_order_by_is_read_whole() -> None:
+    texts = reference.query_texts("tpcds")
+    data = tpcds_data.ensure_data(0.01, host=LocalHost(), progress=lambda what, part: None)
+    for text in texts.values():
+        outline = outline_of(text)
+        columns = [name for name, *_ in reference.run(f"describe {text}", data.files)[1]]
+        hidden = hidden_keys(outline, columns)
+        assert outline.columns is not None or not any(key.column(columns) is None for key in hidden)
+        asked = with_keys(text, outline, hidden, None)
+        reference.run(f"describe {asked}", data.files)
 
 
 def test_an_unknown_query_is_refused() -> None:
