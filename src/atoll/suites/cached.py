@@ -7,6 +7,7 @@ changed since is noticed before use, and the data set is made again.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -59,9 +60,12 @@ class Source:
     scale_factor: float
     schemas: Mapping[str, TableSchema]
     needed_bytes: int  # while the tables are made
-    # Makes TABLE.parquet of every table in an empty folder, and returns its own name and version.
-    # Raises DownloadFailed, and DiskFull on a full disk.
-    make: Callable[[Path, Host, Progress], str]
+    # Makes TABLE.parquet of every table in an empty folder. Raises DownloadFailed, and DiskFull
+    # on a full disk.
+    make: Callable[[Path, Host, Progress], None]
+    # Its name and version, which decide the data; empty: it is not installed, and whatever made the
+    # data that is there was right.
+    generator: str
     row_group_bytes: int = 0
     row_group_rows: int = 0
 
@@ -75,6 +79,14 @@ def check_scale_factor(scale_factor: float, *, least: float = 0.001, most: float
 def exactly(scale_factor: float) -> str:
     """'0.1', '100': close scale factors get different names."""
     return f"{scale_factor:.15g}"
+
+
+def package_version(name: str) -> str:
+    """'tpchgen-cli 2.0.1'; empty if the package is not installed."""
+    try:
+        return f"{name} {importlib.metadata.version(name)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def ensure(source: Source, *, host: Host, progress: Progress) -> DataSet:
@@ -92,9 +104,9 @@ def ensure(source: Source, *, host: Host, progress: Progress) -> DataSet:
 
     def make(folder: Path) -> None:
         folder.mkdir()
-        generator = source.make(folder, host, progress)
+        source.make(folder, host, progress)
         manifest = Manifest(
-            generator=generator,
+            generator=source.generator,
             row_group_bytes=source.row_group_bytes,
             row_group_rows=source.row_group_rows,
             files={table: _describe(_put_away(folder, table)) for table in source.schemas},
@@ -133,6 +145,8 @@ def _usable(root: Path, source: Source, progress: Progress) -> Manifest | None:
         laid_out = (manifest.row_group_bytes, manifest.row_group_rows)
         if laid_out != (source.row_group_bytes, source.row_group_rows):
             raise UsageError(f"{root}: was laid out by another version of atoll")
+        if source.generator and manifest.generator != source.generator:
+            raise UsageError(f"{root}: was made by {manifest.generator}, not {source.generator}")
         return _verified(root, manifest, progress)
     except (OSError, AtollError) as fault:
         progress(f"{' '.join(str(fault).split())}; making the data again", None)

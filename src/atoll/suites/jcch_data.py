@@ -9,7 +9,6 @@ bytes for the same scale factor, whatever the number of threads.
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from atoll.host.api import Host
 from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet
-from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
+from atoll.suites.cached import Source, check_scale_factor, ensure, exactly, package_version
 from atoll.suites.generating import exit_status, generate
 from atoll.suites.jcch_shape import LARGEST_SCALE_FACTOR, Shape
 from atoll.suites.jcch_sql import SAMPLE, sample_tables
@@ -52,6 +51,7 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
         schemas=SCHEMAS,
         needed_bytes=int(_BYTES_PER_SCALE_FACTOR * scale_factor),
         make=partial(_generate, scale_factor),
+        generator=f"atoll.suites.jcch {_VERSION}, {package_version('duckdb')}",
         row_group_rows=row_group_rows(scale_factor),
     )
     return ensure(source, host=host, progress=progress)
@@ -62,7 +62,7 @@ def generator_argv(scale_factor: float, folder: Path) -> list[str]:
     return [sys.executable, "-m", __name__, exactly(scale_factor), str(folder)]
 
 
-def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
+def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> None:
     generate(
         generator_argv(scale_factor, folder),
         folder,
@@ -72,7 +72,6 @@ def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress)
         host=host,
         progress=progress,
     )
-    return f"atoll.suites.jcch {_VERSION}, duckdb {importlib.metadata.version('duckdb')}"
 
 
 # ---- in the process that generates ---------------------------------------------------------------

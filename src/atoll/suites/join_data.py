@@ -69,6 +69,7 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
         schemas=SCHEMAS,
         needed_bytes=_bytes_at(scale_factor),
         make=partial(_generate, scale_factor),
+        generator="atoll join 1",
         row_group_rows=row_group_rows(scale_factor),
     )
     return ensure(source, host=host, progress=progress)
@@ -79,7 +80,7 @@ def generator_argv(scale_factor: float, folder: Path) -> list[str]:
     return [sys.executable, "-m", __name__, exactly(scale_factor), str(folder)]
 
 
-def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
+def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> None:
     generate(
         generator_argv(scale_factor, folder),
         folder,
@@ -89,7 +90,6 @@ def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress)
         host=host,
         progress=progress,
     )
-    return "atoll join 1"
 
 
 def _bytes_at(scale_factor: float) -> int:

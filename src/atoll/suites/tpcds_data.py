@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -22,7 +21,7 @@ from atoll.host.api import Host
 from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet, TableSchema
-from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
+from atoll.suites.cached import Source, check_scale_factor, ensure, exactly, package_version
 from atoll.suites.generating import exit_status, generate
 
 TABLES = (
@@ -99,6 +98,7 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
         schemas=schemas(),
         needed_bytes=_generated_bytes(scale_factor),
         make=partial(_generate, scale_factor),
+        generator=package_version("duckdb-extension-tpcds"),
         row_group_rows=row_group_rows(scale_factor),
     )
     return ensure(source, host=host, progress=progress)
@@ -109,7 +109,7 @@ def generator_argv(scale_factor: float, folder: Path) -> list[str]:
     return [sys.executable, "-m", __name__, exactly(scale_factor), str(folder)]
 
 
-def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
+def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> None:
     what = f"making TPC-DS data at scale factor {scale_factor:g}"
     generate(
         generator_argv(scale_factor, folder),
@@ -120,7 +120,6 @@ def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress)
         host=host,
         progress=progress,
     )
-    return f"duckdb-extension-tpcds {importlib.metadata.version('duckdb-extension-tpcds')}"
 
 
 def _generated_bytes(scale_factor: float) -> int:

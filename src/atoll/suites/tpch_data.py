@@ -6,7 +6,6 @@ same scale factor, whatever the number of threads.
 
 from __future__ import annotations
 
-import importlib.metadata
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from atoll.host.programs import find_program
 from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet
-from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
+from atoll.suites.cached import Source, check_scale_factor, ensure, exactly, package_version
 from atoll.suites.generating import generate
 from atoll.suites.tpch_schema import SCHEMAS
 
@@ -50,12 +49,13 @@ def ensure_data(scale_factor: float, *, host: Host, progress: Progress) -> DataS
         schemas=SCHEMAS,
         needed_bytes=int(_BYTES_PER_SCALE_FACTOR * scale_factor),
         make=partial(_generate, scale_factor),
+        generator=package_version("tpchgen-cli"),
         row_group_bytes=row_group_bytes(scale_factor),
     )
     return ensure(source, host=host, progress=progress)
 
 
-def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> str:
+def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress) -> None:
     program = _generator()
     what = f"making TPC-H data at scale factor {scale_factor:g}"
     generate(
@@ -67,7 +67,6 @@ def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress)
         host=host,
         progress=progress,
     )
-    return f"tpchgen-cli {importlib.metadata.version('tpchgen-cli')}"
 
 
 def generator_argv(scale_factor: float, folder: Path) -> tuple[str, ...]:

@@ -135,6 +135,29 @@ def test_a_scale_factor_at_which_the_extension_hangs_is_refused(cache: Path) -> 
         ensure(0.001)
 
 
+def test_data_of_another_generator_is_made_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def ensured() -> None:
+        tpcds_data.ensure_data(
+            0.01, host=LocalHost(), progress=lambda what, part: said.append(what)
+        )
+
+    ensured()
+    said.clear()
+    monkeypatch.setattr(tpcds_data, "package_version", lambda name: "")
+    ensured()
+    assert said == [], "what is not installed has no version to compare"
+    monkeypatch.setattr(tpcds_data, "package_version", lambda name: f"{name} 0.0.0")
+    ensured()
+    assert "was made by duckdb-extension-tpcds" in said[0] and "0.0.0; making" in said[0]
+    said.clear()
+    ensured()
+    assert said == []
+
+
 def test_every_order_by_is_read_whole() -> None:
     texts = reference.query_texts("tpcds")
     data = tpcds_data.ensure_data(0.01, host=LocalHost(), progress=lambda what, part: None)
