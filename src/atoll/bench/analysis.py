@@ -2,7 +2,9 @@
 
 Only finished measured passes count (with a `PassDone` for the block and the entrant); warm-ups and
 broken passes stay in the file. With several streams, a query's time in a block is the geometric
-mean over the streams. atoll.stats.paired has the statistics; docs/statistics.md explains them.
+mean over the streams. Entrants with unequal streams ran unequal numbers of queries in a pass, so
+their passes are compared by throughput. atoll.stats.paired has the statistics; docs/statistics.md
+explains them.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from atoll.bench.axis_effects import axis_summaries
+from atoll.bench.axis_effects import Load, axis_summaries
 from atoll.bench.cautions import cautions
 from atoll.bench.decompose import decomposition
 from atoll.bench.engine_work import work_summary
-from atoll.bench.estimates import GEOMEAN, interval_of, speedup_of
+from atoll.bench.estimates import GEOMEAN, THROUGHPUT, interval_of, speedup_of
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
 from atoll.schema.machine import Machine
@@ -55,6 +57,7 @@ def summarise(results: Results) -> BenchSummary:
     labels = {entrant.label for entrant in header.entrants}
     checked = [line.answer for line in results.lines if isinstance(line, QueryTime)]
     entrants = tuple(_entrant(entrant, runs, times, results) for entrant in header.entrants)
+    by_label = {entrant.label: entrant for entrant in header.entrants}
     return BenchSummary(
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
@@ -82,6 +85,7 @@ def summarise(results: Results) -> BenchSummary:
         axes=axis_summaries(
             header,
             {label: _means(one, results.queries) for label, one in times.items()},
+            {label: _load(by_label[label], one, results.queries) for label, one in runs.items()},
         ),
         decompositions=_decompositions(results, times),
         notes=header.notes,
@@ -139,6 +143,7 @@ def machine_line(machine: Machine) -> str:
 def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> EntrantSummary:
     plan, mine = entrant.plan, times[entrant.label]
     base = times.get(entrant.baseline) if entrant.baseline else None
+    streams = {one.label: one.streams for one in results.header.entrants}
     looks = [
         line
         for line in results.lines
@@ -167,7 +172,14 @@ def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> En
             for query, by_block in mine.items()
             if by_block
         ),
-        speedups=_speedups(base, mine, results.queries) if base else (),
+        speedups=_speedups(
+            base,
+            mine,
+            results.queries,
+            (streams[entrant.baseline or entrant.label], entrant.streams),
+        )
+        if base
+        else (),
         work=work_summary(results.lines, entrant.label),
         spread=spread_summary(
             [course for course in courses(results.lines) if course.label == entrant.label]
@@ -219,12 +231,32 @@ def _speedups(
     base: Mapping[str, Mapping[int, float]],
     mine: Mapping[str, Mapping[int, float]],
     queries: tuple[str, ...],
+    streams: tuple[int, int],  # of the baseline, of the entrant
 ) -> tuple[Speedup, ...]:
     found = {GEOMEAN: paired.speedup(_means(base, queries), _means(mine, queries))}
-    for query in (*queries, PASS):
+    for query in queries:
         found[query] = paired.speedup(base[query], mine[query])
+    before, now = (
+        {block: seconds / count for block, seconds in passes.items()}
+        for passes, count in zip((base[PASS], mine[PASS]), streams, strict=True)
+    )
+    found[PASS if streams[0] == streams[1] else THROUGHPUT] = paired.speedup(before, now)
     return tuple(
         speedup_of(query, estimate) for query, estimate in found.items() if estimate is not None
+    )
+
+
+def _load(
+    entrant: Entrant, runs: Mapping[str, Mapping[int, Sequence[float]]], queries: tuple[str, ...]
+) -> Load:
+    """Of the whole passes, and of all runs of all queries."""
+    count = entrant.streams * len(queries)
+    latencies = [seconds for query in queries for each in runs[query].values() for seconds in each]
+    return Load(
+        pass_s={block: seconds[0] / count for block, seconds in runs[PASS].items()},
+        p50_s=percentile(latencies, 50),
+        p90_s=percentile(latencies, 90),
+        p99_s=percentile(latencies, 99),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atoll.bench.cautions import MOST_LISTED
-from atoll.bench.estimates import GEOMEAN
+from atoll.bench.estimates import THROUGHPUT, judged
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.schema.results import Entrant
 from atoll.schema.size import percent
@@ -23,17 +23,19 @@ def require_pairs(entrants: Sequence[Entrant]) -> None:
 
 def require_speed(summary: BenchSummary, ratio: float) -> None:
     """Raises CheckFailed if an entrant is slower than its baseline by more than `ratio` beyond
-    doubt: if the whole interval of its geometric mean is. Without an interval there is doubt."""
+    doubt: if the whole interval of its geometric mean is (with other streams than the baseline, of
+    its throughput). Without an interval there is doubt."""
     for entrant in summary.entrants:
-        for speedup in entrant.speedups:
-            interval = speedup.interval
-            if speedup.query == GEOMEAN and interval and interval.high * ratio < 1:
-                raise CheckFailed(
-                    f"{entrant.label} takes {1 / speedup.value:.2f} times as long as "
-                    f"{entrant.baseline} ({percent(summary.confidence)} interval "
-                    f"{1 / interval.high:.2f} to {1 / interval.low:.2f}), and --fail-if-slower "
-                    f"allows {ratio:g} times"
-                )
+        speedup = judged(entrant.speedups)
+        interval = speedup.interval if speedup else None
+        if speedup and interval and interval.high * ratio < 1:
+            rate = ", by queries per second," if speedup.query == THROUGHPUT else ""
+            raise CheckFailed(
+                f"{entrant.label} takes{rate} {1 / speedup.value:.2f} times as long as "
+                f"{entrant.baseline} ({percent(summary.confidence)} interval "
+                f"{1 / interval.high:.2f} to {1 / interval.low:.2f}), and --fail-if-slower "
+                f"allows {ratio:g} times"
+            )
 
 
 def require_answers(summary: BenchSummary) -> None:

@@ -39,7 +39,9 @@ class Measured(Record):
 class Speedup(Record):
     """How many times faster than the baseline, from paired blocks. Above 1 is faster."""
 
-    query: str  # 'q1', 'geomean' or 'pass'
+    # 'q1', 'geomean' or 'pass'; 'throughput' (queries per second of the whole pass) instead of
+    # 'pass' if the baseline has another number of streams
+    query: str
     value: float
     interval: Interval | None
     blocks: int  # pairs
@@ -100,7 +102,14 @@ class AxisPoint(Record):
     value: str
     label: str  # its entrant, which may have other names too
     x: float | None  # the number that the value stands for: cores, instances, streams
-    speedup: Speedup | None  # of the geometric mean, over the reference; None for that
+    # Of the geometric mean, over the reference; on the axis 'streams' of the throughput. None for
+    # the reference.
+    speedup: Speedup | None
+    # Only on the axis 'streams': of the whole pass, and how long a query takes (None: too few).
+    queries_per_s: float | None = None
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
 
 
 class AxisSeries(Record):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from atoll.errors import UsageError
 
-_RESERVED = ("pass", "geomean")  # rows of the summary
+_RESERVED = ("pass", "geomean", "throughput")  # rows of the summary
 _MOST_BYTES = 1 << 20  # of a query; a larger file is something else
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from atoll.bench.analysis import summarise
+from atoll.bench.outcome import require_speed
+from atoll.errors import CheckFailed
+from atoll.report.bench import verdicts
 from atoll.schema.results import CellName
 from atoll.schema.summary import AxisSeries, BenchSummary
 from tests.parts.bench import results
@@ -80,6 +83,36 @@ def test_instances_without_a_policy_are_wicp() -> None:
     head = found.header.model_copy(update={"entrants": entrants})
     (one,) = series(summarise(results(list(found.lines), head)), "policy")
     assert [point.value for point in one.points] == ["wicp", "spmwin"]
+
+
+def test_streams_are_compared_by_throughput() -> None:
+    """Queries take 4 times as long each, and 8 run at once: twice the throughput."""
+    found = summarise(measured(grid("streams=1,8"), {"spark/wim/streams=8": 4.0}))
+    (one,) = series(found, "streams")
+    assert points(one) == [("1", "spark/wim", 1.0), ("8", "spark/wim/streams=8", 2.0)]
+    rates = [point.queries_per_s for point in one.points]
+    assert rates[0] and rates[1] == pytest.approx(2 * rates[0])
+    assert one.points[1].p50_s and one.points[0].p50_s
+    assert one.points[1].p50_s > 3 * one.points[0].p50_s
+    other = found.entrants[1]
+    by_query = {speedup.query: speedup for speedup in other.speedups}
+    assert by_query["throughput"].value == pytest.approx(2.0) and "pass" not in by_query
+    assert by_query["geomean"].value == pytest.approx(0.25), "of a query's time"
+    require_speed(found, 1.05)
+    assert verdicts.verdicts(found)[0].startswith(
+        "spark/wim/streams=8 is faster than spark/wim: 2.00× as many queries per second ("
+    )
+    slow = summarise(measured(grid("streams=1,8"), {"spark/wim/streams=8": 16.0}))
+    with pytest.raises(CheckFailed, match=r"takes, by queries per second, 2\.00 times as long"):
+        require_speed(slow, 1.05)
+
+
+def test_equal_streams_are_compared_by_their_passes() -> None:
+    crossed = grid("streams=2,8", "policy=wim,wic", product=True)
+    found = summarise(measured(crossed, {"spark/wic/streams=8": 0.5}))
+    wic = next(one for one in found.entrants if one.label == "spark/wic/streams=8")
+    assert wic.baseline == "spark/wim/streams=8"
+    assert {one.query for one in wic.speedups} == {"geomean", "q1", "q6", "pass"}
 
 
 def test_knobs_and_schedulers_have_their_present_value_as_default() -> None:

@@ -25,12 +25,14 @@ def axis_chart(axis: AxisSummary) -> Picture:
 
 
 def _curves(axis: AxisSummary, most: float) -> Picture:
+    loaded = axis.name == "streams"
+    what = "times the queries per second of" if loaded else "times as fast as"
     widest = max(point.x or 0 for series in axis.series for point in series.points)
     return plot(
-        f"Speed-up by {axis.name}",
-        "times as fast as the reference; the dashes of a point are its interval",
+        f"{'Throughput' if loaded else 'Speed-up'} by {axis.name}",
+        f"{what} the reference; the dashes of a point are its interval",
         linear_axis(_UNITS[axis.name], widest),
-        linear_axis("times as fast", most),
+        linear_axis("times the throughput" if loaded else "times as fast", most),
         [
             Series(
                 cut(series_name(axis, series) or series.engine, _LONGEST),

@@ -17,6 +17,7 @@ from atoll.report.bench.verdicts import (
     times_of,
     title,
     variant,
+    wholes,
 )
 from atoll.report.numbers import cut, duration, ratio_interval, time_tick
 from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
@@ -79,7 +80,7 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
     several = len(entrants) > 1
     rows: list[str] = []
     y = float(TOP)
-    for query in ("geomean", *summary.queries, "pass"):
+    for query in ("geomean", *summary.queries, *wholes(summary)):
         rows.append(_name(query, y + BAR / 2))
         y += BAR if several else 0
         for one in entrants:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from atoll.bench.estimates import judged
 from atoll.bench.spreads import Course
 from atoll.report.bench import charts, tables, verdicts
 from atoll.report.bench.axis_chart import axis_chart
@@ -77,7 +78,7 @@ def html(
 
 def _card(entrant: EntrantSummary, *, compared: bool) -> dict[str, str]:
     """The large figure of an entrant: its speed-up, or its time if there is no other entrant."""
-    speedup = verdicts.speedup_of(entrant, "geomean")
+    speedup = judged(entrant.speedups)
     whole = verdicts.times_of(entrant, "pass")
     time = "no whole pass" if entrant.blocks_done else "no block finished"
     if whole:

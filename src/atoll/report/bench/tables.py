@@ -13,13 +13,22 @@ from atoll.report.bench.verdicts import (
     speedup_of,
     speedup_ratio,
     times_of,
+    wholes,
 )
 from atoll.report.environment import environment_rows
 from atoll.report.numbers import duration, moment, ratio_interval, share_interval
 from atoll.report.table import Row, Table
 from atoll.schema.size import gib, percent
-from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition, EntrantSummary, Speedup
+from atoll.schema.summary import (
+    AxisPoint,
+    AxisSummary,
+    BenchSummary,
+    Decomposition,
+    EntrantSummary,
+    Speedup,
+)
 
+LOAD_COLUMNS = ("queries/s", "p50", "p90", "p99")
 MOST_CHANGES = 200  # of the spread; the results file has all
 
 
@@ -37,7 +46,7 @@ def speedup_table(summary: BenchSummary) -> Table:
                 str(speedup.blocks),
                 speedup.verdict,
             )
-            for query in ("geomean", *summary.queries, "pass")
+            for query in ("geomean", *summary.queries, *wholes(summary))
             for entrant in summary.entrants
             if (speedup := speedup_of(entrant, query))
         ],
@@ -45,9 +54,12 @@ def speedup_table(summary: BenchSummary) -> Table:
 
 
 def axis_table(axis: AxisSummary) -> Table:
-    """The geometric mean over the queries, at each value of the axis."""
-    several = len(axis.series) > 1
-    columns = (axis.name, "entrant", "times as fast", "interval", "blocks", "verdict")
+    """The geometric mean over the queries, at each value of the axis; of streams the throughput,
+    and how long a query takes."""
+    several, loaded = len(axis.series) > 1, axis.name == "streams"
+    ratio = "throughput" if loaded else "times as fast"
+    columns: Row = (axis.name, "entrant", ratio, "interval", "blocks", "verdict")
+    columns += LOAD_COLUMNS if loaded else ()
     rows: list[Row] = []
     for series in axis.series:
         for point in series.points:
@@ -61,9 +73,19 @@ def axis_table(axis: AxisSummary) -> Table:
                 ratio_interval(speedup.interval) if speedup else "–",
                 str(speedup.blocks) if speedup else "–",
                 speedup.verdict if speedup else "",
+                *(_load(point) if loaded else ()),
             )
             rows.append((series_name(axis, series), *row) if several else row)
     return Table(f"By {axis.name}", ("with", *columns) if several else columns, rows)
+
+
+def _load(point: AxisPoint) -> Row:
+    rate = point.queries_per_s
+    times = (point.p50_s, point.p90_s, point.p99_s)
+    return (
+        "–" if rate is None else f"{rate:.3g}",
+        *("–" if seconds is None else duration(seconds) for seconds in times),
+    )
 
 
 def time_table(summary: BenchSummary) -> Table:

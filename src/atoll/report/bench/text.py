@@ -71,19 +71,28 @@ def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
 
 def _axis(axis: AxisSummary) -> Table:
     """The values keep their width; a long label is cut, since the table above has it too."""
-    shown = grid(f"By {axis.name}, geometric mean over the queries")
+    loaded = axis.name == "streams"
+    what = "queries per second of the whole pass" if loaded else "geometric mean over the queries"
+    shown = grid(f"By {axis.name}, {what}")
     named = len(axis.series) > 1
     if named:
         shown.add_column("with", no_wrap=True, min_width=8)
     shown.add_column("", no_wrap=True, min_width=max(map(len, _values(axis))))
-    shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
-    shown.add_column("speed-up", no_wrap=True, min_width=8, justify="right")
+    if loaded:  # in place of the entrant, whom the value names; the page has p90 too
+        for name, width in (("queries/s", 9), ("p50", 6), ("p99", 6)):
+            shown.add_column(name, no_wrap=True, min_width=width, justify="right")
+    else:
+        shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
+    shown.add_column("over" if loaded else "speed-up", no_wrap=True, min_width=8, justify="right")
     shown.add_column("interval", no_wrap=True, min_width=12)
     shown.add_column("", no_wrap=True, min_width=13)
     for row in tables.axis_table(axis).rows:
-        *first, value, label, ratio, interval, _, verdict = row
+        load = row[-len(tables.LOAD_COLUMNS) :] if loaded else ()
+        *first, value, label, ratio, interval, _, verdict = row[: len(row) - len(load)]
         word = Text(_SHORT.get(verdict, verdict), _STYLES.get(verdict, ""))
-        shown.add_row(*map(Text, (*first, value, label, ratio.split(" ")[0], interval)), word)
+        shown_load = [*load[:2], load[-1]] if load else [label]
+        cells = (*first, value, *shown_load, ratio.split(" ")[0], interval)
+        shown.add_row(*map(Text, cells), word)
     return shown
 
 
@@ -118,8 +127,9 @@ def _figures(summary: BenchSummary) -> Table:
         shown.add_column(over, justify="right", min_width=6)
         shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
     shown.add_column("", no_wrap=True)
-    for query in (*summary.queries, "pass", "geomean"):
-        label = Text(query, style="bold" if query == "geomean" else "")
+    for query in (*summary.queries, *verdicts.wholes(summary), "geomean"):
+        name = "queries/s" if query == "throughput" else query
+        label = Text(name, style="bold" if query == "geomean" else "")
         for entrant in summary.entrants:
             times = verdicts.times_of(entrant, query)
             speedup = verdicts.speedup_of(entrant, query)

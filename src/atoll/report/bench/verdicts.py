@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from atoll.bench.axes import DECIDES
+from atoll.bench.estimates import judged
 from atoll.report.numbers import ratio, ratio_interval
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
@@ -32,7 +33,14 @@ _WORDS = {"task threads": "threads", "total heap": "heap", "query streams": "str
 
 def query_name(query: str) -> str:
     """A query has the name that --queries takes; the other rows have names in words."""
-    return {"geomean": "geometric mean", "pass": "whole pass"}.get(query, query)
+    names = {"geomean": "geometric mean", "pass": "whole pass", "throughput": "queries per second"}
+    return names.get(query, query)
+
+
+def wholes(summary: BenchSummary) -> tuple[str, ...]:
+    """The rows of whole passes; the throughput is there if numbers of streams are compared."""
+    compared = {one.query for entrant in summary.entrants for one in entrant.speedups}
+    return ("pass", "throughput") if "throughput" in compared else ("pass",)
 
 
 def candidate(summary: BenchSummary) -> str:
@@ -139,10 +147,12 @@ def verdicts(summary: BenchSummary) -> list[str]:
 
 def _verdict(summary: BenchSummary, entrant: EntrantSummary, base: str) -> str:
     label = entrant.label
-    speedup = speedup_of(entrant, "geomean")
+    speedup = judged(entrant.speedups)
     if speedup is None:
         return f"{label} cannot be compared with {base}: no block in which both finished."
     over = f"{speedup_ratio(speedup)} as fast over {plural(len(summary.queries), 'query')}"
+    if speedup.query == "throughput":
+        over = f"{speedup_ratio(speedup)} as many queries per second"
     blocks = plural(speedup.blocks, "block")
     if speedup.interval is None:
         return (

@@ -16,15 +16,16 @@ from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.report.svg.elements import inline
+from atoll.schema.summary import BenchSummary
 from tests.parts.bench import results
 from tests.parts.bench_grid import MEASURED, grid, measured
 
 SUMMARY = summarise(MEASURED)
 
 
-def printed(width: int = 80) -> str:
+def printed(width: int = 80, summary: BenchSummary = SUMMARY) -> str:
     out = io.StringIO()
-    Console(file=out, width=width).print(bench_text(SUMMARY))
+    Console(file=out, width=width).print(bench_text(summary))
     return out.getvalue()
 
 
@@ -50,6 +51,22 @@ def test_tables_have_values_intervals_and_the_reference() -> None:
     crossed = measured(grid("policy=wim,wic", "malloc=system,jemalloc", product=True), {})
     table = markdown(summarise(crossed)).partition("## By malloc")[2].partition("##")[0]
     assert "| policy=wic | jemalloc | spark/wic/malloc=jemalloc |" in table
+
+
+def test_streams_show_throughput_and_percentiles() -> None:
+    loaded = measured(grid("streams=1,8"), {"spark/wim/streams=8": 4.0})
+    summary = summarise(loaded)
+    table = markdown(summary).partition("## By streams")[2].partition("##")[0]
+    header, _, first, second = table.strip().splitlines()
+    assert header.endswith(
+        "| throughput | interval | blocks | verdict | queries/s | p50 | p90 | p99 |"
+    )
+    assert "1× (reference)" in first and "2.00×" in second
+    words = printed(summary=summary).partition("By streams, queries per second")[2]
+    assert re.search(r"^ *8 .*2\.00×.*faster", words, re.MULTILINE)
+    page = render(loaded, "html")
+    assert "Throughput by streams" in page and "queries per second</" in page
+    assert "queries per second | spark/wim/streams=8" in markdown(summary)
 
 
 def test_charts_are_curves_of_numbers_and_bars_of_words() -> None:
