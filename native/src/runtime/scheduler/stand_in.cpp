@@ -54,7 +54,7 @@ void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept 
 
 // For the loop: 0 if the stand-in is to go.
 Word Worker::next_for_caller() {
-  if (caller_->done() || placed_work_waits()) return 0;
+  if (caller_goes()) return 0;
   if (const Word word = own_work(next_turn())) return word;
   team.parking.start_search(rank, chiplet_);
   if (const Word word = search()) {
@@ -67,7 +67,10 @@ Word Worker::next_for_caller() {
 }
 
 bool Worker::placed_work_waits() const {
-  return !bound_->queue.looks_empty() || team.domains.has_words_for(rank);
+  return !bound_->queue.looks_empty() || team.domains.has_words_for(rank) ||
+         team.urgent.offers([this](Word word) {
+           return detail::tag_of(word) != 0 && team.domains.allows(word, rank);
+         });
 }
 
 // The worker is as its own thread left it. As in `next`, with the stand-in's second look.

@@ -409,9 +409,12 @@ Word Worker::urgent() {
 // deque. A fair turn takes what they leave waiting: what came from outside, what has yielded, and
 // the oldest word of the deque, which otherwise only thieves take; and, where urgent tasks keep the
 // worker from all of its own, the task that goes next. A different one comes first each time, since
-// each may never run out: a task that yields is itself a yielded task.
+// each may never run out: a task that yields is itself a yielded task. A stand-in looks here
+// whether it is to go, since tasks that switch to each other keep it from its loop.
 Word Worker::fair_work() {
   constexpr unsigned kSources = 3;
+  if (!on_own_thread() && caller_goes()) [[unlikely]]
+    return 0;  // the loop finds the same, and leaves
   if (placement_ != team.placement()) [[unlikely]]
     keep_up();
   const unsigned first = turn_.load(std::memory_order_relaxed) / kFairness;

@@ -217,6 +217,9 @@ class alignas(128) Worker : public detail::WorkerHead {
   bool may_run(Word word) const {
     return detail::tag_of(word) == 0 || (on_own_thread() && team.domains.allows(word, rank));
   }
+  // Whether a stand-in is to go: what it waits for has ended, or there is work that the worker's
+  // own thread alone may run.
+  bool caller_goes() const { return caller_->done() || placed_work_waits(); }
   bool placed_work_waits() const;
   // Sends a word that this worker may no longer run (its group has moved) where it belongs.
   Word take_mine(Word word) {

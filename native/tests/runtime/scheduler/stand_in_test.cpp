@@ -136,6 +136,89 @@ TEST(StandIn, DoesNotStayForTasksThatItLeftBehind) {
   EXPECT_NE(by, thread_now());
 }
 
+// Runs `body(over)` on a thread. Its tasks end when it sets `over`, or when this does, late.
+bool returns_by_itself(auto&& body) {
+  std::atomic<bool> over{false};
+  std::atomic<bool> returned{false};
+  const std::jthread caller([&] {
+    body(over);
+    returned = true;
+  });
+  const bool by_itself = atl::test::soon([&] { return returned.load(); });
+  over = true;
+  return by_itself;
+}
+
+// Tasks that yield to each other keep the loop busy, and the work with a place is for the worker's
+// own thread.
+void yield_until_placed_work_ends(atl::Place place) {
+  EXPECT_TRUE(returns_by_itself([&](std::atomic<bool>& over) {
+    atl::Runtime runtime(atl::test::with_workers(1));
+    run_here(runtime, [&] {
+      auto yields = atl::spawn([&] {
+        while (!over) atl::yield();
+      });
+      auto placed = atl::spawn(place, [&] { over = true; });
+      while (!over) atl::yield();
+      yields.join();
+      placed.join();
+      return true;
+    });
+  }));
+}
+
+TEST(StandIn, LeavesTasksThatYieldForWorkWithAPlace) {
+  yield_until_placed_work_ends(atl::on_worker(0));
+  yield_until_placed_work_ends(atl::on_chiplet(0));
+  yield_until_placed_work_ends(atl::on_node(0));
+}
+
+TEST(StandIn, LeavesTasksThatYieldForUrgentWorkWithAPlace) {
+  yield_until_placed_work_ends(atl::urgently(atl::on_worker(0)));
+  yield_until_placed_work_ends(atl::urgently(atl::on_chiplet(0)));
+}
+
+TEST(StandIn, LeavesTasksThatYieldForAGroupsTasks) {
+  EXPECT_TRUE(returns_by_itself([&](std::atomic<bool>& over) {
+    atl::Runtime runtime(atl::test::with_workers(1));
+    atl::Group group(runtime, {.threads = 1});
+    std::atomic<bool> inside{false};
+    const std::jthread user([&] {
+      while (!inside) std::this_thread::yield();
+      group.run([&] { over = true; });
+    });
+    run_here(runtime, [&] {
+      auto yields = atl::spawn([&] {
+        while (!over) atl::yield();
+      });
+      inside = true;
+      while (!over) atl::yield();
+      yields.join();
+      return true;
+    });
+  }));
+}
+
+// Half of the times the function ends on the other worker, while the caller's tasks yield.
+TEST(StandIn, LeavesTasksThatYieldWhenTheFunctionHasEndedElsewhere) {
+  for (int times = 0; times < 20; ++times) {
+    std::atomic<bool> stop{false};
+    ASSERT_TRUE(returns_by_itself([&](std::atomic<bool>& over) {
+      atl::Runtime runtime(atl::test::with_workers(2));
+      run_here(runtime, [&] {
+        for (int task = 0; task < 8; ++task) {
+          atl::spawn([&] {
+            while (!stop && !over) atl::yield();
+          }).detach();
+        }
+        atl::sleep_for(std::chrono::milliseconds(2));
+        return true;
+      });
+      stop = true;
+    }));
+  }
+}
+
 // Work with a place is for threads that sit there.
 TEST(StandIn, LeavesWorkWithAPlaceToTheWorkersOwnThreads) {
   atl::Runtime runtime(atl::test::with_workers(4));
