@@ -7,6 +7,7 @@ several is varied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -188,6 +189,11 @@ def ordered(axes: Iterable[Axis]) -> tuple[Axis, ...]:
     return tuple(
         sorted(axes, key=lambda axis: names.index(axis.name) if axis.name in KINDS else len(names))
     )
+
+
+def in_bench_words(message: str) -> str:
+    """A message of the planner with the options of a bench."""
+    return re.sub(r"(?<!\S)-n (?=\d)", "--axis n=", message.replace("--policy ", "--policies "))
 
 
 def axes_of(choices: Choices) -> tuple[list[Axis], Choices]:

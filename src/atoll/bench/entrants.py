@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from atoll.bench.axes import KNOB, Axis, Grid, chosen, is_run_axis
+from atoll.bench.axes import KNOB, Axis, Grid, chosen, in_bench_words, is_run_axis
 from atoll.bench.cells import (
     PLAN,
     Cell,
@@ -302,7 +302,7 @@ def _of_engine(
         except UsageError as fault:
             if cell is cells[0]:
                 raise  # without a baseline there is nothing to compare with
-            refused.append((cell, fault))
+            refused.append((cell, UsageError(in_bench_words(str(fault)))))
         else:
             kept.append(cell)
     _refuse_values(kept, refused, by_default=by_default, chosen=bool(choices or grid.fixed))

@@ -24,7 +24,7 @@ from atoll.bench.fingerprint import fingerprint
 from atoll.bench.results import Results, ResultsWriter, require_machine
 from atoll.bench.runner import Bench, Tick
 from atoll.bench.suite_work import notes_on, texts_of, work_of
-from atoll.bench.switches import present_values, restore, try_out, turning
+from atoll.bench.switches import present_values, restore, try_out, turning, without_twins
 from atoll.engines import registry
 from atoll.engines.api import (
     Engine,
@@ -235,6 +235,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
             int(grid.fixed["streams"]) if "streams" in grid.fixed else None,
         )
     else:
+        grid = without_twins(grid, host, JournalFolder())
         knobs = present_values(grid.axes, host, JournalFolder())
         entrants, notes = enter(grid)
         for entrant in entrants:

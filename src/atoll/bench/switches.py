@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from atoll.bench.axes import KNOB, Axis
+from atoll.bench.axes import KNOB, Axis, Grid
 from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.catalog import setting
@@ -65,6 +65,18 @@ def present_values(axes: Sequence[Axis], host: Host, folder: JournalFolder) -> d
         same = [value for value in axis.values if control.spelled(name, value) == present]
         before[name] = next(iter(same), present)
     return before
+
+
+def without_twins(grid: Grid, host: Host, folder: JournalFolder) -> Grid:
+    """The grid with each value of a knob once, in its first spelling: 60 and 060 are one. Raises
+    UsageError for a value that a knob does not take."""
+    control, found = Control(host, folder), []
+    for name, axis in _knobs(grid.axes).items():
+        first: dict[str, str] = {}
+        for value in axis.values:
+            first.setdefault(control.spelled(name, value) or value, value)
+        found.append(Axis(axis.name, tuple(first.values())))
+    return grid.having(*found)
 
 
 def try_out(

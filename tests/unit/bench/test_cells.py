@@ -245,12 +245,24 @@ def test_one_instance_of_n_is_wim_where_memory_is_of_one_node() -> None:
 
 def test_a_value_that_fits_no_cell_is_refused_and_a_combination_left_out() -> None:
     small = build([[NodeShape((2, 2))]])
-    with fails(UsageError, label="engine/n=8", option="-n 8", cores=4):
+    with fails(UsageError, label="engine/n=8", option="--axis n=8", cores=4):
         make_entrants(small, [DISTRIBUTED], (), grid("n=2,8"))
     crossed = grid("n=1,4", "cores=2,4", product=True)
     found, notes = make_entrants(small, [DISTRIBUTED], (), crossed)
     assert "engine/n=4/cores=4" in {cell.label for one in found for cell in one.cells}
-    assert any(note.startswith("engine/n=4/cores=2 was left out: -n 4") for note in notes)
+    assert any(note.startswith("engine/n=4/cores=2 was left out: --axis n=4") for note in notes)
+
+
+def test_a_remedy_has_the_options_of_a_bench() -> None:
+    with pytest.raises(UsageError, match=r"use --policies win --axis n=1$"):
+        make_entrants(BIG, [DISTRIBUTED], (), grid("placement=dense,sparse"))
+    given = grid("placement=dense,sparse", "policy=win", "n=1")
+    found, _ = make_entrants(BIG, [DISTRIBUTED], (), given)
+    assert [one.label for one in found][1:] == [
+        "engine/win/n=1",
+        "engine/win/n=1/placement=dense",
+        "engine/win/n=1/placement=sparse",
+    ]
 
 
 def test_wim_has_no_number_of_instances_and_is_the_baseline_all_the_same() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from atoll.bench.axes import parse_axis
-from atoll.bench.switches import present_values, restore, try_out, turning
+from atoll.bench.axes import make_grid, parse_axis
+from atoll.bench.switches import present_values, restore, try_out, turning, without_twins
 from atoll.errors import CheckFailed, DownloadFailed, NotPermitted, UsageError
 from atoll.knobs.control import BOOT_ID, Control
 from atoll.knobs.journal import JournalFolder
@@ -71,6 +71,15 @@ def test_the_present_value_is_in_the_axiss_own_words(kernel: Kernel, folder: Jou
     governor = parse_axis("knob:governor=performance,schedutil")
     assert present_values([governor], kernel, folder) == {"governor": "schedutil"}
     assert present_values([parse_axis("memory=bind,local")], kernel, folder) == {}
+
+
+def test_a_value_in_two_spellings_is_one(kernel: Kernel, folder: JournalFolder) -> None:
+    axes = map(parse_axis, ("knob:swappiness=60,060,10", "memory=bind,interleave"))
+    found = without_twins(make_grid(axes), kernel, folder)
+    assert found.values("knob:swappiness") == ("60", "10")
+    assert found.values("memory") == ("bind", "interleave")
+    with pytest.raises(UsageError, match="0 to 200"):
+        without_twins(make_grid([parse_axis("knob:swappiness=10,900")]), kernel, folder)
 
 
 def test_values_are_turned_and_restored(kernel: Kernel, folder: JournalFolder) -> None:
