@@ -14,8 +14,8 @@ from atoll.schema.policy import Policy
 @click.command(
     epilog="Examples: atoll bench spark --policies wim,wic --sf 0.1 --queries 1,6,18 -o r.jsonl, "
     "then atoll report r.jsonl -o report.html; atoll bench spark --axis n=2,4,8 --axis "
-    "memory=bind,interleave --within 2h -o grid.jsonl; atoll bench duckdb --policies wim,wic "
-    "--axis cores=1,2,4,8 --product"
+    "memory=bind,interleave --within 2h -o grid.jsonl, and the same with --resume at its end to "
+    "continue it; atoll bench duckdb --policies wim,wic --axis cores=1,2,4,8 --product"
 )
 @click.argument("targets", metavar="ENGINE|PLAN...", nargs=-1, required=True)
 @click.option(
@@ -37,11 +37,18 @@ from atoll.schema.policy import Policy
     "axes",
     metavar="NAME=V,V",
     multiple=True,
-    help=f"Vary something (repeatable): {', '.join(KINDS)}, knob:NAME. One axis at a time against "
-    "WIM; an axis of one value holds for all. The other options of a deployment are axes of one "
-    "value: --memory bind is --axis memory=bind.",
+    help="Vary something (repeatable): "
+    + "; ".join(f"{name} ({kind.takes})" for name, kind in KINDS.items())
+    + "; knob:NAME (as 'atoll knobs set' takes it; needs root). One axis at a time against WIM; an "
+    "axis of one value holds for all. The other options of a deployment are axes of one value: "
+    "--memory bind is --axis memory=bind. Speed-ups are over WIM; the table of an axis is over the "
+    "axis's own default.",
 )
-@click.option("--product", is_flag=True, help="Measure all combinations of the values of all axes.")
+@click.option(
+    "--product",
+    is_flag=True,
+    help="Measure all combinations of the values of all axes, beside WIM with the defaults.",
+)
 @planning_options
 @suite_options
 def command(
