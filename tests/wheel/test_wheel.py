@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def bin_dir(wheel: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -
     checked = run(folder / "bin/python", "-m", "pip", "check", cwd=folder)
     assert checked.returncode == 0, checked.stdout
     return folder / "bin"
+
+
+def test_the_data_files_of_the_package_are_in_the_wheel(wheel: Path, root: Path) -> None:
+    """Among them the dialects of engines: without them, texts would stay unchanged."""
+    sources = [path for path in (root / "src/atoll").rglob("*") if path.suffix in (".toml", ".md")]
+    wanted = {str(path.relative_to(root / "src")) for path in sources}
+    assert "atoll/engines/spark/dialects/tpcds.toml" in wanted
+    with zipfile.ZipFile(wheel) as archive:
+        assert wanted <= set(archive.namelist())
 
 
 def test_atoll_reads_this_machine(bin_dir: Path, tmp_path: Path) -> None:

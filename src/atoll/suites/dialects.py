@@ -75,12 +75,15 @@ class Dialect:
 
 
 def dialect_of(engine: str, suite: str) -> Dialect:
-    """Raises EngineFailed for a data file that cannot be read."""
+    """Raises EngineFailed for a folder that is missing, or a data file that cannot be read."""
     facts = facts_of(registry.get(engine))
     steps: list[Rewrites] = [facts.rewrites.get(suite, {})]
     cannot: Mapping[str, str] = {}
-    path = None if facts.dialects is None else facts.dialects / f"{suite}.toml"
-    if path is not None and path.exists():
+    if facts.dialects is not None and not facts.dialects.is_dir():
+        raise EngineFailed(
+            f"engine {engine!r}: its folder {facts.dialects} is missing; install its package again"
+        )
+    if facts.dialects is not None and (path := facts.dialects / f"{suite}.toml").exists():
         found = _read(path)
         steps += [changes.texts for changes in found.changes]
         cannot = found.cannot

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,14 @@ def test_dialects_keep_the_order_of_nulls() -> None:
     assert all("NULLS" not in text for text in suite.queries("mariadb").values())
 
 
+def test_quotients_in_sparks_answers_are_doubles_as_in_the_references() -> None:
+    texts = registry.get("tpcds").queries("spark")
+    for query in (12, 20, 31, 36, 49, 58, 59, 61, 66, 83, 90, 98):
+        text = texts[f"q{query}"].lower()
+        assert "e0" in text or "as double" in text, query
+        assert not re.search(r"\d\.0000?\b|decimal\(15,4\)\s*\)\s*/", text), query
+
+
 def test_every_file_of_a_dialect_is_of_a_suite() -> None:
     for engine in engines.names():
         folder = facts_of(engines.get(engine)).dialects
@@ -119,6 +129,13 @@ def test_a_wrong_file_of_a_dialect_is_told(tmp_path: Path) -> None:
     path.write_text('[[changes]]\nreason = ""\n[changes.texts]\nq1 = [["a", "b"]]\n')
     with fails(EngineFailed, path=path, field="changes.0.reason"):
         dialects._read(path)
+
+
+def test_a_missing_folder_of_a_dialect_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = replace(facts_of(engines.get("spark")), dialects=Path("/missing/dialects"))
+    monkeypatch.setattr(dialects, "facts_of", lambda engine: facts)
+    with fails(EngineFailed, engine="'spark'", folder="/missing/dialects"):
+        dialect_of("spark", "tpcds")
 
 
 def test_queries_that_an_engine_cannot_run_are_left_out_for_all() -> None:
