@@ -24,6 +24,7 @@ from atoll.suites.jcch_shape import (
     gaps,
     large,
 )
+from tests.parts.faults import fails
 
 
 @pytest.mark.parametrize("scale_factor", [0.001, 0.05])
@@ -105,8 +106,9 @@ def test_a_disk_that_fills_up_leaves_nothing(cache: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         jcch_data, "generator_argv", lambda sf, folder: ["/bin/sh", "-c", script, "", str(folder)]
     )
-    with pytest.raises(DiskFull):
+    with pytest.raises(DiskFull) as caught:
         ensure()
+    assert str(cache_dir("jcch")) in str(caught.value) and "\n" not in str(caught.value)
     assert [path.suffix for path in cache_dir("jcch").iterdir()] == [".lock"]
 
 
@@ -122,5 +124,5 @@ def test_a_disk_that_fills_up_in_the_generator_is_told(cache: Path) -> None:
 
 @pytest.mark.parametrize("scale_factor", [0.0009, 7_001, float("nan"), -1])
 def test_other_scale_factors_are_refused(cache: Path, scale_factor: float) -> None:
-    with pytest.raises(UsageError, match=r"is not between 0\.001 and 7000"):
+    with fails(UsageError, asked=f"{scale_factor:g}", least="0.001", most="7000"):
         ensure(scale_factor)

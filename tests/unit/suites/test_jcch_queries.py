@@ -16,6 +16,7 @@ from atoll.suites.jcch import QUERY_NAMES, Jcch
 from atoll.suites.jcch_queries import NUMBERS, parameters
 from atoll.suites.jcch_shape import NATIONS
 from atoll.suites.selection import select_queries
+from tests.parts.faults import fails
 
 SEEDS = st.integers(0, 10**9 - 1)
 
@@ -82,9 +83,9 @@ def test_answers_are_there_for_skewed_and_plain_parameters(files: dict[str, Path
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(UsageError, match="q1 to q22 and q1p to q22p"):
+    with fails(UsageError, query="'q23'", known="q1 to q22 and q1p to q22p"):
         Jcch().expected("q23", DataSet("jcch", 1, Path("/"), (), ""))
-    with pytest.raises(UsageError):
+    with fails(UsageError, name="jcch:x"):
         registry.get("jcch:x")
 
 
@@ -92,6 +93,9 @@ def test_queries_are_selected_with_their_letter() -> None:
     assert select_queries("2-3p,q1", QUERY_NAMES) == ("q1", "q2p", "q3p")
     assert select_queries("Q2p-3P", QUERY_NAMES) == ("q2p", "q3p")
     assert len(select_queries("1-22", QUERY_NAMES)) == 22
-    for wrong in ("1p-3", "3p-1p", "1x", "23p"):
-        with pytest.raises(UsageError):
+    for wrong in ("1p-3", "3p-1p"):
+        with fails(UsageError, part=f"'{wrong}'"):
+            select_queries(wrong, QUERY_NAMES)
+    for wrong in ("1x", "23p"):
+        with fails(UsageError, query=f"q{wrong}", first="q1", last="q22p"):
             select_queries(wrong, QUERY_NAMES)
