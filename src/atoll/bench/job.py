@@ -193,9 +193,11 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         for name in (*names, *(plan.engine for plan in plans))
     }
     engines = {name: engine for name, (engine, _) in based.items()}
-    queries, impossible = _selected(suite, request.queries), list[str]()
-    if not isinstance(suite, Own):  # whatever the folder is called
-        queries, impossible = without_impossible(queries, suite.name, tuple(engines))
+    queries = _selected(suite, request.queries)
+    if isinstance(suite, Own):
+        on_queries = suite.notes(queries)
+    else:
+        queries, on_queries = without_impossible(queries, suite.name, tuple(engines))
     texts = texts_of(suite, engines, queries)
     if request.base is not None and len(engines) > 1:
         raise UsageError("--base is the configuration of one engine; name one engine")
@@ -245,7 +247,7 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
         notes = (*notes, restored)
     if request.base is not None:
         notes = (*notes, f"with the configuration of {os.path.abspath(request.base)}")
-    notes = (*notes, *impossible)
+    notes = (*notes, *on_queries)
     for plan in plans:
         check_room(plan, traits[plan.engine])
     for entrant in entrants:

@@ -78,6 +78,7 @@ _RUN_OPTIONS = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
 )
+_SCALE_FACTOR = 0.1
 _SUITE_OPTIONS = (
     base_option,
     click.option(
@@ -92,9 +93,7 @@ _SUITE_OPTIONS = (
         "scale_factor",
         metavar="F",
         type=float,
-        default=0.1,
-        show_default=True,
-        help="Scale factor of the data.",
+        help=f"Scale factor of the data (default: {_SCALE_FACTOR:g}).",
     ),
     click.option(
         "--queries", metavar="LIST", help="Queries to run, for example 1,3-5 (default: all)."
@@ -136,7 +135,7 @@ class SuiteOptions:
 
     base: str | None
     suite: str
-    scale_factor: float
+    scale_factor: float | None  # None: not asked for
     queries: str | None
     streams: int | None
 
@@ -184,14 +183,20 @@ def measure_suite(
         streams = make_axis("streams", [str(options.streams)], option="--streams")
         grid = make_grid([*grid.axes, streams], product=grid.product)
     named = options.suite.partition(":")[0] in suites.names()
-    prepare_output(run, options.scale_factor if named else None)
+    if not named and options.scale_factor is not None:
+        raise UsageError(
+            f"--sf: the tables of {options.suite} are your own and have no scale factor; leave it "
+            "out"
+        )
+    scale_factor = _SCALE_FACTOR if options.scale_factor is None else options.scale_factor
+    prepare_output(run, scale_factor if named else None)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine_for()
         request = BenchRequest(
             targets=targets,
             suite=options.suite,
-            scale_factor=options.scale_factor,
+            scale_factor=scale_factor,
             grid=grid,
             choices=choices or {},
             decompose=decompose,

@@ -17,12 +17,12 @@ own. The right answers are DuckDB's on the files, from q1.duckdb.sql or else q1.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
+import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,8 +35,10 @@ from atoll.engines.facts import STANDARD_SQL
 from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.schema.base import Record, what_is_wrong
+from atoll.schema.size import MIB
 from atoll.schema.text import first_line
 from atoll.store.files import sha256
+from atoll.store.once import make_once, require_room
 from atoll.store.paths import cache_dir
 from atoll.suites import reference
 from atoll.suites.answers import by_reference
@@ -119,8 +121,17 @@ class Own:
             )
         return found
 
+    def notes(self, queries: Sequence[str]) -> list[str]:
+        """What may be a slip in the names of the files."""
+        dotted = {query: query.rpartition(".")[2] for query in queries if "." in query}
+        return [
+            f"{query}.sql is a query of its own, because {engine!r} is no engine"
+            for query, engine in dotted.items()
+        ]
+
     def ensure_data(self, scale_factor: float | None, *, host: Host, progress: Progress) -> DataSet:
-        """The user's files, as they are now. Raises UsageError for one that is no Parquet file."""
+        """The user's files, as they are now. Raises UsageError for one that is no Parquet file, and
+        as `atoll.store.once.make_once` for one that must be copied."""
         checksums: dict[str, str] = {}
         for table, path in self.manifest.tables.items():
             progress(f"computing the checksum of {path}", None)
@@ -128,12 +139,13 @@ class Own:
         both = "".join(f"{table} {checksums[table]}\n" for table in sorted(checksums))
         checksum = hashlib.sha256(both.encode()).hexdigest() if both else ""
         root = cache_dir("own") / f"{self.name}-{checksum[:12]}"
-        tables = tuple(self._table(root, table) for table in checksums)
+        tables = tuple(self._table(root, table, progress) for table in checksums)
         return DataSet(self.name, None, root, tables, checksum, suite_checksum=self.checksum)
 
-    def _table(self, root: Path, name: str) -> Table:
+    def _table(self, root: Path, name: str, progress: Progress) -> Table:
         path = self.folder / self.manifest.tables[name]
-        return Table(name, str(_alone(path, root / name / f"{name}.parquet")), _columns(path))
+        columns = _columns(path)
+        return Table(name, str(_alone(path, root / name, progress)), columns)
 
     def expected(self, query: str, data: DataSet) -> Answer:
         text = self.reference_text(query)
@@ -178,7 +190,13 @@ def _manifest(path: Path) -> tuple[Manifest, str]:
         raise UsageError(f"{path}: {what_is_wrong(fault)}") from None
     except ValueError as fault:
         raise UsageError(f"{path}: is not TOML ({fault})") from None
+    spelt: dict[str, str] = {}
     for table in manifest.tables:
+        if (other := spelt.setdefault(table.lower(), table)) != table:
+            raise UsageError(
+                f"{path}: {other!r} and {table!r} are one table, because SQL ignores the case of "
+                "names; rename one of them"
+            )
         if not re.fullmatch(_NAME, table):
             raise UsageError(f"{path}: {table!r} is not a name of a table; use letters, 0-9 and _")
     if manifest.answers == "duckdb" and not manifest.tables:
@@ -214,18 +232,32 @@ def _columns(path: Path) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _alone(path: Path, place: Path) -> Path:
+def _alone(path: Path, folder: Path, progress: Progress) -> Path:
     """The file in a folder of its own, because Hive's tables are folders.
 
-    A link, because the file may be large; a hard one if possible, because engines that list a
-    folder do not follow symbolic links.
+    A hard link, because the file may be large, or a copy where there can be none. A symbolic link
+    would not do: engines that list a folder do not follow it. Raises as
+    `atoll.store.once.make_once`.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not (place.exists() and place.samefile(path)):
-        with contextlib.suppress(FileNotFoundError):
-            place.unlink()
+    place = folder / f"{folder.name}.parquet"
+    what = f"a copy of {path}, which is on another file system"
+
+    def is_whole(_: Path) -> bool:
+        if place.is_symlink() or not place.exists():
+            return False
+        ours, users = place.stat(), path.stat()
+        copied = (ours.st_size, ours.st_mtime_ns) == (users.st_size, users.st_mtime_ns)
+        return copied or place.samefile(path)
+
+    def make(made: Path) -> None:
+        made.mkdir()
         try:
-            os.link(path.resolve(), place)
+            os.link(path.resolve(), made / place.name)
         except OSError:
-            place.symlink_to(path.resolve())
+            progress(f"making {what}", None)
+            require_room(folder.parent, path.stat().st_size + MIB, what)
+            shutil.copy2(path, made / place.name)
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_once(folder, make, what=what, is_whole=is_whole)
     return place

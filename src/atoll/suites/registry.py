@@ -33,6 +33,10 @@ def get(name: str) -> Suite:
         return Jcch(int(seeded[1]))
     if "/" in name or (name not in _SUITES and Path(name).is_dir()):
         return read_own(name)
+    if name.partition(":")[0] in _SUITES and name not in _SUITES:
+        raise UsageError(
+            f"--suite {name}: only jcch has seeds, of 1 to 9 digits; write for example jcch:7"
+        )
     if name not in _SUITES:
         raise UsageError(
             f"unknown suite {name!r}; known suites: {', '.join(_SUITES)}; "

@@ -75,6 +75,16 @@ def test_a_folder_with_the_name_of_a_suite_is_the_users(tmp_path: Path) -> None:
         make(folder, engine="mariadb")
 
 
+def test_a_name_that_ends_with_no_engine_is_noted(tmp_path: Path) -> None:
+    for name in ("daily", "daily.sparc", "daily.spark"):
+        (tmp_path / f"{name}.sql").write_text("select 1")
+    job = make(tmp_path)
+    assert job.header.queries == ("daily", "daily.sparc")
+    said = "daily.sparc.sql is a query of its own, because 'sparc' is no engine"
+    assert said in job.header.notes
+    assert said not in make(tmp_path, "daily").header.notes
+
+
 def test_an_answer_that_is_only_counted_is_noted(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("select range from range(9) limit 3")
     (tmp_path / "b.sql").write_text("select range from range(9) order by range limit 3")

@@ -94,3 +94,9 @@ def test_blocks_and_minutes_exclude_each_other(
 def test_a_ratio_is_at_least_one(ratio: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "duckdb", "--fail-if-slower", ratio]) == 2
     assert "--fail-if-slower" in capsys.readouterr().err
+
+
+def test_a_folder_has_no_scale_factor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "q1.sql").write_text("select 1")
+    assert run(["bench", "duckdb", "--suite", str(tmp_path), "--sf", "10"]) == 2
+    check_complaint(capsys.readouterr().err, option="--sf", suite=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import duckdb
 import pytest
 
 from atoll.engines.api import Column, QueryResult
-from atoll.errors import UsageError
+from atoll.errors import DiskFull, UsageError
 from atoll.host.local import LocalHost
 from atoll.suites import registry
 from atoll.suites.base import DataSet
@@ -56,6 +57,48 @@ def test_tables_are_the_users_files_each_in_a_folder_of_its_own(folder: Path) ->
     assert data(folder) == found
     write(folder / "data/orders.parquet", "select 7::bigint k, 1.5::float n")
     assert data(folder).checksum != found.checksum
+
+
+def test_a_file_that_cannot_be_linked_is_copied_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A symbolic link would be an empty table for engines that list folders."""
+
+    def on_another_file_system(*_: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", on_another_file_system)
+    said: list[str] = []
+
+    def placed() -> Path:
+        found = own(folder).ensure_data(
+            None, host=LocalHost(), progress=lambda what, part: said.append(what)
+        )
+        return Path(found.tables[0].path)
+
+    path = placed()
+    assert path.is_file() and not path.is_symlink()
+    assert path.read_bytes() == (folder / "data/orders.parquet").read_bytes()
+    assert [one for one in said if "a copy of" in one] == [said[-1]]
+    inode = path.stat().st_ino
+    assert (placed().stat().st_ino, len([one for one in said if "a copy of" in one])) == (inode, 1)
+    path.unlink()
+    path.symlink_to(folder / "data/orders.parquet")
+    assert not placed().is_symlink(), "left by an earlier version"
+    write(folder / "data/orders.parquet", "select 7::bigint k, 1.5::float n")
+    assert placed() != path
+
+
+def test_a_copy_without_room_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_another_file_system(*_: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", on_another_file_system)
+    monkeypatch.setattr("atoll.store.once._free_bytes", lambda folder: 0)
+    with pytest.raises(DiskFull) as caught:
+        data(folder)
+    assert str(folder / "data/orders.parquet") in str(caught.value)
+    assert not list((folder.parent / "cache").rglob("*.parquet"))
 
 
 def test_answers_are_the_references(folder: Path) -> None:
@@ -154,6 +197,12 @@ def test_the_registry_reads_a_folder(folder: Path, monkeypatch: pytest.MonkeyPat
         registry.get(f"{folder}/none")
 
 
+@pytest.mark.parametrize("name", ["jcch:x", "jcch:1234567890", "tpch:7"])
+def test_what_is_no_seed_is_told(name: str) -> None:
+    with fails(UsageError, name=name):
+        registry.get(name)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -163,6 +212,7 @@ def test_the_registry_reads_a_folder(folder: Path, monkeypatch: pytest.MonkeyPat
         ('name = "a/b"', "field name"),
         ('answers = "second"', "field answers"),
         ('answers = "duckdb"', "[tables]"),
+        ("[tables]\nT = 'x'\nu = 'y'\nt = 'z'", "'T' and 't' are one table"),
     ],
 )
 def test_a_wrong_manifest_is_told_in_one_line(folder: Path, text: str, reason: str) -> None:
