@@ -171,7 +171,10 @@ def test_a_machine_that_has_changed_is_named(tmp_path: Path) -> None:
     assert "it differs in its affinity" in again.stderr and f"{cpu} now" in again.stderr
 
 
-def test_ctrl_c_restores_a_knob(tmp_path: Path, swappiness: tuple[str, str]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_restore_a_knob(
+    number: signal.Signals, tmp_path: Path, swappiness: tuple[str, str]
+) -> None:
     before, other = swappiness
     path = tmp_path / "r.jsonl"
     options = ("--axis", f"knob:swappiness={before},{other}", "--blocks", "9", "-o", str(path))
@@ -180,7 +183,7 @@ def test_ctrl_c_restores_a_knob(tmp_path: Path, swappiness: tuple[str, str]) -> 
             lambda: SWAPPINESS.read_text().strip() == other and path.exists(),
             lambda: "it was not turned",
         )
-        bench.send_signal(signal.SIGINT)
+        bench.send_signal(number)
     assert bench.returncode == 130
     end = read_results(path).end
     assert end is not None and end.status == "stopped"
@@ -202,6 +205,8 @@ def test_a_grid_without_time_is_refused_with_the_largest_that_fits(tmp_path: Pat
     assert done.returncode == 2
     assert "5 blocks, the least for an interval" in done.stderr
     assert 1 <= len(passes(read_results(first))) <= 5, "by its first deployments"
+    assert f"{first} keeps what was measured" in done.stderr
     again = atoll(*axes, "--within", "1s", "-o", str(second))
     assert again.returncode == 2 and "starting" not in again.stderr
+    assert "in a.jsonl" in again.stderr, "it names the file that it knows this by"
     assert not second.exists(), "now it is known before the first start"
