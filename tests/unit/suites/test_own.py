@@ -62,7 +62,7 @@ def test_tables_are_the_users_files_each_in_a_folder_of_its_own(folder: Path) ->
 def test_a_file_that_cannot_be_linked_is_copied_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A symbolic link would be an empty table for engines that list folders."""
+    """Trino calls a symbolic link to it a malformed file."""
 
     def on_another_file_system(*_: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
