@@ -45,7 +45,7 @@ struct LentWorkers {
 };
 
 struct RuntimeOptions {
-  // At most 32768. 0: ATOLL_WORKERS of the environment, else one per core of the places; on this
+  // At most 8192. 0: ATOLL_WORKERS of the environment, else one per core of the places; on this
   // machine not more than the cgroup's CPU quota, rounded up.
   int workers = 0;
   std::optional<Places> places = {};  // default: places_here()

@@ -12,11 +12,24 @@ namespace atl::runtime {
 
 namespace {
 
-// Half of the numbers that domains have: each worker takes one.
-constexpr int kMostWorkers = 32768;
+// Each worker remembers some 36 bytes of each other one (FarWatch, VictimOrder): 2.3 GiB in all.
+constexpr int kMostWorkers = 8192;
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
 
+constexpr double kMostLatencyNs = 1e9;
+
+void check_latency(const char* name, double ns) {
+  if (ns >= 0 && ns <= kMostLatencyNs) return;  // false for NaN
+  std::ostringstream text;
+  text << "latency." << name << " is " << ns << ": give nanoseconds, from 0 to 1e9";
+  throw RuntimeFault(text.str());
+}
+
 void check(const RuntimeOptions& options) {
+  check_latency("local_chiplet_ns", options.latency.local_chiplet_ns);
+  check_latency("remote_chiplet_ns", options.latency.remote_chiplet_ns);
+  check_latency("remote_node_ns", options.latency.remote_node_ns);
+  check_latency("memory_ns", options.latency.memory_ns);
   if (options.workers < 0) {
     throw RuntimeFault("workers is " + std::to_string(options.workers) +
                        ": give 1 or more, or 0 for one per core");

@@ -77,19 +77,21 @@ Domains::~Domains() {
   for (std::atomic<Page*>& page : pages_) delete page.load(std::memory_order_relaxed);
 }
 
-std::size_t Domains::add() {
+std::size_t Domains::add(int group) {
   const std::lock_guard lock(mutex_);
   if (!free_.empty()) {
     // The object stays: a worker may look at it for words of its last life.
     const std::size_t number = free_.back();
     free_.pop_back();
     (*this)[number].in_use_.store(true, std::memory_order_relaxed);
+    (*this)[number].group_.store(group, std::memory_order_relaxed);
     return number;
   }
   if (used_ == kMost) {
     throw RuntimeFault("65536 groups and places at once are the limit: drop groups that are done");
   }
   auto domain = std::make_unique<Domain>(workers_);
+  domain->group_.store(group, std::memory_order_relaxed);
   if (used_ % kPage == 0) free_.reserve(used_ + kPage);  // `drop` must not throw
   std::atomic<Page*>& page = pages_[used_ / kPage];
   if (used_ % kPage == 0) page.store(new Page, std::memory_order_release);
@@ -105,6 +107,7 @@ void Domains::drop(std::size_t number) noexcept {
   domain.members_.assign({});
   domain.ended_.fetch_and(~Domain::kAwaited, std::memory_order_relaxed);
   domain.in_use_.store(false, std::memory_order_relaxed);
+  domain.group_.store(0, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   free_.push_back(number);
 }

@@ -81,6 +81,8 @@ class Domain {
 
   // Between Domains::add and drop.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  // What `add` was given; 0 after drop.
+  int group() const { return group_.load(std::memory_order_relaxed); }
 
   WordQueue queue;  // to fill it, Domains::push
 
@@ -93,6 +95,7 @@ class Domain {
   WorkerSet members_;
   std::size_t workers_;
   std::atomic<bool> in_use_{true};
+  std::atomic<int> group_{0};
   alignas(128) std::atomic<Word> begun_{0};  // apart from what every thief reads
   std::atomic<Word> ended_{0};
 };
@@ -117,12 +120,19 @@ class Domains {
     return word >> detail::kDomainShift == 0 || of(word).allows(worker);
   }
 
-  // The number of a new domain, which has no members yet. Throws RuntimeFault if all numbers are
-  // taken.
-  std::size_t add();
+  // The number of a new domain, which has no members yet; `group`: the number of the group whose
+  // it is, 0 for a place's. Throws RuntimeFault if all numbers are taken.
+  std::size_t add(int group = 0);
   // The domain must have no task left.
   void drop(std::size_t number) noexcept;
   bool in_use(std::size_t number) const { return (*this)[number].in_use(); }
+  // The group whose domain this is now, or 0; any number below kMost.
+  int group_of(std::size_t number) const {
+    const Page* const page = pages_[number / kPage].load(std::memory_order_acquire);
+    if (page == nullptr) return 0;
+    const Domain* const domain = page->domains[number % kPage].load(std::memory_order_acquire);
+    return domain == nullptr ? 0 : domain->group();
+  }
 
   // With an empty list, all workers are members: a task never waits for a missing worker. One
   // thread at a time for each domain. Workers that sleep do not notice: see Parking.

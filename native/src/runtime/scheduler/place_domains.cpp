@@ -1,17 +1,17 @@
 #include "place_domains.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <vector>
 
 namespace atl::runtime {
 
-PlaceDomains::PlaceDomains(Domains& domains, const Seats& seats, int team)
+PlaceDomains::PlaceDomains(Domains& domains, const Seats& seats)
     : domains_(domains),
       seats_(seats),
       first_chiplet_(kFirstWorker + static_cast<std::size_t>(seats.size())),
-      first_node_(first_chiplet_ + static_cast<std::size_t>(seats.places.chiplets())),
-      team_(team) {
+      first_node_(first_chiplet_ + static_cast<std::size_t>(seats.places.chiplets())) {
   for (int rank = 0; rank < seats.size(); ++rank) domains_.set_members(domains_.add(), {&rank, 1});
   for (int chiplet = 0; chiplet < seats.places.chiplets(); ++chiplet) domains_.add();
   for (std::size_t node = 0; node < seats.nodes.size(); ++node) domains_.add();
@@ -39,12 +39,18 @@ void PlaceDomains::follow_seats() {
   }
 }
 
-// The index contains the team's number, so that no other runtime takes the group for one of its
-// own.
+// The index contains the group's number, so that no other runtime and no later group of the same
+// domain takes it for its own.
+std::size_t PlaceDomains::add_group() {
+  constexpr unsigned kMostGroups = 0x7fff;  // an int has room for these, from 1, next to a domain
+  static std::atomic<unsigned> groups{0};
+  const unsigned before = groups.fetch_add(1, std::memory_order_relaxed);
+  return domains_.add(static_cast<int>(1 + before % kMostGroups));
+}
+
 Place PlaceDomains::place_of_group(std::size_t domain) const {
-  constexpr int kMostTeams = 0x8000;  // an int has room for these next to a domain
   return {Place::Kind::group,
-          team_ % kMostTeams * static_cast<int>(Domains::kMost) + static_cast<int>(domain)};
+          domains_.group_of(domain) * static_cast<int>(Domains::kMost) + static_cast<int>(domain)};
 }
 
 Word PlaceDomains::tag_of(Place place) const {
@@ -79,9 +85,10 @@ Word PlaceDomains::tag_of(Place place) const {
     }
     case Place::Kind::group: {
       const std::size_t domain = static_cast<std::size_t>(place.index) % Domains::kMost;
-      if (place_of_group(domain).index != place.index) {
+      if (domains_.group_of(domain) == 0 || place_of_group(domain).index != place.index) {
         throw RuntimeFault(
-            "the place of a group that is of another runtime: give it to its own Runtime's spawn");
+            "the place of a group that is of another runtime or destroyed: give it to its own "
+            "Runtime's spawn while the Group exists");
       }
       return shifted(domain);
     }

@@ -13,8 +13,8 @@ namespace atl::runtime {
 
 class PlaceDomains {
  public:
-  // Adds the domains to `domains`. No other team of the process has the number `team`.
-  PlaceDomains(Domains& domains, const Seats& seats, int team);
+  // Adds the domains to `domains`.
+  PlaceDomains(Domains& domains, const Seats& seats);
 
   // The queue of tasks that only this worker may run.
   Domain& of_worker(int rank) const {
@@ -24,8 +24,11 @@ class PlaceDomains {
   void follow_seats();
 
   // The number of a place's domain, shifted as in a task's word. Throws RuntimeFault if the place
-  // does not exist.
+  // does not exist. The place of a destroyed group does not, until the process has made 32,767 more
+  // groups and one of them has its domain.
   Word tag_of(Place place) const;
+  // The number of a domain for a new group, to be dropped with it.
+  std::size_t add_group();
   Place place_of_group(std::size_t domain) const;
 
  private:
@@ -34,7 +37,6 @@ class PlaceDomains {
   Domains& domains_;
   const Seats& seats_;
   const std::size_t first_chiplet_, first_node_;
-  const int team_;
 };
 
 }  // namespace atl::runtime

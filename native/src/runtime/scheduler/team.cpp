@@ -76,7 +76,7 @@ Team::Team(const Decided& all)
       steal_costs(runtime::steal_costs(all.options.latency)),
       own_cpus(cpus_for(seats.places) >= seats.size()),
       domains(static_cast<std::size_t>(seats.size())),
-      place_domains(domains, seats, number_),
+      place_domains(domains, seats),
       anywhere(seats.places.chiplets()),
       parking(seats.size(), seats.places.chiplets()),
       group_seats(seats),

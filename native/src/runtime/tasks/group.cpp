@@ -86,7 +86,7 @@ struct Group::State final : runtime::Steered {
         team(of),
         least(options.min_chiplets),
         most(options.max_chiplets),
-        domain(of.domains.add()) {
+        domain(of.place_domains.add_group()) {
     tag = detail::Word{domain} << detail::kDomainShift;
     threads = options.threads == 0 ? of.size() : options.threads;
     give_working_set(options.working_set_bytes);

@@ -123,6 +123,24 @@ TEST(Misuse, OfPlacesAndGroups) {
   expect_fault("a spread of -1", [&] { runtime.set_spread(-1); });
 }
 
+TEST(Misuse, OfThePlaceOfADestroyedGroup) {
+  atl::Runtime runtime(with_workers(2));
+  auto group = std::make_unique<atl::Group>(runtime, atl::GroupOptions{.threads = 1});
+  const atl::Place gone = group->place();
+  group.reset();
+  const auto expect_faults = [&] {
+    expect_fault("destroyed", [&] { runtime.spawn(gone, [] {}).join(); });
+    expect_fault("destroyed", [&] { runtime.spawn(atl::urgently(gone), [] {}).join(); });
+    expect_fault("destroyed", [&] { runtime.run([&] { atl::spawn(gone, [] {}).join(); }); });
+    expect_fault("destroyed", [&] { runtime.run([&] { atl::all_do(gone, [](int) {}); }); });
+  };
+  expect_faults();
+  const atl::Group next(runtime, {.threads = 2});  // has the same domain
+  expect_faults();
+  EXPECT_NE(next.place(), gone);
+  runtime.spawn(next.place(), [] {}).join();
+}
+
 TEST(Misuse, OfOptions) {
   const auto with = [](const std::function<void(atl::RuntimeOptions&)>& change) {
     return [change] {
@@ -132,7 +150,14 @@ TEST(Misuse, OfOptions) {
     };
   };
   expect_fault("workers is -1", with([](auto& options) { options.workers = -1; }));
-  expect_fault("workers is 40000", with([](auto& options) { options.workers = 40'000; }));
+  expect_fault("workers is 8193", with([](auto& options) { options.workers = 8'193; }));
+  for (const double ns : {-1.0, 1e12, std::numeric_limits<double>::infinity(),
+                          std::numeric_limits<double>::quiet_NaN()}) {
+    expect_fault("latency.remote_chiplet_ns is",
+                 with([=](auto& options) { options.latency.remote_chiplet_ns = ns; }));
+    expect_fault("latency.remote_node_ns is",
+                 with([=](auto& options) { options.latency.remote_node_ns = ns; }));
+  }
   expect_fault("interval is 0", with([](auto& options) { options.interval = {}; }));
   expect_fault("no approach is called 'x'", with([](auto& options) { options.approach = "x"; }));
   expect_fault("no core", with([](auto& options) { options.places = atl::Places{}; }));

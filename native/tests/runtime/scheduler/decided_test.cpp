@@ -89,7 +89,7 @@ TEST(Decided, AVariableThatIsNotAllowedIsNamed) {
   for (const char* value : {"four", "0", "-1", "2 ", "32769", "99999999999999999999"}) {
     const Variable workers("ATOLL_WORKERS", value);
     EXPECT_EQ(fault_of(two_nodes()), "the environment variable ATOLL_WORKERS is '" +
-                                         std::string(value) + "': give a number from 1 to 32768");
+                                         std::string(value) + "': give a number from 1 to 8192");
   }
   {
     const Variable pin("ATOLL_PIN", "true");
