@@ -78,6 +78,9 @@ VARIANTS = (
     Variant("parking", ("STAND_IN", "NO_RETURN_LOOK"), LOST, "it gives the place back unseen"),
     Variant("parking", ("STAND_IN", "NO_RETURN_FENCE"), LOST, "... without a fence"),
     Variant("parking", ("STAND_IN", "MEMBARRIER", "ONLY_OWN_FENCE"), LOST, "... no heavy fence"),
+    Variant("parking", ("STAND_IN", "BATCH"), None, "a searcher offers what it stole"),
+    Variant("parking", ("STAND_IN", "BATCH", "MEMBARRIER"), None, "... asymmetric fences"),
+    Variant("parking", ("STAND_IN", "BATCH", "SEARCHERS_SLEEP"), LOST, "... and counts as asleep"),
     Variant("parking", ("STAND_IN", "LATE_STATE"), LOST, "... nobody can call it meanwhile"),
     Variant("parking", ("STAND_IN", "ALONE", "MEMBARRIER"), None, "... of the only worker"),
     Variant(

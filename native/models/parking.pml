@@ -26,7 +26,10 @@
  *   STAND_IN, ALONE              ... there is no worker 1
  *   STAND_IN, NO_RETURN_LOOK     ... without the second look
  *   STAND_IN, NO_RETURN_FENCE    ... with no fence before it
- *   STAND_IN, MEMBARRIER, ONLY_OWN_FENCE  ... with a fence of its own, though a worker is busy
+ *   STAND_IN, MEMBARRIER, ONLY_OWN_FENCE  ... with a fence of its own, though a worker is awake
+ *   STAND_IN, BATCH              ... worker 1 offers work 0, which is for worker 0 alone, while it is
+ *                                still a searcher (Worker::keep_stolen)
+ *   STAND_IN, BATCH, SEARCHERS_SLEEP  ... and a searcher counts as asleep
  *   STAND_IN, LATE_STATE         ... nobody can call the worker before the look is over
  *   STAND_IN, ALONE, MEMBARRIER, LIGHT_OUTSIDE   ... the thread that is no worker has a light fence
  */
@@ -337,16 +340,27 @@ proctype busy_worker(byte me) {
   if
   :: skip
   :: change(0, SEARCHER);
+#ifdef BATCH
+     store(work(0), 1);
+     light_fence();
+     notify_allowed(0);
+     change(SEARCHER, 0); /* whom end_search wakes may not run it */
+     producers_done++;
+     goto over
+#else
      change(SEARCHER, 0); /* end_search, with its full fence */
      if
      :: searchers == 0 && sleepers > 0 -> wake_one_who_may(0)
      :: else
      fi
+#endif
   fi;
   store(work(0), 1);
   light_fence();
   notify();
-  producers_done++
+  producers_done++;
+over:
+  skip
 }
 
 /* A thread that is no worker: work 1 is in a queue. */
@@ -381,7 +395,11 @@ proctype stand_in(byte me) {
 #ifdef ALONE
   idle = true;
 #else
-  idle = (sleepers + searchers == WORKERS); /* all_idle */
+#ifdef SEARCHERS_SLEEP
+  idle = (sleepers + searchers == WORKERS);
+#else
+  idle = (sleepers == WORKERS); /* all_asleep */
+#endif
 #endif
 #ifndef ONLY_OWN_FENCE
   if

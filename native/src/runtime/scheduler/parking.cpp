@@ -75,7 +75,7 @@ std::uint64_t Parking::change(int worker, std::uint64_t more) {
                                       std::memory_order_relaxed)) {  // [chiplet-count]
       const std::uint64_t lower = shows(before) & ~shows(after);
       // The fence: who becomes busy here while a worker's place is given back sees that worker's
-      // count, or is seen busy (all_idle).
+      // count, or is seen awake (all_asleep).
       if (lower == 0) {
         fence_after_locked();
         return word_.load(std::memory_order_relaxed);
@@ -88,7 +88,7 @@ std::uint64_t Parking::change(int worker, std::uint64_t more) {
 void Parking::start_search(int worker, int chiplet) {
   if (chiplet_of(worker) != chiplet) {
     chiplet_of_[static_cast<std::size_t>(worker)].store(chiplet, std::memory_order_relaxed);
-    moves_.fetch_add(1, std::memory_order_relaxed);  // before the count, which releases: all_idle
+    moves_.fetch_add(1, std::memory_order_relaxed);  // before the count, which releases: all_asleep
   }
   change(worker, kSearcher);
 }
@@ -221,7 +221,7 @@ bool Parking::begin_return(int worker, Kind kind) {
   // Before the fence, as in prepare: a producer that the look misses finds the worker here.
   sleeper_[worker].state.store(leaving, std::memory_order_release);  // [return-state]
   detail::full_fence();
-  if (all_idle()) return true;
+  if (all_asleep()) return true;
   heavy_fence();  // [return-fence]
   return false;
 }
@@ -248,19 +248,19 @@ void Parking::return_awake(int worker, Kind kind) {
   let_run(worker);
 }
 
-// Whether every worker was asleep or searching when its chiplet was read. Then none of its words
-// was waiting, but for those that a searcher is stealing. That one ends its search by a change of
-// its chiplet's word and a full fence, by which it sees what the caller counted before, and wakes
-// somebody if nobody else searches. What it publishes later comes after that. A worker that moves
-// meanwhile could count twice.
-bool Parking::all_idle() const {
+// Whether every worker was asleep when its chiplet was read. Then none of its words was waiting,
+// and what it publishes later comes after a change of its chiplet's word with a full fence, by
+// which it sees what the caller stored before. A searcher is not enough: it offers the words of a
+// batch that it has stolen before it ends its search. A worker that moves meanwhile could count
+// twice.
+bool Parking::all_asleep() const {
   const std::uint64_t moves = moves_.load(std::memory_order_acquire);
-  std::uint64_t idle = 0;
+  std::uint64_t asleep = 0;
   for (int chiplet = 0; chiplet < chiplets_; ++chiplet) {
     const std::uint64_t counts = chiplet_[chiplet].word.load(std::memory_order_acquire);
-    idle += (counts >> 32) + (counts & 0xffffffff);
+    asleep += counts >> 32;
   }
-  return idle == static_cast<std::uint64_t>(workers_) &&
+  return asleep == static_cast<std::uint64_t>(workers_) &&
          moves_.load(std::memory_order_relaxed) == moves;
 }
 

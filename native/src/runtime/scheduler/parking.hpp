@@ -34,9 +34,9 @@
 //    prepare, against the light one in notify). A producer that relied on a searcher is safe, too:
 //    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
 //    the last searcher, wakes another in its place.
-//  - A worker's place that is given back loses none either, and needs no system call if no worker
-//    is busy then: a fence of its own orders it with threads that are no workers, which have a full
-//    fence, and with workers that become busy later.
+//  - A worker's place that is given back loses none either, and needs no system call if all others
+//    sleep then: a fence of its own orders it with threads that are no workers, which have a full
+//    fence, and with workers that wake later.
 //  - notify without sleepers is a load and a branch. It wakes at most one.
 //  - notify_all makes at most one system call, whatever the number of sleepers: each woken worker
 //    wakes two more, so that the last of n is up after log n steps.
@@ -103,7 +103,7 @@ class Parking {
   enum class Kind { busy, searcher };
 
   // The place goes back: from here on producers see its worker asleep. Look at every queue, or, if
-  // this returns true, at those that are no worker's: then no other worker is busy.
+  // this returns true, at those that are no worker's: then all other workers sleep.
   bool begin_return(int worker, Kind kind);
   // The look found nothing: the worker sleeps on. False: it was notified meanwhile, and is awake.
   bool end_return(int worker);
@@ -213,7 +213,7 @@ class Parking {
   }
 
   std::uint64_t change(int worker, std::uint64_t more);
-  bool all_idle() const;
+  bool all_asleep() const;
   void let_run(int worker);
   enum class Claim { none, mine, called };
   Claim claim(int worker);

@@ -56,6 +56,7 @@ void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept 
 Word Worker::next_for_caller() {
   if (caller_goes()) return 0;
   if (const Word word = own_work(next_turn())) return word;
+  far_.begin();
   team.parking.start_search(rank, chiplet_);
   if (const Word word = search()) {
     count_woken(team.parking.end_search(rank, victims_.workers));
@@ -82,8 +83,8 @@ void Worker::give_back() {
     team.parking.return_awake(rank, kind);
     return;
   }
-  const bool all_idle = team.parking.begin_return(rank, kind);
-  if (all_idle ? queues_offer() : anything_in_sight()) {
+  const bool all_asleep = team.parking.begin_return(rank, kind);
+  if (all_asleep ? queues_offer() : anything_in_sight()) {
     recorder_->woke(rank);
     team.parking.end_return_awake(rank);
   } else if (team.stopping()) {
