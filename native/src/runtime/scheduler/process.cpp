@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "atoll/runtime/detail/worker.hpp"
+#include "profiler/recorder.hpp"
 
 namespace atl::runtime {
 
@@ -35,6 +36,8 @@ void in_child() {
   forks.fetch_add(1, std::memory_order_relaxed);
   // The child has the task's stack but no worker: calls that need one report it.
   detail::atl_rt_worker = nullptr;
+  // Nor has it the pages of the worker's counters, which a section would read.
+  Recorder::set_current(nullptr);
   after_fork();
 }
 

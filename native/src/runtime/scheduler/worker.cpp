@@ -204,8 +204,10 @@ void Worker::loop(void* passed) {
 }
 
 // From here until this worker next looks for work. Direct switches between tasks that yield are
-// booked to the first of them.
+// booked to the first of them. Not for a stand-in: fills and L3s are counted for the workers' own
+// threads, and work without them would look as if it needed little.
 void Worker::begin_metering(Word word) {
+  if (!on_own_thread()) return;
   const auto* job = static_cast<detail::Job*>(detail::pointer_of(word));
   const bool fresh = detail::kind_of(word) != detail::WordKind::fiber;
   // The type of a resumed task is not recorded; all of them are one type.
@@ -372,6 +374,7 @@ Word Worker::next(Turn turn) {
       recorder_->parking();
       team.parking.commit(rank);
       recorder_->unparked();
+      far_.begin();
     }
     team.domains.count_awake(rank);
   }
@@ -461,6 +464,10 @@ Word Worker::from_its_domains() {
 }
 
 Word Worker::search() {
+  // A stand-in may have left some, and keep_stolen needs an empty deque.
+  if (has_own_work()) {
+    if (const Word word = own_work(next_turn())) return word;
+  }
   for (int round = 0; round < kRounds; ++round) {
     if (!on_own_thread() && caller_->done()) return 0;
     const bool force = round >= kRoundsUnforced;

@@ -171,20 +171,33 @@ AlternateStack::~AlternateStack() {
   munmap(memory_, bytes_);
 }
 
+namespace {
+
+// Of the calling thread. Readable until it ends: no destructor ends it.
+enum class Known : std::uint8_t { no, yes, gone };
+constinit thread_local Known known = Known::no;
+
+struct OwnStack : AlternateStack {
+  // Destructors of thread-locals that were made before this one may ask again.
+  ~OwnStack() { known = Known::gone; }
+};
+
+}  // namespace
+
 bool has_alternate_stack() noexcept {
-  constinit thread_local bool known = false;
-  if (known) return true;
+  if (known != Known::no) return known == Known::yes;
   stack_t now{};
   sigaltstack(nullptr, &now);
   if ((now.ss_flags & SS_DISABLE) != 0) {
-    thread_local std::optional<AlternateStack> own;
+    thread_local std::optional<OwnStack> own;
     try {
       own.emplace();
     } catch (const RuntimeFault&) {
       return false;
     }
   }
-  return known = true;
+  known = Known::yes;
+  return true;
 }
 
 }  // namespace atl::runtime

@@ -30,8 +30,8 @@ class AlternateStack {
   stack_t previous_{};
 };
 
-// Whether the calling thread has an alternate stack until its end: the user's, or now one of ours.
-// False without memory. A system call the first time.
+// Whether the calling thread has an alternate stack: the user's, or now one of ours, until the
+// thread's destructors end it. False after that, and without memory. A system call the first time.
 bool has_alternate_stack() noexcept;
 
 }  // namespace atl::runtime

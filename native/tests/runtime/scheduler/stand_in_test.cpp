@@ -302,6 +302,49 @@ TEST(StandIn, BooksWhatItRanToTheWorkerAndSaysThatItsThreadDidNot) {
   EXPECT_TRUE(said);
 }
 
+// Its fills and its share of the L3 are not the workers'.
+TEST(StandIn, ControllersDoNotSeeWhatItRan) {
+  atl::RuntimeOptions options = atl::test::with_workers(2);
+  options.approach = "adaptive";
+  options.interval = std::chrono::minutes(1);
+  atl::Runtime runtime(options);
+  ASSERT_TRUE(runtime.team().metered());
+  const auto measured = [&] {
+    std::vector<atl::runtime::Meter::Sum> sums;
+    for (int rank = 0; rank < 2; ++rank) {
+      const Worker& worker = runtime.team().worker(rank);
+      worker.meter().read(0, [] { return std::uint64_t{0}; }, sums);
+    }
+    return !sums.empty();
+  };
+  run_here(runtime, thread_now);
+  EXPECT_FALSE(measured());
+  runtime.spawn(thread_now).join();
+  EXPECT_TRUE(atl::test::soon(measured));
+}
+
+// A thread's destructors end its alternate stack, without which it must not run tasks.
+TEST(StandIn, NotInADestructorAfterTheAlternateStackHasGone) {
+  atl::Runtime runtime(atl::test::with_workers(1));
+  struct Last {
+    atl::Runtime* runtime = nullptr;
+    std::thread::id* by = nullptr;
+    ~Last() {
+      await_all_asleep(*runtime);
+      *by = runtime->run(thread_now);
+    }
+  };
+  std::thread::id by;
+  std::thread::id caller;
+  std::thread([&] {
+    thread_local Last last;  // made first, so destroyed last
+    last.runtime = &runtime;
+    last.by = &by;
+    caller = run_here(runtime, thread_now);
+  }).join();
+  EXPECT_NE(by, caller);
+}
+
 TEST(StandIn, ManyCallersAtOnceAndTheirTasks) {
   atl::Runtime runtime(atl::test::with_workers(3));
   std::atomic<long> sum{0};
@@ -329,7 +372,11 @@ TEST(StandIn, ManyCallersAtOnceAndTheirTasks) {
 TEST(StandIn, AChildOfForkMadeByTheCallerIsOutsideOfTasks) {
   atl::Runtime runtime(atl::test::with_workers(2));
   const int status = run_here(runtime, [] {
-    return atl::test::in_a_child([] { return atl::this_task::inside() ? 1 : 0; });
+    const atl::Section section("parent's");
+    return atl::test::in_a_child([] {
+      const atl::Section own("child's");
+      return atl::this_task::inside() || atl::runtime::Recorder::current() != nullptr ? 1 : 0;
+    });
   });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(run_here(runtime, [] { return 3; }), 3) << "the parent goes on";
