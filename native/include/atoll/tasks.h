@@ -62,7 +62,9 @@ ATOLL_RT_API int atoll_rt_runtime_create(const atoll_rt_options* options,
 ATOLL_RT_API int atoll_rt_runtime_free(atoll_rt_runtime* runtime);
 /* Any. Number of workers. */
 ATOLL_RT_API int atoll_rt_workers(atoll_rt_runtime* runtime, int* workers);
-/* Any. Calls the function as a task and waits for it. */
+/* Any. Calls the function as a task and waits for it. The calling thread may run it itself and,
+ * while it waits, any task without a place, also of other callers: do not hold a lock that any task
+ * takes. The call may last until such a task ends or waits. */
 ATOLL_RT_API int atoll_rt_run(atoll_rt_runtime* runtime, atoll_rt_function function, void* context);
 /* Any. What the runtime did so far, as JSON (docs/runtime-profiler.md). */
 ATOLL_RT_API int atoll_rt_write_profile(atoll_rt_runtime* runtime, const char* path);
