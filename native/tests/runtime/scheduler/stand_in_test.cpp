@@ -168,14 +168,10 @@ void yield_until_placed_work_ends(atl::Place place) {
 }
 
 TEST(StandIn, LeavesTasksThatYieldForWorkWithAPlace) {
-  yield_until_placed_work_ends(atl::on_worker(0));
-  yield_until_placed_work_ends(atl::on_chiplet(0));
-  yield_until_placed_work_ends(atl::on_node(0));
-}
-
-TEST(StandIn, LeavesTasksThatYieldForUrgentWorkWithAPlace) {
-  yield_until_placed_work_ends(atl::urgently(atl::on_worker(0)));
-  yield_until_placed_work_ends(atl::urgently(atl::on_chiplet(0)));
+  for (const atl::Place place : {atl::on_worker(0), atl::on_chiplet(0), atl::on_node(0)}) {
+    yield_until_placed_work_ends(place);
+    yield_until_placed_work_ends(atl::urgently(place));
+  }
 }
 
 TEST(StandIn, LeavesTasksThatYieldForAGroupsTasks) {
