@@ -13,8 +13,9 @@
 //    spawns has a stop token of its own.
 //  - A loop (parallel.hpp) then leaves the rest out and throws Stopped. Other code looks at the
 //    stop token, or does not stop.
-//  - At a time limit the stop callbacks of users run on the thread of all timers, which meanwhile
-//    wakes nobody else: they must be short, and must not wait.
+//  - At a time limit the stop callbacks of users run on the thread of all time limits. They may
+//    sleep and wait, but not for another limit, which is late until they return, nor for the end of
+//    the part, which waits for them.
 //  - The task may go on after its end; stoppable parts may be nested.
 //  - It must stay on the stack of its task and be destroyed there in the reverse order of creation.
 //    In a coroutine it has no effect after a co_await.

@@ -1,5 +1,6 @@
 #include "atoll/runtime/stoppable.hpp"
 
+#include "atoll/runtime/detail/suspend.hpp"
 #include "scheduler/worker.hpp"
 #include "waiting/timer.hpp"
 
@@ -14,25 +15,36 @@ const char* Stopped::what() const noexcept {
 
 struct Stoppable::Alarm : Timer::Entry {
   explicit Alarm(detail::TaskContext& stops) : context(stops) {
-    ring = [](Timer::Entry* entry) { static_cast<Alarm*>(entry)->context.request_stop(); };
+    ring = [](Timer::Entry* entry) {
+      auto* const self = static_cast<Alarm*>(entry);
+      self->context.request_stop();
+      self->rung.complete();
+    };
   }
-  ~Alarm() { Timer::instance().remove(*this); }
+  // Leaves its worker while the request calls: callbacks may wait for what only that may run.
+  ~Alarm() {
+    if (!Timer::limits().remove(*this)) rung.wait();
+  }
 
   detail::TaskContext& context;
+  detail::Completion rung;
 };
 
 Stoppable::Stoppable(const std::stop_token& stop, detail::Deadline limit)
     : outer_(detail::worker_or_fault("Stoppable")->context), context_(outer_) {
   if (limit != detail::kNever) {
     alarm_ = std::make_unique<Alarm>(context_);
-    Timer::instance().add(*alarm_, limit);
+    Timer::limits().add(*alarm_, limit);
   }
   if (stop.stop_possible()) stop_.emplace(stop, Forward{&context_});
   Worker::here()->context = &context_;  // last: nothing throws any more
 }
 
 // After the two are gone, nobody asks any more.
-Stoppable::~Stoppable() { Worker::here()->context = outer_; }
+Stoppable::~Stoppable() {
+  // A coroutine may have gone on on another thread.
+  if (Worker* const worker = Worker::here()) worker->context = outer_;
+}
 
 namespace detail {
 

@@ -13,23 +13,31 @@ namespace atl::runtime {
 
 namespace {
 
-// Storage without a destructor call.
-alignas(Timer) std::byte timer_storage[sizeof(Timer)];
+constexpr std::size_t kWaits = 0;
+constexpr std::size_t kLimits = 1;
 
-Timer& timer_at_storage() { return *std::launder(reinterpret_cast<Timer*>(timer_storage)); }
+// Storage without a destructor call.
+alignas(Timer) std::byte timer_storage[2][sizeof(Timer)];
 
 }  // namespace
 
-Timer& Timer::instance() {
-  static const bool once = [] {
-    ::new (timer_storage) Timer;
-    // The child has no timer thread and no sleepers, and a thread of the parent may hold the lock.
-    pthread_atfork(nullptr, nullptr, [] { ::new (timer_storage) Timer; });
+void Timer::make_all() {
+  ::new (timer_storage[kWaits]) Timer(true);
+  ::new (timer_storage[kLimits]) Timer(false);
+}
+
+Timer& Timer::at(std::size_t use) {
+  [[maybe_unused]] static const bool once = [] {
+    make_all();
+    // The child has no timer thread and no sleepers, and a thread of the parent may hold a lock.
+    pthread_atfork(nullptr, nullptr, make_all);
     return true;
   }();
-  static_cast<void>(once);
-  return timer_at_storage();
+  return *std::launder(reinterpret_cast<Timer*>(timer_storage[use]));
 }
+
+Timer& Timer::waits() { return at(kWaits); }
+Timer& Timer::limits() { return at(kLimits); }
 
 void Timer::add(Entry& entry, detail::Deadline deadline) {
   const std::lock_guard lock(mutex_);
@@ -42,9 +50,11 @@ void Timer::add(Entry& entry, detail::Deadline deadline) {
   if (entry.at == 0) earlier_.notify_one();
 }
 
-void Timer::remove(Entry& entry) {
+bool Timer::remove(Entry& entry) {
   const std::lock_guard lock(mutex_);
-  if (entry.at != kNowhere) take(entry);
+  if (entry.at == kNowhere) return false;
+  take(entry);
+  return true;
 }
 
 void Timer::start() {
@@ -67,7 +77,9 @@ void Timer::serve() {
       earlier_.wait_until(lock, detail::Deadline(first->deadline));  // a copy: it may go meanwhile
     } else {
       take(*first);
+      if (!rings_locked_) lock.unlock();
       first->ring(first);
+      if (!rings_locked_) lock.lock();
     }
   }
 }

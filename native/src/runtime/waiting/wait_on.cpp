@@ -113,7 +113,7 @@ struct Alarm : Timer::Entry {
     ring = [](Entry* entry) { end_early(*static_cast<Alarm*>(entry)->waiting, WaitEnd::late); };
   }
   ~Alarm() {
-    if (set) Timer::instance().remove(*this);
+    if (set) Timer::waits().remove(*this);
   }
   Waiting* waiting;
   bool set = false;
@@ -144,7 +144,7 @@ template <class Still>
   Waiting self{key, terms.woken_in_vain};
   Alarm alarm(self);
   if (terms.deadline != detail::kNever) {
-    Timer::instance().add(alarm, terms.deadline);
+    Timer::waits().add(alarm, terms.deadline);
     alarm.set = true;
   }
   std::optional<std::stop_callback<OnStop>> on_stop;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -14,6 +15,7 @@
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/stoppable.hpp"
 #include "atoll/runtime/task.hpp"
 #include "atoll/runtime/this_task.hpp"
@@ -181,6 +183,34 @@ TEST_P(Stopping, APartOfATaskEndsAtItsLimitOrTokenOrRequest) {
     EXPECT_THROW(endless(), atl::Stopped);
   });
   EXPECT_THROW(atl::Stoppable(), atl::RuntimeFault);
+}
+
+// On one worker the task must make room for what the callback waits for, also when it ends.
+TEST_P(Stopping, AStopCallbackOfALimitMaySleepAndWaitForTasks) {
+  std::thread::id caller = std::this_thread::get_id();
+  // In time: it is not called here, by its own construction.
+  for (auto limit = 1ms; caller == std::this_thread::get_id(); limit *= 2) {
+    std::promise<std::stop_token> token;
+    std::atomic<bool> asleep = false;
+    std::atomic<bool> slept = false;
+    auto task = runtime.spawn([&] {
+      {
+        atl::Stoppable part(limit);
+        token.set_value(atl::this_task::stop_token());
+        while (!asleep) atl::yield();
+      }
+      return slept.load();
+    });
+    const std::stop_callback at_stop(token.get_future().get(), [&] {
+      caller = std::this_thread::get_id();
+      asleep = true;
+      atl::sleep_for(1ms);
+      runtime.run([] { atl::sleep_for(1ms); });
+      slept = true;
+    });
+    const bool waited_for_it = task.join();
+    EXPECT_TRUE(waited_for_it || caller == std::this_thread::get_id());
+  }
 }
 
 TEST_P(Stopping, ARequestBeforeTheFirstTokenReachesAllTokens) {

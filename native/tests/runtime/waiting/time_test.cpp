@@ -141,7 +141,7 @@ TEST(Timer, RingsInOrderWhateverIsTakenOut) {
   for (auto ahead = 5ms; late; ahead *= 2) {
     rung.clear();
     std::vector<Ring> entries(100);
-    atl::runtime::Timer& timer = atl::runtime::Timer::instance();
+    atl::runtime::Timer& timer = atl::runtime::Timer::waits();
     const auto start = steady_clock::now() + ahead;
     for (int at = 0; at < 100; ++at) {
       // 37 and 100 have no common divisor: all numbers from 0 to 99, mixed.
