@@ -16,14 +16,15 @@
 //    is then a task with its own stop token and task-locals, which the coroutines that it awaits
 //    share. The Runtime's destructor waits for it.
 //  - Between two awaits it may do all that a task may: fork, wait, spawn. After it has awaited a
-//    task it may be on any worker of that task's runtime, even if it was spawned for a place.
+//    task or an event it goes on in its own runtime, at its place or in its group.
 //  - An exception that leaves a Coro comes out of the `co_await`, or of the Task's `join`.
 //  - A Coro that has not begun may be destroyed. One that has begun is destroyed at its end.
-//  - A coroutine of another type may await it. From its first await of a task on, it is then in no
-//    task: it has no stop token and no task-locals.
+//  - A coroutine of another type may await it. Once it has suspended for a task or an event, it is
+//    then in no task: it has no stop token and no task-locals.
 //  - Its value and its local variables are aligned to at most 64 bytes.
-//  - It may await anything else that can be awaited, but has to end on a worker of its runtime:
-//    co_await schedule(runtime) (coroutine.hpp) brings it back.
+//  - It may await anything else that can be awaited, and then goes on, and may end, on the thread
+//    that resumes it, until its next await of a task or an event. co_await schedule(runtime)
+//    (coroutine.hpp) brings it back, too. A task that resumes it keeps its own context.
 #pragma once
 
 #include <coroutine>
@@ -75,27 +76,66 @@ decltype(auto) awaiter_of(Awaitable&& awaitable) {
   }
 }
 
-// Awaits something after which the coroutine may be on another worker, that ran something else.
+// Resumes a Coro in the context of its task, in the place of whoever resumes this: perhaps another
+// task, which then goes on in its own context.
+struct InContext {
+  struct promise_type : CoroFrame {
+    InContext get_return_object() {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const {}
+    void unhandled_exception() const { throw; }  // of a coroutine that awaits the Coro
+  };
+  std::coroutine_handle<> handle;
+};
+
+inline InContext in_context(std::coroutine_handle<> coro, TaskContext* context) {
+  struct Exchange {
+    TaskContext* own = nullptr;
+    explicit Exchange(TaskContext* given) {
+      if (WorkerHead* const worker = this_worker()) own = std::exchange(worker->context, given);
+    }
+    ~Exchange() {  // perhaps on another worker, with the stack of whoever resumed this
+      if (WorkerHead* const worker = this_worker()) worker->context = own;
+    }
+  };
+  const Exchange exchange(context);
+  coro.resume();
+  co_return;
+}
+
+// Awaits something that knows nothing of tasks. Costs a frame of its own.
 template <class Awaiter>
-struct Returned {
+struct AwaitedInContext {
   Awaiter awaiter;
-  TaskContext* context;
 
   bool await_ready() { return awaiter.await_ready(); }
   template <class Promise>
   auto await_suspend(std::coroutine_handle<Promise> handle) {
-    return awaiter.await_suspend(handle);
+    // Once it is handed on, this may be gone with the Coro's frame.
+    const std::coroutine_handle<> in = in_context(handle, context_of(handle)).handle;
+    try {
+      if constexpr (std::is_same_v<decltype(awaiter.await_suspend(in)), bool>) {
+        const bool suspends = awaiter.await_suspend(in);
+        if (!suspends) in.destroy();
+        return suspends;
+      } else {
+        return awaiter.await_suspend(in);
+      }
+    } catch (...) {
+      in.destroy();
+      throw;
+    }
   }
-  decltype(auto) await_resume() {
-    if (WorkerHead* const worker = this_worker()) worker->context = context;
-    return awaiter.await_resume();
-  }
+  decltype(auto) await_resume() { return awaiter.await_resume(); }
 };
 
 template <class Value>
-struct CoroState {
+struct CoroState : CoroPart {
   std::coroutine_handle<> continuation;
-  TaskContext* context = nullptr;  // of the task that it is a part of
+  TaskContext* context = nullptr;
   Result<Value> result;
 };
 
@@ -121,10 +161,10 @@ struct CoroPromise : Returning<Value, CoroState<Value>> {
   template <class Awaitable>
   auto await_transform(Awaitable&& awaitable) {
     using Awaiter = decltype(awaiter_of(std::forward<Awaitable>(awaitable)));
-    if constexpr (requires { std::remove_cvref_t<Awaiter>::kKeepsContext; }) {
+    if constexpr (std::is_base_of_v<KeepsContext, std::remove_cvref_t<Awaiter>>) {
       return awaiter_of(std::forward<Awaitable>(awaitable));
     } else {
-      return Returned<Awaiter>{awaiter_of(std::forward<Awaitable>(awaitable)), this->context};
+      return AwaitedInContext<Awaiter>{awaiter_of(std::forward<Awaitable>(awaitable))};
     }
   }
 };
@@ -161,9 +201,11 @@ class [[nodiscard]] Coro {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> waiting) {
       promise_type& promise = coro.handle_.promise();
       promise.continuation = waiting;
+      promise.home = detail::home_of(waiting);
+      promise.context = detail::context_of(waiting);
+      // If it is awaited in a part of the task (Stoppable), it is in that, which outlives it.
       const detail::WorkerHead* const worker = detail::this_worker();
-      promise.context =
-          worker == nullptr ? nullptr : detail::context_after(waiting, worker->context);
+      if (promise.context != nullptr && worker != nullptr) promise.context = worker->context;
       return coro.handle_;
     }
     Value await_resume() { return coro.handle_.promise().result.take(); }
@@ -188,7 +230,7 @@ struct CoroRun {
 };
 
 template <class Value>
-struct CoroTask : Returning<Value, TaskState<Value>> {
+struct CoroTask : Returning<Value, TaskState<Value>>, CoroPart {
   using Handle = std::coroutine_handle<CoroTask>;
 
   struct End {
@@ -196,10 +238,10 @@ struct CoroTask : Returning<Value, TaskState<Value>> {
     void await_suspend(Handle handle) const noexcept {
       // `this` may be gone with the frame, as soon as the task is complete.
       CoroTask& task = handle.promise();
-      const Word tag = task.tag;
+      const Word home = task.home;
       task.execute = &destroy;
       if (task.completion.complete()) destroy(&task);
-      count_ended(worker_or_fault("the end of a Coro"), tag);
+      count_ended_from_anywhere(home);
     }
     void await_resume() const noexcept {}
   };
@@ -208,7 +250,7 @@ struct CoroTask : Returning<Value, TaskState<Value>> {
     this->context = &this->own;
     this->execute = [](Job* job) {
       auto& self = *static_cast<CoroTask*>(job);
-      self.tag = this_worker()->tag;
+      self.home = word_of(this_worker(), WordKind::job, this_worker()->tag);
       Handle::from_promise(self).resume();
     };
   }
@@ -216,8 +258,6 @@ struct CoroTask : Returning<Value, TaskState<Value>> {
   CoroRun<Value> get_return_object() { return {this}; }
   std::suspend_always initial_suspend() const noexcept { return {}; }
   End final_suspend() const noexcept { return {}; }
-
-  Word tag = 0;  // the domain in which it was counted
 };
 
 // For a Value of an anonymous namespace g++ 12 warns of the coroutine's frame.

@@ -25,9 +25,9 @@
 #include <cstdint>
 #include <stop_token>
 
+#include "atoll/runtime/detail/coro_part.hpp"
 #include "atoll/runtime/detail/deadline.hpp"
 #include "atoll/runtime/detail/suspend.hpp"
-#include "atoll/runtime/detail/task_context.hpp"
 #include "atoll/runtime/detail/worker.hpp"
 #include "atoll/runtime/export.hpp"
 
@@ -101,10 +101,8 @@ class Event {
 };
 
 // 64 bytes, since there may be millions.
-class Event::Awaiter : detail::Job {
+class Event::Awaiter : detail::Job, public detail::KeepsContext {
  public:
-  static constexpr bool kKeepsContext = true;  // for coro.hpp
-
   explicit Awaiter(Event& event) : self_{reinterpret_cast<std::uintptr_t>(&event), {}} {}
   Awaiter(Awaiter&&) = delete;
 
@@ -112,16 +110,16 @@ class Event::Awaiter : detail::Job {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
     handle_ = handle;
-    if (detail::WorkerHead* const worker = detail::this_worker()) {
-      home_ = detail::word_of(worker, detail::WordKind::job, worker->tag);
-      context = detail::context_after(handle, worker->context);
-    } else {
-      context = nullptr;
+    context = detail::context_of(handle);
+    link = detail::home_of(handle);  // until it is in a queue
+    if (detail::WorkerHead* const worker = detail::this_worker(); worker != nullptr && link == 0) {
+      link = detail::word_of(worker, detail::WordKind::job, worker->tag);
     }
     execute = [](Job* job) {
-      auto& self = *static_cast<Awaiter*>(job);
-      self.execute = [](Job* again) { static_cast<Awaiter*>(again)->handle_.resume(); };
-      detail::start_from_anywhere(self.home_, job);
+      job->execute = [](Job* again) {
+        detail::resume_from_job<Promise>(static_cast<Awaiter*>(again)->handle_);
+      };
+      detail::start_from_anywhere(job->link, job);
     };
     self_.waiter = detail::call_of(this);
     return event().join(self_);
@@ -133,7 +131,6 @@ class Event::Awaiter : detail::Job {
 
   Waiting self_;  // `next` is the event's address until it has joined
   std::coroutine_handle<> handle_;
-  detail::Word home_ = 0;  // a worker of its runtime, and its domain
 };
 
 inline Event::Awaiter Event::operator co_await() { return Awaiter(*this); }

@@ -23,6 +23,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "atoll/runtime/detail/coro_part.hpp"
 #include "atoll/runtime/detail/result.hpp"
 #include "atoll/runtime/detail/suspend.hpp"
 #include "atoll/runtime/detail/task_context.hpp"
@@ -64,8 +65,9 @@ struct TaskState : Job {
   void drop() { this->execute(this); }
 };
 
-// Resumes a coroutine when the task that it awaits has ended. It is not a part of the coroutine's
-// frame, which may be destroyed before.
+// Resumes a coroutine when the task that it awaits has ended: a Coro where its own task may run,
+// another one on the worker that ended the awaited task. It is not a part of the coroutine's frame,
+// which may be destroyed before.
 template <class Value>
 class Resumption : public Job {
  public:
@@ -73,58 +75,52 @@ class Resumption : public Job {
     return ::new (take_job_memory_for<Resumption>()) Resumption(task);
   }
   // Returns false, and does nothing, if the task is done.
-  bool await(std::coroutine_handle<> waiting) {
+  template <class Promise>
+  bool await(std::coroutine_handle<Promise> waiting) {
     waiting_ = waiting;
-    return task_->completion.leave(waiter_of(this));
+    context = context_of(waiting);
+    link = home_of(waiting);  // until it is in a queue
+    execute = [](Job* job) {
+      job->execute = [](Job* again) { static_cast<Resumption*>(again)->template run<Promise>(); };
+      if (job->link != 0) return start_from_anywhere(job->link, job);
+      resume(waiter_of(job));
+    };
+    return task_->completion.leave(call_of(this));
   }
   void drop() {
     this->~Resumption();
     give_job_memory_for<Resumption>(this);
   }
 
-  // The coroutine is destroyed. True if it was still awaiting: then the task is asked to stop, and
-  // its end drops it and this object.
+  // The coroutine has gone on, or is destroyed and still awaits. True: then the task has not ended;
+  // it is asked to stop, and its end drops it.
   bool forget() {
-    // In two steps: a task that stops at once must not resume the coroutine, and one that ends
-    // meanwhile must stay until the request is made.
-    Phase awaiting = Phase::awaiting;
-    if (!phase_.compare_exchange_strong(awaiting, Phase::forgetting, std::memory_order_acq_rel)) {
-      return false;
+    // First, since a task that stops at once must not resume the coroutine.
+    if (task_->completion.take_back(call_of(this))) {
+      task_->own.request_stop();
+      if (task_->completion.abandon()) task_->drop();
+      drop();
+      return true;
     }
-    task_->own.request_stop();
-    if (phase_.exchange(Phase::forgotten, std::memory_order_acq_rel) == Phase::ended) drop_both();
-    return true;
+    // It has ended, and a worker runs this job, or has.
+    if (second()) drop();
+    return false;
   }
 
  private:
-  // Of the task's end and `forget` the later one drops both.
-  enum class Phase { awaiting, resumed, forgetting, ended, forgotten };
+  explicit Resumption(TaskState<Value>* task) : task_(task) {}
 
-  explicit Resumption(TaskState<Value>* task) : task_(task) {
-    context = nullptr;
-    execute = [](Job* job) { static_cast<Resumption*>(job)->run(); };
-  }
-
+  template <class Promise>
   void run() {
-    Phase phase = Phase::awaiting;
-    if (phase_.compare_exchange_strong(phase, Phase::resumed, std::memory_order_acq_rel)) {
-      waiting_.resume();  // after which `this` may be gone
-      return;
-    }
-    if (phase == Phase::forgetting &&
-        phase_.compare_exchange_strong(phase, Phase::ended, std::memory_order_acq_rel)) {
-      return;
-    }
-    drop_both();
+    if (second()) return drop();
+    resume_from_job<Promise>(waiting_);  // after which `this` may be gone
   }
-  void drop_both() {
-    task_->drop();
-    drop();
-  }
+  // Of `run` and `forget` the second drops this. Acquire and release: what the first did with it.
+  bool second() { return met_.exchange(true, std::memory_order_acq_rel); }
 
   TaskState<Value>* task_;
   std::coroutine_handle<> waiting_;
-  std::atomic<Phase> phase_{Phase::awaiting};
+  std::atomic<bool> met_{false};
 };
 
 template <class Value, class F>
@@ -221,33 +217,11 @@ class [[nodiscard]] Task {
   // it again to join or detach it.
   detail::TaskState<Value>* give_up() { return std::exchange(state_, nullptr); }
 
-  // A coroutine that awaits the task is resumed by a worker of the task's runtime; from then on
-  // it may call all that a task may call except what suspends (coroutine.hpp). A coroutine that is
-  // destroyed while it awaits asks the task to stop and leaves it to itself.
+  // A Coro that awaits the task goes on where it may run. A coroutine of another type is resumed by
+  // a worker of the task's runtime; from then on it may call all that a task may call except what
+  // suspends (coroutine.hpp). One that is destroyed while it awaits asks the task to stop and
+  // leaves it to itself.
   auto operator co_await() && {
-    struct Awaiter {
-      Owner owner;
-      detail::Resumption<Value>* resumption;  // null if the task was done
-      bool awaits = false;
-
-      Awaiter(detail::TaskState<Value>* state, detail::Resumption<Value>* made)
-          : owner{state}, resumption(made) {}
-      Awaiter(Awaiter&&) = delete;
-      ~Awaiter() {
-        if (resumption == nullptr) return;
-        if (awaits && resumption->forget()) {
-          owner.state = nullptr;
-        } else {
-          resumption->drop();
-        }
-      }
-      bool await_ready() const { return resumption == nullptr; }
-      bool await_suspend(std::coroutine_handle<> handle) {
-        awaits = true;  // before another thread resumes the coroutine
-        return resumption->await(handle) || (awaits = false);
-      }
-      Value await_resume() { return owner.state->result.take(); }
-    };
     // Made while this handle still owns the task, because it may throw.
     auto* const resumption =
         state_ == nullptr || done() ? nullptr : detail::Resumption<Value>::make(state_);
@@ -266,6 +240,31 @@ class [[nodiscard]] Task {
     ~Owner() {
       if (state != nullptr) state->drop();
     }
+  };
+
+  struct Awaiter : detail::KeepsContext {
+    Owner owner;
+    detail::Resumption<Value>* resumption;  // null if the task was done
+    bool awaits = false;
+
+    Awaiter(detail::TaskState<Value>* state, detail::Resumption<Value>* made)
+        : owner{state}, resumption(made) {}
+    Awaiter(Awaiter&&) = delete;
+    ~Awaiter() {
+      if (resumption == nullptr) return;
+      if (!awaits) {
+        resumption->drop();
+      } else if (resumption->forget()) {
+        owner.state = nullptr;
+      }
+    }
+    bool await_ready() const { return resumption == nullptr; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> handle) {
+      awaits = true;  // before another thread resumes the coroutine
+      return resumption->await(handle) || (awaits = false);
+    }
+    Value await_resume() { return owner.state->result.take(); }
   };
 
   detail::TaskState<Value>* take_state(const char* call) {

@@ -174,7 +174,7 @@ void Team::stop() noexcept {
 
 bool Team::tasks_left() const {
   // Reads the ends before the beginnings, so that every task it counts as ended counts as begun.
-  std::uint64_t ended = 0;
+  std::uint64_t ended = ended_outside_.load(std::memory_order_acquire);
   for (const Worker* worker : workers_) ended += worker->ended.read_acquired();
   std::uint64_t begun = spawned_outside.load(std::memory_order_acquire);
   for (const Worker* worker : workers_) begun += worker->spawned.read();
@@ -213,6 +213,15 @@ void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
   } else {
     inject(word);
   }
+  visitors_.fetch_sub(1, std::memory_order_release);
+}
+
+void Team::count_ended_as_visitor(Word tag) noexcept {
+  // Relaxed: the team, which has to wait for this task, sees it with the end.
+  visitors_.fetch_add(1, std::memory_order_relaxed);
+  // Release: the tasks that it spawned were counted as begun before.
+  ended_outside_.fetch_add(1, std::memory_order_release);
+  if (tag != 0) domains.of(tag).count_ended();
   visitors_.fetch_sub(1, std::memory_order_release);
 }
 

@@ -55,6 +55,8 @@ class Team {
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
   void inject_as_visitor(Word word, bool urgent = false) noexcept;
+  // Counts the end of a task, a coroutine, on such a thread.
+  void count_ended_as_visitor(Word tag) noexcept;
   // Runs the job, a task whose end is `end`, on the calling thread in the place of a worker that
   // sleeps. Returns when it has ended, or when there is nothing that this thread may run meanwhile.
   // False: it did nothing; every worker is awake, or the thread is a worker.
@@ -119,7 +121,8 @@ class Team {
   alignas(128) std::atomic<std::uint64_t> spawned_outside{0};
 
  private:
-  std::atomic<int> visitors_{0};     // threads inside inject_as_visitor or run_on_caller
+  std::atomic<std::uint64_t> ended_outside_{0};
+  std::atomic<int> visitors_{0};     // threads inside an `as_visitor` or run_on_caller
   alignas(128) std::mutex placing_;  // one thread at a time seats the workers
   std::atomic<std::size_t> placement_{1};
   std::vector<Worker*> workers_;

@@ -1,9 +1,15 @@
 // The out-of-line part of tasks with a handle: what they need from workers.
 #include "atoll/runtime/task.hpp"
 
+#include <execinfo.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <string>
+#include <string_view>
 
 #include "scheduler/process.hpp"
 #include "waiting/suspension.hpp"
@@ -36,6 +42,20 @@ void fault_joined_twice() {
   throw RuntimeFault("join: this fork was joined before; keep the value that the first join gave");
 }
 
+void fault_left_coroutine(const char* function, void* code) noexcept {
+  // "... [with Promise = TYPE]", or without the "with".
+  std::string_view promise = function;
+  promise.remove_prefix(promise.find("Promise = ") + std::strlen("Promise = "));
+  promise.remove_suffix(1);
+  std::fprintf(stderr,
+               "atoll: an exception left a coroutine of type %.*s that a worker resumed: catch it "
+               "there or in unhandled_exception of its promise; the coroutine's code: ",
+               static_cast<int>(promise.size()), promise.data());
+  std::fflush(stderr);
+  backtrace_symbols_fd(&code, 1, STDERR_FILENO);
+  std::terminate();  // which says what the exception is
+}
+
 void offer_to_idle(WorkerHead* head, Word tag) { static_cast<Worker*>(head)->offer_to_idle(tag); }
 
 Word tag_for(WorkerHead* worker, Place place) {
@@ -57,6 +77,13 @@ void start_placed(WorkerHead* head, Job* job, Word tag, bool urgent) {
 void count_ended(WorkerHead* head, Word tag) {
   head->ended.add_released();  // the tasks that it spawned were counted as begun before
   if (tag != 0) static_cast<Worker*>(head)->team.domains.of(tag).count_ended();
+}
+
+void count_ended_from_anywhere(Word home) {
+  runtime::Team& team = static_cast<Worker*>(static_cast<WorkerHead*>(pointer_of(home)))->team;
+  Worker* const here = Worker::here();
+  if (here != nullptr && &here->team == &team) return count_ended(here, tag_of(home));
+  team.count_ended_as_visitor(tag_of(home));
 }
 
 void count_begun(WorkerHead* worker, Word tag) {

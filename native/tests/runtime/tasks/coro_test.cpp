@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@
 #include "atoll/runtime/group.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
+#include "atoll/runtime/sleep.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime/parts.hpp"
@@ -120,6 +122,120 @@ TEST_P(Coros, AwaitAnEventWithoutAStackAndGoOnInTheirPlace) {
     }
     for (auto& task : tasks) EXPECT_EQ(task.join(), worker);
   }
+}
+
+TEST_P(Coros, AwaitTasksOfOtherPlacesAndRuntimesAndGoOnInTheirPlace) {
+  atl::Runtime other(with_workers(1));
+  std::atomic<bool> ended{false};
+  {
+    atl::Group group(runtime, {.threads = 1, .approach = "static-local"});
+    const int worker = group.workers().front();
+    const auto elsewhere = [] { return atl::call(atl::on_worker(0), [] { return 1; }); };
+    const auto child = [&]() -> Coro<int> {
+      const int there = co_await other.spawn([] {
+        atl::sleep_for(std::chrono::microseconds(100));
+        return 1;
+      });
+      co_return there + co_await runtime.spawn(atl::on_worker(0), elsewhere);
+    };
+    const auto parent = [&]() -> Coro<> {
+      EXPECT_EQ(co_await child(), 2);
+      EXPECT_EQ(atl::this_task::worker(), worker);
+      EXPECT_EQ(atl::spawn([] { return atl::this_task::worker(); }).join(), worker);
+      atl::spawn([&] {
+        atl::sleep_for(std::chrono::milliseconds(1));
+        ended = true;
+      }).detach();  // the group waits for it
+    };
+    group.run(parent());
+  }
+  EXPECT_TRUE(ended);
+}
+
+// Resumes who awaits it where `go` is called.
+struct Gate {
+  std::atomic<void*> waiting{nullptr};
+
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> handle) { waiting = handle.address(); }
+  int await_resume() const { return 7; }
+  void go() {
+    while (waiting == nullptr) std::this_thread::yield();
+    std::coroutine_handle<>::from_address(waiting).resume();
+  }
+};
+
+TEST_P(Coros, MayEndInAnotherRuntimeOrOnAnyThread) {
+  atl::Runtime other(with_workers(1));
+  const auto moves = [&]() -> Coro<int> {
+    co_await atl::schedule(other);
+    co_return 1;
+  };
+  const auto passes = [](Gate& gate) -> Coro<int> { co_return co_await gate; };
+  for (int round = 0; round < 20; ++round) {
+    atl::Runtime own(with_workers(GetParam()));
+    const atl::Group group(own, {.threads = 1, .approach = "static-local"});
+    Gate gate;
+    std::jthread thread([&] { gate.go(); });
+    atl::Task<int> gated = own.spawn(group.place(), passes(gate));
+    own.spawn(group.place(), moves()).detach();
+    EXPECT_EQ(own.run(moves()), 1);
+    EXPECT_EQ(gated.join(), 7);
+  }
+}
+
+TEST_P(Coros, LeaveATaskThatResumesThemItsOwnTaskLocalsAndStopToken) {
+  static atl::TaskLocal<int> local;
+  const auto waits = [](Gate& gate, atl::Event& event) -> Coro<int> {
+    *local = 1;
+    const int passed = co_await gate;
+    EXPECT_EQ(std::exchange(*local, 2), 1);  // its own task-locals, in the place of the task
+    co_await event;
+    EXPECT_EQ(*local, 2);
+    co_return passed;
+  };
+  for (const bool ends : {false, true}) {
+    Gate gate;
+    atl::Event event;
+    if (ends) event.set();
+    atl::Task<int> waiter = runtime.spawn(waits(gate, event));
+    runtime.run([&] {
+      *local = 5;
+      const std::stop_token own = atl::this_task::stop_token();
+      gate.go();
+      EXPECT_EQ(*local, 5);
+      EXPECT_EQ(atl::this_task::stop_token(), own);
+    });
+    event.set();
+    EXPECT_EQ(waiter.join(), 7);
+  }
+}
+
+TEST_P(Coros, AwaitWhatIsReadyOrDoesNotSuspendOrThrows) {
+  struct Ready : std::suspend_never {
+    std::unique_ptr<int> await_resume() { return std::make_unique<int>(1); }
+  };
+  struct Passes : std::suspend_always {
+    bool await_suspend(std::coroutine_handle<>) { return false; }
+  };
+  struct Returns : std::suspend_always {
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> handle) { return handle; }
+  };
+  struct Throws : std::suspend_always {
+    void await_suspend(std::coroutine_handle<>) { throw std::out_of_range("await"); }
+  };
+  const auto awaits = []() -> Coro<int> {
+    co_await Passes();
+    co_await Returns();
+    int thrown = 0;
+    try {
+      co_await Throws();
+    } catch (const std::out_of_range&) {
+      ++thrown;
+    }
+    co_return thrown + *co_await Ready();
+  };
+  EXPECT_EQ(runtime.run(awaits()), 2);
 }
 
 TEST_P(Coros, MayAwaitOtherThings) {

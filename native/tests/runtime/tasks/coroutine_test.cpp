@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -127,17 +128,17 @@ TEST_P(Coroutine, AfterAnEventOrInACoroItIsInNoTaskEither) {
     atl::parallel_for(0, 2, [&](int i) { sum += i; }, 2);
     return sum == 1;
   };
+  // What it spawns on this worker waits until the coroutine has suspended.
   const auto child = [&]() -> atl::Coro<bool> {
-    co_await atl::spawn([] {});
+    co_await atl::spawn(atl::on_worker(0), [] {});
     co_return in_no_task();
   };
   const auto parent = [&](atl::Event& event) -> Job<bool> {
     co_await atl::schedule(runtime, atl::on_worker(0));
-    // Waits for this worker, and so until the coroutine has suspended.
     atl::spawn(atl::on_worker(0), [&] { event.set(); }).detach();
     co_await event;
     const bool after_event = in_no_task();
-    co_await atl::schedule(runtime);
+    co_await atl::schedule(runtime, atl::on_worker(0));
     co_return co_await child() && after_event;
   };
   for (int round = 0; round < 20; ++round) {
@@ -208,6 +209,69 @@ TEST_P(Coroutine, IsNotResumedByATaskThatItsDestructionStops) {
   coroutine.handle.destroy();
   while (!left.expired()) std::this_thread::yield();  // somebody frees it
   EXPECT_EQ(resumed, 0);
+}
+
+TEST_P(Coroutine, LeavesATaskWhoseEndIncludesThatOfItsFunction) {
+  struct Wait {
+    void operator()(std::atomic<int>* gone) const {
+      atl::sleep_for(std::chrono::milliseconds(2));
+      ++*gone;
+    }
+  };
+  std::atomic<int> gone{0};
+  atl::Event begin;
+  {
+    atl::Runtime own(with_workers(GetParam()));
+    const auto awaits = [&]() -> Owned {
+      auto task = own.spawn([&begin, kept = std::unique_ptr<std::atomic<int>, Wait>(&gone)] {
+        begin.wait();
+        return std::unique_ptr<std::atomic<int>, Wait>(kept.get());
+      });
+      co_await std::move(task);
+    };
+    for (int i = 0; i < 20; ++i) awaits().handle.destroy();
+    begin.set();
+  }
+  EXPECT_EQ(gone, 40);
+}
+
+using CoroutineDeathTest = testing::Test;
+
+// A promise that hands exceptions on to whoever resumes the coroutine.
+struct Throwing {
+  struct promise_type {
+    Throwing get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { throw; }
+  };
+};
+
+TEST(CoroutineDeathTest, SaysWhichCoroutineAnExceptionLeft) {
+  const auto fails = [](auto& awaited) -> Throwing {
+    co_await std::move(awaited);
+    throw std::out_of_range("lost");
+  };
+  const auto after = [&](auto await) {
+    const std::string style = GTEST_FLAG_GET(death_test_style);
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+          atl::Runtime runtime(with_workers(1));
+          atl::Event event;
+          await(runtime, event);
+          event.set();
+          while (true) std::this_thread::yield();
+        },
+        "atoll: an exception left a coroutine of type .*Throwing.* that a worker resumed.*lost");
+    GTEST_FLAG_SET(death_test_style, style);
+  };
+  after([&](atl::Runtime& runtime, atl::Event& event) {
+    auto task = runtime.spawn([&] { event.wait(); });
+    fails(task);
+  });
+  after([&](atl::Runtime& runtime, atl::Event& event) { runtime.run([&] { fails(event); }); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, Coroutine, testing::Values(1, 2, 8),

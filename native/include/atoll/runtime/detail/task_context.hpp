@@ -58,17 +58,6 @@ class TaskContext {
   std::atomic<Local*> locals_{nullptr};
 };
 
-// The context in which a coroutine goes on that suspends while its worker's is `running`. Null for
-// one that is not a Coro, or awaited by such a one: the task in which it runs ends now.
-template <class Handle>
-TaskContext* context_after(Handle handle, TaskContext* running) {
-  if constexpr (requires(TaskContext* context) { context = handle.promise().context; }) {
-    return handle.promise().context == nullptr ? nullptr : running;
-  } else {
-    return nullptr;
-  }
-}
-
 // The context of siblings that stop at the first exception: a scope's children, a loop's pieces.
 class SiblingContext : public TaskContext {
  public:

@@ -152,6 +152,8 @@ ATOLL_EXPORT Word tag_for(WorkerHead* worker, Place place);
 ATOLL_EXPORT void count_begun(WorkerHead* worker, Word tag);
 // Counts a task that ended or could not be started.
 ATOLL_EXPORT void count_ended(WorkerHead* worker, Word tag);
+// The same from any thread. `home` is the word of a worker of the task's runtime, with its domain.
+ATOLL_EXPORT void count_ended_from_anywhere(Word home);
 // Counts a new task with a handle and makes it ready by `publish`, or neither if that throws.
 template <class Publish>
 void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
