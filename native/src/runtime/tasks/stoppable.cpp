@@ -14,12 +14,13 @@ const char* Stopped::what() const noexcept {
 }
 
 struct Stoppable::Alarm : Timer::Entry {
-  explicit Alarm(detail::TaskContext& stops) : context(stops) {
+  Alarm(detail::TaskContext& stops, detail::Deadline limit) : context(stops) {
     ring = [](Timer::Entry* entry) {
       auto* const self = static_cast<Alarm*>(entry);
       self->context.request_stop();
       self->rung.complete();
     };
+    Timer::limits().add(*this, limit);  // throws here, so that nothing waits for what never rings
   }
   // Leaves its worker while the request calls: callbacks may wait for what only that may run.
   ~Alarm() {
@@ -32,10 +33,7 @@ struct Stoppable::Alarm : Timer::Entry {
 
 Stoppable::Stoppable(const std::stop_token& stop, detail::Deadline limit)
     : outer_(detail::worker_or_fault("Stoppable")->context), context_(outer_) {
-  if (limit != detail::kNever) {
-    alarm_ = std::make_unique<Alarm>(context_);
-    Timer::limits().add(*alarm_, limit);
-  }
+  if (limit != detail::kNever) alarm_ = std::make_unique<Alarm>(context_, limit);
   if (stop.stop_possible()) stop_.emplace(stop, Forward{&context_});
   Worker::here()->context = &context_;  // last: nothing throws any more
 }
