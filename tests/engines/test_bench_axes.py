@@ -178,7 +178,9 @@ def test_ctrl_c_and_a_closed_terminal_restore_a_knob(
     before, other = swappiness
     path = tmp_path / "r.jsonl"
     options = ("--axis", f"knob:swappiness={before},{other}", "--blocks", "9", "-o", str(path))
-    with subprocess.Popen([*ATOLL, *options], stderr=subprocess.DEVNULL) as bench:
+    # The tests may run under nohup, which the bench would heed.
+    command = ("env", "--default-signal=HUP", *ATOLL, *options)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as bench:
         until(
             lambda: SWAPPINESS.read_text().strip() == other and path.exists(),
             lambda: "it was not turned",
