@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -42,13 +43,15 @@ def generate(
     progress(what, 1.0)
 
 
-def exit_status(write: Callable[[], None]) -> tuple[int, str]:
-    """For a generator of Atoll's own: its exit status, and one line if it failed."""
+def run_generator(write_tables: Callable[[float, Path], None]) -> int:
+    """For a generator of Atoll's own, with SCALE_FACTOR and FOLDER as arguments: its exit status,
+    after one line if it failed."""
     try:
-        write()
+        write_tables(float(sys.argv[1]), Path(sys.argv[2]))
     except Exception as fault:  # of the library that writes, too
-        return 1, first_line(str(fault))
-    return 0, ""
+        print(first_line(str(fault)), file=sys.stderr)
+        return 1
+    return 0
 
 
 def _bytes_in(folder: Path) -> int:

@@ -19,7 +19,7 @@ from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet
 from atoll.suites.cached import Source, check_scale_factor, ensure, exactly, package_version
-from atoll.suites.generating import exit_status, generate
+from atoll.suites.generating import generate, run_generator
 from atoll.suites.jcch_shape import LARGEST_SCALE_FACTOR, Shape
 from atoll.suites.jcch_sql import SAMPLE, sample_tables
 from atoll.suites.jcch_tables import tables
@@ -97,12 +97,5 @@ def write_tables(scale_factor: float, folder: Path, *, threads: int | None = Non
             connection.execute(f"copy ({query}) to '{path}' ({options})")
 
 
-def main() -> int:
-    status, reason = exit_status(lambda: write_tables(float(sys.argv[1]), Path(sys.argv[2])))
-    if reason:
-        print(reason, file=sys.stderr)
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_generator(write_tables))

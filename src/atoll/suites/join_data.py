@@ -22,7 +22,7 @@ from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet, TableSchema
 from atoll.suites.cached import Source, check_scale_factor, ensure, exactly
-from atoll.suites.generating import exit_status, generate
+from atoll.suites.generating import generate, run_generator
 
 SMALL, LARGE = "join_small", "join_large"
 _ROWS = {SMALL: 65_000_000, LARGE: 125_000_000}  # at scale factor 1
@@ -121,12 +121,5 @@ def write_tables(scale_factor: float, folder: Path) -> None:
             )
 
 
-def main() -> int:
-    status, reason = exit_status(lambda: write_tables(float(sys.argv[1]), Path(sys.argv[2])))
-    if reason:
-        print(reason, file=sys.stderr)
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_generator(write_tables))

@@ -140,7 +140,7 @@ def _key(words: str, start: int, stop: int) -> Key:
     text = words[start:stop]
     start += len(text) - len(text.lstrip())
     # Without the blanks at the end the direction would be part of a wrong key.
-    stop = start + _DIRECTION.search(words[start:stop].rstrip()).start()  # type: ignore[union-attr]
+    stop = start + len(_DIRECTION.sub("", words[start:stop].rstrip()))
     found = _COLUMN.fullmatch(words[start:stop])
     if found is None:
         return Key(slice(start, stop))

@@ -22,7 +22,7 @@ from atoll.schema.size import MIB
 from atoll.suites import reference
 from atoll.suites.base import DataSet, TableSchema
 from atoll.suites.cached import Source, check_scale_factor, ensure, exactly, package_version
-from atoll.suites.generating import exit_status, generate
+from atoll.suites.generating import generate, run_generator
 
 TABLES = (
     *("call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer"),
@@ -149,12 +149,5 @@ def write_tables(scale_factor: float, folder: Path) -> None:
         (folder / "spill").rmdir()
 
 
-def main() -> int:
-    status, reason = exit_status(lambda: write_tables(float(sys.argv[1]), Path(sys.argv[2])))
-    if reason:
-        print(reason, file=sys.stderr)
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_generator(write_tables))

@@ -18,6 +18,7 @@ from atoll.store.paths import cache_dir
 from atoll.suites import dialects, reference, registry, tpcds_data
 from atoll.suites.base import DataSet
 from atoll.suites.dialects import dialect_of, without_impossible
+from atoll.suites.generating import run_generator
 from atoll.suites.ordering import hidden_keys, outline_of, with_keys
 from atoll.suites.tpcds import QUERY_NAMES
 from tests.parts.faults import fails
@@ -84,7 +85,7 @@ def test_the_generator_says_what_is_wrong_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["", "0.01", str(tmp_path / "missing")])
-    assert tpcds_data.main() == 1
+    assert run_generator(tpcds_data.write_tables) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

@@ -163,8 +163,9 @@ TEST(Misuse, OfOptions) {
   expect_fault("no core", with([](auto& options) { options.places = atl::Places{}; }));
   expect_fault("StackOptions.bytes is 1", with([](auto& options) { options.stacks.bytes = 1; }));
   expect_fault("trace_events is", with([](auto& options) { options.trace_events = ~0ULL; }));
-  expect_fault("no trace was recorded",
-               [] { atl::Runtime(with_workers(1)).write_trace("/tmp/trace.json"); });
+  expect_fault("no trace was recorded", [] {
+    atl::Runtime(with_workers(1)).write_trace(testing::TempDir() + "trace.json");
+  });
   // Options that contradict each other: the more exact one wins, and nothing breaks.
   atl::RuntimeOptions both = with_workers(2);
   both.approach = "static-local";
