@@ -25,7 +25,8 @@ export NO_MKDOCS_2_WARNING := 1
 SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
     nlohmann-json3-dev libgtest-dev hwloc numactl
 TEST_PACKAGES := spin gdb g++-aarch64-linux-gnu qemu-user libboost-context-dev
-ENGINE_PACKAGES := maven
+# libtbbmalloc2: another malloc, for the axis of that name.
+ENGINE_PACKAGES := maven libtbbmalloc2
 PEER_PACKAGES := libbenchmark-dev libboost-fiber-dev libtbb-dev
 BROWSER_PACKAGES := chromium chromium-driver
 
