@@ -263,7 +263,7 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
         (["spark", "--scheduler", "atoll"], 2, "spark has only its own scheduler"),
         (["no/such/plan.json"], 2, "cannot be read"),
         (["duckdb", "--blocks", "0"], 2, "0"),
-        (["duckdb", "--suite", "tests"], 2, "atoll replay"),
+        (["duckdb", "--suite", "tests"], 2, "put one query into each file"),
         (["duckdb", "duckdb", "--sf", "0.01"], 2, "twice"),
     ],
 )
