@@ -243,8 +243,8 @@ def test_steals_stay_near_where_there_is_work(guest: Guest) -> None:
     # A piece at a time, while all sleep: the neighbour is woken, and nobody is faster.
     assert sum(map(sum, single)) == 40
     assert single[1][CHIPLET] > 40 / 2, single
-    # A tree, from which all workers live: by distance, for each of the victims that are so far.
-    assert said(answer, "leaves") == ["4096"]
+    # Trees, from which all workers live: by distance, for each of the victims that are so far.
+    assert set(said(answer, "leaves")) == {"1024"}
     tree = [
         sum(later[distance] - sooner[distance] for sooner, later in zip(single, after, strict=True))
         for distance in range(4)

@@ -341,9 +341,11 @@ long leaves(int depth) {
   return left.join() + right;
 }
 
-// One core offers work: first now and then a piece, for which one thief is enough, then a tree.
+// One core offers work: first now and then a piece, for which one thief is enough, then trees. A
+// thief takes half of what it finds, so one tree has few steals: too few to compare distances.
 void steals() {
   constexpr int kPieces = 40;
+  constexpr int kTrees = 40;
   atl::Runtime runtime;
   std::cout << "said cores " << joined(runtime.cores()) << '\n';
   const auto deadline = Clock::now() + kPatience;
@@ -366,8 +368,10 @@ void steals() {
   }
   for (auto& task : held) task.join();
   say_steals(runtime);
-  auto producer = runtime.spawn([&] { std::cout << "said leaves " << leaves(12) << '\n'; });
-  producer.join();
+  for (int tree = 0; tree < kTrees; ++tree) {
+    auto producer = runtime.spawn([] { return leaves(10); });
+    std::cout << "said leaves " << producer.join() << '\n';
+  }
   say_steals(runtime);
 }
 
