@@ -81,7 +81,7 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
     workers_.push_back(std::make_unique<Worker>(*own, options.trace_events, start_ns_));
   }
   if (options.l3) {
-    if (const auto mount = find_resctrl(read_text("/proc/self/mountinfo").value_or(""))) {
+    if (const auto mount = find_resctrl(read_text(options.mountinfo).value_or(""))) {
       l3_.emplace(*mount, own_group_name(), gettid());
     }
   }
@@ -153,8 +153,10 @@ FillCounts Profiler::fills(int worker) const {
 }
 
 std::vector<L3Profile> Profiler::l3_of_workers() const {
-  const std::scoped_lock lock(mutex_);
-  if (!l3_ || !l3_->counts_workers_alone()) return {};
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!l3_ || !l3_->counts_workers_alone()) return {};
+  }
   return l3_->read();
 }
 
@@ -184,8 +186,8 @@ Profile Profiler::snapshot() const {
   Profile profile;
   profile.seconds = static_cast<double>(now_ns() - start_ns_) * 1e-9;
   for (std::size_t i = 0; i < workers_.size(); ++i) profile.workers.push_back(profile_of(i));
-  const std::scoped_lock lock(mutex_);
   if (l3_) profile.l3 = l3_->read();
+  const std::scoped_lock lock(mutex_);
   if (table_ != nullptr && no_fills_.empty()) {
     profile.cpu = table_->cpu;
     profile.fills_of = table_->fills_of;

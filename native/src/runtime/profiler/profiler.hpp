@@ -26,6 +26,7 @@ struct ProfilerOptions {
   std::size_t trace_events = 0;  // kept for each worker, 16 bytes each; 0: no trace
   bool hardware = true;          // count fills if possible
   bool l3 = false;               // read resctrl, which may want a monitoring group of its own
+  std::string mountinfo = {};    // the file that names the place of resctrl
 };
 
 class Profiler {
@@ -81,9 +82,9 @@ class Profiler {
   const FillTable* table_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  mutable std::mutex mutex_;  // of what follows
-  std::string no_fills_;      // why there are no fills; empty: there are
-  std::optional<L3Monitor> l3_;
+  mutable std::mutex mutex_;     // of what follows
+  std::string no_fills_;         // why there are no fills; empty: there are
+  std::optional<L3Monitor> l3_;  // whether there is one never changes, and `read` needs no mutex
   std::deque<CounterSample> samples_;
 };
 

@@ -34,7 +34,8 @@ namespace atl::runtime {
 // shared one, the first to end would remove it for both.
 [[nodiscard]] std::string own_group_name();
 
-// From start to end of a runtime. Not thread-safe.
+// From start to end of a runtime. `read` may run beside any other member; those are not
+// thread-safe.
 class L3Monitor {
  public:
   // `mount`: from find_resctrl. `name`: from own_group_name. `tid`: a thread of this process, used

@@ -13,6 +13,7 @@ struct Decided {
   RuntimeOptions options;  // has workers, places, pin and an approach
   // Why the workers are as they are, where that is not what one expects: for the profile.
   std::vector<std::string> remarks;
+  std::string mountinfo = "/proc/self/mountinfo";  // where resctrl is looked for
 };
 
 // Throws RuntimeFault for an impossible option, or a variable whose value is not allowed.

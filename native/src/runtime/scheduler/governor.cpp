@@ -204,12 +204,15 @@ void Governor::main() {
       if (Clock::now() < next_look_) continue;
       follow_mask();
       if (unseated_) seat_all();
-      // Without the lock, for which users' calls wait: the lender of the workers may take long.
+      const bool by_occupancy = goes_by_occupancy();
+      // Without the lock, for which users' calls wait: the lender of the workers may take long, and
+      // so may the kernel's files.
       lock.unlock();
       now_busy = busy();
+      const Occupancy occupancy = now_busy && by_occupancy ? read_occupancy() : Occupancy{};
       lock.lock();
       if (now_busy) {
-        tick();
+        tick(occupancy);
       } else {
         for (Steered* const steered : steered_) steered->since_ = Clock::now();
       }
@@ -249,9 +252,10 @@ bool Governor::busy() {
   return std::exchange(jobs_before_, jobs) != jobs || team_.parking.sleepers() < team_.size();
 }
 
-void Governor::tick() {
+void Governor::tick(const Occupancy& occupancy) {
   if (traces_) team_.profiler().sample();
   Readings readings = read();
+  readings.occupancy = occupancy;
   for (Steered* const steered : steered_) {
     if (!steered->chooses_) continue;
     if (steered->known_) {
@@ -357,24 +361,35 @@ Sample Governor::sample(Steered& steered, Readings& readings) {
     sample.fills = first ? more : sum(sample.fills, more);
     first = false;
   }
-  if (steered.measures_set) measure_set(steered, sample);
+  if (steered.measures_set) measure_set(steered, readings.occupancy, sample);
   return sample;
 }
 
-// From resctrl where it counts the team's workers alone: a group of tasks shares its workers with
-// others, so for groups from fills. One source for each of them, from the first measure on.
-void Governor::measure_set(Steered& steered, Sample& sample) {
-  const bool first = steered.working_set_source == WorkingSetSource::given;
-  if (steered.tag == 0 && (first || steered.working_set_source == WorkingSetSource::resctrl)) {
-    const std::vector<L3Profile> l3s = team_.profiler().l3_of_workers();
-    if (!l3s.empty()) steered.working_set_source = WorkingSetSource::resctrl;
-    steered.working_set_bytes =
-        l3s.empty()
-            ? std::nullopt
-            : working_set_by_occupancy(l3s, l3s_of_cpus(kCpus, team_.seats.cpus_of_chiplets()));
+// Only of the team: a group of tasks shares its workers with others. A team without a choice, or
+// seen for the first time, is not asked in this tick.
+bool Governor::goes_by_occupancy() const {
+  if (steered_.empty()) return false;
+  const Steered& team = *steered_.front();
+  return team.measures_set && team.known_ && team.working_set_source != WorkingSetSource::fills;
+}
+
+// The workers may move meanwhile, by `look`. Their data is still where they were.
+Governor::Occupancy Governor::read_occupancy() const {
+  const std::vector<L3Profile> l3s = team_.profiler().l3_of_workers();
+  if (l3s.empty()) return {};
+  return {true, working_set_by_occupancy(l3s, l3s_of_cpus(kCpus, team_.seats.cpus_of_chiplets()))};
+}
+
+// From resctrl where it counts the team's workers alone, else from fills. One source for each of
+// the steered, from the first measure on.
+void Governor::measure_set(Steered& steered, const Occupancy& occupancy, Sample& sample) {
+  if (steered.working_set_source == WorkingSetSource::given) {
+    steered.working_set_source = steered.tag == 0 && occupancy.is_known ? WorkingSetSource::resctrl
+                                                                        : WorkingSetSource::fills;
   }
-  if (steered.working_set_source != WorkingSetSource::resctrl) {
-    steered.working_set_source = WorkingSetSource::fills;
+  if (steered.working_set_source == WorkingSetSource::resctrl) {
+    steered.working_set_bytes = occupancy.set_bytes;
+  } else {
     steered.recent_fills_.add(sample);
     steered.working_set_bytes = steered.recent_fills_.bytes();
   }

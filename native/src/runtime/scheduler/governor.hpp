@@ -115,16 +115,24 @@ class Governor {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What resctrl says of the team's workers.
+  struct Occupancy {
+    bool is_known = false;  // it counts them alone
+    std::optional<std::uint64_t> set_bytes = {};
+  };
   // What all meters and counters say at one moment.
   struct Readings {
     Clock::time_point now;
+    Occupancy occupancy;
     std::vector<TypeWork> work;  // by type, and so by domain
     std::map<int, FillCounts> fills;
   };
 
   void main();
   bool busy();
-  void tick();
+  bool goes_by_occupancy() const;
+  Occupancy read_occupancy() const;
+  void tick(const Occupancy& occupancy);
   void wake_soon();
   Readings read();
   const FillCounts& fills_of(Readings& readings, int rank) const;
@@ -136,7 +144,7 @@ class Governor {
   void seat_all();
   Sample bounds_of(const Steered& steered, Clock::time_point now) const;
   Sample sample(Steered& steered, Readings& readings);
-  void measure_set(Steered& steered, Sample& sample);
+  void measure_set(Steered& steered, const Occupancy& occupancy, Sample& sample);
   void follow_mask();
   void count_choice(Steered& steered, bool chooses);
   // Moves arrays that are partitioned by worker to where the workers sit now.

@@ -6,7 +6,8 @@ namespace atl {
 
 using runtime::Worker;
 
-Runtime::Runtime(const RuntimeOptions& options) : team_(std::make_unique<runtime::Team>(options)) {}
+Runtime::Runtime(const RuntimeOptions& options)
+    : team_(std::make_unique<runtime::Team>(runtime::decided(options))) {}
 
 Runtime::~Runtime() = default;
 

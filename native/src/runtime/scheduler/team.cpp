@@ -65,8 +65,6 @@ class AllWorkers final : public Steered {
 
 }  // namespace
 
-Team::Team(const RuntimeOptions& asked) : Team(decided(asked)) {}
-
 Team::Team(const Decided& all)
     : number_(next_number()),
       lent(all.options.lent),
@@ -109,7 +107,7 @@ Team::Team(const Decided& all)
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills,
-                                options.count_l3 || steered_->measures_set});
+                                options.count_l3 || steered_->measures_set, all.mountinfo});
     // Last: if its thread could not start after the workers were let in, nothing could end them.
     governor_ = std::make_unique<Governor>(*this, options);
     governor_->add(*steered_);

@@ -37,7 +37,7 @@ class Team {
  public:
   // Starts the workers and returns when each is on its core. Throws RuntimeFault if the machine
   // cannot provide what the options ask for.
-  explicit Team(const RuntimeOptions& options);
+  explicit Team(const Decided& all);
   // Waits until no task with a handle is left, then ends the workers. In a child of fork(), which
   // has no workers, it frees the memory and returns.
   ~Team();
@@ -93,7 +93,6 @@ class Team {
   void await_stop() const { stopping_.wait(false, std::memory_order_acquire); }
 
  private:
-  explicit Team(const Decided& all);
   // The chiplet on which the caller runs; some chiplet if the places do not have its CPU.
   int chiplet_here() noexcept;
   void stop() noexcept;

@@ -18,28 +18,14 @@
 #include "profiler/text.hpp"
 #include "profiler/thread_usage.hpp"
 #include "profiler/whole_file.hpp"
+#include "runtime/folder.hpp"
 
 namespace atl::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of the test's own, gone at its end.
-struct Folder {
-  std::string path = testing::TempDir() + "/profiler-XXXXXX";
-  Folder() {
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  }
-  ~Folder() { fs::remove_all(path); }
-  void write(const std::string& name, std::string_view text) const {
-    fs::create_directories(fs::path(path + "/" + name).parent_path());
-    std::ofstream(path + "/" + name) << text;
-  }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-};
+using test::Folder;
 
 nlohmann::json text_through(std::string_view text) {
   std::string out;
