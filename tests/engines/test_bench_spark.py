@@ -80,7 +80,7 @@ def test_a_lost_executor_fails_its_block_only_though_spark_would_go_on(results: 
 def test_what_the_whole_pass_took_is_recorded(results: Results) -> None:
     counted = [line for line in results.lines if isinstance(line, QueryWork)]
     assert [(line.label, line.query) for line in counted] == [("spark/wim", "q6")]
-    assert counted[0].work.tasks > 0 and counted[0].work.run_s > 0
+    assert counted[0].work.tasks and counted[0].work.run_s
 
 
 def is_lost() -> bool:

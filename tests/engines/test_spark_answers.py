@@ -94,10 +94,10 @@ def test_the_event_log_tells_what_each_query_took(running: Running) -> None:
     assert set(work) == set(tickets.values())
     for name in tickets:
         mine = work[tickets[name]]
-        assert mine.tasks > 0 and mine.run_s > 0 and mine.shuffle_bytes > 0
-        assert mine.gc_s <= mine.run_s and mine.spilled_bytes == 0
+        assert mine.tasks and mine.run_s and mine.shuffle_bytes and mine.read_bytes
+        assert (mine.gc_s or 0) <= mine.run_s and mine.spilled_bytes == 0
     heaps = sum(slot.heap_bytes for slot in running.deployment.plan.slots)
-    assert 0 < work[tickets["q18"]].peak_bytes < heaps
+    assert 0 < (work[tickets["q18"]].peak_bytes or 0) < heaps
     assert client.work(timeout_s=60) == {}
 
 

@@ -31,14 +31,21 @@ def work_summary(lines: Sequence[Line], label: str) -> WorkSummary | None:
     if not counted:
         return None
     passes = len({line.block for line in counted})
-    largest = max(counted, key=lambda line: line.work.peak_bytes)
+    sums = {
+        name: sum(known)
+        for name in ("run_s", "gc_s", "shuffle_bytes", "spilled_bytes", "read_bytes")
+        if (known := [value for line in counted if (value := getattr(line.work, name)) is not None])
+    }
+    means = {
+        name: whole / passes if name.endswith("_s") else whole // passes
+        for name, whole in sums.items()
+    }
+    largest = _largest(counted)
     return WorkSummary(
-        run_s=sum(line.work.run_s for line in counted) / passes,
-        gc_s=sum(line.work.gc_s for line in counted) / passes,
-        shuffle_bytes=sum(line.work.shuffle_bytes for line in counted) // passes,
-        spilled_bytes=sum(line.work.spilled_bytes for line in counted) // passes,
-        peak_bytes=largest.work.peak_bytes,
-        peak_query=largest.query,
+        **means,
+        peak_bytes=largest.work.peak_bytes if largest else None,
+        peak_query=largest.query if largest else "",
+        peak_source=largest.work.peak_source if largest else "",
     )
 
 
@@ -48,9 +55,15 @@ def observed_peak(results: Results, engine: str, *, where: str) -> Peak:
     counted = [
         line for line in results.lines if isinstance(line, QueryWork) and line.label in labels
     ]
-    if not counted:
+    largest = _largest(counted)
+    if largest is None or largest.work.peak_bytes is None:
         raise UsageError(
             f"{where}: contains no peak memory of {engine}'s queries; give one with --peak SIZE"
         )
-    largest = max(counted, key=lambda line: line.work.peak_bytes)
     return Peak(largest.work.peak_bytes, largest.query, largest.label)
+
+
+def _largest(counted: Sequence[QueryWork]) -> QueryWork | None:
+    """The line with the largest peak; None if no line has one."""
+    known = [line for line in counted if line.work.peak_bytes is not None]
+    return max(known, key=lambda line: line.work.peak_bytes or 0, default=None)

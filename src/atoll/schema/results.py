@@ -172,16 +172,17 @@ class SchedulerRan(Record):
 
 
 class EngineWork(Record):
-    """What an engine counted of one query, summed over the tasks of all its instances."""
+    """What an engine counted of one query, over all its instances. None: it does not count that."""
 
-    tasks: int = Field(ge=1)
-    run_s: float = Field(ge=0)  # thread time in tasks: two tasks in parallel for 1 s are 2 s
-    gc_s: float = Field(ge=0)  # the part of it during which their JVM collected garbage
-    shuffle_bytes: int = Field(ge=0)  # written
-    spilled_bytes: int = Field(ge=0)  # to disk
-    # The most that hash tables and sorts may have held at one time, without broadcast tables: every
-    # task is assumed to hold its own peak as long as it runs, so the true value is no larger.
-    peak_bytes: int = Field(ge=0)
+    tasks: int | None = Field(default=None, ge=1)
+    run_s: float | None = Field(default=None, ge=0)  # thread time: two tasks for 1 s are 2 s
+    gc_s: float | None = Field(default=None, ge=0)  # the part in which their JVM collected garbage
+    shuffle_bytes: int | None = Field(default=None, ge=0)  # from tasks to tasks
+    spilled_bytes: int | None = Field(default=None, ge=0)  # to disk
+    read_bytes: int | None = Field(default=None, ge=0)  # of tables, from disk or the page cache
+    peak_bytes: int | None = Field(default=None, ge=0)  # memory at one time
+    # Whose figure the peak is, in the engine's own words; docs/bench.md says what each covers.
+    peak_source: str = ""
 
 
 class QueryWork(Record):

@@ -60,14 +60,19 @@ class SpreadSummary(Record):
 
 
 class WorkSummary(Record):
-    """What the engine counted: means over the measured passes, and the largest peak of all."""
+    """What the engine counted: means over the measured passes, and the largest peak of all.
 
-    run_s: float = Field(ge=0)  # threads in tasks
-    gc_s: float = Field(ge=0)  # the part of it during which their JVM collected garbage
-    shuffle_bytes: int = Field(ge=0)  # written
-    spilled_bytes: int = Field(ge=0)  # to disk
-    peak_bytes: int = Field(ge=0)  # the most that a query's tasks may have held at one time
-    peak_query: str
+    None: it does not count that.
+    """
+
+    run_s: float | None = Field(default=None, ge=0)  # threads in tasks
+    gc_s: float | None = Field(default=None, ge=0)  # the part in which their JVM collected garbage
+    shuffle_bytes: int | None = Field(default=None, ge=0)  # from tasks to tasks
+    spilled_bytes: int | None = Field(default=None, ge=0)  # to disk
+    read_bytes: int | None = Field(default=None, ge=0)  # of tables, from disk or the page cache
+    peak_bytes: int | None = Field(default=None, ge=0)  # of one query
+    peak_query: str = ""
+    peak_source: str = ""  # whose figure it is
 
 
 class EntrantSummary(Record):

@@ -19,6 +19,7 @@ from atoll.engines.api import Engine
 from atoll.errors import EngineFailed, UsageError
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
+from atoll.report.bench.tables import work_table
 from atoll.report.bench.text import bench_text
 from atoll.schema.base import Record
 from atoll.schema.results import EngineWork, Line, PassDone, QueryWork
@@ -41,8 +42,9 @@ def milan_file(tmp_path: Path) -> str:
 
 
 def work(**more: float) -> EngineWork:
-    found = {"tasks": 4, "run_s": 8, "gc_s": 2, "shuffle_bytes": GIB}
-    return EngineWork.model_validate({**found, "spilled_bytes": 0, "peak_bytes": GIB, **more})
+    found = {"tasks": 4, "run_s": 8, "gc_s": 2, "shuffle_bytes": GIB, "spilled_bytes": 0}
+    named = {"peak_bytes": GIB, "peak_source": "peak of the tests"}
+    return EngineWork.model_validate({**found, **named, **more})
 
 
 def told(block: int, label: str, query: str, **more: float) -> QueryWork:
@@ -91,8 +93,22 @@ def test_sums_are_a_pass_and_the_peak_is_the_largest_of_all() -> None:
         spilled_bytes=0,
         peak_bytes=3 * GIB,
         peak_query="q6",
+        peak_source="peak of the tests",
     )
     assert work_summary(counted().lines, WIM.label) is None
+
+
+def test_what_an_engine_does_not_count_is_no_zero_and_no_column() -> None:
+    given: list[Line] = [
+        *lines((WIM, WIC), 2)[:-1],
+        QueryWork(block=0, label=WIC.label, query="q1", work=EngineWork(spilled_bytes=7)),
+        QueryWork(block=1, label=WIC.label, query="q1", work=EngineWork(spilled_bytes=9)),
+    ]
+    found = results(given, header(WIM, WIC, blocks_asked=2))
+    assert work_summary(found.lines, WIC.label) == WorkSummary(spilled_bytes=8)
+    assert work_table(summarise(found)).columns == ("deployment", "spilled")
+    with fails(UsageError, where="r.jsonl", engine="spark", option="--peak"):
+        observed_peak(found, "spark", where="r.jsonl")
 
 
 def test_a_pass_that_broke_off_does_not_count() -> None:
@@ -108,7 +124,8 @@ def test_reports_show_it_where_it_is_told() -> None:
     Console(file=out, width=80).print(bench_text(summary))
     for text in (out.getvalue(), markdown(summary)):
         assert "3 GiB" in text and "33 %" in text
-    assert "What the queries used" in render(counted(), "html")
+    page = render(counted(), "html")
+    assert "What the queries used" in page and "spark: peak of the tests" in page
     silent = results(lines((WIM, WIC), 2), header(WIM, WIC, blocks_asked=2))
     assert "What the queries used" not in render(silent, "html")
     assert "What the queries used" not in markdown(summarise(silent))

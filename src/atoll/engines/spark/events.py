@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from atoll.schema.results import EngineWork
 
+PEAK = "Peak Execution Memory of all tasks at one time"
 _GROUP = "spark.jobGroup.id"
 _MOST = 1 << 63  # more than a Java long can be
 
@@ -26,6 +27,7 @@ class _Task(NamedTuple):
     gc_ms: int
     shuffle_bytes: int
     spilled_bytes: int
+    read_bytes: int
     peak_bytes: int
 
 
@@ -76,6 +78,7 @@ def _task(info: dict[str, Any], metrics: dict[str, Any]) -> _Task:
         gc_ms=_number(metrics["JVM GC Time"]),
         shuffle_bytes=_number(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
         spilled_bytes=_number(metrics["Disk Bytes Spilled"]),
+        read_bytes=_number(metrics["Input Metrics"]["Bytes Read"]),
         peak_bytes=_number(metrics["Peak Execution Memory"]),
     )
 
@@ -93,7 +96,9 @@ def _sum(tasks: Sequence[_Task]) -> EngineWork:
         gc_s=sum(task.gc_ms for task in tasks) / 1000,
         shuffle_bytes=sum(task.shuffle_bytes for task in tasks),
         spilled_bytes=sum(task.spilled_bytes for task in tasks),
+        read_bytes=sum(task.read_bytes for task in tasks),
         peak_bytes=_most_at_once(tasks),
+        peak_source=PEAK,
     )
 
 

@@ -211,23 +211,43 @@ def change_table(courses: Iterable[Course]) -> Table:
 
 def work_table(summary: BenchSummary) -> Table:
     """The counters of the engines for one pass, and the largest query's memory."""
-    return Table(
-        "What the queries used",
-        ("deployment", "task time", "GC", "shuffled", "spilled", "peak", "in query"),
-        [
-            (
-                one.label,
-                duration(work.run_s),
-                percent(work.gc_s / work.run_s) if work.run_s else "",
-                gib(work.shuffle_bytes),
-                gib(work.spilled_bytes),
-                gib(work.peak_bytes),
-                query_name(work.peak_query),
-            )
-            for one in summary.entrants
-            if (work := one.work)
-        ],
+    return _without_blank_columns(
+        Table(
+            "What the queries used",
+            ("deployment", "task time", "GC", "exchanged", "spilled", "read", "peak", "in query"),
+            [
+                (
+                    one.label,
+                    "–" if work.run_s is None else duration(work.run_s),
+                    "–" if work.gc_s is None or not work.run_s else percent(work.gc_s / work.run_s),
+                    *map(_size, (work.shuffle_bytes, work.spilled_bytes, work.read_bytes)),
+                    _size(work.peak_bytes),
+                    query_name(work.peak_query) or "–",
+                )
+                for one in summary.entrants
+                if (work := one.work)
+            ],
+        )
     )
+
+
+def _without_blank_columns(table: Table) -> Table:
+    kept = [at for at in range(len(table.columns)) if any(row[at] != "–" for row in table.rows)]
+
+    def cut(row: Row) -> Row:
+        return tuple(row[at] for at in kept)
+
+    return Table(table.title, cut(table.columns), [cut(row) for row in table.rows])
+
+
+def peak_sources(summary: BenchSummary) -> str:
+    """Whose figure each engine's peak is: 'ENGINE: the engine's name of it'."""
+    named = {one.engine: one.work.peak_source for one in summary.entrants if one.work}
+    return "; ".join(f"{engine}: {source}" for engine, source in named.items() if source)
+
+
+def _size(size_bytes: int | None) -> str:
+    return "–" if size_bytes is None else gib(size_bytes)
 
 
 def step_table(decomposition: Decomposition) -> Table:

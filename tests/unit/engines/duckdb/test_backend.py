@@ -1,0 +1,41 @@
+"""DuckDB inside the SQL host: what it counts of a query, under both schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from atoll.engines.duckdb.backend import AtollBackend, DuckDBBackend
+
+JOIN = "select count(*) from range(300000) a join range(300000) b using (range)"
+
+
+@pytest.fixture(params=[DuckDBBackend, AtollBackend])
+def backend(request: pytest.FixtureRequest) -> Iterator[DuckDBBackend]:
+    made: DuckDBBackend = request.param({"threads": 2})
+    yield made
+    made.close()
+
+
+def test_the_peak_of_a_query_is_duckdbs_own(backend: DuckDBBackend) -> None:
+    backend.run("create or replace view v as select 1 as a", "view")
+    assert backend.run("select a from v", "small")[1] == [(1,)]
+    backend.run(JOIN, "large")
+    found = backend.work()
+    assert set(found) == {"small", "large"}, "a statement that is no query has no memory to tell"
+    small, large = found["small"].peak_bytes, found["large"].peak_bytes
+    assert small is not None and large is not None
+    assert small < 300_000 * 8 < large, "the join holds a side"
+    assert found["large"].peak_source == "system_peak_buffer_memory"
+    assert backend.work() == {}, "the counts of a query come once"
+
+
+def test_counting_is_no_query_to_atolls_scheduler() -> None:
+    backend = AtollBackend({"threads": 2})
+    try:
+        backend.run(JOIN, "a")
+        texts = [query.sql for query in backend._scheduler.queries()]
+        assert texts == [JOIN]
+    finally:
+        backend.close()
