@@ -43,6 +43,7 @@ COMMANDS = {
     "knobs": "Show, set and undo system-wide settings, with a journal.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",
+    "experiment": "Repeat a figure of the papers and judge its claim.",
     "decompose": "Split the gain of WIN over WIM into steps.",
     "replay": "Run your SQL against running clusters and measure it.",
     "report": "Turn results into HTML, Markdown, CSV or JSON.",

@@ -1,0 +1,211 @@
+"""`atoll experiment`: repeat a figure of the papers on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite
+from atoll.cli.options import machine_for
+from atoll.cli.terminal import show
+from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
+from atoll.experiments.catalog import experiments, get
+from atoll.experiments.here import possible, require_meaning, too_large, unmet
+from atoll.experiments.ours import Ours, failed, of_results, verdicts
+from atoll.report.experiment import tables
+from atoll.report.experiment.text import drawn, experiment_list, experiment_text
+from atoll.schema.experiment import BenchRun, Experiment, Scale
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits
+from atoll.schema.span import span
+from atoll.schema.text import plural
+from atoll.store.paths import state_dir
+
+
+@click.group(
+    epilog="Example: atoll experiment list, then atoll experiment run olap-fig9 --scale smoke"
+)
+def command() -> None:
+    """Repeat the figures and tables of two papers on this machine, and judge their claims.
+
+    Each is a file: what the paper shows, its numbers with their sections, what it does not say,
+    and its claim as a check that can fail.
+    """
+
+
+@command.command("list", epilog="Example: atoll experiment list --json | jq '.[].name'")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+def list_experiments(as_json: bool) -> None:
+    """List the experiments, and whether this machine can run them."""
+    machine = machine_for()
+    found = [(one, "; ".join(unmet(one.needs, machine))) for one in experiments()]
+    if as_json:
+        records = [
+            {
+                "name": one.name,
+                "paper": one.paper,
+                "figure": one.figure,
+                "shows": one.shows,
+                "here": not why,
+                "why_not": why,
+            }
+            for one, why in found
+        ]
+        print(json.dumps(records, indent=1))
+        return
+    show(drawn(experiment_list(found)))
+
+
+@command.command("show", epilog="Example: atoll experiment show olap-fig12")
+@click.argument("name")
+def show_experiment(name: str) -> None:
+    """Show all of an experiment's file, what this machine can vary of it, and what it costs."""
+    found = get(name)
+    print(experiment_text(found, _here(found, machine_for())), end="")
+
+
+@command.command(
+    "run", epilog="Example: atoll experiment run olap-fig9 --scale smoke -o fig9.jsonl"
+)
+@click.argument("name")
+@click.option(
+    "--scale",
+    "size",
+    type=click.Choice(("smoke", "small", "paper")),
+    default="small",
+    show_default=True,
+    help="How much data and how many blocks: smoke is for a try, paper is what the paper has.",
+)
+@click.option("--engines", metavar="E,E", help="Run these engines instead of those of the file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Results file (default: a new one in Atoll's state folder).",
+)
+@click.option("--resume", is_flag=True, help="Continue the file of -o after its last whole block.")
+def run(name: str, size: str, engines: str | None, output: Path | None, resume: bool) -> None:
+    """Run an experiment as far as this machine allows, and judge the paper's claim.
+
+    Says what it could not vary. Ends with exit code 1 if the claim did not hold, and with 2, at
+    once, where the figure means nothing on this machine.
+    """
+    found, machine = get(name), machine_for()
+    require_meaning(found, machine)
+    if found.bench is None:
+        raise UsageError(f"{name}: is not run by atoll bench")
+    _bench(found, found.bench, machine, size, engines, output, resume)
+
+
+def _bench(
+    experiment: Experiment,
+    run: BenchRun,
+    machine: Machine,
+    size: str,
+    engines: str | None,
+    output: Path | None,
+    resume: bool,
+) -> None:
+    scale = _scale(experiment, run, size, machine)
+    names, missing = _ready(engines.split(",") if engines else scale.engines or run.engines)
+    can = possible(run, machine, _traits(names))
+    for line in (*missing, *can.cannot):
+        print(f"atoll: not varied here: {line}", file=sys.stderr)
+    print(f"atoll: {_cost(can.deployments, scale)}", file=sys.stderr)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    path = output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
+    fault: AtollError | None = None
+    try:
+        measure_suite(
+            SuiteOptions(None, run.suite, scale.sf, scale.queries or None, None),
+            RunOptions(scale.blocks, None, 1, 300.0, path, resume, None, False),
+            tuple(names),
+            grid=can.grid,
+        )
+    except EngineFailed as found:  # queries that were left out; the rest was measured
+        fault = found
+    if not path.exists():
+        raise fault or UsageError(f"{path}: nothing was measured")
+    from atoll.bench.results import read_results
+
+    _judge(experiment, of_results(read_results(path), path.name))
+    if fault is not None:
+        raise fault
+
+
+def _judge(experiment: Experiment, ours: Ours) -> None:
+    """Print the paper's figure beside ours and the verdict. Raises CheckFailed."""
+    print()
+    show(drawn(tables.side_by_side(experiment, [ours])))
+    for line in tables.machines(experiment, [ours]):
+        print(line)
+    print(f"\nClaim: {experiment.check.claim}")
+    for line in tables.verdict_lines(experiment, [ours]):
+        print(line)
+    if wrong := failed(verdicts(experiment, ours)):
+        raise CheckFailed(f"{experiment.name}: the claim did not hold for {', '.join(wrong)}")
+
+
+def _scale(experiment: Experiment, run: BenchRun, size: str, machine: Machine) -> Scale:
+    """Raises UsageError."""
+    scale = {str(name): one for name, one in run.scales.items()}.get(size)
+    if scale is None:
+        raise UsageError(f"{experiment.name} has no scale {size!r}; it has {', '.join(run.scales)}")
+    if why := too_large(scale, machine):
+        raise UsageError(f"{experiment.name}, scale {size}: {why}; choose a smaller --scale")
+    return scale
+
+
+def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The engines that can start, and a line for each other one. Raises EngineFailed if none."""
+    from atoll.engines.availability import look
+    from atoll.host.local import LocalHost
+
+    states = [look(name, LocalHost()) for name in names]
+    ready = [one.name for one in states if one.state == "ready"]
+    missing = [f"{one.name}: {one.why}" for one in states if one.state != "ready"]
+    if not ready:
+        raise EngineFailed(f"none of its engines can start: {'; '.join(missing)}")
+    return ready, missing
+
+
+def _traits(names: Sequence[str]) -> list[EngineTraits]:
+    from atoll.engines import registry
+
+    return [registry.get(name).traits for name in names]
+
+
+def _here(experiment: Experiment, machine: Machine) -> list[str]:
+    """What this machine can vary, cannot vary, and the cost of each scale."""
+    if why := unmet(experiment.needs, machine):
+        return [f"means nothing here: {'; '.join(why)}"]
+    if experiment.bench is None:
+        return ["can"]
+    lines: list[str] = []
+    varied: list[str] = []
+    for size, scale in experiment.bench.scales.items():
+        traits = _traits(scale.engines or experiment.bench.engines)
+        try:
+            can = possible(experiment.bench, machine, traits)
+        except UsageError as fault:
+            lines.append(f"{size}: cannot: {fault}")
+            continue
+        large = too_large(scale, machine)
+        lines.append(f"{size}: {f'cannot: {large}' if large else _cost(can.deployments, scale)}")
+        axes = [f"{axis.name}={','.join(axis.values)}" for axis in can.grid.varied]
+        varied = [f"varies {' '.join(axes)}", *(f"cannot vary {one}" for one in can.cannot)]
+        varied += can.same
+    return [*lines, *varied]
+
+
+def _cost(deployments: int, scale: Scale) -> str:
+    seconds = deployments * scale.blocks * scale.deployment_s
+    return (
+        f"{plural(deployments, 'deployment')} in each of {plural(scale.blocks, 'block')}, by our "
+        f"guess about {span(seconds)}"
+    )

@@ -1,0 +1,166 @@
+"""What a machine can repeat of an experiment, and what it cannot vary. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from atoll.bench.axes import KNOB, Axis, Grid, chosen, in_bench_words, is_run_axis, make_axis
+from atoll.bench.cells import policy_of
+from atoll.bench.entrants import make_entrants
+from atoll.errors import UsageError
+from atoll.plan.planner import make_plan
+from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits
+from atoll.schema.results import Entrant
+from atoll.schema.size import gib
+from atoll.schema.text import plural
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers of a machine that the words of terms and axes stand for."""
+
+    nodes: int
+    chiplets: int  # 1: none are known
+    cores: int
+
+    def number(self, word: str) -> str:
+        """The number that a word stands for; another word stays."""
+        known = {"nodes": self.nodes, "chiplets": self.chiplets, "cores": self.cores}
+        return str(known.get(word, word))
+
+    def numbers(self, words: Sequence[str]) -> list[str]:
+        """`doubling`: 1, 2, 4 and so on, and the cores. Numbers come in their order."""
+        found: list[str] = []
+        for word in words:
+            if word == "doubling":
+                found += [str(1 << power) for power in range(self.cores.bit_length())]
+                found.append(str(self.cores))
+            else:
+                found.append(self.number(word))
+        once = list(dict.fromkeys(found))
+        return sorted(once, key=int) if all(one.isdecimal() for one in once) else once
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """The part of a bench that this machine can run."""
+
+    grid: Grid
+    cannot: tuple[str, ...]  # what is not varied, and why
+    same: tuple[str, ...]  # which deployments coincide, of the first engine
+    deployments: int  # in a block
+
+
+def counts(machine: Machine) -> Counts:
+    """The counts of what this process may use."""
+    allowed = frozenset(machine.allowed.pus)
+    nodes = sum(not allowed.isdisjoint(node.pus) for node in machine.nodes)
+    chiplets = sum(not allowed.isdisjoint(one.pus) for one in machine.chiplets)
+    return Counts(max(1, nodes), max(1, chiplets), len(machine.allowed_cores))
+
+
+def unmet(needs: Needs, machine: Machine) -> list[str]:
+    """Why the figure means nothing on this machine; empty if it means something."""
+    have = counts(machine)
+    threads = max((len(core.pus) for core in machine.allowed_cores), default=1)
+    wants = (
+        (needs.machines, 1, "machine", "Atoll deploys on one"),
+        (needs.nodes, have.nodes, "NUMA node", f"this machine has {have.nodes}"),
+        (needs.chiplets, have.chiplets, "chiplet", _chiplets(have, machine)),
+        (needs.cores, have.cores, "core", f"this machine has {have.cores}"),
+        (needs.threads_per_core, threads, "thread", f"a core has {threads} here"),
+    )
+    return [
+        f"it needs {plural(want, what)}{' a core' * (what == 'thread')}, and {why}"
+        for want, has, what, why in wants
+        if has < want
+    ]
+
+
+def too_large(scale: Scale, machine: Machine) -> str:
+    """Why the machine cannot hold this scale; empty if it can."""
+    if machine.memory_bytes >= scale.memory_gib * _GIB:
+        return ""
+    return f"it needs {scale.memory_gib:g} GiB of memory, and this machine has " + gib(
+        machine.memory_bytes
+    )
+
+
+def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -> Possible:
+    """The grid without the values that the planner refuses for one of the engines.
+
+    Raises UsageError if nothing is left to compare.
+    """
+    have = counts(machine)
+    policies = have.numbers(run.axes.get("policy", ()))
+    axes: list[Axis] = []
+    cannot: list[str] = []
+    for name, words in run.axes.items():
+        kept: list[str] = []
+        for value in have.numbers(words):
+            why = _refused(name, value, policies, machine, engines)
+            if why:
+                cannot.append(f"{name}={value}: {why}")
+            else:
+                kept.append(value)
+        if kept:
+            axes.append(make_axis(name, kept, option=f"--axis {name}"))
+    grid = Grid(tuple(axes), run.product)
+    knobs = {axis.name.removeprefix(KNOB): "" for axis in axes if axis.name.startswith(KNOB)}
+    entrants, _ = make_entrants(machine, engines, (), grid, knobs=knobs)
+    same = [_same(one) for one in entrants if one.engine == engines[0].name and one.cells[1:]]
+    if len(entrants) < 2 * len(engines):
+        raise UsageError("; ".join((*cannot, *same)) or "there is one deployment only")
+    return Possible(grid, tuple(cannot), tuple(same), len(entrants))
+
+
+def require_meaning(experiment: Experiment, machine: Machine) -> None:
+    """Raises UsageError if the figure means nothing on this machine."""
+    if missing := unmet(experiment.needs, machine):
+        raise UsageError(
+            f"{experiment.name} means nothing on this machine: {'; '.join(missing)}; "
+            f"'atoll experiment show {experiment.name}' has the paper's numbers"
+        )
+
+
+def _refused(
+    name: str,
+    value: str,
+    policies: Sequence[str],
+    machine: Machine,
+    engines: Sequence[EngineTraits],
+) -> str:
+    """The planner's reason if an engine can have the value in no deployment."""
+    if is_run_axis(name):
+        return ""
+    tries: list[Mapping[str, str]] = [{name: value}]
+    if name != "policy":
+        tries += [{name: value, "policy": policy} for policy in policies]
+    for engine in engines:
+        why = ""
+        for values in tries:
+            try:
+                make_plan(machine, engine, policy_of(values), **chosen(values))
+            except UsageError as fault:
+                why = why or f"{engine.name}: {in_bench_words(str(fault))}"
+            else:
+                break
+        else:
+            return why
+    return ""
+
+
+def _same(entrant: Entrant) -> str:
+    own, *others = (cell.label.partition("/")[2] for cell in entrant.cells)
+    return f"{', '.join(others)}: the same as {own}"
+
+
+def _chiplets(have: Counts, machine: Machine) -> str:
+    if machine.chiplets:
+        return f"this machine has {have.chiplets}"
+    return "none are known here ('atoll measure' finds hidden ones)"

@@ -1,0 +1,139 @@
+"""The terms of a claim over the results of a bench. Pure.
+
+    time(...)       seconds of a query, geometric mean over the queries
+    speedup(...)    over WIM with all else equal
+    scaling(...)    over WIM with the fewest cores
+    best(over=A)    the largest speed-up over the values of the axis A
+    least_query(...), most_query(...)  the smallest, the largest speed-up of a query
+    peak(...)       the most bytes that a query held, in 1e9 bytes
+
+The keys are axes of the bench (`policy`, `n`, `memory`, ...); an axis that is absent has its
+default. `query=q6` takes one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atoll.bench.analysis import Times, block_times, measured_runs
+from atoll.bench.cells import policy_of
+from atoll.bench.results import Results
+from atoll.experiments.claims import Reading, Term
+from atoll.experiments.here import counts
+from atoll.schema.results import Entrant, QueryWork
+from atoll.stats.paired import geometric_means
+
+_WIM = "wim"
+NAMES = frozenset({"time", "speedup", "scaling", "best", "least_query", "most_query", "peak"})
+
+
+class BenchReadings:
+    """The terms of one engine in one results file."""
+
+    def __init__(self, results: Results, engine: str) -> None:
+        self._results = results
+        self._entrants = [one for one in results.header.entrants if one.engine == engine]
+        self._times: Times = block_times(measured_runs(results))
+        self._counts = counts(results.header.machine)
+        self._varied = {axis.name for axis in results.header.axes}
+
+    def __call__(self, term: Term) -> Reading | str:
+        values = {key: self._counts.number(value) for key, value in term.values.items()}
+        query = values.pop("query", None)
+        if term.name == "best":
+            return self._best(values)
+        found = self._entrant(values)
+        if found is None:
+            return f"no deployment with {_listed(values)} was measured"
+        match term.name:
+            case "time":
+                return _reading(self._seconds(found.label, query), found.label)
+            case "speedup":
+                if found.baseline is None and policy_of(values) != _WIM:
+                    return f"{_listed(values)} is the same deployment as WIM on this machine"
+                return self._speedup(found, query)
+            case "scaling":
+                return self._scaling(found, query)
+            case "least_query" | "most_query":
+                return self._extreme(found, largest=term.name == "most_query")
+            case "peak":
+                return self._peak(found, query)
+        return f"a bench has no {term.name}(...)"
+
+    def _entrant(self, values: Mapping[str, str]) -> Entrant | None:
+        for entrant in self._entrants:
+            for cell in entrant.cells:
+                mine = {key: value for key, value in cell.values.items() if key != "policy"}
+                asked = {key: value for key, value in values.items() if key != "policy"}
+                same = all(mine.get(key) == value for key, value in asked.items())
+                others = self._varied & (mine.keys() - asked.keys())
+                if same and not others and policy_of(cell.values) == policy_of(values):
+                    return entrant
+        return None
+
+    def _seconds(self, label: str, query: str | None) -> Mapping[int, float]:
+        times = self._times[label]
+        if query is not None:
+            return times.get(query, {})
+        return geometric_means({name: times[name] for name in self._results.queries})
+
+    def _speedup(self, entrant: Entrant, query: str | None) -> Reading | str:
+        mine = self._seconds(entrant.label, query)
+        base = self._seconds(entrant.baseline or entrant.label, query)
+        return _over(base, mine, entrant.label)
+
+    def _scaling(self, entrant: Entrant, query: str | None) -> Reading | str:
+        fewest = [
+            (int(cell.values["cores"]), one.label)
+            for one in self._entrants
+            for cell in one.cells
+            if policy_of(cell.values) == _WIM and cell.values.get("cores", "all") != "all"
+        ]
+        if not fewest:
+            return "WIM was not measured with fewer cores"
+        base = self._seconds(min(fewest)[1], query)
+        return _over(base, self._seconds(entrant.label, query), entrant.label)
+
+    def _best(self, values: Mapping[str, str]) -> Reading | str:
+        axis = values.get("over", "")
+        found = [
+            reading
+            for entrant in self._entrants
+            if any(axis in cell.values for cell in entrant.cells)
+            and not isinstance(reading := self._speedup(entrant, None), str)
+        ]
+        if not found:
+            return f"the axis {axis} was not measured"
+        return max(found, key=lambda one: one.estimate.value)
+
+    def _extreme(self, entrant: Entrant, *, largest: bool) -> Reading | str:
+        readings = [self._speedup(entrant, query) for query in self._results.queries]
+        found = [one for one in readings if not isinstance(one, str)]
+        if not found:
+            return "no query was measured"
+        return (max if largest else min)(found, key=lambda one: one.estimate.value)
+
+    def _peak(self, entrant: Entrant, query: str | None) -> Reading | str:
+        peaks: dict[int, float] = {}
+        for line in self._results.lines:
+            if not isinstance(line, QueryWork) or line.label != entrant.label:
+                continue
+            if query in (None, line.query) and line.work.peak_bytes:
+                gb = line.work.peak_bytes / 1e9
+                peaks[line.block] = max(gb, peaks.get(line.block, 0.0))
+        if not peaks:
+            return "the engine did not report its peak memory"
+        return Reading.over(peaks, entrant.label)
+
+
+def _over(base: Mapping[int, float], mine: Mapping[int, float], label: str) -> Reading | str:
+    both = base.keys() & mine.keys()
+    return _reading({block: base[block] / mine[block] for block in both}, label)
+
+
+def _reading(blocks: Mapping[int, float], label: str) -> Reading | str:
+    return Reading.over(blocks, label) if blocks else "no block has it"
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items()) or "the defaults"

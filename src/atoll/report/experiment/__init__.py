@@ -1,0 +1,1 @@
+"""An experiment: its file, and the paper's numbers beside ours."""

@@ -1,0 +1,101 @@
+"""An experiment's file, and the list of them, at 80 columns. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from rich.console import RenderableType
+
+from atoll.report.table import Row, Table
+from atoll.report.terminal.grid import grid
+from atoll.schema.experiment import Experiment, Needs
+
+_WIDTH = 80
+
+
+def experiment_list(found: Sequence[tuple[Experiment, str]]) -> Table:
+    """`found`: with the reason if this machine cannot."""
+    rows: list[Row] = [
+        (one.name, one.figure, "no" if why else "yes", one.shows) for one, why in found
+    ]
+    return Table("", ("NAME", "FIGURE", "HERE", "SHOWS"), rows)
+
+
+def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
+    """All of the file; `here`: what this machine can and cannot, and what it costs."""
+    title = f"{experiment.name}: {experiment.figure} of {experiment.paper}"
+    lines = [title, *_wrap(experiment.shows)]
+    lines += _section("Claim", [experiment.check.claim, f"as a check: {experiment.check.shape}"])
+    lines += _section("This machine", here)
+    lines += _section("Needs", [_needs(experiment.needs)])
+    lines += _section("Run", _run(experiment))
+    lines += _section("Statistic of the paper", [experiment.statistic])
+    lines += _section(
+        "Machines of the paper",
+        [
+            f"{key}: {one.title}; {one.cores} cores, {one.chiplets} chiplets, "
+            f"{one.nodes} NUMA nodes ({one.where})"
+            for key, one in experiment.machines.items()
+        ],
+    )
+    lines += _section(
+        "Numbers of the paper",
+        [
+            f"{one.engine + ', ' if one.engine else ''}{one.machine}: {one.term} = {one.value:g} "
+            f"{one.unit} ({one.where}){f'. {one.note}' if one.note else ''}"
+            for one in experiment.published
+        ]
+        or ["none that its text prints"],
+    )
+    lines += _section("The paper is silent, so we chose", experiment.silent)
+    lines += _section(
+        "The paper contradicts itself",
+        [f"{one.says} Against it: {one.against}" for one in experiment.contradicts],
+    )
+    lines += _section(
+        "What stands for what cannot be had",
+        [f"{name}: {instead}" for name, instead in experiment.stands_for.items()],
+    )
+    return "\n".join(lines) + "\n"
+
+
+def drawn(table: Table) -> RenderableType:
+    """For a terminal: the last column takes the rest."""
+    shown = grid(table.title or None)
+    for index, name in enumerate(table.columns):
+        shown.add_column(name, no_wrap=index + 1 < len(table.columns))
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
+
+
+def _needs(needs: Needs) -> str:
+    wants: Mapping[str, int] = needs.model_dump()
+    found = [f"{name.replace('_', ' ')}: {least}" for name, least in wants.items() if least > 1]
+    return ", ".join(found) or "any machine"
+
+
+def _run(experiment: Experiment) -> list[str]:
+    if experiment.measure is not None:
+        return [f"atoll measure --only {','.join(experiment.measure.kinds)}"]
+    run = experiment.bench
+    assert run is not None
+    axes = [f"--axis {name}={','.join(values)}" for name, values in run.axes.items()]
+    command = ["atoll bench", *run.engines, f"--suite {run.suite}", *axes]
+    lines = [" ".join([*command, *["--product"] * run.product])]
+    for name, scale in run.scales.items():
+        engines = f", {', '.join(scale.engines)}" if scale.engines else ""
+        queries = f", queries {scale.queries}" if scale.queries else ""
+        lines.append(f"{name}: SF {scale.sf:g}, {scale.blocks} blocks{engines}{queries}")
+    return lines
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    return ["", title, *(piece for line in lines for piece in _wrap(line))]
+
+
+def _wrap(line: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -1,0 +1,111 @@
+"""An experiment: a figure or table of a paper, and how Atoll repeats it. The files are NAME.toml.
+
+The files are in `atoll.experiments`. A *term* is a figure in the language of
+`atoll.experiments.claims`, such as `speedup(policy=wicp)`: the numbers that a paper prints stand
+beside the terms that they are, so ours are found by the same terms. In terms and in the values of
+axes, `nodes`, `chiplets` and `cores` are the numbers of the machine in question. Only numbers that
+a paper's text or table prints are here; none is read off a picture.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from atoll.schema.base import Record
+from atoll.schema.profile import Kind
+
+
+class PaperMachine(Record):
+    """A machine of the paper."""
+
+    title: str = Field(min_length=1)
+    where: str = Field(min_length=1)  # the section that describes it
+    cores: int = Field(ge=1)
+    chiplets: int = Field(ge=1)  # of the whole machine; 1: it has no chiplets
+    nodes: int = Field(ge=1)
+
+
+class Published(Record):
+    """A number of the paper."""
+
+    term: str
+    value: float = Field(gt=0)
+    unit: Literal["times", "ns", "GB/s", "GB", "%", "count"] = "times"
+    engine: str = ""  # empty: of no engine
+    machine: str  # of Experiment.machines
+    where: str = Field(min_length=1)  # the section or table that prints it
+    note: str = ""  # what a reader must know, such as a correction
+
+
+class Contradiction(Record):
+    says: str = Field(min_length=1)
+    against: str = Field(min_length=1)
+
+
+class Needs(Record):
+    """What a machine must have, or the figure means nothing on it."""
+
+    nodes: int = Field(default=1, ge=1)
+    chiplets: int = Field(default=1, ge=1)
+    cores: int = Field(default=1, ge=1)
+    threads_per_core: int = Field(default=1, ge=1)
+    machines: int = Field(default=1, ge=1)  # Atoll deploys on one machine
+
+
+class Scale(Record):
+    """How large a run is."""
+
+    sf: float = Field(gt=0)  # scale factor
+    blocks: int = Field(default=5, ge=1)
+    queries: str = ""  # as for `atoll bench --queries`; empty: all
+    engines: tuple[str, ...] = ()  # in place of the experiment's; empty: those
+    memory_gib: float = Field(default=0, ge=0)  # that the machine must have
+    deployment_s: float = Field(gt=0)  # our guess for start, warm-up and pass of one deployment
+
+
+class BenchRun(Record):
+    """Run by `atoll bench`."""
+
+    engines: tuple[str, ...] = Field(min_length=1)
+    suite: str = "tpch"
+    axes: dict[str, tuple[str, ...]] = Field(min_length=1)
+    product: bool = False
+    scales: dict[Literal["smoke", "small", "paper"], Scale] = Field(min_length=1)
+
+
+class MeasureRun(Record):
+    """Run by `atoll measure`, which tells the time itself."""
+
+    kinds: tuple[Kind, ...] = Field(min_length=1)
+
+
+class Check(Record):
+    claim: str = Field(min_length=1)  # in words
+    shape: str = Field(min_length=1)  # in the language of claims, so that it can fail
+
+
+class Experiment(Record):
+    name: str = Field(pattern=r"^[a-z]+-[a-z0-9]+$")
+    paper: Literal["olap-on-chiplets", "numa-distributed-engines"]
+    figure: str = Field(pattern=r"^(Fig\. |Tab\. )\w+$")
+    shows: str = Field(min_length=1)
+    statistic: str = Field(min_length=1)  # the paper's
+    machines: dict[str, PaperMachine] = Field(min_length=1)
+    published: tuple[Published, ...] = ()
+    silent: tuple[str, ...] = Field(min_length=1)  # what the paper does not say: what we chose
+    contradicts: tuple[Contradiction, ...] = ()
+    stands_for: dict[str, str] = Field(default_factory=dict)  # what cannot be had -> ours instead
+    needs: Needs = Needs()
+    bench: BenchRun | None = None
+    measure: MeasureRun | None = None
+    check: Check
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.bench is None) == (self.measure is None):
+            raise ValueError("an experiment has either [bench] or [measure]")
+        if unknown := [one.machine for one in self.published if one.machine not in self.machines]:
+            raise ValueError(f"the machine {unknown[0]!r} of a published number is not in machines")
+        return self

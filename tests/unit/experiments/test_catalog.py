@@ -1,0 +1,134 @@
+"""The files: complete, in order, and true to themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atoll.bench.axes import make_axis
+from atoll.engines import registry
+from atoll.errors import UsageError
+from atoll.experiments import readings
+from atoll.experiments.catalog import FOLDER, experiments, get, read_experiment
+from atoll.experiments.claims import Reading, Term, judge, parse_claim, parse_term, terms_of
+from atoll.experiments.here import Counts
+from atoll.schema.experiment import Experiment
+from atoll.stats.paired import Estimate, Interval
+from atoll.suites import registry as suites
+from atoll.suites.selection import select_queries
+
+ALL = experiments()
+NAMES = [one.name for one in ALL]
+NO_ENGINES_OF_OURS = {"singlestore", "greenplum"}
+BENCHED = [one for one in ALL if one.bench]
+
+
+def all_terms(one: Experiment) -> list[Term]:
+    return [*(parse_term(each.term) for each in one.published), *claimed(one)]
+
+
+def claimed(one: Experiment) -> list[Term]:
+    return terms_of(parse_claim(one.check.shape))
+
+
+def test_no_figure_is_there_twice() -> None:
+    figures = [(one.paper, one.figure) for one in ALL]
+    assert len({*figures}) == len(figures)
+
+
+@pytest.mark.parametrize("one", BENCHED, ids=lambda one: one.name)
+def test_a_bench_has_known_axes_engines_queries_and_terms(one: Experiment) -> None:
+    assert one.bench
+    counts = Counts(nodes=2, chiplets=4, cores=8)
+    for name, words in one.bench.axes.items():
+        make_axis(name, counts.numbers(words), option="--axis")
+    engines = {*one.bench.engines, *(e for s in one.bench.scales.values() for e in s.engines)}
+    assert engines <= {*registry.names()}
+    suite = suites.get(one.bench.suite)
+    for scale in one.bench.scales.values():
+        assert select_queries(scale.queries, suite.query_names)
+    for term in all_terms(one):
+        assert term.name in readings.NAMES
+        assert term.values.keys() <= {*one.bench.axes, "query", "over"}, str(term)
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_every_engine_of_the_paper_is_ours_or_has_a_word_on_it(one: Experiment) -> None:
+    engines = {each.engine for each in one.published if each.engine}
+    assert engines & NO_ENGINES_OF_OURS <= one.stands_for.keys()
+    ours = {*one.bench.engines} if one.bench else set()
+    assert engines - NO_ENGINES_OF_OURS <= ours
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_the_papers_own_numbers_bear_its_claim_out(one: Experiment) -> None:
+    """As far as the text prints them: a comparison that has no number is passed over."""
+    groups = {(each.machine, each.engine) for each in one.published}
+    for machine, engine in groups:
+        shape = one.machines[machine]
+        counts = Counts(shape.nodes, shape.chiplets, shape.cores)
+
+        def key(term: Term, counts: Counts = counts) -> tuple[object, ...]:
+            values = {name: counts.number(value) for name, value in term.values.items()}
+            return term.name, *sorted(values.items())
+
+        known = {
+            key(parse_term(each.term)): each.value
+            for each in one.published
+            if (each.machine, each.engine) == (machine, engine)
+        }
+
+        def read(term: Term) -> Reading | str:
+            value = known.get(key(term))  # noqa: B023 - called within this turn of the loop
+            return (
+                "not printed"
+                if value is None
+                else Reading(Estimate(value, Interval(value, value), 5))
+            )
+
+        verdict = judge(parse_claim(one.check.shape), read)
+        assert verdict.outcome != "did not hold", (machine, engine, verdict.reasons)
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "../claims", "olap-fig9.toml"])
+def test_an_unknown_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="atoll experiment list"):
+        get(name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('name = "olap-fig9"', 'name = "olap-fig8"', "named 'olap-fig8'"),
+        (
+            "scaling(policy=wicp, cores=cores) >",
+            "scaling(policy=wicp, cores=cores) =",
+            "comparison",
+        ),
+        ("[check]", "[check]\nbogus = 1", "unknown"),
+        ('machine = "milan"', 'machine = "rome"', "rome"),
+        ("[bench]", "[bench", "line"),
+        ("[bench]", "[measure]\nkinds = []\n[bench]", "measure.kinds"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_fault(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    text = (FOLDER / "olap-fig9.toml").read_text()
+    assert old in text
+    wrong = tmp_path / "olap-fig9.toml"
+    wrong.write_text(text.replace(old, new))
+    with pytest.raises(UsageError, match=f"olap-fig9.toml: .*{words}"):
+        read_experiment(wrong)
+
+
+def test_the_order_is_that_of_the_papers() -> None:
+    assert sorted(NAMES, key=lambda name: (not name.startswith("olap"), NAMES.index(name))) == NAMES
+
+
+def test_the_page_lists_every_experiment(root: Path) -> None:
+    text = (root / "docs/experiments.md").read_text()
+    rows = [f"| `{one.name}` | {one.figure} | {one.shows} |" for one in ALL]
+    listed = [line for line in text.splitlines() if line.startswith(("| `olap-", "| `numa-"))]
+    assert listed == rows, "\n".join(rows)

@@ -1,0 +1,93 @@
+"""What machines of several shapes can repeat."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.errors import UsageError
+from atoll.experiments.catalog import experiments, get
+from atoll.experiments.here import (
+    Counts,
+    counts,
+    possible,
+    require_meaning,
+    too_large,
+    unmet,
+)
+from atoll.schema.experiment import BenchRun, Needs, Scale
+from tests.parts.bench import SPARK_TRAITS
+from tests.parts.machines import NodeShape, build
+
+TWO_CORES = build([[NodeShape(rest=2)]])
+MILAN = build([[NodeShape(chiplets=(4,) * 4)], [NodeShape(chiplets=(4,) * 4)]])
+SMT = build([[NodeShape(chiplets=(4, 4))]], smt=2)
+SCALES = {"smoke": Scale(sf=0.01, deployment_s=1)}
+
+
+def run(product: bool = False, **axes: tuple[str, ...]) -> BenchRun:
+    return BenchRun(engines=("spark",), axes=axes, product=product, scales=SCALES)  # type: ignore[arg-type]
+
+
+def test_words_are_numbers_of_the_machine() -> None:
+    assert counts(MILAN) == Counts(nodes=2, chiplets=8, cores=32)
+    assert counts(TWO_CORES) == Counts(nodes=1, chiplets=1, cores=2)
+    have = Counts(nodes=2, chiplets=8, cores=24)
+    assert have.numbers(("doubling",)) == ["1", "2", "4", "8", "16", "24"]
+    assert have.numbers(("cores", "nodes", "chiplets", "1")) == ["1", "2", "8", "24"]
+    assert have.numbers(("wim", "win")) == ["wim", "win"]
+
+
+def test_what_is_missing_is_said_with_what_is_there() -> None:
+    needs = Needs(nodes=2, chiplets=2, cores=4, threads_per_core=2, machines=2)
+    missing = unmet(needs, TWO_CORES)
+    assert missing == [
+        "it needs 2 machines, and Atoll deploys on one",
+        "it needs 2 NUMA nodes, and this machine has 1",
+        "it needs 2 chiplets, and none are known here ('atoll measure' finds hidden ones)",
+        "it needs 4 cores, and this machine has 2",
+        "it needs 2 threads a core, and a core has 1 here",
+    ]
+    assert unmet(Needs(nodes=2, chiplets=8, cores=32), MILAN) == []
+    assert unmet(Needs(threads_per_core=2), SMT) == []
+
+
+def test_memory_limits_the_scale() -> None:
+    assert "needs 9999 GiB" in too_large(Scale(sf=1, memory_gib=9999, deployment_s=1), MILAN)
+    assert too_large(Scale(sf=1, deployment_s=1), MILAN) == ""
+
+
+def test_values_that_the_machine_cannot_have_are_left_out_with_the_reason() -> None:
+    can = possible(run(n=("2", "8", "99")), MILAN, [SPARK_TRAITS])
+    assert can.grid.values("n") == ("2", "8")
+    assert len(can.cannot) == 1 and can.cannot[0].startswith("n=99: spark: ")
+    assert can.deployments == 3
+
+
+def test_what_coincides_is_one_deployment_with_all_names() -> None:
+    can = possible(run(True, policy=("win", "wicp"), cores=("1", "2")), TWO_CORES, [SPARK_TRAITS])
+    assert can.deployments == 2
+    assert any("win/cores=2" in line and line.endswith("the same as wim") for line in can.same)
+
+
+def test_one_deployment_is_no_experiment() -> None:
+    with pytest.raises(UsageError):
+        possible(run(policy=("win",)), TWO_CORES, [SPARK_TRAITS])
+
+
+@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
+def test_a_small_machine_gets_an_answer_to_every_experiment(one: object) -> None:
+    experiment = get(one.name)  # type: ignore[attr-defined]
+    if unmet(experiment.needs, TWO_CORES):
+        with pytest.raises(UsageError, match="means nothing on this machine: it needs"):
+            require_meaning(experiment, TWO_CORES)
+    elif experiment.bench:
+        assert possible(experiment.bench, TWO_CORES, [SPARK_TRAITS]).deployments > 1
+
+
+@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
+def test_a_large_machine_can_run_every_bench_of_one_machine(one: object) -> None:
+    experiment = get(one.name)  # type: ignore[attr-defined]
+    large = build([[NodeShape(chiplets=(4,) * 4, memory_gib=512)] for _ in range(2)], smt=2)
+    if experiment.bench and experiment.needs.machines == 1:
+        require_meaning(experiment, large)
+        assert possible(experiment.bench, large, [SPARK_TRAITS]).deployments > 1
