@@ -10,7 +10,7 @@
 // Promises
 //  - A task of the group runs on one of its workers. When the spread changes, new tasks go to the
 //    new workers at once; a running task stays where it is until it suspends or yields.
-//  - The destructor waits for the group's tasks.
+//  - The destructor waits for the group's tasks. In one of them it ends the program with a message.
 //  - To make a group and to end it takes less than a microsecond if nothing else runs, so one for
 //    each query is natural. It is O(cores) for the first group of as many threads since the workers
 //    have moved, and with `remember_as` O(workers) more.

@@ -1,6 +1,8 @@
 #include "atoll/runtime/group.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "scheduler/worker.hpp"
@@ -144,6 +146,14 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
 }
 
 Group::~Group() {
+  if (const runtime::Worker* const worker = runtime::Worker::here();
+      worker != nullptr && &worker->team == &state_->team && worker->tag == state_->tag) {
+    std::fputs(
+        "atoll: a Group is destroyed inside one of its own tasks, for which it would wait for "
+        "ever: destroy it outside of the group\n",
+        stderr);
+    std::abort();
+  }
   state_->team.domains[state_->domain].await_all_ended();
   state_->team.governor().remove(*state_);
 }

@@ -246,6 +246,14 @@ TEST(MisuseDeathTest, ARuntimeDestroyedInItsOwnTask) {
   });
 }
 
+TEST(MisuseDeathTest, AGroupDestroyedInItsOwnTask) {
+  in_the_child("atoll: a Group is destroyed inside one of its own tasks", [] {
+    atl::Runtime runtime(with_workers(2));
+    auto group = std::make_unique<atl::Group>(runtime);
+    group->spawn([&] { group.reset(); }).join();
+  });
+}
+
 TEST(MisuseDeathTest, AMutexUnlockedTwiceByItsGuard) {
   in_the_child("unlock of a Mutex that is not locked", [] {
     atl::Mutex mutex;

@@ -71,7 +71,7 @@ class Completion {
   // clean up. Else do not touch *this any more: the waiter may have freed it.
   bool complete() {
     std::uintptr_t before = state_.load(std::memory_order_acquire);
-    // A fiber or thread that waits stays where it is, and nobody else changes the state then.
+    // A fiber that waits stays where it is, and nobody else changes the state then.
     if (before > kAbandoned && (before & 3) == 0) {
       state_.store(kDone, std::memory_order_release);
     } else {
