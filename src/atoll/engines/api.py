@@ -15,6 +15,7 @@ from atoll.engines.explained import Reasons
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.schema.deployment import Access, ProcessSpec
+from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
 
@@ -122,6 +123,16 @@ class CountingClient(Client, Protocol):
 
     def work(self, *, timeout_s: float) -> Mapping[str, EngineWork]:
         """The counts of the queries since the last call, by ticket; empty if there are none."""
+        ...
+
+
+@runtime_checkable
+class ProfilingClient(Client, Protocol):
+    """A client of an engine that tells how long the operators of a query took."""
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
+        """Runs the query once more, and tells how the server did it; None if it cannot tell.
+        Raises as `execute`."""
         ...
 
 

@@ -7,29 +7,35 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from atoll.engines.api import Column
 from atoll.engines.duckdb.engine import IDLE_THREAD, TASK_THREAD
+from atoll.engines.duckdb.profile import operators_of
 from atoll.host.caller import name_thread, thread_name
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 
 if TYPE_CHECKING:
     from atoll.duckdb import Scheduler
 
 _PEAK = "system_peak_buffer_memory"
-# Only what DuckDB counts of a whole query: 0.1 ms. Times of operators would slow queries down
-# by 1.5 to 4 % (1.5.5, TPC-H at scale factor 1).
+# Everything, which slows queries down by 1.5 to 4 % (1.5.5, TPC-H at scale factor 1).
+_PROFILE = "set enable_profiling = 'no_output'"
+# Only what DuckDB counts of a whole query: 0.1 ms.
 _COUNT = (
-    "set enable_profiling = 'no_output'; set custom_profiling_settings = "
+    f"{_PROFILE}; set custom_profiling_settings = "
     f"""'{{"{_PEAK.upper()}": "true", "SYSTEM_PEAK_TEMP_DIR_SIZE": "true"}}'"""
 )
 
 
 class DuckDBBackend:
-    """See `atoll.engines.sql.host.CountingBackend`. DuckDB opens its database with `config`."""
+    """See `CountingBackend` and `ProfilingBackend` of atoll.engines.sql.host. DuckDB opens its
+    database with `config`."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         # Not later by SET: DuckDB starts and pins its threads when it opens the database.
@@ -47,17 +53,29 @@ class DuckDBBackend:
             name_thread(name)
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        with self._counting(_COUNT, ticket) as cursor:
+            cursor.execute(sql)
+            columns = [Column(name, str(kind).lower()) for name, kind, *_ in cursor.description]
+            rows = cursor.fetchall()
+            self._counted[ticket] = cursor.get_profiling_information(format="json")
+            return columns, rows
+
+    def profile(self, sql: str, ticket: str) -> QueryProfile:
+        with self._counting(_PROFILE, ticket) as cursor:
+            cursor.execute(sql).fetchall()
+            found = json.loads(cursor.get_profiling_information(format="json"))
+        return QueryProfile(operators=operators_of(found))
+
+    @contextmanager
+    def _counting(self, what: str, ticket: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for that query, which runs tasks as long as it is open."""
         name_thread(TASK_THREAD)  # the caller runs tasks too
         with self._database.cursor() as cursor:
             # Past Atoll's scheduler, which would take it for a query to steer by.
-            duckdb.DuckDBPyConnection.execute(cursor, _COUNT)
+            duckdb.DuckDBPyConnection.execute(cursor, what)
             self._running[ticket] = cursor
             try:
-                cursor.execute(sql)
-                columns = [Column(name, str(kind).lower()) for name, kind, *_ in cursor.description]
-                rows = cursor.fetchall()
-                self._counted[ticket] = cursor.get_profiling_information(format="json")
-                return columns, rows
+                yield cursor
             finally:
                 del self._running[ticket]
                 name_thread(IDLE_THREAD)

@@ -18,18 +18,20 @@ from atoll.engines.sql.endings import QueryEnd
 from atoll.engines.sql.protocol import (
     MAX_LINE_BYTES,
     decode,
+    decode_profile,
     decode_result,
     decode_scheduler,
     decode_work,
     encode,
 )
 from atoll.errors import EngineFailed
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 
 
 class SocketClient(QueryEnd):
-    """A `HostedClient`, `ScheduledClient` and `CountingClient` of atoll.engines.api. Not for use
-    by several threads at once."""
+    """A `HostedClient`, `ScheduledClient`, `CountingClient` and `ProfilingClient` of
+    atoll.engines.api. Not for use by several threads at once."""
 
     server = "SQL host"
 
@@ -64,6 +66,10 @@ class SocketClient(QueryEnd):
     def work(self, *, timeout_s: float) -> dict[str, EngineWork]:
         """See `atoll.engines.api.CountingClient`."""
         return decode_work(self._ask({"do": "work"}, timeout_s))
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
+        """See `atoll.engines.api.ProfilingClient`."""
+        return decode_profile(self._ask({"do": "profile", "sql": sql}, timeout_s))
 
     def close(self) -> None:
         link, self._socket = self._socket, None

@@ -41,6 +41,7 @@ from atoll.engines.sql.protocol import (
     encode_values,
 )
 from atoll.errors import EngineFailed
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 
 STOP_LIMIT_S = 10.0
@@ -81,6 +82,13 @@ class CountingBackend(Backend, Protocol):
     """A session whose engine counts the work of its queries."""
 
     def work(self) -> Mapping[str, EngineWork]: ...
+
+
+@runtime_checkable
+class ProfilingBackend(Backend, Protocol):
+    """A session whose engine tells how long the operators of a query took."""
+
+    def profile(self, sql: str, ticket: str) -> QueryProfile: ...
 
 
 class Server:
@@ -144,12 +152,13 @@ class Server:
         """The answer to one request. None if the client hung up before."""
         try:
             request = json.loads(line)
-            sql = str(request["sql"]) if request["do"] == "execute" else ""
+            sql = str(request["sql"]) if request["do"] in ("execute", "profile") else ""
             tasks: dict[str, Callable[[], bytes]] = {
                 "instances": self._instances,
                 "execute": lambda: self._execute(sql, ticket, held),
                 "values": lambda: self._values(held),
                 "work": self._work,
+                "profile": lambda: self._profile(sql, ticket),
                 "scheduler": self._scheduler,
             }
             job = worker.submit(tasks[request["do"]])
@@ -187,6 +196,11 @@ class Server:
         work = backend.work() if isinstance(backend, CountingBackend) else {}
         dumped = {ticket: one.model_dump(mode="json") for ticket, one in work.items()}
         return encode({"ok": True, "work": dumped})
+
+    def _profile(self, sql: str, ticket: str) -> bytes:
+        backend = self._backend
+        found = backend.profile(sql, ticket) if isinstance(backend, ProfilingBackend) else None
+        return encode({"ok": True, "profile": found and found.model_dump(mode="json")})
 
     def _scheduler(self) -> bytes:
         if not isinstance(self._backend, ScheduledBackend):

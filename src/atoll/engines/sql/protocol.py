@@ -8,6 +8,8 @@
     {"ok": true, "instances": 2}
     {"do": "work"}
     {"ok": true, "work": {"atoll-0-1": {"tasks": 4, ...}}}   an `EngineWork` by query ticket
+    {"do": "profile", "sql": "select 1"}
+    {"ok": true, "profile": {"operators": [...]}}            a `QueryProfile`, or null
     {"do": "scheduler"}
     {"ok": true, "scheduler": {"policy": "adaptive", ...}}   a `SchedulerState`
     {"ok": false, "error": "one line"}
@@ -27,6 +29,7 @@ from typing import Any
 from atoll.engines.api import Column, QueryResult
 from atoll.engines.sql.types import column_from_json, column_to_json, kind_of
 from atoll.errors import EngineFailed
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 from atoll.schema.text import one_line
 
@@ -109,6 +112,12 @@ def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResul
 def decode_scheduler(message: dict[str, Any]) -> SchedulerState:
     with _reading("an unreadable scheduler state"):
         return SchedulerState.model_validate(message["scheduler"])
+
+
+def decode_profile(message: dict[str, Any]) -> QueryProfile | None:
+    with _reading("an unreadable profile"):
+        found = message["profile"]
+        return None if found is None else QueryProfile.model_validate(found)
 
 
 def decode_work(message: dict[str, Any]) -> dict[str, EngineWork]:

@@ -14,10 +14,10 @@ import getpass
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import requests
@@ -31,10 +31,14 @@ from atoll.engines.sql.endings import QueryEnd
 from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
 from atoll.engines.trino.facts import TRINO_FACTS
+from atoll.engines.trino.query_info import operators_of, works_of
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.caller import user_id
+from atoll.schema.operators import QueryProfile
+from atoll.schema.results import EngineWork
 from atoll.schema.text import first_line
 
+T = TypeVar("T")
 _CANCEL_LIMIT_S = 1.0
 _DETECTOR_LIMIT_S = 1.0  # for both its answers; a count does without them
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
@@ -177,6 +181,7 @@ class TrinoClient(QueryEnd):
         self._address = address
         self.where = address.place
         self._closed = self._answered = False
+        self._counted: set[str] = set()  # the queries that `work` has returned
         self._out: TrinoQuery | None = None  # the query that has no answer yet
         self._wire = Wire(header, password=bool(address.password))
         self._http = requests.Session()
@@ -226,7 +231,31 @@ class TrinoClient(QueryEnd):
         self._out, self._answered = None, True
         if query.cancelled:  # by close() in another thread; the rows end there
             raise self.closed()
-        return QueryResult(columns, values, seconds)
+        return QueryResult(columns, values, seconds, query.query_id or "")
+
+    def work(self, *, timeout_s: float) -> dict[str, EngineWork]:
+        """See `atoll.engines.api.CountingClient`. The coordinator keeps a query for 15 minutes, and
+        the last 100 for longer."""
+        found = self._told("/v1/query", works_of, timeout_s)
+        new = {ticket: found[ticket] for ticket in found.keys() - self._counted}
+        self._counted |= new.keys()
+        return new
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile:
+        """See `atoll.engines.api.ProfilingClient`."""
+        ticket = self.execute(sql, timeout_s=timeout_s).ticket
+        return QueryProfile(operators=self._told(f"/v1/query/{ticket}", operators_of, timeout_s))
+
+    def _told(self, path: str, read: Callable[[Any], T], timeout_s: float) -> T:
+        self._wire.deadline = time.monotonic() + timeout_s
+        try:
+            answer = self._http.get(f"{self.where}{path}")
+            answer.raise_for_status()
+            return read(answer.json())
+        except (requests.RequestException, ValueError) as fault:
+            raise EngineFailed(
+                f"{self.where}{path}: the answer cannot be read ({_reason(fault)})"
+            ) from None
 
     @property
     def is_closed(self) -> bool:

@@ -39,3 +39,11 @@ def test_counting_is_no_query_to_atolls_scheduler() -> None:
         assert texts == [JOIN]
     finally:
         backend.close()
+
+
+def test_a_profile_has_the_operators_of_the_query(backend: DuckDBBackend) -> None:
+    found = {one.operator: one for one in backend.profile(JOIN, "a").operators}
+    join = found["HASH_JOIN"]
+    assert (join.kind, join.join, join.rows) == ("join", "inner", 300_000)
+    assert join.own_s
+    assert backend.work() == {}, "it was no query of a pass"

@@ -17,7 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.engines.api import Column, CountingClient, HostedClient, ScheduledClient
+from atoll.engines.api import (
+    Column,
+    CountingClient,
+    HostedClient,
+    ProfilingClient,
+    ScheduledClient,
+)
 from atoll.engines.sql import client as sqlclient
 from atoll.engines.sql.client import SocketClient, connect_all
 from atoll.engines.sql.host import Backend, Server
@@ -30,8 +36,10 @@ from atoll.engines.sql.protocol import (
     encode_result,
     encode_values,
 )
-from atoll.engines.sql.types import Kind, kind_of, scale_of
+from atoll.engines.sql.types import Kind as TypeKind
+from atoll.engines.sql.types import kind_of, scale_of
 from atoll.errors import EngineFailed, ServerGone
+from atoll.schema.operators import Kind, Operator, QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 from tests.parts.bench import scheduler_state
 from tests.parts.faults import fails
@@ -93,21 +101,21 @@ def test_a_result_with_too_few_rows_is_an_engine_failure() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "scale"),
     [
-        ("INTEGER", Kind.WHOLE, None),
-        ("hugeint", Kind.WHOLE, None),
-        ("uint", Kind.WHOLE, None),
-        ("interval", Kind.TEXT, None),
-        ("decimal(15,2)", Kind.DECIMAL, 2),
-        ("DECIMAL(38, 0)", Kind.DECIMAL, 0),
-        ("double", Kind.FLOAT, None),
-        ("date", Kind.DATE, None),
-        ("boolean", Kind.TRUTH, None),
-        ("array<int>", Kind.TEXT, None),
-        ("numeric[]", Kind.TEXT, None),
-        ("int[]", Kind.TEXT, None),
+        ("INTEGER", TypeKind.WHOLE, None),
+        ("hugeint", TypeKind.WHOLE, None),
+        ("uint", TypeKind.WHOLE, None),
+        ("interval", TypeKind.TEXT, None),
+        ("decimal(15,2)", TypeKind.DECIMAL, 2),
+        ("DECIMAL(38, 0)", TypeKind.DECIMAL, 0),
+        ("double", TypeKind.FLOAT, None),
+        ("date", TypeKind.DATE, None),
+        ("boolean", TypeKind.TRUTH, None),
+        ("array<int>", TypeKind.TEXT, None),
+        ("numeric[]", TypeKind.TEXT, None),
+        ("int[]", TypeKind.TEXT, None),
     ],
 )
-def test_kinds_of_types(name: str, kind: Kind, scale: int | None) -> None:
+def test_kinds_of_types(name: str, kind: TypeKind, scale: int | None) -> None:
     assert (kind_of(name), scale_of(name)) == (kind, scale)
 
 
@@ -150,6 +158,20 @@ class SlowBackend:
 class ScheduledBackend(SlowBackend):
     def scheduler(self) -> SchedulerState:
         return scheduler_state((0.0, 1), (2.5, 2))
+
+
+PROFILE = QueryProfile(
+    operators=(
+        Operator(node="0", operator="SCAN", kind=Kind.SCAN, tables=("t",), own_s=0.5, rows=7),
+    )
+)
+
+
+class ProfilingBackend(SlowBackend):
+    def profile(self, sql: str, ticket: str) -> QueryProfile:
+        if sql != "select":
+            raise EngineFailed("no such table")
+        return PROFILE
 
 
 class CountingBackend(SlowBackend):
@@ -239,6 +261,17 @@ def test_the_work_of_queries_is_reported_by_ticket(serve: Callable[[Backend], st
     silent = SocketClient(serve(SlowBackend()), timeout_s=60)
     assert isinstance(silent, CountingClient)
     assert silent.work(timeout_s=60) == {}, "an engine that does not count is no fault"
+
+
+def test_a_profile_arrives_whole(serve: Callable[[Backend], str]) -> None:
+    client = SocketClient(serve(ProfilingBackend()), timeout_s=60)
+    assert isinstance(client, ProfilingClient)
+    assert client.profile("select", timeout_s=60) == PROFILE
+    with pytest.raises(EngineFailed, match="no such table"):
+        client.profile("select 1 from nothing", timeout_s=60)
+    assert client.profile("select", timeout_s=60), "the connection stays"
+    silent = SocketClient(serve(SlowBackend()), timeout_s=60)
+    assert silent.profile("select", timeout_s=60) is None
 
 
 @pytest.mark.parametrize("message", [{"ok": True}, {"work": 3}, {"work": {"a": {"tasks": 0}}}])

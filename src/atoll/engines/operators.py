@@ -1,0 +1,83 @@
+"""From an engine's tree of operators to the list that all engines have in common. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from atoll.schema.operators import Kind, Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator with those below it; the fields are those of `Operator`."""
+
+    operator: str
+    kind: Kind
+    own_s: float | None
+    rows: int | None
+    below: tuple[Node, ...] = ()
+    table: str = ""  # that it reads itself
+    node: str = ""  # empty: its path in the tree
+    join: str = ""
+    distribution: str = ""
+    tasks: int | None = None
+
+
+def listed(root: Node) -> tuple[Operator, ...]:
+    """The operators of the tree, each before those below it. Linear, but for the tables."""
+    return tuple(_walk(root, "0"))
+
+
+def _walk(node: Node, path: str) -> Iterator[Operator]:
+    yield Operator(
+        node=node.node or path,
+        operator=node.operator,
+        kind=node.kind,
+        tables=tuple(sorted(_tables(node))),
+        own_s=node.own_s,
+        rows=node.rows,
+        join=node.join,
+        distribution=node.distribution,
+        tasks=node.tasks,
+    )
+    for number, child in enumerate(node.below):
+        yield from _walk(child, f"{path}.{number}")
+
+
+def _tables(node: Node) -> Iterator[str]:
+    if node.table:
+        yield node.table
+    for child in node.below:
+        yield from _tables(child)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of an operator by the words in its name, in any engine's spelling."""
+    plain = name.lower().replace("_", "").replace(" ", "")
+    return next((kind for word, kind in _WORDS if word in plain), Kind.OTHER)
+
+
+# The first word that is found decides: 'HASH_GROUP_BY' groups, 'Hash Join' joins, 'Hash' builds.
+_WORDS = (
+    ("remote", Kind.EXCHANGE),
+    ("exchange", Kind.EXCHANGE),
+    ("gather", Kind.EXCHANGE),
+    ("localmerge", Kind.EXCHANGE),
+    ("join", Kind.JOIN),
+    ("nestedloop", Kind.JOIN),
+    ("crossproduct", Kind.JOIN),
+    ("hash", Kind.AGGREGATE),
+    ("aggregate", Kind.AGGREGATE),
+    ("groupby", Kind.AGGREGATE),
+    ("group", Kind.AGGREGATE),
+    ("distinct", Kind.AGGREGATE),
+    ("window", Kind.WINDOW),
+    ("sort", Kind.SORT),
+    ("order", Kind.SORT),
+    ("topn", Kind.SORT),
+    ("scan", Kind.SCAN),
+    ("read", Kind.SCAN),
+    ("filter", Kind.FILTER),
+    ("project", Kind.FILTER),
+)

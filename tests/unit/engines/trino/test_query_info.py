@@ -1,0 +1,94 @@
+"""What a coordinator tells of queries: recorded answers of Trino 476, and damaged ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll.engines.trino.client import TrinoClient, parse_url
+from atoll.engines.trino.query_info import operators_of, quantity, works_of
+from atoll.errors import EngineFailed
+from atoll.schema.operators import Kind
+from atoll.schema.results import EngineWork
+from tests.parts.faults import fails
+from tests.parts.paths import GOLDEN
+from tests.parts.trino_coordinator import coordinator
+
+Q18 = "20261125_234402_00054_49i89"
+
+
+def recorded(name: str) -> Any:
+    return json.loads((GOLDEN / "plans" / name).read_text())
+
+
+def test_the_counts_of_a_query_are_the_coordinators() -> None:
+    assert works_of(recorded("trino-476-list.json"))[Q18] == EngineWork(
+        run_s=1.66,
+        shuffle_bytes=346859,
+        spilled_bytes=0,
+        read_bytes=4870054,
+        peak_bytes=1211688,
+        peak_source="peakTotalMemoryReservation",
+    )
+
+
+def test_operators_come_from_all_stages_with_what_is_read_below_them() -> None:
+    found = operators_of(recorded("trino-476-q18.json"))
+    by_node = {one.node: one for one in found}
+    assert len(by_node) == len(found) == 31
+    join = by_node["856"]
+    assert (join.kind, join.join, join.distribution) == (Kind.JOIN, "inner", "broadcast")
+    assert join.tables == ("customer", "lineitem", "orders")
+    assert by_node["1285"].distribution == "partitioned"
+    assert (by_node["9"].kind, by_node["9"].tasks) == (Kind.AGGREGATE, 2)
+    scan = by_node["5"]
+    assert (scan.operator, scan.tables, scan.rows) == ("TableScan", ("lineitem",), 60175)
+    assert scan.own_s == pytest.approx(0.14156, abs=1e-5)
+
+
+def test_no_time_of_the_engine_is_lost() -> None:
+    given_ = recorded("trino-476-q18.json")
+    runs = given_["queryStats"]["operatorSummaries"]
+    # The last stage's output goes to the client, so it is no operator's.
+    runs = [r for r in runs if (r["stageId"], r["operatorType"]) != (0, "TaskOutputOperator")]
+    parts = ("addInputWall", "getOutputWall", "finishWall")
+    whole = sum(quantity(run[part]) for run in runs for part in parts)
+    assert sum(one.own_s or 0 for one in operators_of(given_)) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0B", 0), ("4.5kB", 4608), ("1MB", 1 << 20), ("84.41us", 84.41e-6), ("1.50m", 90)],
+)
+def test_quantities(text: str, value: float) -> None:
+    assert quantity(text) == pytest.approx(value)
+
+
+@given(st.text())
+def test_no_other_text_is_a_quantity(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        assert quantity(text) >= 0
+
+
+@pytest.mark.parametrize("answer", [None, 7, {}, [{}], [{"queryId": "a", "queryStats": {}}]])
+def test_an_answer_of_another_shape_is_a_value_error(answer: Any) -> None:
+    if answer != {}:  # no query
+        with pytest.raises(ValueError, match=r".+: .+"):
+            works_of(answer)
+    with pytest.raises(ValueError, match=r".+: .+"):
+        operators_of(answer)
+
+
+def test_a_query_is_counted_once() -> None:
+    with coordinator(*[recorded("trino-476-list.json")] * 2, 7) as server:
+        client = TrinoClient(parse_url(server.url))
+        assert set(client.work(timeout_s=5)) > {Q18}
+        assert client.work(timeout_s=5) == {}
+        with fails(EngineFailed, where=server.url):
+            client.work(timeout_s=5)
+        client.close()
