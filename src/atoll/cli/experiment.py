@@ -16,10 +16,10 @@ from atoll.cli.terminal import show
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import possible, require_meaning, too_large, unmet
-from atoll.experiments.ours import Ours, failed, of_results, verdicts
+from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
 from atoll.report.experiment import tables
 from atoll.report.experiment.text import drawn, experiment_list, experiment_text
-from atoll.schema.experiment import BenchRun, Experiment, Scale
+from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
@@ -97,9 +97,12 @@ def run(name: str, size: str, engines: str | None, output: Path | None, resume: 
     """
     found, machine = get(name), machine_for()
     require_meaning(found, machine)
-    if found.bench is None:
-        raise UsageError(f"{name}: is not run by atoll bench")
-    _bench(found, found.bench, machine, size, engines, output, resume)
+    if found.bench is not None:
+        _bench(found, found.bench, machine, size, engines, output, resume)
+    elif found.measure is not None:
+        if engines or resume:
+            raise UsageError(f"{name} is measured without an engine; leave out --engines, --resume")
+        _measure(found, found.measure, size, output)
 
 
 def _bench(
@@ -133,7 +136,26 @@ def _bench(
         raise fault or UsageError(f"{path}: nothing was measured")
     from atoll.bench.results import read_results
 
-    _judge(experiment, of_results(read_results(path), path.name))
+    _judge(experiment, of_results(experiment, read_results(path), path.name))
+    if fault is not None:
+        raise fault
+
+
+def _measure(experiment: Experiment, run: MeasureRun, size: str, output: Path | None) -> None:
+    """As `atoll measure`: quick at the scale smoke, else full."""
+    from atoll.cli.measure import keep, measure_here, refuse_unwritable, show_profile
+    from atoll.schema.profile import Mode
+    from atoll.supervise.interrupts import terminate_is_interrupt
+
+    if output is not None:
+        refuse_unwritable(str(output))
+    mode = Mode.QUICK if size == "smoke" else Mode.FULL
+    with terminate_is_interrupt():
+        profile = measure_here(mode, ",".join(run.kinds), None)
+        path, fault = keep(profile, None if output is None else str(output))
+    show_profile(profile)
+    print(f"atoll: profile: {path}", file=sys.stderr)
+    _judge(experiment, of_profile(profile, path.name if path else "this run"))
     if fault is not None:
         raise fault
 
@@ -148,7 +170,8 @@ def _judge(experiment: Experiment, ours: Ours) -> None:
     for line in tables.verdict_lines(experiment, [ours]):
         print(line)
     if wrong := failed(verdicts(experiment, ours)):
-        raise CheckFailed(f"{experiment.name}: the claim did not hold for {', '.join(wrong)}")
+        whom = ", ".join(filter(None, wrong))
+        raise CheckFailed(f"{experiment.name}: the claim did not hold{whom and f' for {whom}'}")
 
 
 def _scale(experiment: Experiment, run: BenchRun, size: str, machine: Machine) -> Scale:
@@ -185,7 +208,7 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
     if why := unmet(experiment.needs, machine):
         return [f"means nothing here: {'; '.join(why)}"]
     if experiment.bench is None:
-        return ["can"]
+        return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
     lines: list[str] = []
     varied: list[str] = []
     for size, scale in experiment.bench.scales.items():

@@ -64,22 +64,22 @@ def command(
     if quick and full:
         raise UsageError("give either --quick or --full, not both")
     if output is not None:
-        _refuse_unwritable(output)
+        refuse_unwritable(output)
     state_dir("profiles")  # fails now and not after the measurement
     with terminate_is_interrupt():
-        profile = _measure(Mode.FULL if full else Mode.QUICK, only, cpus)
-        path, fault = _keep(profile, output)
+        profile = measure_here(Mode.FULL if full else Mode.QUICK, only, cpus)
+        path, fault = keep(profile, output)
     if as_json:
         click.echo(profile.model_dump_json(indent=2))
     else:
-        _show(profile)
+        show_profile(profile)
     if path is not None:
         click.echo(f"atoll: profile: {path}", err=True)
     if fault is not None:
         raise fault
 
 
-def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
+def measure_here(mode: Mode, only: str | None, cpus: str | None) -> Profile:
     # Imported here: a matrix from a file needs none of this.
     from atoll.host.cpu_times import process_started_s
     from atoll.host.local import LocalHost
@@ -109,7 +109,7 @@ def _measure(mode: Mode, only: str | None, cpus: str | None) -> Profile:
         )
 
 
-def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError | None]:
+def keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError | None]:
     """Save the profile; returns its path and the first fault, so the figures are still shown."""
     fault: AtollError | None = None
     path: Path | None = None
@@ -126,7 +126,7 @@ def _keep(profile: Profile, output: str | None) -> tuple[Path | None, AtollError
     return path, fault
 
 
-def _show(profile: Profile) -> None:
+def show_profile(profile: Profile) -> None:
     from atoll.report.profile.text import profile_text
 
     show(profile_text(profile, colour=has_colour(), ascii_only=not can_draw()))
@@ -140,7 +140,7 @@ def _refuse_measuring(*given: bool) -> None:
         )
 
 
-def _refuse_unwritable(output: str) -> None:
+def refuse_unwritable(output: str) -> None:
     """Raises UsageError or NotPermitted now, not after minutes of measuring."""
     path = Path(output)
     if output == "-":

@@ -70,6 +70,7 @@ class Reading:
     estimate: Estimate
     blocks: Mapping[int, float] | None = None
     of: str = ""  # the deployment
+    by_name: bool = False  # 1 because the deployment is its own baseline on this machine
 
     @classmethod
     def over(cls, blocks: Mapping[int, float], of: str) -> Reading:
@@ -152,6 +153,8 @@ def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
     left, right = sides
     if one.sign == ">" and left and right and left.of and left.of == right.of:
         return Outcome.UNJUDGED, f"{one}: both are the same deployment on this machine"
+    if one.sign == ">" and None in sides and any(side and side.by_name for side in sides):
+        return Outcome.UNJUDGED, f"{one}: it is its own baseline on this machine"
     ratio = _ratio(left, right)
     if ratio is None:
         return Outcome.UNJUDGED, f"{one}: no block has both sides"

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from atoll.bench.analysis import machine_line
 from atoll.bench.results import Results
+from atoll.errors import UsageError
 from atoll.experiments.claims import Outcome, Read, Verdict, judge, parse_claim
+from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
 from atoll.schema.experiment import Experiment
+from atoll.schema.profile import Profile
+from atoll.schema.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +24,29 @@ class Ours:
     readings: Mapping[str, Read]  # by engine; '' of a profile
 
 
-def of_results(results: Results, source: str) -> Ours:
+def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
+    """Raises UsageError if the results are of another suite."""
     header = results.header
+    if experiment.bench is None or header.suite != experiment.bench.suite:
+        raise UsageError(
+            f"{source}: has results of the suite {header.suite}, not of {experiment.name}"
+        )
     engines = dict.fromkeys(one.engine for one in header.entrants)
     scale = "" if header.scale_factor is None else f" SF {header.scale_factor:g}"
     return Ours(
         machine=machine_line(header.machine),
-        size=f"{header.suite}{scale}, {len(results.queries)} queries",
+        size=f"{header.suite}{scale}, {plural(len(results.queries), 'query')}",
         source=source,
         readings={engine: BenchReadings(results, engine) for engine in engines},
     )
+
+
+def of_profile(profile: Profile, source: str) -> Ours:
+    """Raises UsageError if the profile is of an emulated CPU."""
+    if profile.emulated:
+        raise UsageError(f"{source}: was measured on an emulated CPU, so its figures mean nothing")
+    machine = f"{profile.machine_title}, {plural(len(profile.cpus), 'PU')}"
+    return Ours(machine, "", source, {"": ProfileReadings(profile)})
 
 
 def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:

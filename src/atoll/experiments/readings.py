@@ -1,11 +1,13 @@
 """The terms of a claim over the results of a bench. Pure.
 
     time(...)       seconds of a query, geometric mean over the queries
-    speedup(...)    over WIM with all else equal
+    speedup(...)    over WIM without a place of its own (n, memory, placement), all else equal
+    gain(over=P)    over the policy P, all else equal
     scaling(...)    over WIM with the fewest cores
     best(over=A)    the largest speed-up over the values of the axis A
     least_query(...), most_query(...)  the smallest, the largest speed-up of a query
     peak(...)       the most bytes that a query held, in 1e9 bytes
+    remote(...)     remote memory accesses in percent; dram(...), link(...) of Tab. I: not recorded
 
 The keys are axes of the bench (`policy`, `n`, `memory`, ...); an axis that is absent has its
 default. `query=q6` takes one query.
@@ -14,6 +16,7 @@ default. `query=q6` takes one query.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from atoll.bench.analysis import Times, block_times, measured_runs
 from atoll.bench.cells import policy_of
@@ -24,7 +27,11 @@ from atoll.schema.results import Entrant, QueryWork
 from atoll.stats.paired import geometric_means
 
 _WIM = "wim"
-NAMES = frozenset({"time", "speedup", "scaling", "best", "least_query", "most_query", "peak"})
+_PLACE = frozenset({"policy", "n", "memory", "placement"})
+_NOT_RECORDED = frozenset({"remote", "dram", "link"})
+NAMES = _NOT_RECORDED | {
+    *("time", "speedup", "gain", "scaling", "best", "least_query", "most_query", "peak")
+}
 
 
 class BenchReadings:
@@ -40,8 +47,11 @@ class BenchReadings:
     def __call__(self, term: Term) -> Reading | str:
         values = {key: self._counts.number(value) for key, value in term.values.items()}
         query = values.pop("query", None)
+        if term.name in _NOT_RECORDED:
+            return f"a bench does not record {term.name}(...)"
         if term.name == "best":
             return self._best(values)
+        over = values.pop("over", None)
         found = self._entrant(values)
         if found is None:
             return f"no deployment with {_listed(values)} was measured"
@@ -49,13 +59,13 @@ class BenchReadings:
             case "time":
                 return _reading(self._seconds(found.label, query), found.label)
             case "speedup":
-                if found.baseline is None and policy_of(values) != _WIM:
-                    return f"{_listed(values)} is the same deployment as WIM on this machine"
-                return self._speedup(found, query)
+                return self._speedup(found, values, query)
+            case "gain":
+                return self._gain(found, {**values, "policy": over or _WIM}, query)
             case "scaling":
                 return self._scaling(found, query)
             case "least_query" | "most_query":
-                return self._extreme(found, largest=term.name == "most_query")
+                return self._extreme(found, values, largest=term.name == "most_query")
             case "peak":
                 return self._peak(found, query)
         return f"a bench has no {term.name}(...)"
@@ -77,10 +87,21 @@ class BenchReadings:
             return times.get(query, {})
         return geometric_means({name: times[name] for name in self._results.queries})
 
-    def _speedup(self, entrant: Entrant, query: str | None) -> Reading | str:
-        mine = self._seconds(entrant.label, query)
-        base = self._seconds(entrant.baseline or entrant.label, query)
-        return _over(base, mine, entrant.label)
+    def _speedup(
+        self, entrant: Entrant, values: Mapping[str, str], query: str | None
+    ) -> Reading | str:
+        rest = {key: value for key, value in values.items() if key not in _PLACE}
+        return self._gain(entrant, rest, query)
+
+    def _gain(self, entrant: Entrant, base: Mapping[str, str], query: str | None) -> Reading | str:
+        other = self._entrant(base)
+        if other is None:
+            return f"no deployment with {_listed(base)} was measured"
+        seconds = self._seconds(other.label, query), self._seconds(entrant.label, query)
+        found = _over(*seconds, entrant.label)
+        if isinstance(found, Reading) and other is entrant:
+            return replace(found, by_name=True)
+        return found
 
     def _scaling(self, entrant: Entrant, query: str | None) -> Reading | str:
         fewest = [
@@ -99,15 +120,18 @@ class BenchReadings:
         found = [
             reading
             for entrant in self._entrants
-            if any(axis in cell.values for cell in entrant.cells)
-            and not isinstance(reading := self._speedup(entrant, None), str)
+            for cell in entrant.cells
+            if axis in cell.values
+            and not isinstance(reading := self._speedup(entrant, cell.values, None), str)
         ]
         if not found:
             return f"the axis {axis} was not measured"
         return max(found, key=lambda one: one.estimate.value)
 
-    def _extreme(self, entrant: Entrant, *, largest: bool) -> Reading | str:
-        readings = [self._speedup(entrant, query) for query in self._results.queries]
+    def _extreme(
+        self, entrant: Entrant, values: Mapping[str, str], *, largest: bool
+    ) -> Reading | str:
+        readings = [self._speedup(entrant, values, query) for query in self._results.queries]
         found = [one for one in readings if not isinstance(one, str)]
         if not found:
             return "no query was measured"

@@ -94,6 +94,7 @@ class Experiment(Record):
     statistic: str = Field(min_length=1)  # the paper's
     machines: dict[str, PaperMachine] = Field(min_length=1)
     published: tuple[Published, ...] = ()
+    also: tuple[str, ...] = ()  # numbers in the text that are no term, such as ranges
     silent: tuple[str, ...] = Field(min_length=1)  # what the paper does not say: what we chose
     contradicts: tuple[Contradiction, ...] = ()
     stands_for: dict[str, str] = Field(default_factory=dict)  # what cannot be had -> ours instead

@@ -9,7 +9,7 @@ import pytest
 from atoll.bench.axes import make_axis
 from atoll.engines import registry
 from atoll.errors import UsageError
-from atoll.experiments import readings
+from atoll.experiments import profile_readings, readings
 from atoll.experiments.catalog import FOLDER, experiments, get, read_experiment
 from atoll.experiments.claims import Reading, Term, judge, parse_claim, parse_term, terms_of
 from atoll.experiments.here import Counts
@@ -50,7 +50,13 @@ def test_a_bench_has_known_axes_engines_queries_and_terms(one: Experiment) -> No
         assert select_queries(scale.queries, suite.query_names)
     for term in all_terms(one):
         assert term.name in readings.NAMES
-        assert term.values.keys() <= {*one.bench.axes, "query", "over"}, str(term)
+        elsewhere = {"machines", "nic"} if one.needs.machines > 1 else set()
+        assert term.values.keys() <= {*one.bench.axes, "query", "over", *elsewhere}, str(term)
+
+
+@pytest.mark.parametrize("one", [one for one in ALL if one.measure], ids=lambda one: one.name)
+def test_what_is_measured_has_known_terms(one: Experiment) -> None:
+    assert {term.name for term in all_terms(one)} <= profile_readings.NAMES
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from atoll.errors import UsageError
 from atoll.experiments.catalog import get
 from atoll.experiments.claims import Reading, judge, parse_claim, parse_term
 from atoll.experiments.ours import failed, of_results, verdicts
@@ -58,10 +59,27 @@ def test_what_was_not_measured_is_said(text: str, words: str) -> None:
     assert isinstance(found, str) and words in found
 
 
-def test_a_deployment_that_is_the_baseline_here_is_no_speedup() -> None:
-    one = measured(grid("policy=win,wicp,wic"), {})
-    read = BenchReadings(one, "spark")
-    assert "same deployment as WIM" in str(read(parse_term("speedup(policy=win)")))
+def test_a_deployment_that_is_its_own_baseline_here_proves_nothing() -> None:
+    read = BenchReadings(measured(grid("policy=win,wicp,wic"), {"spark/wicp": 0.5}), "spark")
+
+    def outcome(text: str) -> str:
+        return judge(parse_claim(text), read).outcome
+
+    assert outcome("speedup(policy=win) > 1") == "could not be judged"
+    assert outcome("speedup(policy=wicp) > speedup(policy=win)") == "held"
+    assert outcome("gain(policy=wicp, over=wic) > 1") == "held"
+    assert outcome("gain(policy=wic, over=wicp) > 1") == "did not hold"
+
+
+def test_a_speedup_of_a_memory_policy_is_over_wim_without_one() -> None:
+    seconds = {"spark/wim/memory=bind": 4.0, "spark/wicp/memory=bind": 0.5}
+    read = BenchReadings(
+        measured(grid("policy=wim,wicp", "memory=bind,interleave", product=True), seconds), "spark"
+    )
+    found = read(parse_term("speedup(policy=wicp, memory=bind)"))
+    assert isinstance(found, Reading) and found.estimate.value == pytest.approx(2.0)
+    within = read(parse_term("gain(policy=wicp, memory=bind, over=wim)"))
+    assert isinstance(within, Reading) and within.estimate.value == pytest.approx(8.0)
 
 
 def test_a_claim_over_the_grid_is_judged_by_pairs() -> None:
@@ -72,7 +90,9 @@ def test_a_claim_over_the_grid_is_judged_by_pairs() -> None:
 
 
 def test_verdicts_are_by_engine() -> None:
-    ours = of_results(MEASURED, "grid.jsonl")
+    ours = of_results(get("olap-fig9"), MEASURED, "grid.jsonl")
     found = verdicts(get("olap-fig9"), ours)
     assert [*found] == ["spark"] and not failed(found)
+    with pytest.raises(UsageError, match="of the suite tpch, not of olap-fig13"):
+        of_results(get("olap-fig13"), MEASURED, "grid.jsonl")
     assert ours.source == "grid.jsonl" and ours.size.startswith("tpch SF ")

@@ -11,7 +11,8 @@ from atoll.experiments.claims import Reading, Term, parse_claim, parse_term, ter
 from atoll.experiments.ours import Ours, verdicts
 from atoll.report.numbers import number
 from atoll.report.table import Table
-from atoll.schema.experiment import Experiment, Published
+from atoll.schema.experiment import Experiment, PaperMachine, Published
+from atoll.schema.text import plural
 
 _UNITS = {"times": "×", "count": ""}
 _NONE = "–"
@@ -48,8 +49,7 @@ def names(found: Sequence[Ours]) -> list[str]:
 def machines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
     """Who is who, a line each."""
     lines = [
-        f"{key} (published): {one.title}, {one.cores} cores, {one.chiplets} chiplets, "
-        f"{one.nodes} NUMA nodes; {one.where}"
+        f"{key} (published): {one.title}, {shape(one)}; {one.where}"
         for key, one in experiment.machines.items()
     ]
     for name, ours in zip(names(found), found, strict=True):
@@ -71,10 +71,16 @@ def verdict_lines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
 def notes(experiment: Experiment) -> list[str]:
     """What a reader must know of the paper's side."""
     lines = [f"{one.term} of {one.engine}: {one.note}" for one in experiment.published if one.note]
+    lines += [f"The paper also says: {one}" for one in experiment.also]
     lines += [
         f"The paper says: {one.says} Against it: {one.against}" for one in experiment.contradicts
     ]
     return [*lines, *(f"The paper is silent: {one}" for one in experiment.silent)]
+
+
+def shape(machine: PaperMachine) -> str:
+    counts = ((machine.cores, "core"), (machine.chiplets, "chiplet"), (machine.nodes, "NUMA node"))
+    return ", ".join(plural(count, what) for count, what in counts)
 
 
 def _published(found: Sequence[Published], experiment: Experiment) -> str:
@@ -95,6 +101,8 @@ def _cell(ours: Ours, engine: str, term: Term, unit: str) -> str:
     value = f"{number(reading.estimate.value)}{_unit(unit)}"
     if interval is None:
         return f"~{value}"
+    if interval.low == interval.high:
+        return value
     return f"{value} ({number(interval.low)} to {number(interval.high)})"
 
 

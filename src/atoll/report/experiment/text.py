@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 
+from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid
 from atoll.schema.experiment import Experiment, Needs
@@ -34,8 +35,7 @@ def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
     lines += _section(
         "Machines of the paper",
         [
-            f"{key}: {one.title}; {one.cores} cores, {one.chiplets} chiplets, "
-            f"{one.nodes} NUMA nodes ({one.where})"
+            f"{key}: {one.title}; {shape(one)} ({one.where})"
             for key, one in experiment.machines.items()
         ],
     )
@@ -48,6 +48,7 @@ def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
         ]
         or ["none that its text prints"],
     )
+    lines += _section("The paper also says", experiment.also)
     lines += _section("The paper is silent, so we chose", experiment.silent)
     lines += _section(
         "The paper contradicts itself",

@@ -1,0 +1,111 @@
+"""The terms of a claim over what `atoll measure` found. Pure.
+
+latency(pairs=P)      ns one way, bandwidth(pairs=P) GB/s between cores: the median over the
+                      pairs within a chiplet, else within a package, else within the machine
+stream(per=W)         GB/s of STREAM copy with one process per W, at its best array size
+sharing(place=, size=)  GB/s of cores that are local or distributed, at the least or most size
+chiplets(), cores()   what was found
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from atoll.experiments.claims import Reading, Term
+from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel
+from atoll.stats.paired import Estimate, Interval
+
+NAMES = frozenset({"latency", "bandwidth", "stream", "sharing", "chiplets", "cores"})
+_CLASSES = ("chiplet", "package", "machine")
+
+
+class ProfileReadings:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def __call__(self, term: Term) -> Reading | str:
+        read: dict[str, Callable[[Term], Reading | str]] = {
+            "latency": lambda term: self._pairs(self._profile.core_latency_cas_ns, term),
+            "bandwidth": lambda term: self._pairs(self._profile.core_bandwidth_gbs, term),
+            "stream": self._stream,
+            "sharing": self._sharing,
+            "chiplets": lambda term: self._count(len(self._groups("chiplet")) or 1),
+            "cores": lambda term: self._count(self._cores()),
+        }
+        if term.name not in read:
+            return f"a profile has no {term.name}(...)"
+        return read[term.name](term)
+
+    def _pairs(self, matrix: PairMatrix | None, term: Term) -> Reading | str:
+        if matrix is None:
+            return f"{term.name} was not measured"
+        wanted = term.values.get("pairs", "")
+        found = list(self._of_class(matrix, wanted))
+        if not found:
+            return f"no pair of cores has a {wanted} as its smallest common group"
+        value, spread = (median(column) for column in zip(*found, strict=True))
+        return Reading(_estimate(value, value * (1 - spread), value * (1 + spread)))
+
+    def _of_class(self, matrix: PairMatrix, wanted: str) -> Iterator[tuple[float, float]]:
+        """(value, spread) of each pair whose smallest common group is of that class."""
+        where = [self._place(pu) for pu in matrix.pus]
+        for i, one in enumerate(where):
+            for j, other in enumerate(where):
+                value, spread = matrix.values[i][j], matrix.spreads[i][j]
+                if value is None or spread is None or one[0] == other[0]:
+                    continue
+                same = [a is not None and a == b for a, b in zip(one[1:], other[1:], strict=True)]
+                if _CLASSES[same.index(True)] == wanted:
+                    yield value, spread
+
+    def _place(self, pu: int) -> tuple[object, int | None, int | None, int]:
+        """Core, chiplet, package, machine: a number that those in the same one share."""
+        core = _group(self._groups("smt"), pu)
+        packages = self._groups("package")
+        package = _group(packages, pu) if packages else 0
+        own = ("pu", pu) if core is None else ("core", core)
+        return own, _group(self._groups("chiplet"), pu), package, 0
+
+    def _stream(self, term: Term) -> Reading | str:
+        per = term.values.get("per", "")
+        runs = [
+            one
+            for one in self._profile.stream
+            if one.per == per and one.kernel is StreamKernel.COPY
+        ]
+        if not runs:
+            return f"STREAM copy was not measured with one process per {per}"
+        return _figure(max((one.bandwidth_gbs for one in runs), key=lambda one: one.value))
+
+    def _sharing(self, term: Term) -> Reading | str:
+        if not self._profile.sharing:
+            return "sharing was not measured"
+        points = sorted(self._profile.sharing[0].points, key=lambda one: one.vector_bytes)
+        point = points[0] if term.values.get("size") == "least" else points[-1]
+        local = term.values.get("place") == "local"
+        return _figure(point.local_gbs if local else point.distributed_gbs)
+
+    def _groups(self, kind: str) -> tuple[tuple[int, ...], ...]:
+        found = self._profile.inference
+        if found is None:
+            return ()
+        return {"chiplet": found.chiplets, "package": found.packages, "smt": found.smt}[kind]
+
+    def _cores(self) -> int:
+        return len(self._profile.cpus) - sum(len(one) - 1 for one in self._groups("smt"))
+
+    def _count(self, value: int) -> Reading:
+        return Reading(_estimate(value, value, value))
+
+
+def _group(groups: tuple[tuple[int, ...], ...], pu: int) -> int | None:
+    return next((index for index, one in enumerate(groups) if pu in one), None)
+
+
+def _figure(found: Figure) -> Reading:
+    return Reading(_estimate(found.value, found.low, found.high))
+
+
+def _estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, Interval(low, high), 1)

@@ -1,0 +1,81 @@
+"""Terms over profiles of made-up machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from atoll.errors import UsageError
+from atoll.experiments.catalog import get
+from atoll.experiments.claims import Reading, parse_term
+from atoll.experiments.ours import of_profile, verdicts
+from atoll.experiments.profile_readings import ProfileReadings
+from atoll.schema.profile import Profile
+from tests.parts import profiles
+
+EPYC = profiles.epyc(packages=2, chiplets=4, cores=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("latency(pairs=chiplet)", 22.7),  # 23 as made, siblings of a core aside
+        ("bandwidth(pairs=chiplet)", 12),
+        ("bandwidth(pairs=package)", 6),
+        ("bandwidth(pairs=machine)", 3.4),
+        ("chiplets()", 8),
+        ("cores()", 32),
+    ],
+)
+def test_pairs_are_classed_by_their_smallest_common_group(text: str, expected: float) -> None:
+    found = ProfileReadings(EPYC)(parse_term(text))
+    assert isinstance(found, Reading)
+    assert found.estimate.value == pytest.approx(expected, rel=0.06)
+
+
+def test_stream_and_sharing_are_figures_with_intervals() -> None:
+    read = ProfileReadings(EPYC)
+    for text in ("stream(per=chiplet)", "sharing(place=local, size=least)"):
+        found = read(parse_term(text))
+        assert isinstance(found, Reading) and found.estimate.interval
+        assert found.estimate.interval.low < found.estimate.value < found.estimate.interval.high
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "outcome"),
+    [
+        ("olap-fig3", EPYC, "held"),
+        ("olap-fig4", EPYC, "held"),
+        ("olap-fig5", EPYC, "held"),
+        ("olap-fig10", EPYC, "held"),
+        ("olap-tab1", EPYC, "held"),
+        ("olap-fig3", profiles.sapphire_rapids(), "did not hold"),
+        ("olap-fig4", profiles.sapphire_rapids(), "held"),
+        ("olap-fig3", profiles.graviton(), "could not be judged"),
+        ("olap-tab1", profiles.graviton(), "did not hold"),
+        ("olap-fig5", profiles.graviton(), "could not be judged"),
+    ],
+)
+def test_the_claims_on_machines_of_each_kind(name: str, profile: Profile, outcome: str) -> None:
+    experiment = get(name)
+    [verdict] = verdicts(experiment, of_profile(profile, "p.json")).values()
+    assert verdict.outcome == outcome, verdict.reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("latency(pairs=package)", "no pair of cores has a package"),
+        ("stream(per=node)", "was not measured"),
+        ("sharing(place=local, size=least)", "was not measured"),
+        ("speedup()", "a profile has no speedup"),
+    ],
+)
+def test_what_is_missing_is_said(text: str, words: str) -> None:
+    found = ProfileReadings(profiles.graviton(8))(parse_term(text.replace("package", "chiplet")))
+    assert isinstance(found, str)
+    assert words.replace("package", "chiplet") in found
+
+
+def test_an_emulated_cpu_means_nothing() -> None:
+    with pytest.raises(UsageError, match="emulated"):
+        of_profile(profiles.one_cpu(), "p.json")
