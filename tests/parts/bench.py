@@ -12,6 +12,7 @@ from atoll.bench.runner import Bench, Tick
 from atoll.engines.api import Client, Column, QueryResult
 from atoll.errors import EngineFailed
 from atoll.schema.base import Record
+from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import EngineTraits, Policy
 from atoll.schema.results import (
     DeploymentUp,
@@ -165,6 +166,7 @@ class FakeServer:
     drifted: int = 0
     states: Callable[[], Sequence[SchedulerState]] = lambda: ()
     told: Mapping[str, EngineWork] = field(default_factory=dict)
+    profiles: Callable[[str], QueryProfile | None] = lambda sql: None
 
     def verify(self) -> tuple[int, int, str]:
         return 10, self.drifted, ""
@@ -189,6 +191,9 @@ class FakeServer:
     def counted(self) -> Mapping[str, EngineWork]:
         return self.told
 
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
+        return self.profiles(sql)
+
 
 @dataclass
 class FakeEngines:
@@ -201,6 +206,7 @@ class FakeEngines:
     dead: Callable[[str, int], bool] = lambda label, turn: False
     states: Callable[[Entrant], Sequence[SchedulerState]] = lambda entrant: ()
     told: Mapping[str, EngineWork] = field(default_factory=dict)  # by ticket: 1 is the first query
+    profiles: Callable[[str], QueryProfile | None] = lambda sql: None
     log: list[str] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     asked: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -223,7 +229,13 @@ class FakeEngines:
         self.asked[entrant.label] = [client.asked for client in clients]
         try:
             alive = not self.dead(entrant.label, turn)
-            yield FakeServer([*clients], alive, states=lambda: self.states(entrant), told=self.told)
+            yield FakeServer(
+                [*clients],
+                alive,
+                states=lambda: self.states(entrant),
+                told=self.told,
+                profiles=self.profiles,
+            )
         finally:
             self.log.append(f"down {entrant.label}")
 

@@ -19,6 +19,7 @@ from atoll.bench.engine_work import work_summary
 from atoll.bench.estimates import GEOMEAN, THROUGHPUT, interval_of, speedup_of
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
+from atoll.bench.why import explanations
 from atoll.schema.machine import Machine
 from atoll.schema.results import (
     BlockFailed,
@@ -88,6 +89,7 @@ def summarise(results: Results) -> BenchSummary:
             {label: _load(by_label[label], one, results.queries) for label, one in runs.items()},
         ),
         decompositions=_decompositions(results, times),
+        why=explanations(results),
         notes=header.notes,
         warnings=cautions(results, entrants),
         fingerprint=header.fingerprint,

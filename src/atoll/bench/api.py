@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from atoll.bench.results import Results
 from atoll.engines.api import Client, QueryResult
 from atoll.errors import EngineFailed
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, ProcessSeen, SchedulerState
 
 
@@ -49,6 +50,11 @@ class Server(Protocol):
 
     def counted(self) -> Mapping[str, EngineWork]:
         """The engine's own statistics of its queries, by ticket; empty if it keeps none."""
+        ...
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
+        """How the first server runs this query; None if the engine does not tell. Raises
+        EngineFailed if the query fails."""
         ...
 
 

@@ -12,6 +12,7 @@ from atoll.engines.api import (
     CountingClient,
     Data,
     Engine,
+    ProfilingClient,
     ScheduledClient,
 )
 from atoll.engines.calls import attaching, connected, holding, under
@@ -21,6 +22,7 @@ from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
 from atoll.schema.machine import Machine
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
 from atoll.schema.text import plural
 from atoll.supervise.client_calls import close_all, within
@@ -119,6 +121,16 @@ class LiveServer:
                         partial(client.work, timeout_s=_CONNECT_S),
                     )
         return found
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
+        client = self.streams[0]
+        if not isinstance(client, ProfilingClient):
+            return None
+        return within(
+            timeout_s,
+            "profiling a query",
+            partial(client.profile, sql, timeout_s=timeout_s),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,7 @@ class Job:
                     longest_wait_s=self.longest_wait_s,
                     time_s=self.length.time_s,
                     left_out=earlier.left_out,
+                    profiled=earlier.profiled,
                     turn=turn,
                     check_time=first_block,
                 ).run(first_block=first)

@@ -101,6 +101,9 @@ class ClusterServer:
     def counted(self) -> Mapping[str, EngineWork]:
         return {}
 
+    def profile(self, sql: str, *, timeout_s: float) -> None:
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Connector:

@@ -27,6 +27,7 @@ from atoll.schema.results import (
     Line,
     PassDone,
     QueryFailed,
+    QueryProfiled,
     RunEnd,
     RunHeader,
 )
@@ -71,6 +72,11 @@ class Results:
     def left_out(self) -> list[QueryFailed]:
         """The queries that failed, each once."""
         return [line for line in self.lines if isinstance(line, QueryFailed)]
+
+    @property
+    def profiled(self) -> set[tuple[str, str]]:
+        """(label, query) of those whose execution is recorded."""
+        return {(line.label, line.query) for line in self.lines if isinstance(line, QueryProfiled)}
 
     @property
     def queries(self) -> tuple[str, ...]:

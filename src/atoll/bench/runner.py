@@ -38,6 +38,7 @@ from atoll.schema.results import (
     Entrant,
     PassDone,
     QueryFailed,
+    QueryProfiled,
     QueryTime,
     QueryWork,
     RunEnd,
@@ -88,6 +89,10 @@ class Bench:
     check_time: Callable[[str, float], None] = lambda label, elapsed_s: None
     turn: Callable[[Mapping[str, str]], None] = lambda knobs: None  # sets an entrant's knobs
     left_out: list[QueryFailed] = field(default_factory=list)  # in the resumed part of the run
+    # (label, query) of those that have a profile, and how long profiles took: blocks to come take
+    # less.
+    profiled: set[tuple[str, str]] = field(default_factory=set)
+    profiling_s: float = 0.0
     losses: Counter[str] = field(default_factory=Counter)  # query -> how often the engine was lost
 
     @property
@@ -120,7 +125,7 @@ class Bench:
         failures = 0
         for block in self._numbers(first):
             for position, label in in_block(self._labels, block):
-                began = self.host.monotonic()
+                began, profiling_s = self.host.monotonic(), self.profiling_s
                 known = len(self.left_out)
                 error = self._one(block, position, label)
                 if not self.queries:
@@ -136,7 +141,8 @@ class Bench:
                         f"{block + 1}: {error}; all errors are in the results file"
                     )
                 if block == first and not error:
-                    self.check_time(label, self.host.monotonic() - began)
+                    elapsed_s = self.host.monotonic() - began
+                    self.check_time(label, elapsed_s - (self.profiling_s - profiling_s))
 
     def _numbers(self, first: int) -> Iterator[int]:
         """The numbers of the blocks. If their number is open, at least one, and each further one
@@ -147,10 +153,10 @@ class Bench:
         assert self.time_s is not None
         end = self.host.monotonic() + self.time_s
         for block in count(first):
-            began = self.host.monotonic()
+            began, profiling_s = self.host.monotonic(), self.profiling_s
             yield block
             now = self.host.monotonic()
-            if now + (now - began) > end:
+            if now + (now - began) - (self.profiling_s - profiling_s) > end:
                 return
 
     @property
@@ -206,6 +212,7 @@ class Bench:
                 self._look(server, block, label, "after")
                 self.append(PassDone(block=block, label=label, seconds=ran.seconds))
                 measured = True
+                self._profile(server, entrant, block, tick)
                 tick("stopping")
         except ClusterGone as fault:  # its block is not marked as failed: --resume repeats it
             tick(f"failed: {fault}")
@@ -241,6 +248,35 @@ class Bench:
                         work=work,
                     )
                 )
+
+    def _profile(
+        self, server: Server, entrant: Entrant, block: int, tick: Callable[[str], None]
+    ) -> None:
+        """Record how the queries are executed, once for each entrant. The block is over already, so
+        a fault ends only this."""
+        began = self.host.monotonic()
+        for query in self.queries:
+            if (entrant.label, query) in self.profiled:
+                continue
+            tick(f"profiling {query}")
+            profile, unknown = None, ""
+            try:
+                profile = server.profile(
+                    self.work.sql(entrant.engine, query), timeout_s=self.header.query_limit_s
+                )
+            except EngineFailed as fault:
+                unknown = server.shown(fault)
+            if profile is None and not unknown:
+                break  # the engine tells nothing
+            self.profiled.add((entrant.label, query))
+            self.append(
+                QueryProfiled(
+                    block=block, label=entrant.label, query=query, profile=profile, unknown=unknown
+                )
+            )
+            if unknown:
+                break  # the server may be lost; the next block goes on
+        self.profiling_s += self.host.monotonic() - began
 
     def _look(
         self, server: Server, block: int, label: str, when: Literal["before", "after"]

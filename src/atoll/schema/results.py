@@ -4,12 +4,13 @@ Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block 
 `schedule`, each entrant writes its warm-up and measured `QueryTime`s, a `DeploymentUp`, a
 `VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
 server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
-reported. If the entrant fails, it writes a `BlockFailed` instead. If only a query fails, it writes
-a `QueryFailed` after that pass, and from then on no entrant runs this query. A cluster that was
-already running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its
-measured pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was
-killed while writing) is ignored when the file is read, so that `--resume` can continue. A block is
-whole when every entrant has a `PassDone` or a `BlockFailed` in it.
+reported. After its first `PassDone`, a `QueryProfiled` follows for each query. If the entrant
+fails, it writes a `BlockFailed` instead. If only a query fails, it writes a `QueryFailed` after
+that pass, and from then on no entrant runs this query. A cluster that was already running
+(`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured pass. A
+`RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while writing)
+is ignored when the file is read, so that `--resume` can continue. A block is whole when every
+entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic import Field, model_validator
 from atoll.schema.base import Record
 from atoll.schema.environment import Environment
 from atoll.schema.machine import Machine
+from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import Plan
 from atoll.schema.seats import Policy as SchedulerPolicy
 from atoll.schema.seats import SpreadChange, ThreadSeat
@@ -196,6 +198,18 @@ class QueryWork(Record):
     work: EngineWork
 
 
+class QueryProfiled(Record):
+    """Follows an entrant's first finished pass, once for each query: how a server ran it once more,
+    alone. Only from engines that tell."""
+
+    record: Literal["profile"] = "profile"
+    block: Block
+    label: str
+    query: str
+    profile: QueryProfile | None
+    unknown: str = ""  # why there is none
+
+
 class BlockFailed(Record):
     """A deployment of a block that did not finish; its times are not used."""
 
@@ -266,6 +280,7 @@ Line = Annotated[
     | SchedulerRan
     | QueryWork
     | PassDone
+    | QueryProfiled
     | BlockFailed
     | QueryFailed
     | VerifyResult

@@ -101,6 +101,41 @@ class EntrantSummary(Record):
     processes: tuple[ProcessSeen, ...] = ()  # of a cluster, at the last inspection
 
 
+class OperatorChange(Record):
+    """What became of the operators of one kind over the same tables in one query. Both times are
+    of one execution, summed over threads; 0 is that of an operator that the plan lacks."""
+
+    query: str
+    operator: str  # by the engine's name: 'HASH_JOIN', or 'Merge Join → Hash Join'
+    tables: tuple[str, ...]  # read by it or below it
+    before_s: float = Field(ge=0)
+    after_s: float = Field(ge=0)
+    share: float = Field(ge=0, le=1)  # of all that changed in this direction
+
+
+class PlanChange(Record):
+    """Where the plan itself differs."""
+
+    queries: tuple[str, ...]
+    what: str  # 'join of orders, lineitem', 'exchanges', 'tasks'
+    before: str  # 'HASH_JOIN inner, broadcast'; '–': not in that plan
+    after: str
+
+
+class Why(Record):
+    """An entrant and its baseline, operator by operator, over all queries that both told of."""
+
+    label: str
+    baseline: str
+    queries: int
+    before_s: float = Field(ge=0)  # all operators
+    after_s: float = Field(ge=0)
+    # Those that hold most of the gain (if all operators together became faster) or loss, the
+    # largest first.
+    operators: tuple[OperatorChange, ...]
+    plan: tuple[PlanChange, ...]
+
+
 class AxisPoint(Record):
     """One value of an axis."""
 
@@ -186,6 +221,7 @@ class BenchSummary(Record):
     command: str
     entrants: tuple[EntrantSummary, ...]
     axes: tuple[AxisSummary, ...] = ()  # that are varied
+    why: tuple[Why, ...] = ()  # of entrants with a baseline, where the engine tells
     decompositions: tuple[Decomposition, ...] = ()
     notes: tuple[str, ...]
     warnings: tuple[Caution, ...]

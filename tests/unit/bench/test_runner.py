@@ -172,6 +172,7 @@ def test_ticks_tell_what_is_done() -> None:
         "warming up",
         "waiting for a quiet machine",
         "measuring",
+        "profiling q1",
         "stopping",
         "done",
     ]

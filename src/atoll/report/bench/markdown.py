@@ -41,6 +41,9 @@ def markdown(summary: BenchSummary) -> str:
         parts += _titled_list(title, verdicts.process_lines(one))
     work = tables.work_table(summary)
     parts += _section(work) if work.rows else []
+    for table in (tables.why_table(summary), tables.plan_change_table(summary)):
+        parts += [*_section(table)] if table.rows else []
+    parts += _titled_list("", verdicts.explained(summary))
     title = "Chiplets in use under Atoll's scheduler, in the measured passes:"
     parts += _titled_list(title, verdicts.spreads(summary))
     parts += _section(tables.bench_environment(summary))

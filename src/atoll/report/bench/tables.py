@@ -250,6 +250,39 @@ def _size(size_bytes: int | None) -> str:
     return "–" if size_bytes is None else gib(size_bytes)
 
 
+def why_table(summary: BenchSummary) -> Table:
+    """The operators that hold most of each gain or loss."""
+    return Table(
+        "Why: the operators that hold most of the gain or loss",
+        ("deployment", "query", "operator", "over", "before", "after", "share"),
+        [
+            (
+                why.label,
+                one.query,
+                one.operator,
+                ", ".join(one.tables) or "–",
+                duration(one.before_s),
+                duration(one.after_s),
+                percent(one.share),
+            )
+            for why in summary.why
+            for one in why.operators
+        ],
+    )
+
+
+def plan_change_table(summary: BenchSummary) -> Table:
+    return Table(
+        "Where the plans differ",
+        ("deployment", "what", "baseline", "here", "queries"),
+        [
+            (why.label, one.what, one.before, one.after, ", ".join(one.queries))
+            for why in summary.why
+            for one in why.plan
+        ],
+    )
+
+
 def step_table(decomposition: Decomposition) -> Table:
     """A row for each step, then the whole. A share is of the logarithm of the whole."""
 

@@ -17,6 +17,8 @@ from atoll.report.terminal.grid import grid
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
+# The columns of words in the tables that say why.
+_WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
 _SHORT = {"no significant difference": "no difference"}
 
 
@@ -41,6 +43,10 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         words = ("deployment", "in query")
         counted = _drawn(work, f"{work.title}, per pass, as the engine counts it", words)
         parts.append(Padding(counted, (1, 0, 0, 0)))
+    for table in (tables.why_table(summary), tables.plan_change_table(summary)):
+        if table.rows:
+            parts.append(Padding(_drawn(table, table.title, _WHY_WORDS, cut=True), (1, 0, 0, 0)))
+    parts += [Text(line) for line in verdicts.explained(summary)]
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
         parts += [Text(f"{one.label}: {line}", style="dim") for line in lines]
@@ -59,11 +65,15 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     return Group(*parts)
 
 
-def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
-    """A table of the page for the terminal; the columns other than `words` are numbers."""
+def _drawn(table: TextTable, title: str, words: tuple[str, ...], *, cut: bool = False) -> Table:
+    """A table of the page for the terminal; the columns other than `words` are numbers. With `cut`
+    words give way to the width of the terminal."""
     shown = grid(title)
     for name in table.columns:
-        shown.add_column(name, no_wrap=True, justify="left" if name in words else "right")
+        if name in words:
+            shown.add_column(name, no_wrap=True, overflow="ellipsis" if cut else "fold")
+        else:
+            shown.add_column(name, no_wrap=True, justify="right")
     for row in table.rows:
         shown.add_row(*map(Text, row))
     return shown

@@ -6,7 +6,7 @@ from collections import Counter
 
 from atoll.bench.axes import DECIDES
 from atoll.bench.estimates import judged
-from atoll.report.numbers import ratio, ratio_interval
+from atoll.report.numbers import duration, ratio, ratio_interval
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
     AxisSeries,
@@ -244,4 +244,14 @@ def process_lines(entrant: EntrantSummary) -> list[str]:
     return [
         f"{count} × {process}: CPUs {masks}, memory policy {policy or 'unknown'}"
         for (process, masks, policy), count in alike.items()
+    ]
+
+
+def explained(summary: BenchSummary) -> list[str]:
+    """What the operators took together, and where the plan is the same."""
+    return [
+        f"{why.label}: the operators of {plural(why.queries, 'query')} took "
+        f"{duration(why.after_s)} of threads instead of {duration(why.before_s)} under "
+        f"{why.baseline}; the plans {'differ' if why.plan else 'are the same'}."
+        for why in summary.why
     ]
