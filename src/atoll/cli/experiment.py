@@ -18,7 +18,7 @@ from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import possible, require_meaning, too_large, unmet
 from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
 from atoll.report.experiment import tables
-from atoll.report.experiment.text import drawn, experiment_list, experiment_text
+from atoll.report.experiment.text import comparison_text, drawn, experiment_list, experiment_text
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
@@ -105,6 +105,53 @@ def run(name: str, size: str, engines: str | None, output: Path | None, resume: 
         _measure(found, found.measure, size, output)
 
 
+@command.command(
+    epilog="Example: atoll experiment report olap-fig8 milan.jsonl genoa.jsonl -o fig8.html"
+)
+@click.argument("name")
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page (.html) with charts (default: text on standard output).",
+)
+def report(name: str, files: tuple[Path, ...], output: Path | None) -> None:
+    """Put the results of one or several machines beside the paper's numbers.
+
+    FILE is what 'run' wrote, on any machine, or any results of the same suite.
+    """
+    experiment = get(name)
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{output}: is not a page; name a file that ends in .html")
+    found = [_ours(experiment, path) for path in files]
+    if output is None:
+        _show(experiment, found)
+        return
+    from atoll.report.experiment.page import experiment_page
+    from atoll.store.files import write_atomic
+
+    write_atomic(output, experiment_page(experiment, found))
+    print(output)
+
+
+def _ours(experiment: Experiment, path: Path) -> Ours:
+    if experiment.measure is not None:
+        from atoll.probing.profiles import read
+
+        return of_profile(read(path), path.name)
+    from atoll.bench.results import read_results
+
+    return of_results(experiment, read_results(path), path.name)
+
+
+def _show(experiment: Experiment, found: Sequence[Ours]) -> None:
+    show(drawn(tables.side_by_side(experiment, found)))
+    print(comparison_text(experiment, found))
+
+
 def _bench(
     experiment: Experiment,
     run: BenchRun,
@@ -134,9 +181,7 @@ def _bench(
         fault = found
     if not path.exists():
         raise fault or UsageError(f"{path}: nothing was measured")
-    from atoll.bench.results import read_results
-
-    _judge(experiment, of_results(experiment, read_results(path), path.name))
+    _judge(experiment, _ours(experiment, path))
     if fault is not None:
         raise fault
 
@@ -163,12 +208,7 @@ def _measure(experiment: Experiment, run: MeasureRun, size: str, output: Path | 
 def _judge(experiment: Experiment, ours: Ours) -> None:
     """Print the paper's figure beside ours and the verdict. Raises CheckFailed."""
     print()
-    show(drawn(tables.side_by_side(experiment, [ours])))
-    for line in tables.machines(experiment, [ours]):
-        print(line)
-    print(f"\nClaim: {experiment.check.claim}")
-    for line in tables.verdict_lines(experiment, [ours]):
-        print(line)
+    _show(experiment, [ours])
     if wrong := failed(verdicts(experiment, ours)):
         whom = ", ".join(filter(None, wrong))
         raise CheckFailed(f"{experiment.name}: the claim did not hold{whom and f' for {whom}'}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from atoll.bench.results import ResultsWriter
 from atoll.cli import run
 from atoll.experiments.catalog import experiments
+from tests.parts.bench_grid import MEASURED
 from tests.parts.machines import NodeShape, build
 
 NAMES = [one.name for one in experiments()]
@@ -45,6 +48,24 @@ def test_all_of_a_file_is_shown_within_80_columns(
     assert max(map(len, text.splitlines())) <= 80
     for title in ("Claim", "This machine", "Run", "Numbers of the paper", "The paper is silent"):
         assert f"\n{title}" in text
+
+
+def test_results_are_reported_as_text_and_as_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.jsonl"
+    with ResultsWriter.create(results, MEASURED.header) as writer:
+        for line in MEASURED.lines:
+            writer.append(line)
+    page = tmp_path / "fig12.html"
+    assert run(["experiment", "report", "olap-fig12", str(results), str(results)]) == 0
+    text = capsys.readouterr().out
+    assert "A measured" in text and "B measured" in text and "\nA, spark: " in text
+    assert run(["experiment", "report", "olap-fig12", str(results), "-o", str(page)]) == 0
+    assert "<!doctype html>" in page.read_text()
+    assert run(["experiment", "report", "olap-fig13", str(results)]) == 2
+    assert run(["experiment", "report", "olap-fig3", str(results)]) == 2
+    assert run(["experiment", "report", "olap-fig12", str(results), "-o", "x.md"]) == 2
 
 
 def test_an_unknown_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

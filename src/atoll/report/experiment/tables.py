@@ -1,43 +1,66 @@
 """The paper's numbers beside ours. Pure.
 
-The column of the paper is published, the others are measured; nothing here is predicted.
+What is published and what is measured stand in columns of their own; nothing here is predicted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from atoll.experiments.claims import Reading, Term, parse_claim, parse_term, terms_of
+from atoll.experiments.claims import Reading, parse_claim, parse_term, terms_of
 from atoll.experiments.ours import Ours, verdicts
 from atoll.report.numbers import number
-from atoll.report.table import Table
+from atoll.report.table import Row, Table
 from atoll.schema.experiment import Experiment, PaperMachine, Published
 from atoll.schema.text import plural
 
-_UNITS = {"times": "×", "count": ""}
+_SIGNS = {"times": "×", "count": ""}
 _NONE = "–"
 
 
-def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
-    """A row for each term and engine; ours are called A, B and so on."""
-    terms: dict[str, str] = {one.term: one.unit for one in experiment.published}
-    claimed = {str(term): "times" for term in terms_of(parse_claim(experiment.check.shape))}
-    units = {str(parse_term(text)): unit for text, unit in terms.items()}
-    units |= {text: unit for text, unit in claimed.items() if text not in units}
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One term of one engine: what the paper prints, and what each of our files has."""
+
+    term: str
+    engine: str
+    unit: str
+    published: tuple[Published, ...]
+    measured: tuple[Reading | None, ...]
+
+
+def figures(experiment: Experiment, found: Sequence[Ours]) -> list[Figure]:
+    """Those of the paper first, then those of its claim; without what nobody has."""
+    units: dict[str, str] = {str(parse_term(p.term)): p.unit for p in experiment.published}
+    for term in terms_of(parse_claim(experiment.check.shape)):
+        units.setdefault(str(term), _unit_of(term.name, units))
     measured = [engine for ours in found for engine in ours.readings]
     engines = dict.fromkeys([*(one.engine for one in experiment.published), *measured])
-    rows = []
-    for text, unit in units.items():
-        term = parse_term(text)
-        for engine in engines:
-            theirs = [
-                one
-                for one in experiment.published
-                if one.engine == engine and str(parse_term(one.term)) == text
-            ]
-            mine = [_cell(ours, engine, term, unit) for ours in found]
-            if theirs or any(one != _NONE for one in mine):
-                rows.append((text, engine or _NONE, _published(theirs, experiment), *mine))
+    rows = [
+        _figure(text, unit, engine, experiment, found)
+        for text, unit in units.items()
+        for engine in engines
+    ]
+    return [one for one in rows if one.published or any(one.measured)]
+
+
+def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
+    """A row for each figure; ours are called A, B and so on."""
+    several = len(experiment.machines) > 1
+    rows: list[Row] = [
+        (
+            one.term,
+            one.engine or _NONE,
+            ", ".join(
+                f"{number(each.value)}{sign(one.unit)}{f' {each.machine}' if several else ''}"
+                for each in one.published
+            )
+            or _NONE,
+            *(_cell(reading, one.unit) for reading in one.measured),
+        )
+        for one in figures(experiment, found)
+    ]
     columns = ("figure", "engine", "published", *(f"{one} measured" for one in names(found)))
     return Table(f"{experiment.figure} of {experiment.paper} and ours", columns, rows)
 
@@ -58,24 +81,30 @@ def machines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
     return lines
 
 
-def verdict_lines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
-    """Each engine's verdict on each machine, with the comparisons it rests on."""
-    lines = []
-    for name, ours in zip(names(found), found, strict=True):
-        for engine, verdict in verdicts(experiment, ours).items():
-            where = f"{name}, {engine}" if engine else name
-            lines.append(f"{where}: {verdict.outcome}. {'; '.join(verdict.reasons)}")
-    return lines
+def judged(experiment: Experiment, found: Sequence[Ours]) -> list[tuple[str, tuple[str, ...]]]:
+    """Each engine's verdict on each machine, and the comparisons that it rests on."""
+    return [
+        (
+            f"{name}, {engine}: {verdict.outcome}" if engine else f"{name}: {verdict.outcome}",
+            verdict.reasons,
+        )
+        for name, ours in zip(names(found), found, strict=True)
+        for engine, verdict in verdicts(experiment, ours).items()
+    ]
 
 
 def notes(experiment: Experiment) -> list[str]:
     """What a reader must know of the paper's side."""
-    lines = [f"{one.term} of {one.engine}: {one.note}" for one in experiment.published if one.note]
+    lines = [
+        f"{one.term} of {one.engine} on {one.machine}: {one.note}"
+        for one in experiment.published
+        if one.note
+    ]
     lines += [f"The paper also says: {one}" for one in experiment.also]
     lines += [
         f"The paper says: {one.says} Against it: {one.against}" for one in experiment.contradicts
     ]
-    return [*lines, *(f"The paper is silent: {one}" for one in experiment.silent)]
+    return [*lines, *(f"The paper is silent, and we chose: {one}" for one in experiment.silent)]
 
 
 def shape(machine: PaperMachine) -> str:
@@ -83,28 +112,40 @@ def shape(machine: PaperMachine) -> str:
     return ", ".join(plural(count, what) for count, what in counts)
 
 
-def _published(found: Sequence[Published], experiment: Experiment) -> str:
-    several = len(experiment.machines) > 1
-    values = [
-        f"{number(one.value)}{_unit(one.unit)}{f' {one.machine}' if several else ''}"
-        for one in found
-    ]
-    return ", ".join(values) or _NONE
+def sign(unit: str) -> str:
+    return _SIGNS.get(unit, f" {unit}")
 
 
-def _cell(ours: Ours, engine: str, term: Term, unit: str) -> str:
-    read = ours.readings.get(engine)
-    reading = read(term) if read else ""
-    if not isinstance(reading, Reading):
+def _figure(
+    text: str, unit: str, engine: str, experiment: Experiment, found: Sequence[Ours]
+) -> Figure:
+    term = parse_term(text)
+    readings: list[Reading | None] = []
+    for ours in found:
+        reading = ours.readings[engine](term) if engine in ours.readings else None
+        readings.append(reading if isinstance(reading, Reading) else None)
+    published = tuple(
+        one
+        for one in experiment.published
+        if one.engine == engine and str(parse_term(one.term)) == text
+    )
+    return Figure(text, engine, unit, published, tuple(readings))
+
+
+def _unit_of(name: str, units: dict[str, str]) -> str:
+    """The unit of a term that only the claim names: that of its like, else of its kind."""
+    like = next((unit for text, unit in units.items() if text.startswith(f"{name}(")), None)
+    kinds = {"time": "s", "sharing": "GB/s", "stream": "GB/s", "chiplets": "count", "peak": "GB"}
+    return like or kinds.get(name, "times")
+
+
+def _cell(reading: Reading | None, unit: str) -> str:
+    if reading is None:
         return _NONE
     interval = reading.estimate.interval
-    value = f"{number(reading.estimate.value)}{_unit(unit)}"
+    value = f"{number(reading.estimate.value)}{sign(unit)}"
     if interval is None:
         return f"~{value}"
     if interval.low == interval.high:
         return value
     return f"{value} ({number(interval.low)} to {number(interval.high)})"
-
-
-def _unit(unit: str) -> str:
-    return _UNITS.get(unit, f" {unit}")

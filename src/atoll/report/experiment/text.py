@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 
+from atoll.experiments.ours import Ours
+from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid
@@ -59,6 +61,15 @@ def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
         [f"{name}: {instead}" for name, instead in experiment.stands_for.items()],
     )
     return "\n".join(lines) + "\n"
+
+
+def comparison_text(experiment: Experiment, found: Sequence[Ours]) -> str:
+    """What stands below the table: who measured, the claim, the verdicts."""
+    lines = _section("Machines", tables.machines(experiment, found))
+    lines += _section("Claim", [experiment.check.claim])
+    for verdict, reasons in tables.judged(experiment, found):
+        lines += _section(verdict, reasons)
+    return "\n".join(lines)
 
 
 def drawn(table: Table) -> RenderableType:

@@ -1,0 +1,95 @@
+"""The paper's numbers and ours as bars, a group for each figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from atoll.experiments.ours import Ours
+from atoll.report.experiment.tables import Figure, figures, names, sign
+from atoll.report.numbers import cut, number, tick_label
+from atoll.report.svg.axes import Scale, even_ticks
+from atoll.report.svg.elements import WIDTH, Picture, line, rect, text
+from atoll.report.svg.palette import SERIES
+from atoll.schema.experiment import Experiment
+from atoll.stats.paired import Interval
+
+_LEFT, _RIGHT, _TOP = 140.0, 120.0, 26.0
+_BAR, _GAP = 13.0, 4.0
+_LONGEST = 18
+# Who, basis, value, interval, colour
+_Bar = tuple[str, str, float, Interval | None, int]
+
+
+def side_charts(experiment: Experiment, found: Sequence[Ours]) -> list[Picture]:
+    """One for each unit, because a bar's length has one meaning only."""
+    units: dict[str, list[Figure]] = {}
+    for one in figures(experiment, found):
+        units.setdefault(one.unit, []).append(one)
+    return [_chart(experiment, unit, rows, found) for unit, rows in units.items()]
+
+
+def _chart(
+    experiment: Experiment, unit: str, rows: Sequence[Figure], found: Sequence[Ours]
+) -> Picture:
+    groups = [(one, list(_bars(one, names(found)))) for one in rows]
+    most = max(bar[3].high if bar[3] else bar[2] for _, bars in groups for bar in bars)
+    scale = Scale(0, most * 1.05, log=False)
+    across = WIDTH - _LEFT - _RIGHT
+    marks: list[str] = []
+    y = _TOP
+    for one, bars in groups:
+        title = f"{one.engine}, {one.term}" if one.engine else one.term
+        marks.append(text(8, y + _BAR, title, "bold small"))
+        y += _BAR + _GAP + 2
+        for bar in bars:
+            marks += _drawn(bar, unit, y, scale, across)
+            y += _BAR + _GAP
+        y += 2 * _GAP
+    grid = []
+    for tick in even_ticks(0, scale.high, 7):
+        x = _LEFT + scale.at(tick) * across
+        grid += [
+            line(x, _TOP - 6, x, y, "grid"),
+            text(x, 14, tick_label(tick), "soft small", "middle"),
+        ]
+    name = f"{experiment.figure}: published and measured, {unit}"
+    return Picture(name, WIDTH, y + 4, "".join([*grid, *marks]))
+
+
+def _bars(one: Figure, ours: Sequence[str]) -> Iterator[_Bar]:
+    for each in one.published:
+        yield f"published, {each.machine}", "published", each.value, None, 0
+    for index, (name, reading) in enumerate(zip(ours, one.measured, strict=True)):
+        if reading is not None:
+            estimate = reading.estimate
+            yield (
+                f"measured, {name}",
+                "measured",
+                estimate.value,
+                estimate.interval,
+                1 + index % SERIES,
+            )
+
+
+def _drawn(bar: _Bar, unit: str, y: float, scale: Scale, across: float) -> Iterator[str]:
+    who, basis, value, interval, colour = bar
+    middle = y + _BAR / 2
+    end = _LEFT + scale.at(value) * across
+    yield text(_LEFT - 8, middle + 4, cut(who, _LONGEST), "soft small", "end")
+    yield rect(
+        _LEFT,
+        y,
+        max(end - _LEFT, 1.5),
+        _BAR,
+        f"bar f{colour}",
+        f"{who}: {number(value)}{sign(unit)}",
+        rx=2,
+        data_basis=basis,
+        data_value=f"{value:.6g}",
+    )
+    if interval is not None and interval.low < interval.high:
+        low, high = (_LEFT + scale.at(bound) * across for bound in (interval.low, interval.high))
+        yield line(low, middle, high, middle, "whisker")
+        end = max(end, high)
+    rough = "~" if basis == "measured" and interval is None else ""
+    yield text(end + 8, middle + 4, f"{rough}{number(value)}{sign(unit)}", "soft small haloed")

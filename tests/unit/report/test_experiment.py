@@ -1,0 +1,74 @@
+"""The paper's numbers beside ours: text, table, page."""
+
+from __future__ import annotations
+
+import re
+
+from atoll.experiments.catalog import experiments, get
+from atoll.experiments.ours import Ours, of_profile, of_results
+from atoll.report.experiment import tables
+from atoll.report.experiment.chart import side_charts
+from atoll.report.experiment.page import experiment_page
+from atoll.report.experiment.text import comparison_text
+from atoll.report.svg.elements import inline
+from tests.parts.bench_grid import grid, measured
+from tests.parts.profiles import epyc
+
+FIG8 = get("olap-fig8")
+EVIL = '<script>alert("x")</script>'
+
+
+def two_machines() -> list[Ours]:
+    one = measured(grid("policy=win,wicp,wic"), {"spark/wicp": 0.4, "spark/wic": 0.8})
+    two = measured(grid("policy=wicp"), {"spark/wicp": 0.5}, blocks=2)
+    return [of_results(FIG8, one, "a.jsonl"), of_results(FIG8, two, EVIL)]
+
+
+def test_results_of_several_machines_are_joined_in_one_table() -> None:
+    table = tables.side_by_side(FIG8, two_machines())
+    assert table.columns == ("figure", "engine", "published", "A measured", "B measured")
+    rows = {row[:2]: row[2:] for row in table.rows}
+    spark = rows["speedup(policy=wicp)", "spark"]
+    assert spark[0] == "3.41× milan, 6.97× spr, 1.36× g3"
+    assert spark[1] == "2.5× (2.5 to 2.5)" and spark[2] == "~2×"  # two blocks have no interval
+    assert rows["speedup(policy=wic)", "spark"][2] == "–"
+    assert rows["speedup(policy=wicp)", "singlestore"] == ("3.4× milan, 2.7× spr", "–", "–")
+
+
+def test_each_machine_is_named_with_what_its_figures_are() -> None:
+    lines = tables.machines(FIG8, two_machines())
+    assert [line.split(":")[0] for line in lines] == [
+        *("milan (published)", "spr (published)", "g3 (published)"),
+        *("A (measured)", "B (measured)"),
+    ]
+    assert "a.jsonl" in lines[3] and "SF " in lines[3]
+
+
+def test_each_engine_on_each_machine_has_its_verdict() -> None:
+    (one, reasons), (two, _) = tables.judged(FIG8, two_machines())
+    assert one == "A, spark: held" and two == "B, spark: could not be judged"
+    assert reasons[0].startswith("speedup(policy=wicp) > 1: left over right is 2.50, interval ")
+    assert max(map(len, comparison_text(FIG8, two_machines()).splitlines())) <= 80
+
+
+def test_the_page_has_both_sides_and_escapes_all_text() -> None:
+    page = experiment_page(FIG8, two_machines())
+    assert EVIL not in page and "<script" not in page
+    assert "The paper is silent" in page and "exchanges the two names" in page
+    assert len(re.findall('data-basis="published"', page)) == len(FIG8.published)
+    assert 'data-basis="measured"' in page
+
+
+def test_units_do_not_share_a_scale() -> None:
+    ours = [of_profile(epyc(2, 4, 4), "p.json")]
+    [picture] = side_charts(get("olap-fig3"), ours)
+    assert "latency(pairs=chiplet)" in inline(picture)
+    assert [one.name.rpartition(" ")[2] for one in side_charts(get("numa-tab1"), [])] == [
+        "count",
+        "%",
+    ]
+
+
+def test_every_experiment_has_a_page() -> None:
+    for one in experiments():
+        assert one.figure in experiment_page(one, [])
