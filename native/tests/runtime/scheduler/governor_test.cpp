@@ -149,6 +149,13 @@ void work() {
   atl::fork([] {}).join();
 }
 
+bool works_until(atl::Runtime& runtime, auto&& condition) {
+  return soon([&] {
+    for (int times = 0; times < 100; ++times) runtime.run(work);
+    return condition();
+  });
+}
+
 // Its number in words is the old one's.
 TEST(Governor, ANewGroupInheritsNoWork) {
   atl::Runtime runtime(every(std::chrono::milliseconds(1)));
@@ -228,10 +235,7 @@ TEST(Governor, ArcasAsPrintedAlsoMapsAsPrinted) {
     options.approach = name;
     options.fills = [&](int) { return atl::Fills{.remote_chiplet = fills += 1000}; };
     atl::Runtime runtime(options);
-    EXPECT_TRUE(soon([&] {
-      runtime.run(work);
-      return runtime.spread() == 2;
-    }));
+    EXPECT_TRUE(works_until(runtime, [&] { return runtime.spread() == 2; }));
     EXPECT_EQ(runtime.cores(), (std::vector<int>{0, second})) << name;
   }
 }
@@ -251,13 +255,6 @@ atl::RuntimeOptions by_cache_size() {
   options.places->chiplet_l3_bytes = 1 << 20;
   options.approach = "cache-size-centric";
   return options;
-}
-
-bool works_until(atl::Runtime& runtime, auto&& condition) {
-  return soon([&] {
-    for (int times = 0; times < 100; ++times) runtime.run(work);
-    return condition();
-  });
 }
 
 TEST(Governor, AWorkingSetThatNobodyGaveIsMeasured) {
