@@ -37,7 +37,7 @@ struct Fills {
   std::optional<std::uint64_t> memory = {};          // any memory
 };
 
-// Time of a fill. The defaults are medians of a dual EPYC 7R13; a profile has the machine's own.
+// Time of a fill. The defaults are medians of a dual EPYC 7R13.
 struct FillLatency {
   double local_chiplet_ns = 23;
   double remote_chiplet_ns = 108;

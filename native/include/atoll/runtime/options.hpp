@@ -55,10 +55,12 @@ struct RuntimeOptions {
   // there are fewer workers than cores; then the workers move. Default: ATOLL_APPROACH of the
   // environment, else kDefaultApproach.
   std::string approach = {};
-  std::shared_ptr<Approach> own_approach = {};          // your own, instead of a named one
-  std::chrono::milliseconds interval{100};              // between two decisions; at least 1
-  FillReader fills = {};                                // instead of the CPU's counters
-  FillLatency latency = {};                             // what fills cost here, if known
+  std::shared_ptr<Approach> own_approach = {};  // your own, instead of a named one
+  std::chrono::milliseconds interval{100};      // between two decisions; at least 1
+  FillReader fills = {};                        // instead of the CPU's counters
+  // What fills cost here. Default: between chiplets and nodes the mean of what the places' profile
+  // says (Places::level_ns), for the rest, and without a profile, FillLatency's own.
+  std::optional<FillLatency> latency = {};
   std::optional<std::uint64_t> working_set_bytes = {};  // for 'cache-size-centric'; none: measured
   std::optional<LentWorkers> lent = {};
   StackOptions stacks = {};

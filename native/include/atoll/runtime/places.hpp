@@ -42,6 +42,9 @@ struct Core {
 struct Places {
   std::vector<Core> cores;
   std::vector<std::vector<int>> chiplet_levels;
+  // By level: one way of a cache line between cores of two such chiplets, in ns, as a profile has
+  // it. 0, or past the end: not known.
+  std::vector<double> level_ns = {};
   std::uint64_t chiplet_l3_bytes = 0;  // of the chiplet with the smallest L3; 0: not known
   // By synthetic_places: a runtime then maps its nodes to the machine's when it places memory, and
   // has a worker per core whatever the cgroup's CPU quota is.
@@ -67,9 +70,10 @@ ATOLL_EXPORT Places places_from_machine(std::string_view machine_json);
 ATOLL_EXPORT Places places_here();
 
 // The same places with the levels between chiplets that `atoll measure` found (format atoll/profile
-// 1, `inference.levels`). The level of two chiplets is that of the smallest measured group that
-// contains both; a pair that the profile lacks stays as far as the farthest measured pair of its
-// kind (same node, same package, beyond). The chiplets themselves do not change: `atoll topo
+// 1, `inference.levels`), and with their latencies if the levels were found by latency. The level
+// of two chiplets is that of the smallest measured group that contains both; a pair that the
+// profile lacks stays as far as the farthest measured pair of its kind (same node, same package,
+// beyond). The chiplets themselves do not change: `atoll topo
 // --profile FILE --json` adds those that only a profile shows.
 // Throws RuntimeFault if it is no profile, lacks levels or these CPUs, or is of an emulated CPU.
 ATOLL_EXPORT Places places_with_profile(Places places, std::string_view profile_json);

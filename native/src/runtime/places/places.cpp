@@ -109,6 +109,7 @@ Places rebuilt(const Places& places, const std::vector<Core>& cores) {
   Places made = runtime::build_places(raw);
   made.chiplet_l3_bytes = places.chiplet_l3_bytes;
   made.made_up = places.made_up;
+  made.level_ns = places.level_ns;
   made.chiplet_levels.clear();
   for (const int from : chiplets) {
     std::vector<int>& row = made.chiplet_levels.emplace_back();

@@ -20,6 +20,7 @@ using runtime::Json;
 using runtime::JsonInput;
 
 constexpr int kUnknown = -1;
+constexpr double kMostNs = 1e15;  // of the format
 constexpr std::size_t kMostGroups =
     16384;  // SMT pairs of the most cores, twice: work grows with it
 
@@ -28,11 +29,29 @@ struct Group {
   int level = 0;
 };
 
-std::vector<Group> read_groups(const JsonInput& input) {
+const Json& read_inference(const JsonInput& input) {
   const Json& inference = input.member(input.root(), "inference");
   if (inference.is_null()) {
     input.fail("it has no levels; measure them with 'atoll measure --only latency'");
   }
+  return inference;
+}
+
+// By level. Empty if there are none: medians of levels that bandwidth shows are in GB/s.
+std::vector<double> read_ns(const JsonInput& input, const Json& inference) {
+  std::vector<double> medians;
+  const Json source = inference.value("source", Json());
+  if (source != "latency" && source != "both") return medians;
+  for (const Json& level : input.list(inference, "levels")) {
+    const Json& median = input.member(level, "median");
+    const double ns = median.is_number() ? median.get<double>() : -1;
+    if (!(ns >= 0 && ns <= kMostNs)) input.fail("'median' is not a number from 0 to 1e15");
+    medians.push_back(ns);
+  }
+  return medians;
+}
+
+std::vector<Group> read_groups(const JsonInput& input, const Json& inference) {
   std::vector<Group> groups;
   int index = 0;
   for (const Json& level : input.list(inference, "levels")) {
@@ -104,21 +123,35 @@ void fill_up(Levels& levels, const Levels& structure) {
   }
 }
 
-// 0 for a chiplet itself, and 1, 2, ... without gaps for what is between them.
-void renumber(Levels& levels) {
+// 0 for a chiplet itself, and 1, 2, ... without gaps for what is between them. Returns the old
+// level of each, of a chiplet itself kUnknown.
+std::vector<int> renumber(Levels& levels) {
   std::set<int> used;
   for (std::size_t from = 0; from < levels.size(); ++from) {
     for (std::size_t to = 0; to < levels.size(); ++to) {
       if (from != to) used.insert(levels[from][to]);
     }
   }
-  const std::vector<int> sorted(used.begin(), used.end());
+  std::vector<int> sorted(used.begin(), used.end());
   for (std::size_t from = 0; from < levels.size(); ++from) {
     for (std::size_t to = 0; to < levels.size(); ++to) {
       const auto at = std::ranges::lower_bound(sorted, levels[from][to]);
       levels[from][to] = from == to ? 0 : static_cast<int>(at - sorted.begin()) + 1;
     }
   }
+  sorted.insert(sorted.begin(), kUnknown);
+  return sorted;
+}
+
+std::vector<double> in_new_order(const std::vector<double>& medians,
+                                 const std::vector<int>& old_levels) {
+  std::vector<double> level_ns;
+  if (medians.empty()) return level_ns;
+  for (const int level : old_levels) {
+    const bool known = level >= 0 && level < static_cast<int>(medians.size());
+    level_ns.push_back(known ? medians[static_cast<std::size_t>(level)] : 0);
+  }
+  return level_ns;
 }
 
 }  // namespace
@@ -129,7 +162,9 @@ Places places_with_profile(Places places, std::string_view profile_json) {
   if (!emulated.is_boolean() || emulated.get<bool>()) {
     input.fail("its CPU was emulated, so its figures mean nothing");
   }
-  const std::vector<Group> groups = read_groups(input);
+  const Json& inference = read_inference(input);
+  const std::vector<Group> groups = read_groups(input, inference);
+  const std::vector<double> medians = read_ns(input, inference);
   const std::vector<std::vector<int>> cpus = measured_cpus(places, groups);
   Levels levels = measured_levels(cpus, groups);
   bool any = false;
@@ -142,7 +177,7 @@ Places places_with_profile(Places places, std::string_view profile_json) {
         "measure'");
   }
   fill_up(levels, runtime::structural_levels(places.cores));
-  renumber(levels);
+  places.level_ns = in_new_order(medians, renumber(levels));
   places.chiplet_levels = std::move(levels);
   return places;
 }

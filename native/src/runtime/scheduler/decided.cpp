@@ -26,10 +26,12 @@ void check_latency(const char* name, double ns) {
 }
 
 void check(const RuntimeOptions& options) {
-  check_latency("local_chiplet_ns", options.latency.local_chiplet_ns);
-  check_latency("remote_chiplet_ns", options.latency.remote_chiplet_ns);
-  check_latency("remote_node_ns", options.latency.remote_node_ns);
-  check_latency("memory_ns", options.latency.memory_ns);
+  if (options.latency) {
+    check_latency("local_chiplet_ns", options.latency->local_chiplet_ns);
+    check_latency("remote_chiplet_ns", options.latency->remote_chiplet_ns);
+    check_latency("remote_node_ns", options.latency->remote_node_ns);
+    check_latency("memory_ns", options.latency->memory_ns);
+  }
   if (options.workers < 0) {
     throw RuntimeFault("workers is " + std::to_string(options.workers) +
                        ": give 1 or more, or 0 for one per core");
@@ -86,6 +88,32 @@ void take_environment(RuntimeOptions& options) {
   }
 }
 
+// Means over the pairs of chiplets. O(chiplets^2) if there was a profile.
+FillLatency latency_of(const Places& places) {
+  FillLatency latency;
+  if (places.level_ns.empty()) return latency;
+  std::vector<int> nodes(places.chiplet_levels.size());
+  for (const Core& core : places.cores) nodes[static_cast<std::size_t>(core.chiplet)] = core.node;
+  struct Sum {
+    double ns = 0;
+    int pairs = 0;
+  };
+  Sum of_node;
+  Sum elsewhere;
+  for (std::size_t to = 0; to < nodes.size(); ++to) {
+    for (std::size_t from = 0; from < to; ++from) {
+      const auto level = static_cast<std::size_t>(places.chiplet_levels[from][to]);
+      if (level >= places.level_ns.size() || places.level_ns[level] == 0) continue;
+      Sum& sum = nodes[from] == nodes[to] ? of_node : elsewhere;
+      sum.ns += places.level_ns[level];
+      ++sum.pairs;
+    }
+  }
+  if (of_node.pairs > 0) latency.remote_chiplet_ns = of_node.ns / of_node.pairs;
+  if (elsewhere.pairs > 0) latency.remote_node_ns = elsewhere.ns / elsewhere.pairs;
+  return latency;
+}
+
 }  // namespace
 
 Decided decided(const RuntimeOptions& options) {
@@ -96,6 +124,7 @@ Decided decided(const RuntimeOptions& options) {
   if (!all.pin) all.pin = true;
   if (all.approach.empty()) all.approach = kDefaultApproach;
   if (!all.places) all.places = places_here();
+  if (!all.latency) all.latency = latency_of(*all.places);
   const int cores = static_cast<int>(all.places->cores.size());
   if (cores == 0) throw RuntimeFault("the places have no core: nothing to sit on");
   if (all.places->made_up) {

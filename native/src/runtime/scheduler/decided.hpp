@@ -10,7 +10,7 @@
 namespace atl::runtime {
 
 struct Decided {
-  RuntimeOptions options;  // has workers, places, pin and an approach
+  RuntimeOptions options;  // has workers, places, pin, an approach and latencies
   // Why the workers are as they are, where that is not what one expects: for the profile.
   std::vector<std::string> remarks;
   std::string mountinfo = "/proc/self/mountinfo";  // where resctrl is looked for

@@ -64,7 +64,7 @@ Governor::Governor(Team& team, const RuntimeOptions& options)
     : team_(team),
       interval_(options.interval),
       fills_(options.fills),
-      latency_(options.latency),
+      latency_(*options.latency),
       traces_(options.trace_events > 0),
       pause_(options.interval),
       next_look_(Clock::now() + pause_) {

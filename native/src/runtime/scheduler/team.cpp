@@ -71,7 +71,7 @@ Team::Team(const Decided& all)
       remarks(all.remarks),
       seats(*all.options.places, all.options.workers, *all.options.pin,
             lent && lent->share_chiplets),
-      steal_costs(runtime::steal_costs(all.options.latency)),
+      steal_costs(runtime::steal_costs(*all.options.latency)),
       own_cpus(cpus_for(seats.places) >= seats.size()),
       domains(static_cast<std::size_t>(seats.size())),
       place_domains(domains, seats),

@@ -44,6 +44,24 @@ TEST(PlacesWithProfile, TakesTheMeasuredLevels) {
   EXPECT_EQ(steal_distance(places, 0, 2), Distance::node);
 }
 
+TEST(PlacesWithProfile, TakesTheLatenciesOfLevels) {
+  const std::vector<double> measured{0, 91.9, 139.8, 196.4};
+  const Places places = places_with_profile(measured_machine(), profile().dump());
+  EXPECT_EQ(places.level_ns, measured);
+  EXPECT_EQ(restrict_to_cpus(places, std::vector<int>{1, 31}).level_ns, measured);
+  Json made = profile();
+  made["inference"]["source"] = "bandwidth";
+  EXPECT_EQ(places_with_profile(measured_machine(), made.dump()).level_ns, std::vector<double>{})
+      << "these are GB/s";
+}
+
+TEST(PlacesWithProfile, ALevelThatNoPairHasMeasuredHasNoLatency) {
+  const Places places = synthetic_places("package:2 chiplet:2,1 core:1", {});
+  const Places made = places_with_profile(places, with_levels({{{0, 1}}}));
+  EXPECT_EQ(made.chiplet_levels, (Levels{{0, 1, 2}, {1, 0, 2}, {2, 2, 0}}));
+  EXPECT_EQ(made.level_ns, (std::vector<double>{0, 1, 0}));
+}
+
 TEST(PlacesWithProfile, TakenTwiceIsTakenOnce) {
   const Places once = places_with_profile(measured_machine(), profile().dump());
   EXPECT_EQ(places_with_profile(once, profile().dump()), once);
@@ -99,6 +117,9 @@ TEST(PlacesWithProfile, SaysWhatIsWrong) {
   EXPECT_TRUE(has(profile_fault(with_levels({{{1000, 1001}}})), "no level for any two chiplets"));
   EXPECT_TRUE(has(profile_fault(with_levels({{{-1, 1}}})), "'groups' is not a number"));
   EXPECT_TRUE(has(profile_fault(with_levels({{7}})), "'groups' is not a list"));
+  made = profile();
+  made["inference"]["levels"][0]["median"] = -1;
+  EXPECT_TRUE(has(profile_fault(made.dump()), "'median' is not a number"));
   EXPECT_TRUE(has(profile_fault("{\"format\":\"atoll/machine\"}"), "another format"));
 }
 

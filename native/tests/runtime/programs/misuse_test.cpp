@@ -154,9 +154,9 @@ TEST(Misuse, OfOptions) {
   for (const double ns : {-1.0, 1e12, std::numeric_limits<double>::infinity(),
                           std::numeric_limits<double>::quiet_NaN()}) {
     expect_fault("latency.remote_chiplet_ns is",
-                 with([=](auto& options) { options.latency.remote_chiplet_ns = ns; }));
+                 with([=](auto& options) { options.latency = {.remote_chiplet_ns = ns}; }));
     expect_fault("latency.remote_node_ns is",
-                 with([=](auto& options) { options.latency.remote_node_ns = ns; }));
+                 with([=](auto& options) { options.latency = {.remote_node_ns = ns}; }));
   }
   expect_fault("interval is 0", with([](auto& options) { options.interval = {}; }));
   expect_fault("no approach is called 'x'", with([](auto& options) { options.approach = "x"; }));

@@ -11,6 +11,7 @@
 #include "atoll/runtime/memory.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/this_task.hpp"
+#include "scheduler/team.hpp"
 
 namespace {
 
@@ -100,6 +101,26 @@ TEST(Decided, AVariableThatIsNotAllowedIsNamed) {
   const Variable approach("ATOLL_APPROACH", "fastest");
   EXPECT_NE(fault_of(two_nodes()).find("ATOLL_APPROACH is 'fastest': no approach is called"),
             std::string::npos);
+}
+
+// Two nodes of two chiplets; the levels between them are 1, 2 and 3.
+TEST(Decided, WhatFillsCostIsTheProgramsThenTheProfilesThenADefault) {
+  atl::RuntimeOptions options;
+  options.places = atl::synthetic_places("node:2 chiplet:2 core:1", {0});
+  options.places->chiplet_levels = {{0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+  EXPECT_EQ(decided(options).options.latency->remote_chiplet_ns, 108);
+  EXPECT_EQ(decided(options).options.latency->remote_node_ns, 200);
+
+  options.places->level_ns = {0, 50, 300, 400};
+  EXPECT_EQ(decided(options).options.latency->remote_chiplet_ns, 50);
+  EXPECT_EQ(decided(options).options.latency->remote_node_ns, 350);
+  atl::runtime::Team team(decided(options));
+  EXPECT_EQ(team.steal_costs, (atl::runtime::StealCosts{0, 200, 200, 1400}));
+
+  options.places->level_ns = {0, 50, 0};
+  EXPECT_EQ(decided(options).options.latency->remote_node_ns, 200) << "not measured";
+  options.latency = {.remote_chiplet_ns = 70};
+  EXPECT_EQ(decided(options).options.latency->remote_chiplet_ns, 70);
 }
 
 TEST(MadeUpPlaces, HaveMemoryOnTheMachinesNodes) {
