@@ -69,7 +69,7 @@ class Reading:
 
     estimate: Estimate
     blocks: Mapping[int, float] | None = None
-    of: str = ""  # the deployment
+    of: str = ""  # the deployment, and the query if it is of one
     by_name: bool = False  # 1 because the deployment is its own baseline on this machine
 
     @classmethod

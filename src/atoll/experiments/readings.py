@@ -57,7 +57,7 @@ class BenchReadings:
             return f"no deployment with {_listed(values)} was measured"
         match term.name:
             case "time":
-                return _reading(self._seconds(found.label, query), found.label)
+                return _reading(self._seconds(found.label, query), _of(found, query))
             case "speedup":
                 return self._speedup(found, values, query)
             case "gain":
@@ -98,7 +98,7 @@ class BenchReadings:
         if other is None:
             return f"no deployment with {_listed(base)} was measured"
         seconds = self._seconds(other.label, query), self._seconds(entrant.label, query)
-        found = _over(*seconds, entrant.label)
+        found = _over(*seconds, _of(entrant, query))
         if isinstance(found, Reading) and other is entrant:
             return replace(found, by_name=True)
         return found
@@ -113,7 +113,7 @@ class BenchReadings:
         if not fewest:
             return "WIM was not measured with fewer cores"
         base = self._seconds(min(fewest)[1], query)
-        return _over(base, self._seconds(entrant.label, query), entrant.label)
+        return _over(base, self._seconds(entrant.label, query), _of(entrant, query))
 
     def _best(self, values: Mapping[str, str]) -> Reading | str:
         axis = values.get("over", "")
@@ -147,16 +147,20 @@ class BenchReadings:
                 peaks[line.block] = max(gb, peaks.get(line.block, 0.0))
         if not peaks:
             return "the engine did not report its peak memory"
-        return Reading.over(peaks, entrant.label)
+        return Reading.over(peaks, _of(entrant, query))
 
 
-def _over(base: Mapping[int, float], mine: Mapping[int, float], label: str) -> Reading | str:
+def _of(entrant: Entrant, query: str | None) -> str:
+    return f"{entrant.label} {query or ''}"
+
+
+def _over(base: Mapping[int, float], mine: Mapping[int, float], of: str) -> Reading | str:
     both = base.keys() & mine.keys()
-    return _reading({block: base[block] / mine[block] for block in both}, label)
+    return _reading({block: base[block] / mine[block] for block in both}, of)
 
 
-def _reading(blocks: Mapping[int, float], label: str) -> Reading | str:
-    return Reading.over(blocks, label) if blocks else "no block has it"
+def _reading(blocks: Mapping[int, float], of: str) -> Reading | str:
+    return Reading.over(blocks, of) if blocks else "no block has it"
 
 
 def _listed(values: Mapping[str, str]) -> str:

@@ -35,6 +35,21 @@ def test_results_of_several_machines_are_joined_in_one_table() -> None:
     assert rows["speedup(policy=wicp)", "singlestore"] == ("3.4× milan, 2.7× spr", "–", "–")
 
 
+def test_numbers_of_the_paper_are_not_rounded() -> None:
+    published = [row[2] for row in tables.side_by_side(get("olap-tab2"), []).rows]
+    assert "17.65 GB" in published
+    assert "30564" in [row[2] for row in tables.side_by_side(get("numa-tab1"), []).rows]
+
+
+def test_what_is_its_own_baseline_here_is_no_figure() -> None:
+    one = measured(grid("policy=win,wicp"), {"spark/wicp": 0.5})  # on one node WIN is WIM
+    ours = [of_results(FIG8, one, "a.jsonl")]
+    rows = {row[:2]: row[3] for row in tables.side_by_side(FIG8, ours).rows}
+    assert rows["speedup(policy=win)", "spark"] == "its own baseline"
+    [picture] = side_charts(FIG8, ours)
+    assert inline(picture).count('data-basis="measured"') == 1
+
+
 def test_each_machine_is_named_with_what_its_figures_are() -> None:
     lines = tables.machines(FIG8, two_machines())
     assert [line.split(":")[0] for line in lines] == [

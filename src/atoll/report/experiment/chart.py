@@ -31,8 +31,8 @@ def side_charts(experiment: Experiment, found: Sequence[Ours]) -> list[Picture]:
 def _chart(
     experiment: Experiment, unit: str, rows: Sequence[Figure], found: Sequence[Ours]
 ) -> Picture:
-    groups = [(one, list(_bars(one, names(found)))) for one in rows]
-    most = max(bar[3].high if bar[3] else bar[2] for _, bars in groups for bar in bars)
+    groups = [(one, bars) for one in rows if (bars := list(_bars(one, names(found))))]
+    most = max((bar[3].high if bar[3] else bar[2] for _, bars in groups for bar in bars), default=1)
     scale = Scale(0, most * 1.05, log=False)
     across = WIDTH - _LEFT - _RIGHT
     marks: list[str] = []
@@ -60,7 +60,7 @@ def _bars(one: Figure, ours: Sequence[str]) -> Iterator[_Bar]:
     for each in one.published:
         yield f"published, {each.machine}", "published", each.value, None, 0
     for index, (name, reading) in enumerate(zip(ours, one.measured, strict=True)):
-        if reading is not None:
+        if reading is not None and not reading.by_name:
             estimate = reading.estimate
             yield (
                 f"measured, {name}",

@@ -53,7 +53,7 @@ def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
             one.term,
             one.engine or _NONE,
             ", ".join(
-                f"{number(each.value)}{sign(one.unit)}{f' {each.machine}' if several else ''}"
+                f"{each.value:g}{sign(one.unit)}{f' {each.machine}' if several else ''}"
                 for each in one.published
             )
             or _NONE,
@@ -142,6 +142,8 @@ def _unit_of(name: str, units: dict[str, str]) -> str:
 def _cell(reading: Reading | None, unit: str) -> str:
     if reading is None:
         return _NONE
+    if reading.by_name:
+        return "its own baseline"
     interval = reading.estimate.interval
     value = f"{number(reading.estimate.value)}{sign(unit)}"
     if interval is None:
