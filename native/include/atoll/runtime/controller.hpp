@@ -77,7 +77,8 @@ struct Decision {
   std::string reason = {};  // for traces and logs; its wording may change
 };
 
-// A way to decide. To write your own, derive and override `name` and `decide`.
+// A way to decide. To write your own, derive and override `name` and `decide`. They must not throw:
+// the governor's thread calls most of them, and has nobody to throw to.
 class ATOLL_EXPORT Approach {
  public:
   Approach() = default;

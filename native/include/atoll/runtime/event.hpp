@@ -74,8 +74,9 @@ class Event {
   }
 
   // A coroutine waits without a stack. A Coro (coro.hpp) goes on as a part of the same task, where
-  // that may run; another one goes on there, too, but in no task. Awaited on a thread that is not a
-  // worker, it goes on on the thread that sets. It must not be destroyed before.
+  // that may run; another one goes on on any worker of the runtime, which must still exist, in no
+  // task. Awaited on a thread that is not a worker, it goes on on the thread that sets. It must not
+  // be destroyed before.
   class Awaiter;
   Awaiter operator co_await();
 
@@ -112,8 +113,9 @@ class Event::Awaiter : detail::Job, public detail::KeepsContext {
     handle_ = handle;
     context = detail::context_of(handle);
     link = detail::home_of(handle);  // until it is in a queue
+    // In no task, so its group may end before.
     if (detail::WorkerHead* const worker = detail::this_worker(); worker != nullptr && link == 0) {
-      link = detail::word_of(worker, detail::WordKind::job, worker->tag);
+      link = detail::word_of(worker, detail::WordKind::job, 0);
     }
     execute = [](Job* job) {
       job->execute = [](Job* again) {

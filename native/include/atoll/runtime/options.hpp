@@ -18,7 +18,7 @@
 namespace atl {
 
 // Returns the fills of a worker's core so far, for users who can count them better than the
-// runtime. The governor's thread calls it.
+// runtime. The governor's thread calls it. Must not throw.
 using FillReader = std::function<Fills(int worker)>;
 
 // Where a worker sits.

@@ -17,6 +17,7 @@
 
 #include "atoll/runtime/coro.hpp"
 #include "atoll/runtime/event.hpp"
+#include "atoll/runtime/group.hpp"
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/sleep.hpp"
@@ -145,6 +146,22 @@ TEST_P(Coroutine, AfterAnEventOrInACoroItIsInNoTaskEither) {
     atl::Event event;
     EXPECT_TRUE(parent(event).future.get());
   }
+}
+
+TEST_P(Coroutine, GoesOnAfterAnEventThoughItsGroupHasEnded) {
+  atl::Event event;
+  std::atomic<bool> gone_on{false};
+  const auto waits = [&]() -> Job<bool> {
+    co_await event;
+    gone_on = true;
+    co_return true;
+  };
+  {
+    atl::Group group(runtime, {.threads = 1});
+    group.run([&] { static_cast<void>(waits()); });
+  }
+  event.set();
+  EXPECT_TRUE(atl::test::soon([&] { return gone_on.load(); }));
 }
 
 // A coroutine that its owner destroys.
