@@ -30,6 +30,7 @@ from atoll.schema.results import (
     SchedulerState,
 )
 from atoll.schema.seats import SpreadChange, ThreadSeat
+from atoll.schema.whereabouts import Whereabouts
 from tests.parts.bench_plans import GIB, machine, plan
 from tests.parts.fake_host import FakeHost
 
@@ -167,6 +168,7 @@ class FakeServer:
     states: Callable[[], Sequence[SchedulerState]] = lambda: ()
     told: Mapping[str, EngineWork] = field(default_factory=dict)
     profiles: Callable[[str], QueryProfile | None] = lambda sql: None
+    watched: Callable[[], Whereabouts] | None = None
 
     def verify(self) -> tuple[int, int, str]:
         return 10, self.drifted, ""
@@ -188,6 +190,9 @@ class FakeServer:
     def schedulers(self) -> Sequence[SchedulerState]:
         return self.states()
 
+    def watch(self) -> Callable[[], Whereabouts] | None:
+        return self.watched
+
     def counted(self) -> Mapping[str, EngineWork]:
         return self.told
 
@@ -207,6 +212,7 @@ class FakeEngines:
     states: Callable[[Entrant], Sequence[SchedulerState]] = lambda entrant: ()
     told: Mapping[str, EngineWork] = field(default_factory=dict)  # by ticket: 1 is the first query
     profiles: Callable[[str], QueryProfile | None] = lambda sql: None
+    watched: Callable[[], Whereabouts] | None = None
     log: list[str] = field(default_factory=list)
     turns: dict[str, int] = field(default_factory=dict)
     asked: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -235,6 +241,7 @@ class FakeEngines:
                 states=lambda: self.states(entrant),
                 told=self.told,
                 profiles=self.profiles,
+                watched=self.watched,
             )
         finally:
             self.log.append(f"down {entrant.label}")

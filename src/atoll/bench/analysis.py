@@ -17,6 +17,7 @@ from atoll.bench.cautions import cautions
 from atoll.bench.decompose import decomposition
 from atoll.bench.engine_work import work_summary
 from atoll.bench.estimates import GEOMEAN, THROUGHPUT, interval_of, speedup_of
+from atoll.bench.places import places_summary
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
 from atoll.bench.why import explanations
@@ -183,6 +184,7 @@ def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> En
         if base
         else (),
         work=work_summary(results.lines, entrant.label),
+        places=places_summary(results.lines, entrant.label),
         spread=spread_summary(
             [course for course in courses(results.lines) if course.label == entrant.label]
         ),

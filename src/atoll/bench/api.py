@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
@@ -11,6 +11,7 @@ from atoll.engines.api import Client, QueryResult
 from atoll.errors import EngineFailed
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, ProcessSeen, SchedulerState
+from atoll.schema.whereabouts import Whereabouts
 
 
 class Server(Protocol):
@@ -46,6 +47,11 @@ class Server(Protocol):
 
     def schedulers(self) -> Sequence[SchedulerState]:
         """What Atoll's scheduler did in each server, by slot; empty if the engine's own ran."""
+        ...
+
+    def watch(self) -> Callable[[], Whereabouts] | None:
+        """Begins to watch threads and pages; the function that it returns ends that. None without a
+        deployment."""
         ...
 
     def counted(self) -> Mapping[str, EngineWork]:

@@ -21,10 +21,12 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
 from atoll.inspect.verify import brief
+from atoll.inspect.whereabouts import Watch
 from atoll.schema.machine import Machine
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
 from atoll.schema.text import plural
+from atoll.schema.whereabouts import Whereabouts
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.launch import Running, launch
 
@@ -45,6 +47,7 @@ class LiveServer:
     engine: Engine
     entrant: Entrant
     streams: list[Client]
+    host: Host
 
     def verify(self) -> tuple[int, int, str]:
         # Not deep: counting the pages of large memory would disturb the measured pass.
@@ -109,6 +112,9 @@ class LiveServer:
             if isinstance(client, ScheduledClient)
         ]
 
+    def watch(self) -> Callable[[], Whereabouts]:
+        return Watch(self.host, self.running.deployment).end
+
     def counted(self) -> dict[str, EngineWork]:
         """Best effort: the times of the block hold without these statistics."""
         found: dict[str, EngineWork] = {}
@@ -160,7 +166,7 @@ class Deployer:
                 progress=self.progress,
             )
         with started as running:
-            server = LiveServer(running, engine, entrant, [])
+            server = LiveServer(running, engine, entrant, [], self.host)
             try:
                 for client in running.clients:
                     for table in self.data.tables:

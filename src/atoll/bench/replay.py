@@ -98,6 +98,9 @@ class ClusterServer:
     def schedulers(self) -> Sequence[SchedulerState]:
         return ()
 
+    def watch(self) -> None:
+        return None
+
     def counted(self) -> Mapping[str, EngineWork]:
         return {}
 

@@ -37,6 +37,7 @@ from atoll.schema.results import (
     DeploymentUp,
     Entrant,
     PassDone,
+    PassPlaces,
     QueryFailed,
     QueryProfiled,
     QueryTime,
@@ -198,14 +199,18 @@ class Bench:
                     )
                 )
                 tick("measuring")
+                watched = server.watch()
                 ran = self._pass(server, entrant, "measured", tick)
                 try:
                     # Before the answers are checked: see atoll.bench.spreads.
                     states = server.schedulers() if ran.fault is None else ()
+                    places = watched() if watched and ran.fault is None else None
                 finally:
                     self._judge(ran, server, entrant, block, "measured")
                 server.check_alive()
                 self._leave_out(ran, server, block, label, "measured")
+                if places is not None:
+                    self.append(PassPlaces(block=block, label=label, places=places))
                 self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))

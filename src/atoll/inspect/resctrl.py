@@ -76,6 +76,26 @@ class L3Monitor:
         )
 
 
+def memory_traffic(host: Host, pids: Iterable[int]) -> tuple[int, int] | None:
+    """Bytes to all memory and to local memory that the processes' groups have counted since they
+    were made; None if resctrl is not mounted, does not count, or may not be read."""
+    try:
+        mount = find_mount(host.read_text("/proc/self/mountinfo"))
+        if mount is None:
+            return None
+        groups = dict.fromkeys(group for pid in pids for group in groups_of(host, mount, pid))
+        domains = _sum(_read(host, mount), groups).values()
+    except OSError:
+        return None
+    whole = local = 0
+    for domain in domains:
+        one, other = domain.get(_TOTAL), domain.get(_LOCAL)
+        if one is None or other is None:
+            return None
+        whole, local = whole + one, local + other
+    return (whole, local) if domains else None
+
+
 def find_mount(mountinfo: str) -> str | None:
     """Where resctrl is mounted, from /proc/self/mountinfo (proc(5)). Pure."""
     for line in mountinfo.split("\n"):

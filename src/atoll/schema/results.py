@@ -2,15 +2,15 @@
 
 Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block and in the order of
 `schedule`, each entrant writes its warm-up and measured `QueryTime`s, a `DeploymentUp`, a
-`VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `SchedulerRan` for each
-server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each query that the engine
-reported. After its first `PassDone`, a `QueryProfiled` follows for each query. If the entrant
-fails, it writes a `BlockFailed` instead. If only a query fails, it writes a `QueryFailed` after
-that pass, and from then on no entrant runs this query. A cluster that was already running
-(`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its measured pass. A
-`RunEnd` closes a finished run. A last line that is cut off (the benchmark was killed while writing)
-is ignored when the file is read, so that `--resume` can continue. A block is whole when every
-entrant has a `PassDone` or a `BlockFailed` in it.
+`VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `PassPlaces`, a
+`SchedulerRan` for each server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each
+query that the engine reported. After its first `PassDone`, a `QueryProfiled` follows for each
+query. If the entrant fails, it writes a `BlockFailed` instead. If only a query fails, it writes a
+`QueryFailed` after that pass, and from then on no entrant runs this query. A cluster that was
+already running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its
+measured pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was
+killed while writing) is ignored when the file is read, so that `--resume` can continue. A block is
+whole when every entrant has a `PassDone` or a `BlockFailed` in it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import Plan
 from atoll.schema.seats import Policy as SchedulerPolicy
 from atoll.schema.seats import SpreadChange, ThreadSeat
+from atoll.schema.whereabouts import Whereabouts
 
 Block = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -198,6 +199,15 @@ class QueryWork(Record):
     work: EngineWork
 
 
+class PassPlaces(Record):
+    """Where the threads and pages of a deployment were in its measured pass."""
+
+    record: Literal["places"] = "places"
+    block: Block
+    label: str
+    places: Whereabouts
+
+
 class QueryProfiled(Record):
     """Follows an entrant's first finished pass, once for each query: how a server ran it once more,
     alone. Only from engines that tell."""
@@ -280,6 +290,7 @@ Line = Annotated[
     | SchedulerRan
     | QueryWork
     | PassDone
+    | PassPlaces
     | QueryProfiled
     | BlockFailed
     | QueryFailed

@@ -75,6 +75,19 @@ class WorkSummary(Record):
     peak_source: str = ""  # whose figure it is
 
 
+class PlacesSummary(Record):
+    """Means over the watched passes of the figures of `Whereabouts`. None: unknown."""
+
+    passes: int = Field(ge=1)
+    threads: float
+    elsewhere: float
+    migrations: float | None
+    local_pages: float | None
+    local_resctrl: float | None
+    read_bytes: float | None
+    written_bytes: float | None
+
+
 class EntrantSummary(Record):
     label: str
     engine: str
@@ -98,6 +111,7 @@ class EntrantSummary(Record):
     speedups: tuple[Speedup, ...]  # the same with 'geomean' first; empty for the baseline
     spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block finished
     work: WorkSummary | None = None  # None: the engine does not count
+    places: PlacesSummary | None = None  # None: a cluster, or no block finished
     processes: tuple[ProcessSeen, ...] = ()  # of a cluster, at the last inspection
 
 

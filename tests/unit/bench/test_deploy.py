@@ -32,7 +32,7 @@ class ScheduledFake(FakeClient):
 
 def server(entrant: Entrant) -> LiveServer:
     running = SimpleNamespace(clients=[ScheduledFake(FakeHost())], check=lambda: None)
-    return LiveServer(cast(Running, running), DuckDBEngine(), entrant, [])
+    return LiveServer(cast(Running, running), DuckDBEngine(), entrant, [], FakeHost())
 
 
 def test_only_atolls_scheduler_is_asked() -> None:

@@ -74,7 +74,7 @@ class TellingClient(FakeClient):
 
 def live(client: TellingClient) -> LiveServer:
     running = SimpleNamespace(clients=[client], check=lambda: None)
-    return LiveServer(cast(Running, running), cast(Engine, None), WIM, [])
+    return LiveServer(cast(Running, running), cast(Engine, None), WIM, [], FakeHost())
 
 
 def test_a_log_that_cannot_be_read_costs_no_block() -> None:

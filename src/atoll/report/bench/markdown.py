@@ -41,7 +41,8 @@ def markdown(summary: BenchSummary) -> str:
         parts += _titled_list(title, verdicts.process_lines(one))
     work = tables.work_table(summary)
     parts += _section(work) if work.rows else []
-    for table in (tables.why_table(summary), tables.plan_change_table(summary)):
+    said = (tables.places_table, tables.why_table, tables.plan_change_table)
+    for table in (one(summary) for one in said):
         parts += [*_section(table)] if table.rows else []
     parts += _titled_list("", verdicts.explained(summary))
     title = "Chiplets in use under Atoll's scheduler, in the measured passes:"

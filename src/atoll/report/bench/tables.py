@@ -16,7 +16,7 @@ from atoll.report.bench.verdicts import (
     wholes,
 )
 from atoll.report.environment import environment_rows
-from atoll.report.numbers import duration, moment, ratio_interval, share_interval
+from atoll.report.numbers import duration, moment, number, ratio_interval, share_interval
 from atoll.report.table import Row, Table
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
@@ -246,8 +246,42 @@ def peak_sources(summary: BenchSummary) -> str:
     return "; ".join(f"{engine}: {source}" for engine, source in named.items() if source)
 
 
-def _size(size_bytes: int | None) -> str:
-    return "–" if size_bytes is None else gib(size_bytes)
+def _size(size_bytes: float | None) -> str:
+    return "–" if size_bytes is None else gib(round(size_bytes))
+
+
+def places_table(summary: BenchSummary) -> Table:
+    """Where threads and pages were; the shares of local memory by how they were got."""
+    return _without_blank_columns(
+        Table(
+            "Where threads and memory were",
+            (
+                "deployment",
+                "threads",
+                "elsewhere",
+                "migrations",
+                "local (pages)",
+                "local (resctrl)",
+                "read",
+                "written",
+            ),
+            [
+                (
+                    one.label,
+                    number(places.threads),
+                    number(places.elsewhere),
+                    "–" if places.migrations is None else number(places.migrations),
+                    *(
+                        "–" if share is None else percent(share)
+                        for share in (places.local_pages, places.local_resctrl)
+                    ),
+                    *map(_size, (places.read_bytes, places.written_bytes)),
+                )
+                for one in summary.entrants
+                if (places := one.places)
+            ],
+        )
+    )
 
 
 def why_table(summary: BenchSummary) -> Table:

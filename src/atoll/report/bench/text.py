@@ -43,6 +43,10 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         words = ("deployment", "in query")
         counted = _drawn(work, f"{work.title}, per pass, as the engine counts it", words)
         parts.append(Padding(counted, (1, 0, 0, 0)))
+    places = tables.places_table(summary)
+    if places.rows:
+        title = f"{places.title}, per pass"
+        parts.append(Padding(_drawn(places, title, ("deployment",)), (1, 0, 0, 0)))
     for table in (tables.why_table(summary), tables.plan_change_table(summary)):
         if table.rows:
             parts.append(Padding(_drawn(table, table.title, _WHY_WORDS, cut=True), (1, 0, 0, 0)))
