@@ -1,13 +1,13 @@
-"""The engines' own statistics of their queries in the measured passes. Pure."""
+"""The engines' own statistics of their queries: in the measured passes, and in profiles. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from atoll.bench.results import Results
 from atoll.errors import UsageError
-from atoll.schema.results import Line, PassDone, QueryWork
+from atoll.schema.results import Line, PassDone, QueryProfiled, QueryWork
 from atoll.schema.summary import WorkSummary
 
 
@@ -18,17 +18,22 @@ class Peak:
     size_bytes: int
     query: str
     label: str
+    source: str  # whose figure it is
 
 
 def work_summary(lines: Sequence[Line], label: str) -> WorkSummary | None:
     """Summarise one entrant's finished passes; None if the engine reported nothing."""
     done = {line.block for line in lines if isinstance(line, PassDone) and line.label == label}
-    counted = [
+    mine = [
         line
         for line in lines
-        if isinstance(line, QueryWork) and line.label == label and line.block in done
+        if isinstance(line, QueryWork | QueryProfiled)
+        and line.label == label
+        and line.block in done
     ]
-    if not counted:
+    counted = [line for line in mine if isinstance(line, QueryWork)]
+    largest = _largest(mine)
+    if not counted and largest is None:
         return None
     passes = len({line.block for line in counted})
     sums = {
@@ -40,30 +45,31 @@ def work_summary(lines: Sequence[Line], label: str) -> WorkSummary | None:
         name: whole / passes if name.endswith("_s") else whole // passes
         for name, whole in sums.items()
     }
-    largest = _largest(counted)
     return WorkSummary(
         **means,
-        peak_bytes=largest.work.peak_bytes if largest else None,
+        peak_bytes=largest.size_bytes if largest else None,
         peak_query=largest.query if largest else "",
-        peak_source=largest.work.peak_source if largest else "",
+        peak_source=largest.source if largest else "",
     )
 
 
 def observed_peak(results: Results, engine: str, *, where: str) -> Peak:
     """The engine's largest query over all its entrants. Raises UsageError if there is none."""
     labels = {one.label for one in results.header.entrants if one.engine == engine}
-    counted = [
-        line for line in results.lines if isinstance(line, QueryWork) and line.label in labels
-    ]
-    largest = _largest(counted)
-    if largest is None or largest.work.peak_bytes is None:
+    largest = _largest(line for line in results.lines if getattr(line, "label", None) in labels)
+    if largest is None:
         raise UsageError(
             f"{where}: contains no peak memory of {engine}'s queries; give one with --peak SIZE"
         )
-    return Peak(largest.work.peak_bytes, largest.query, largest.label)
+    return largest
 
 
-def _largest(counted: Sequence[QueryWork]) -> QueryWork | None:
-    """The line with the largest peak; None if no line has one."""
-    known = [line for line in counted if line.work.peak_bytes is not None]
-    return max(known, key=lambda line: line.work.peak_bytes or 0, default=None)
+def _largest(lines: Iterable[Line]) -> Peak | None:
+    """Of the lines that have one. An engine has it either of passes or of profiles."""
+    found = []
+    for line in lines:
+        if isinstance(line, QueryWork | QueryProfiled):
+            told = line.work if isinstance(line, QueryWork) else line.profile
+            if told is not None and told.peak_bytes is not None:
+                found.append(Peak(told.peak_bytes, line.query, line.label, told.peak_source))
+    return max(found, key=lambda one: one.size_bytes, default=None)

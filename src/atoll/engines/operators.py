@@ -58,7 +58,7 @@ def kind_of(name: str) -> Kind:
     return next((kind for word, kind in _WORDS if word in plain), Kind.OTHER)
 
 
-# The first word that is found decides: 'HASH_GROUP_BY' groups, 'Hash Join' joins, 'Hash' builds.
+# The first word that is found decides: 'HASH_GROUP_BY' groups, 'HASH_JOIN' joins.
 _WORDS = (
     ("remote", Kind.EXCHANGE),
     ("exchange", Kind.EXCHANGE),
@@ -67,7 +67,6 @@ _WORDS = (
     ("join", Kind.JOIN),
     ("nestedloop", Kind.JOIN),
     ("crossproduct", Kind.JOIN),
-    ("hash", Kind.AGGREGATE),
     ("aggregate", Kind.AGGREGATE),
     ("groupby", Kind.AGGREGATE),
     ("group", Kind.AGGREGATE),

@@ -22,7 +22,8 @@ from atoll.report.bench.render import render
 from atoll.report.bench.tables import work_table
 from atoll.report.bench.text import bench_text
 from atoll.schema.base import Record
-from atoll.schema.results import EngineWork, Line, PassDone, QueryWork
+from atoll.schema.operators import QueryProfile
+from atoll.schema.results import EngineWork, Line, PassDone, QueryProfiled, QueryWork
 from atoll.schema.size import GIB
 from atoll.schema.summary import WorkSummary
 from atoll.supervise.launch import Running
@@ -129,6 +130,19 @@ def test_reports_show_it_where_it_is_told() -> None:
     silent = results(lines((WIM, WIC), 2), header(WIM, WIC, blocks_asked=2))
     assert "What the queries used" not in render(silent, "html")
     assert "What the queries used" not in markdown(summarise(silent))
+
+
+def test_an_engine_that_counts_memory_in_profiles_alone_has_that_peak() -> None:
+    def profiled(query: str, peak_bytes: int) -> QueryProfiled:
+        told = QueryProfile(operators=(), peak_bytes=peak_bytes, peak_source="of nodes")
+        return QueryProfiled(block=0, label=WIC.label, query=query, profile=told)
+
+    given: list[Line] = [*lines((WIM, WIC), 2)[:-1], profiled("q1", 7), profiled("q6", 9)]
+    found = results(given, header(WIM, WIC, blocks_asked=2))
+    assert work_summary(found.lines, WIC.label) == WorkSummary(
+        peak_bytes=9, peak_query="q6", peak_source="of nodes"
+    )
+    assert observed_peak(found, "spark", where="r.jsonl").query == "q6"
 
 
 def test_the_largest_peak_of_an_engine_is_found() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import json
 import math
 import os
 import socket
@@ -27,11 +28,13 @@ import pymysql
 from pymysql.constants import CLIENT, CR, FIELD_TYPE
 
 from atoll.engines.api import Column, QueryResult
+from atoll.engines.mariadb.profile import operators_of
 from atoll.engines.mariadb.settings import COLLATION, DATABASE, USER
 from atoll.engines.sql.connections import plain_rows
 from atoll.engines.sql.endings import QueryEnd, TimeLimit
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.caller import variable
+from atoll.schema.operators import QueryProfile
 from atoll.schema.text import first_line
 
 _KILL_S = 5.0
@@ -56,6 +59,8 @@ _NAMES = {
     FIELD_TYPE.JSON: "json",
 }
 _DECIMALS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
+
+_PEAK = "select max_memory_used from information_schema.processlist where id = connection_id()"
 
 
 class MariaDBClient(QueryEnd):
@@ -122,6 +127,20 @@ class MariaDBClient(QueryEnd):
         finally:
             self._asker = None
         return QueryResult(columns, plain_rows(columns, rows), seconds)
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile:
+        """See `atoll.engines.api.ProfilingClient`. The memory is the session's, from before the
+        query on."""
+        self.execute("flush status", timeout_s=timeout_s)
+        ((told,), *_) = self.execute(f"analyze format=json {sql}", timeout_s=timeout_s).rows
+        ((peak,),) = self.execute(_PEAK, timeout_s=timeout_s).rows
+        try:
+            operators = operators_of(json.loads(told))
+        except (TypeError, ValueError) as fault:
+            raise EngineFailed(f"{self.where}: the plan cannot be read ({fault})") from None
+        return QueryProfile(
+            operators=operators, peak_bytes=peak, peak_source="MAX_MEMORY_USED of the session"
+        )
 
     @property
     def is_closed(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,10 +21,12 @@ from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.api import Column, QueryResult
+from atoll.engines.postgresql.profile import profile_of
 from atoll.engines.postgresql.settings import SUPERUSER
 from atoll.engines.sql.connections import plain_rows
 from atoll.engines.sql.endings import QueryEnd, TimeLimit, hang_up
 from atoll.errors import EngineFailed, UsageError
+from atoll.schema.operators import QueryProfile
 from atoll.schema.text import first_line
 
 _SOCKET_NAME = ".s.PGSQL."
@@ -113,6 +116,22 @@ class PostgreSQLClient(QueryEnd):
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
+        described, rows, seconds = self._answer(sql, timeout_s)
+        columns = tuple(_column(each) for each in described)
+        return QueryResult(columns, plain_rows(columns, rows), seconds)
+
+    def profile(self, sql: str, *, timeout_s: float) -> QueryProfile:
+        """See `atoll.engines.api.ProfilingClient`."""
+        _, rows, _ = self._answer(f"explain (analyze, format json) {sql}", timeout_s)
+        try:
+            return profile_of(rows[0][0])
+        except (ValueError, IndexError) as fault:
+            raise EngineFailed(f"{self.where}: the plan cannot be read ({fault})") from None
+
+    def _answer(
+        self, sql: str, timeout_s: float
+    ) -> tuple[Sequence[Described], list[tuple[Any, ...]], float]:
+        """The columns, the rows and the seconds that they took."""
         with self.asking(timeout_s):
             connection = self._open
             clock = TimeLimit(connection.fileno(), timeout_s, lambda: _cancel(connection))
@@ -124,8 +143,7 @@ class PostgreSQLClient(QueryEnd):
                     pass  # of several statements the last one answers
                 rows = cursor.fetchall() if cursor.description is not None else []
                 seconds = time.perf_counter() - started
-        columns = tuple(_column(each) for each in cursor.description or ())
-        return QueryResult(columns, plain_rows(columns, rows), seconds)
+        return cursor.description or (), rows, seconds
 
     @property
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
