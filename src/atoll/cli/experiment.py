@@ -6,12 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite
-from atoll.cli.options import machine_for
+from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
@@ -25,6 +26,15 @@ from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.store.paths import state_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the results go, and how many blocks there will be."""
+
+    output: Path | None
+    within_s: float | None  # None: the scale's number of blocks
+    resume: bool
 
 
 @click.group(
@@ -88,8 +98,22 @@ def show_experiment(name: str) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Results file (default: a new one in Atoll's state folder).",
 )
+@click.option(
+    "--within",
+    "within_s",
+    metavar="TIME",
+    type=Span(),
+    help="Measure as many whole blocks as fit into this time, such as 2h, instead of the scale's.",
+)
 @click.option("--resume", is_flag=True, help="Continue the file of -o after its last whole block.")
-def run(name: str, size: str, engines: str | None, output: Path | None, resume: bool) -> None:
+def run(
+    name: str,
+    size: str,
+    engines: str | None,
+    output: Path | None,
+    within_s: float | None,
+    resume: bool,
+) -> None:
     """Run an experiment as far as this machine allows, and judge the paper's claim.
 
     Says what it could not vary. Ends with exit code 1 if the claim did not hold, and with 2, at
@@ -98,10 +122,13 @@ def run(name: str, size: str, engines: str | None, output: Path | None, resume: 
     found, machine = get(name), machine_for()
     require_meaning(found, machine)
     if found.bench is not None:
-        _bench(found, found.bench, machine, size, engines, output, resume)
+        target = Target(output, within_s, resume)
+        _bench(found, found.bench, machine, size, engines, target)
     elif found.measure is not None:
-        if engines or resume:
-            raise UsageError(f"{name} is measured without an engine; leave out --engines, --resume")
+        if engines or resume or within_s is not None:
+            raise UsageError(
+                f"{name} is measured without an engine; leave out --engines, --within and --resume"
+            )
         _measure(found, found.measure, size, output)
 
 
@@ -158,22 +185,22 @@ def _bench(
     machine: Machine,
     size: str,
     engines: str | None,
-    output: Path | None,
-    resume: bool,
+    target: Target,
 ) -> None:
     scale = _scale(experiment, run, size, machine)
-    names, missing = _ready(engines.split(",") if engines else scale.engines or run.engines)
+    names, missing = _ready(_named(engines) or scale.engines or run.engines)
     can = possible(run, machine, _traits(names))
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     print(f"atoll: {_cost(can.deployments, scale)}", file=sys.stderr)
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    path = output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
+    path = target.output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
+    blocks = None if target.within_s else scale.blocks
     fault: AtollError | None = None
     try:
         measure_suite(
             SuiteOptions(None, run.suite, scale.sf, scale.queries or None, None),
-            RunOptions(scale.blocks, None, 1, 300.0, path, resume, None, False),
+            RunOptions(blocks, target.within_s, 1, 300.0, path, target.resume, None, False),
             tuple(names),
             grid=can.grid,
         )
@@ -222,6 +249,10 @@ def _scale(experiment: Experiment, run: BenchRun, size: str, machine: Machine) -
     if why := too_large(scale, machine):
         raise UsageError(f"{experiment.name}, scale {size}: {why}; choose a smaller --scale")
     return scale
+
+
+def _named(engines: str | None) -> list[str]:
+    return [one for part in (engines or "").split(",") if (one := part.strip())]
 
 
 def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
