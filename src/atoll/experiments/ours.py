@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atoll.bench.analysis import machine_line
+from atoll.bench.analysis import machine_line, summarise
 from atoll.bench.results import Results
 from atoll.errors import UsageError
 from atoll.experiments.claims import Outcome, Read, Verdict, judge, parse_claim
@@ -22,6 +22,7 @@ class Ours:
     size: str  # of the data; empty: there is none
     source: str  # the name of the file
     readings: Mapping[str, Read]  # by engine; '' of a profile
+    warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
 
 
 def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
@@ -38,6 +39,7 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
         size=f"{header.suite}{scale}, {plural(len(results.queries), 'query')}",
         source=source,
         readings={engine: BenchReadings(results, engine) for engine in engines},
+        warnings=tuple(one.message for one in summarise(results).warnings),
     )
 
 
@@ -46,7 +48,8 @@ def of_profile(profile: Profile, source: str) -> Ours:
     if profile.emulated:
         raise UsageError(f"{source}: was measured on an emulated CPU, so its figures mean nothing")
     machine = f"{profile.machine_title}, {plural(len(profile.cpus), 'PU')}"
-    return Ours(machine, "", source, {"": ProfileReadings(profile)})
+    warnings = tuple(one.message for one in profile.notices)
+    return Ours(machine, "", source, {"": ProfileReadings(profile)}, warnings)
 
 
 def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:

@@ -78,6 +78,7 @@ def machines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
     for name, ours in zip(names(found), found, strict=True):
         size = f"; {ours.size}" if ours.size else ""
         lines.append(f"{name} (measured): {ours.machine}{size}; {ours.source}")
+        lines += [f"{name}, before you trust a figure: {one}" for one in ours.warnings]
     return lines
 
 
