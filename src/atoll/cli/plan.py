@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import click
 
@@ -90,7 +91,9 @@ def command(
         machine,
         adapter.traits,
         policy or "auto",
-        demand=_demand(engine, peak, broadcast, peak_from),
+        demand=replace(
+            _demand(engine, peak, broadcast, peak_from), crossing_bytes=_crossing(profile)
+        ),
         listen=listen_places(listen, machine, here=source is None),
         **choices,
     )
@@ -119,6 +122,15 @@ def _demand(engine: str, peak: str | None, broadcast: str | None, observed: str 
 
     found = observed_peak(read_results(observed), engine, where=observed)
     return Demand(found.size_bytes, copied, f"observed in {found.query} under {found.label}")
+
+
+def _crossing(profile: str | None) -> int | None:
+    """From which size the profile has measured that spread threads are faster."""
+    if profile is None:
+        return None
+    from atoll.probing.profiles import read
+
+    return next((one.crossing_bytes for one in read(profile).sharing if one.crossing_bytes), None)
 
 
 def _diff(changes: list[Change]) -> str:

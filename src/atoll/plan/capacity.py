@@ -25,6 +25,8 @@ class Demand:
     peak_bytes: int = 0  # all instances together, at one time; without broadcast tables
     broadcast_bytes: int = 0  # copied by every instance
     source: str = "estimated"  # 'estimated', or where it was observed
+    # The working set from which threads on several chiplets are faster, as a profile measured it.
+    crossing_bytes: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.peak_bytes or self.broadcast_bytes)

@@ -26,6 +26,7 @@ from atoll.plan.coordinator import (
 from atoll.plan.cores import Group, first_cores, usable_places, without_reserved
 from atoll.plan.fitting import fitting_heaps, most_with_room
 from atoll.plan.identity import machine_id
+from atoll.plan.locality import about_locality
 from atoll.plan.memory import place_memory
 from atoll.plan.network import Listen, about_exposure, about_network, deal, refuse_deaf
 from atoll.plan.policies import POLICIES, divide
@@ -126,6 +127,7 @@ def make_plan(
         ),
         rules.about_memory(slots, memory, choices.get("memory"), policy),
         *about_capacity(request, slots, heaps),
+        *about_locality(machine, policy, slots, traits, demand),
         rules.about_concurrency(shuffles=traits.shuffles),
     ]
     reasons += rules.about_reserve(choices)

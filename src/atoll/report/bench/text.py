@@ -73,11 +73,12 @@ def _drawn(table: TextTable, title: str, words: tuple[str, ...], *, cut: bool = 
     """A table of the page for the terminal; the columns other than `words` are numbers. With `cut`
     words give way to the width of the terminal."""
     shown = grid(title)
-    for name in table.columns:
+    for at, name in enumerate(table.columns):
         if name in words:
             shown.add_column(name, no_wrap=True, overflow="ellipsis" if cut else "fold")
         else:
-            shown.add_column(name, no_wrap=True, justify="right")
+            width = max(len(row[at]) for row in table.rows) if cut else None
+            shown.add_column(name, no_wrap=True, justify="right", min_width=width)
     for row in table.rows:
         shown.add_row(*map(Text, row))
     return shown
