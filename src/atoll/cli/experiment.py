@@ -19,7 +19,13 @@ from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import possible, require_meaning, too_large, unmet
 from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
 from atoll.report.experiment import tables
-from atoll.report.experiment.text import comparison_text, drawn, experiment_list, experiment_text
+from atoll.report.experiment.text import (
+    comparison_text,
+    drawn,
+    experiment_list,
+    experiment_text,
+    tables_by_machine,
+)
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
@@ -175,7 +181,8 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
 
 
 def _show(experiment: Experiment, found: Sequence[Ours]) -> None:
-    show(drawn(tables.side_by_side(experiment, found)))
+    for table in tables_by_machine(tables.side_by_side(experiment, found)):
+        show(drawn(table))
     print(comparison_text(experiment, found))
 
 

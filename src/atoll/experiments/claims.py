@@ -70,6 +70,7 @@ class Reading:
     estimate: Estimate
     blocks: Mapping[int, float] | None = None
     of: str = ""  # the deployment, and the query if it is of one
+    mean: float | None = None  # as the papers compute it, from means over the runs
     by_name: bool = False  # 1 because the deployment is its own baseline on this machine
 
     @classmethod

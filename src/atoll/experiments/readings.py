@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import fmean
 
 from atoll.bench.analysis import Times, block_times, measured_runs
 from atoll.bench.cells import policy_of
@@ -24,7 +25,7 @@ from atoll.bench.results import Results
 from atoll.experiments.claims import Reading, Term
 from atoll.experiments.here import counts
 from atoll.schema.results import Entrant, QueryWork
-from atoll.stats.paired import geometric_means
+from atoll.stats.paired import geometric_mean, geometric_means
 
 _WIM = "wim"
 _PLACE = frozenset({"policy", "n", "memory", "placement"})
@@ -57,7 +58,7 @@ class BenchReadings:
             return f"no deployment with {_listed(values)} was measured"
         match term.name:
             case "time":
-                return _reading(self._seconds(found.label, query), _of(found, query))
+                return _reading(self._seconds(found.label, query), _of(found.label, query))
             case "speedup":
                 return self._speedup(found, values, query)
             case "gain":
@@ -97,11 +98,27 @@ class BenchReadings:
         other = self._entrant(base)
         if other is None:
             return f"no deployment with {_listed(base)} was measured"
-        seconds = self._seconds(other.label, query), self._seconds(entrant.label, query)
-        found = _over(*seconds, _of(entrant, query))
+        found = self._ratio(other.label, entrant.label, query)
         if isinstance(found, Reading) and other is entrant:
             return replace(found, by_name=True)
         return found
+
+    def _ratio(self, base: str, mine: str, query: str | None) -> Reading | str:
+        """How many times faster `mine` is: by blocks, and by the paper's statistic, the geometric
+        mean over the queries of the ratios of mean times."""
+        before, after = self._seconds(base, query), self._seconds(mine, query)
+        found = _reading(
+            {block: before[block] / after[block] for block in before.keys() & after.keys()},
+            _of(mine, query),
+        )
+        if isinstance(found, str):
+            return found
+        queries = self._results.queries if query is None else (query,)
+        means = [
+            fmean(self._times[base][one].values()) / fmean(self._times[mine][one].values())
+            for one in queries
+        ]
+        return replace(found, mean=geometric_mean(means))
 
     def _scaling(self, entrant: Entrant, query: str | None) -> Reading | str:
         fewest = [
@@ -112,8 +129,7 @@ class BenchReadings:
         ]
         if not fewest:
             return "WIM was not measured with fewer cores"
-        base = self._seconds(min(fewest)[1], query)
-        return _over(base, self._seconds(entrant.label, query), _of(entrant, query))
+        return self._ratio(min(fewest)[1], entrant.label, query)
 
     def _best(self, values: Mapping[str, str]) -> Reading | str:
         axis = values.get("over", "")
@@ -147,16 +163,11 @@ class BenchReadings:
                 peaks[line.block] = max(gb, peaks.get(line.block, 0.0))
         if not peaks:
             return "the engine did not report its peak memory"
-        return Reading.over(peaks, _of(entrant, query))
+        return Reading.over(peaks, _of(entrant.label, query))
 
 
-def _of(entrant: Entrant, query: str | None) -> str:
-    return f"{entrant.label} {query or ''}"
-
-
-def _over(base: Mapping[int, float], mine: Mapping[int, float], of: str) -> Reading | str:
-    both = base.keys() & mine.keys()
-    return _reading({block: base[block] / mine[block] for block in both}, of)
+def _of(label: str, query: str | None) -> str:
+    return f"{label} {query or ''}"
 
 
 def _reading(blocks: Mapping[int, float], of: str) -> Reading | str:

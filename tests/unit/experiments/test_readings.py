@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from atoll.bench.results import Results
 from atoll.errors import UsageError
 from atoll.experiments.catalog import get
 from atoll.experiments.claims import Reading, judge, parse_claim, parse_term
 from atoll.experiments.ours import failed, of_results, verdicts
 from atoll.experiments.readings import BenchReadings
+from atoll.schema.results import QueryTime
 from tests.parts.bench_grid import MEASURED, grid, measured
 
 READ = BenchReadings(MEASURED, "spark")
@@ -40,6 +42,22 @@ def value(text: str) -> float:
 )
 def test_a_term_finds_its_deployment(text: str, expected: float) -> None:
     assert value(text) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_mean_is_the_papers_statistic() -> None:
+    found = READ(parse_term("speedup(n=4)"))
+    assert isinstance(found, Reading) and found.mean == pytest.approx(2.0)
+    # One slow run of WIM moves the mean and not the median.
+    slow = [
+        line.model_copy(update={"seconds": line.seconds * 10})
+        if isinstance(line, QueryTime) and (line.block, line.label) == (5, "spark/wim")
+        else line
+        for line in MEASURED.lines
+    ]
+    read = BenchReadings(Results(MEASURED.header, tuple(slow)), "spark")
+    found = read(parse_term("speedup(n=4)"))
+    assert isinstance(found, Reading) and found.mean
+    assert found.estimate.value == pytest.approx(2.0) and found.mean > 4
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,10 @@ def names(found: Sequence[Ours]) -> list[str]:
 
 def machines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
     """Who is who, a line each."""
+    paper = experiment.bench.scales.get("paper") if experiment.bench else None
+    data = f"; {experiment.bench.suite} SF {paper.sf:g}" if experiment.bench and paper else ""
     lines = [
-        f"{key} (published): {one.title}, {shape(one)}; {one.where}"
+        f"{key} (published): {one.title}, {shape(one)}{data}; {one.where}"
         for key, one in experiment.machines.items()
     ]
     for name, ours in zip(names(found), found, strict=True):
@@ -147,8 +149,9 @@ def _cell(reading: Reading | None, unit: str) -> str:
         return "its own baseline"
     interval = reading.estimate.interval
     value = f"{number(reading.estimate.value)}{sign(unit)}"
+    mean = "" if reading.mean is None else f", mean {number(reading.mean)}{sign(unit)}"
     if interval is None:
-        return f"~{value}"
+        return f"~{value}{mean}"
     if interval.low == interval.high:
         return value
-    return f"{value} ({number(interval.low)} to {number(interval.high)})"
+    return f"{value} ({number(interval.low)} to {number(interval.high)}){mean}"

@@ -15,6 +15,7 @@ from atoll.report.terminal.grid import grid
 from atoll.schema.experiment import Experiment, Needs
 
 _WIDTH = 80
+_WRAPPED = ("figure", "published")
 
 
 def experiment_list(found: Sequence[tuple[Experiment, str]]) -> Table:
@@ -63,6 +64,19 @@ def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tables_by_machine(table: Table) -> list[Table]:
+    """The table of `side_by_side` as one for each of ours, since a terminal has 80 columns."""
+    first = len(table.columns[: table.columns.index("published") + 1])
+    return [
+        Table(
+            table.title,
+            (*table.columns[:first], table.columns[own]),
+            [(*row[:first], row[own]) for row in table.rows],
+        )
+        for own in range(first, len(table.columns))
+    ]
+
+
 def comparison_text(experiment: Experiment, found: Sequence[Ours]) -> str:
     """What stands below the table: who measured, the claim, the verdicts."""
     lines = _section("Machines", tables.machines(experiment, found))
@@ -76,7 +90,8 @@ def drawn(table: Table) -> RenderableType:
     """For a terminal: the last column takes the rest."""
     shown = grid(table.title or None)
     for index, name in enumerate(table.columns):
-        shown.add_column(name, no_wrap=index + 1 < len(table.columns))
+        last = index + 1 == len(table.columns)
+        shown.add_column(name, no_wrap=not last and name not in _WRAPPED)
     for row in table.rows:
         shown.add_row(*row)
     return shown
