@@ -173,7 +173,7 @@ Word Worker::search() {
 // Most workers take their next task within a microsecond, and a thief would only make them wait for
 // its fence. One that has not chosen a task for so long is in a long one.
 Word Worker::steal_next_from(Worker& victim, Distance distance) {
-  const auto allowed = [this](Word word) { return team.domains.allows(word, rank); };
+  const auto allowed = [this](Word word) { return may_run(word); };
   if (!victim.yielded_.offers_next(allowed)) return 0;
   const unsigned turn = victim.turn_.load(std::memory_order_relaxed);
   for (int times = 0; times < 64; ++times) pause();

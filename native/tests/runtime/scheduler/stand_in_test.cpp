@@ -233,6 +233,39 @@ TEST(StandIn, LeavesWorkWithAPlaceToTheWorkersOwnThreads) {
   EXPECT_NE(group.run(thread_now), outside);
 }
 
+// Also a resumed task that is to go next on a worker, which is in a long one.
+TEST(StandIn, LeavesAResumedTaskWithAPlaceToTheWorkersOwnThread) {
+  atl::Runtime runtime(atl::test::with_workers(2));
+  atl::Event resumes;
+  atl::Event ends;
+  std::atomic<bool> waits{false};
+  std::atomic<bool> go{false};
+  std::atomic<bool> ready{false};
+  std::atomic<pid_t> by{0};
+  auto busy = runtime.spawn(atl::on_node(0), [&] {
+    auto placed = atl::spawn([&] {
+      waits = true;
+      resumes.wait();
+      by = gettid();
+      ends.set();
+    });
+    while (!waits) atl::yield();
+    while (!go) std::this_thread::yield();
+    resumes.set();
+    ready = true;
+    while (by == 0) std::this_thread::yield();
+    placed.join();
+  });
+  while (!waits || runtime.team().parking.committed() < 1) std::this_thread::yield();
+  runtime.run([&] {
+    go = true;
+    while (!ready) std::this_thread::yield();
+    ends.wait();
+  });
+  EXPECT_NE(by, gettid());
+  busy.join();
+}
+
 TEST(StandIn, ACallFromATaskOfAnotherRuntimeDoesNotHoldItsWorker) {
   atl::Runtime outer(atl::test::with_workers(1));
   atl::Runtime inner(atl::test::with_workers(2));
