@@ -14,10 +14,10 @@ import getpass
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import requests
@@ -30,15 +30,15 @@ from atoll.engines.sql.connections import connect_each
 from atoll.engines.sql.endings import QueryEnd
 from atoll.engines.sql.types import Kind, column_from_json, kind_of
 from atoll.engines.trino import detector as trino_detector
+from atoll.engines.trino import told
 from atoll.engines.trino.facts import TRINO_FACTS
-from atoll.engines.trino.query_info import operators_of, works_of
+from atoll.engines.trino.told import reason
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.caller import user_id
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork
 from atoll.schema.text import first_line
 
-T = TypeVar("T")
 _CANCEL_LIMIT_S = 1.0
 _DETECTOR_LIMIT_S = 1.0  # for both its answers; a count does without them
 _TRUSTED = "REQUESTS_CA_BUNDLE"  # requests' own variable
@@ -236,7 +236,8 @@ class TrinoClient(QueryEnd):
     def work(self, *, timeout_s: float) -> dict[str, EngineWork]:
         """See `atoll.engines.api.CountingClient`. The coordinator keeps a query for 15 minutes, and
         the last 100 for longer."""
-        found = self._told("/v1/query", works_of, timeout_s)
+        self._wire.deadline = time.monotonic() + timeout_s
+        found = told.works(self._http, self.where, self._address.user)
         new = {ticket: found[ticket] for ticket in found.keys() - self._counted}
         self._counted |= new.keys()
         return new
@@ -244,18 +245,9 @@ class TrinoClient(QueryEnd):
     def profile(self, sql: str, *, timeout_s: float) -> QueryProfile:
         """See `atoll.engines.api.ProfilingClient`."""
         ticket = self.execute(sql, timeout_s=timeout_s).ticket
-        return QueryProfile(operators=self._told(f"/v1/query/{ticket}", operators_of, timeout_s))
-
-    def _told(self, path: str, read: Callable[[Any], T], timeout_s: float) -> T:
         self._wire.deadline = time.monotonic() + timeout_s
-        try:
-            answer = self._http.get(f"{self.where}{path}")
-            answer.raise_for_status()
-            return read(answer.json())
-        except (requests.RequestException, ValueError) as fault:
-            raise EngineFailed(
-                f"{self.where}{path}: the answer cannot be read ({_reason(fault)})"
-            ) from None
+        found = told.operators(self._http, self.where, self._address.user, ticket)
+        return QueryProfile(operators=found)
 
     @property
     def is_closed(self) -> bool:
@@ -268,7 +260,7 @@ class TrinoClient(QueryEnd):
             return EngineFailed(first_line(fault.message))
         self.close()
         if isinstance(fault, TrinoConnectionError | requests.RequestException):
-            return self._unreached(_reason(fault))
+            return self._unreached(reason(fault))
         if isinstance(fault, HttpError):
             return EngineFailed(f"{self.where}: {_refusal(fault)}")
         if isinstance(fault, Error | ValueError | ArithmeticError | KeyError | TypeError):
@@ -302,7 +294,7 @@ class TrinoClient(QueryEnd):
         try:
             info = self._http.get(f"{self.where}/v1/info").json()
         except (requests.RequestException, ValueError) as fault:
-            raise EngineFailed(f"no answer at {self.where} ({_reason(fault)})") from None
+            raise EngineFailed(f"no answer at {self.where} ({reason(fault)})") from None
         if not isinstance(info, dict) or info.get("starting") is not False:
             raise EngineFailed(f"the server at {self.where} is still starting")
         self._answered = True
@@ -389,10 +381,3 @@ def _plain_column(values: Sequence[Any], kind: Kind) -> Sequence[Any]:
 def _refusal(fault: HttpError) -> str:
     """'error 401: Access Denied'. The client package has the bytes as Python prints them."""
     return re.sub(r"""^(error \d+: )b(['"])(.*)\2$""", r"\1\3", first_line(str(fault)))
-
-
-def _reason(fault: BaseException) -> str:
-    """The first cause: the exceptions around it also print addresses of objects."""
-    while inner := fault.__cause__ or fault.__context__:
-        fault = inner
-    return first_line(getattr(fault, "strerror", None) or str(fault))

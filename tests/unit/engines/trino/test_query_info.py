@@ -17,7 +17,7 @@ from atoll.schema.operators import Kind
 from atoll.schema.results import EngineWork
 from tests.parts.faults import fails
 from tests.parts.paths import GOLDEN
-from tests.parts.trino_coordinator import coordinator
+from tests.parts.trino_coordinator import coordinator, page
 
 Q18 = "20261125_234402_00054_49i89"
 
@@ -82,6 +82,15 @@ def test_an_answer_of_another_shape_is_a_value_error(answer: Any) -> None:
             works_of(answer)
     with pytest.raises(ValueError, match=r".+: .+"):
         operators_of(answer)
+
+
+def test_a_profile_waits_for_the_last_tasks() -> None:
+    early = {"finalQueryInfo": False}
+    with coordinator(page(columns=[], data=[]), early, recorded("trino-476-q18.json")) as server:
+        client = TrinoClient(parse_url(server.url))
+        found = client.profile("select 1", timeout_s=30)
+        client.close()
+    assert len(found.operators) == 31
 
 
 def test_a_query_is_counted_once() -> None:
