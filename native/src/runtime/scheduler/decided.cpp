@@ -16,10 +16,11 @@ namespace {
 constexpr int kMostWorkers = 8192;
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
 
-constexpr double kMostLatencyNs = 1e9;
+// A steal waits at most for a few of them.
+bool is_latency(double ns) { return ns >= 0 && ns <= 1e9; }  // false for NaN
 
 void check_latency(const char* name, double ns) {
-  if (ns >= 0 && ns <= kMostLatencyNs) return;  // false for NaN
+  if (is_latency(ns)) return;
   std::ostringstream text;
   text << "latency." << name << " is " << ns << ": give nanoseconds, from 0 to 1e9";
   throw RuntimeFault(text.str());
@@ -103,9 +104,10 @@ FillLatency latency_of(const Places& places) {
   for (std::size_t to = 0; to < nodes.size(); ++to) {
     for (std::size_t from = 0; from < to; ++from) {
       const auto level = static_cast<std::size_t>(places.chiplet_levels[from][to]);
-      if (level >= places.level_ns.size() || places.level_ns[level] == 0) continue;
+      const double ns = level < places.level_ns.size() ? places.level_ns[level] : 0;
+      if (ns == 0 || !is_latency(ns)) continue;  // a profile may have any number
       Sum& sum = nodes[from] == nodes[to] ? of_node : elsewhere;
-      sum.ns += places.level_ns[level];
+      sum.ns += ns;
       ++sum.pairs;
     }
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -119,6 +120,10 @@ TEST(Decided, WhatFillsCostIsTheProgramsThenTheProfilesThenADefault) {
 
   options.places->level_ns = {0, 50, 0};
   EXPECT_EQ(decided(options).options.latency->remote_node_ns, 200) << "not measured";
+  for (const double senseless : {1e15, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    options.places->level_ns = {0, 50, senseless, senseless};
+    EXPECT_EQ(decided(options).options.latency->remote_node_ns, 200) << senseless;
+  }
   options.latency = {.remote_chiplet_ns = 70};
   EXPECT_EQ(decided(options).options.latency->remote_chiplet_ns, 70);
 }
