@@ -75,6 +75,8 @@ def list_experiments(as_json: bool) -> None:
         print(json.dumps(records, indent=1))
         return
     show(drawn(experiment_list(found)))
+    if any(why for _, why in found):
+        print("no: 'atoll experiment show NAME' says what this machine lacks")
 
 
 @command.command("show", epilog="Example: atoll experiment show olap-fig12")

@@ -28,7 +28,8 @@ def test_the_list_has_every_experiment_within_80_columns(
 ) -> None:
     assert run(["experiment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:] if line[0] != " "] == NAMES
+    assert [line.split()[0] for line in lines[1:-1] if line[0] != " "] == NAMES
+    assert lines[-1] == "no: 'atoll experiment show NAME' says what this machine lacks"
     assert max(map(len, lines)) <= 80
 
 
