@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from atoll.bench.cost import in_words
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
@@ -292,16 +293,16 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
     lines: list[str] = []
     varied: list[str] = []
     for size, scale in experiment.bench.scales.items():
-        traits = _traits(scale.engines or experiment.bench.engines)
+        engines = scale.engines or experiment.bench.engines
         try:
-            can = possible(experiment.bench, machine, traits)
+            can = possible(experiment.bench, machine, _traits(engines))
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")
             continue
         large = too_large(scale, machine)
         lines.append(f"{size}: {f'cannot: {large}' if large else _cost(can.deployments, scale)}")
-        axes = [f"{axis.name}={','.join(axis.values)}" for axis in can.grid.varied]
-        varied = [f"varies {' '.join(axes)}", *(f"cannot vary {one}" for one in can.cannot)]
+        bench = f"atoll bench {' '.join(engines)} --suite {experiment.bench.suite}"
+        varied = [f"as {bench} {in_words(can.grid)}", *(f"cannot vary {one}" for one in can.cannot)]
         varied += can.same
     return [*lines, *varied]
 

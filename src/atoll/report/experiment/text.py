@@ -108,9 +108,9 @@ def _run(experiment: Experiment) -> list[str]:
         return [f"atoll measure --only {','.join(experiment.measure.kinds)}"]
     run = experiment.bench
     assert run is not None
-    axes = [f"--axis {name}={','.join(values)}" for name, values in run.axes.items()]
-    command = ["atoll bench", *run.engines, f"--suite {run.suite}", *axes]
-    lines = [" ".join([*command, *["--product"] * run.product])]
+    axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
+    how = "all combinations" if run.product else "one axis at a time"
+    lines = [f"suite {run.suite}; engines {', '.join(run.engines)}", f"{'; '.join(axes)}; {how}"]
     for name, scale in run.scales.items():
         engines = f", {', '.join(scale.engines)}" if scale.engines else ""
         queries = f", queries {scale.queries}" if scale.queries else ""
