@@ -18,6 +18,7 @@
 
 #include <coroutine>
 
+#include "atoll/runtime/detail/coro_part.hpp"
 #include "atoll/runtime/place.hpp"
 #include "atoll/runtime/runtime.hpp"
 
@@ -27,8 +28,9 @@ class Schedule {
  public:
   Schedule(Runtime& runtime, Place place) : runtime_(runtime), place_(place) {}
   bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> handle) {
-    runtime_.spawn(place_, [handle] { handle.resume(); }).detach();
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> handle) {
+    runtime_.spawn(place_, [handle] { detail::resume_from_job<Promise>(handle); }).detach();
   }
   void await_resume() const {}
 

@@ -289,6 +289,10 @@ TEST(CoroutineDeathTest, SaysWhichCoroutineAnExceptionLeft) {
     fails(task);
   });
   after([&](atl::Runtime& runtime, atl::Event& event) { runtime.run([&] { fails(event); }); });
+  after([&](atl::Runtime& runtime, atl::Event&) {
+    auto scheduled = atl::schedule(runtime);
+    fails(scheduled);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, Coroutine, testing::Values(1, 2, 8),
