@@ -12,8 +12,9 @@
 //    from the worker's cache.
 //  - The destructor waits for the children; an exception that no `join` threw is lost. While an
 //    exception unwinds the stack, it asks them to stop first.
-//  - Only the task that made the scope may call `fork` and `join`. Children may open scopes of
-//    their own. Anyone may call `request_stop`: the children's stop token then reports it.
+//  - Only the code that made the scope may call `fork` and `join`, as a child of it must not: it
+//    may open a scope of its own. In a child, and outside of tasks, both throw RuntimeFault.
+//    Anyone may call `request_stop`: the children's stop token then reports it.
 #pragma once
 
 #include <atomic>
@@ -31,6 +32,10 @@
 
 namespace atl {
 
+namespace detail {
+[[noreturn]] ATOLL_EXPORT void fault_in_child();
+}
+
 class Scope {
  public:
   Scope() : context_(detail::worker_or_fault("Scope")->context) {}
@@ -43,7 +48,7 @@ class Scope {
   template <std::invocable F>
   void fork(F&& function) {
     using Child = ChildOf<std::decay_t<F>>;
-    void* memory = detail::this_worker()->job_memory.take_for<Child>();
+    void* memory = makers_worker().job_memory.take_for<Child>();
     Child* child;
     try {
       child = ::new (memory) Child(*this, std::forward<F>(function));
@@ -66,7 +71,10 @@ class Scope {
   }
 
   void join() {
-    if (forked_ != done_here_) await();
+    if (forked_ != done_here_) {
+      makers_worker();
+      await();
+    }
     if (context_.failed()) [[unlikely]]
       context_.rethrow();
   }
@@ -111,6 +119,14 @@ class Scope {
 
     F function;
   };
+
+  // The caller's. Throws RuntimeFault in a child, or if there is none.
+  detail::WorkerHead& makers_worker() {
+    detail::WorkerHead* const worker = detail::this_worker();
+    if (worker == nullptr || worker->context == &context_) [[unlikely]]
+      detail::fault_in_child();
+    return *worker;
+  }
 
   // Children that the joiner itself runs are counted without an atomic. Each of the others takes
   // one from `balance_`; the joiner adds their number when it begins to wait.

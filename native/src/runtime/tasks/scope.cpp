@@ -4,6 +4,12 @@
 
 namespace atl {
 
+void detail::fault_in_child() {
+  throw RuntimeFault(
+      "fork or join of a Scope was called in one of its children or outside of tasks: call it "
+      "where the scope was made; a child may open a scope of its own");
+}
+
 using detail::Waiter;
 using detail::Word;
 using runtime::Worker;

@@ -98,6 +98,29 @@ TEST(Misuse, OfHandles) {
   });
 }
 
+TEST(Misuse, OfAScopeByItsChildren) {
+  for (const int workers : {1, 2}) {
+    atl::Runtime runtime(with_workers(workers));
+    runtime.run([&] {
+      expect_fault("in one of its children", [] {
+        atl::Scope scope;
+        scope.fork([&] { scope.fork([] {}); });
+        scope.join();
+      });
+      expect_fault("in one of its children", [] {
+        atl::Scope scope;
+        scope.fork([&] { scope.join(); });
+        scope.join();
+      });
+      atl::Scope scope;
+      std::thread other([&] { expect_fault("outside of tasks", [&] { scope.fork([] {}); }); });
+      other.join();
+      scope.fork([] { atl::Scope().fork([] {}); });
+      scope.join();
+    });
+  }
+}
+
 TEST(Misuse, OfPlacesAndGroups) {
   atl::Runtime runtime(with_workers(2));
   atl::Runtime other(with_workers(2));
