@@ -58,7 +58,7 @@ typedef struct {
 ATOLL_RT_API int atoll_rt_runtime_create(const atoll_rt_options* options,
                                          atoll_rt_runtime** runtime);
 /* Any. Waits for all tasks and ends the workers. EDEADLK in a task of this runtime. NULL is
- * allowed. A child of fork() may only free the runtimes of its parent. */
+ * allowed. A child of fork() may only free its parent's groups and runtimes. */
 ATOLL_RT_API int atoll_rt_runtime_free(atoll_rt_runtime* runtime);
 /* Any. Number of workers. */
 ATOLL_RT_API int atoll_rt_workers(atoll_rt_runtime* runtime, int* workers);

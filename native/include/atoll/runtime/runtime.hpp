@@ -18,7 +18,7 @@
 //    wait, even if the function has ended meanwhile: do not hold a lock that any task takes.
 //  - The destructor waits for every spawned task, detached ones too, and ends the workers.
 //  - A process may have several runtimes at the same time.
-//  - After fork(), the child may only destroy the runtime.
+//  - After fork(), the child may only destroy the runtime and its groups.
 #pragma once
 
 #include <concepts>

@@ -1,10 +1,12 @@
 #include "atoll/runtime/group.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include "scheduler/process.hpp"
 #include "scheduler/worker.hpp"
 
 namespace atl {
@@ -135,7 +137,8 @@ struct Group::State final : runtime::Steered {
   runtime::Team& team;
   const int least, most;  // chiplets; 0: no limit
   const std::size_t domain;
-  runtime::Ranks members;  // null: not yet seated
+  const std::uint32_t forks_before = runtime::forks_before();  // of the process that made it
+  runtime::Ranks members;                                      // null: not yet seated
 };
 
 Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) {
@@ -146,6 +149,12 @@ Group::Group(Runtime& runtime, const GroupOptions& options) : runtime_(runtime) 
 }
 
 Group::~Group() {
+  if (runtime::forks_before() != state_->forks_before) {
+    // A child of fork() has no thread that runs the tasks, and another may have held the governor's
+    // lock.
+    static_cast<void>(state_.release());
+    return;
+  }
   if (const runtime::Worker* const worker = runtime::Worker::here();
       worker != nullptr && &worker->team == &state_->team && worker->tag == state_->tag) {
     std::fputs(

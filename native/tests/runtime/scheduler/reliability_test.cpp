@@ -54,6 +54,21 @@ TEST(Reliability, AChildOfForkIsToldAndMayMakeItsOwn) {
   EXPECT_EQ(runtime->run([] { return fib(12); }), 144);
 }
 
+TEST(Reliability, AChildOfForkMayDestroyAGroupWhoseTasksItDoesNotHave) {
+  auto runtime = std::make_unique<atl::Runtime>(with_workers(2));
+  auto group = std::make_unique<atl::Group>(*runtime);
+  atl::Event event;
+  auto waits = group->spawn([&] { event.wait(); });
+  EXPECT_EQ(in_a_child([&] {
+              group.reset();
+              runtime.reset();
+              return 0;
+            }),
+            0);
+  event.set();
+  waits.join();
+}
+
 // Four locks of the process, held at any time by one of two threads.
 TEST(Reliability, AChildOfForkNeverFindsALockTakenByAThreadThatIsNotThere) {
   std::atomic<bool> stop{false};
