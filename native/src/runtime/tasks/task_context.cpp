@@ -27,8 +27,8 @@ std::stop_source TaskContext::stop_source() {
   Stop* stop = stop_.load(std::memory_order_acquire);
   if (stop != nullptr && stop != &asked_) return stop->source;
   auto made = std::make_unique<Stop>();
-  if (upstream_ != nullptr)
-    made->upstream.emplace(upstream_->stop_token(), Stop::Forward{&made->source});
+  if (TaskContext* const above = upstream(); above != nullptr)
+    made->upstream.emplace(above->stop_token(), Stop::Forward{&made->source});
   for (;;) {
     if (stop == &asked_) made->source.request_stop();
     // Of several threads that make one, the first wins.
@@ -53,7 +53,7 @@ void TaskContext::request_stop() noexcept {
 }
 
 bool TaskContext::stop_requested() const noexcept {
-  for (const TaskContext* at = this; at != nullptr; at = at->upstream_) {
+  for (const TaskContext* at = this; at != nullptr; at = at->upstream()) {
     const Stop* const stop = at->stop_.load(std::memory_order_acquire);
     if (stop == &asked_ || (stop != nullptr && stop->source.stop_requested())) return true;
   }
@@ -61,7 +61,7 @@ bool TaskContext::stop_requested() const noexcept {
 }
 
 void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, void (*drop)(void*)) {
-  if (upstream_ != nullptr) return upstream_->local(key, make, maker, drop);
+  if (TaskContext* const above = upstream()) return above->local(key, make, maker, drop);
   Local* newest = locals_.load(std::memory_order_acquire);
   const auto find = [key](Local* from, const Local* until) -> Local* {
     while (from != until && from->key != key) from = from->older;
@@ -84,7 +84,8 @@ void* TaskContext::local(const void* key, void* (*make)(void*), void* maker, voi
 
 void TaskContext::clear() {
   // Takes them from the list one by one: a destructor may use those that are left, or make more.
-  while (Local* const local = locals_.load(std::memory_order_acquire)) {
+  while (has_locals()) {
+    Local* const local = locals_.load(std::memory_order_acquire);
     locals_.store(local->older, std::memory_order_release);
     local->drop(local->value);
     delete local;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "atoll/runtime/task.hpp"
+
 namespace {
 
 using atl::detail::JobMemory;
@@ -83,6 +85,13 @@ TEST(JobMemory, WorkersExchangeBlocksAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A spawn, the task and its join write to that line only.
+TEST(JobMemory, ATaskThatCapturesAReferenceAndReturnsNothingIsALine) {
+  int times = 0;
+  const auto function = [&times] { ++times; };
+  EXPECT_EQ(sizeof(atl::detail::TaskFor<decltype(function)>), JobMemory::kStep);
 }
 
 }  // namespace

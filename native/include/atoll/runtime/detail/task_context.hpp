@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <stop_token>
@@ -17,14 +18,12 @@ namespace atl::detail {
 // be null.
 class TaskContext {
  public:
-  explicit TaskContext(TaskContext* upstream = nullptr) : upstream_(upstream) {}
+  explicit TaskContext(TaskContext* upstream = nullptr) : locals_(locals_of(upstream)) {}
   TaskContext(const TaskContext&) = delete;
   TaskContext& operator=(const TaskContext&) = delete;
   ~TaskContext() {
-    if (stop_.load(std::memory_order_relaxed) != nullptr ||
-        locals_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+    if (stop_.load(std::memory_order_relaxed) != nullptr || has_locals()) [[unlikely]]
       clear();
-    }
   }
 
   // Any thread. The first call allocates.
@@ -37,7 +36,7 @@ class TaskContext {
   // Whether this is `other`, or that of siblings inside it: then `other` ends only after this.
   bool is_part_of(const TaskContext& other) const noexcept {
     const TaskContext* at = this;
-    while (at != nullptr && at != &other) at = at->upstream_;
+    while (at != nullptr && at != &other) at = at->upstream();
     return at != nullptr;
   }
 
@@ -53,9 +52,24 @@ class TaskContext {
   static Stop asked_;  // its address stands for a request that came before the first token
   ATOLL_EXPORT void clear();
 
-  TaskContext* upstream_;
+  // One word has the newest of its own locals or, marked, its upstream, whose locals are used then:
+  // so a task that captures a pointer and returns nothing fits into a cache line.
+  static constexpr std::uintptr_t kUpstream = 1;
+  static Local* locals_of(TaskContext* upstream) {
+    if (upstream == nullptr) return nullptr;
+    return reinterpret_cast<Local*>(reinterpret_cast<std::uintptr_t>(upstream) | kUpstream);
+  }
+  TaskContext* upstream() const noexcept {
+    // Relaxed: an upstream is there from the beginning.
+    const auto bits = reinterpret_cast<std::uintptr_t>(locals_.load(std::memory_order_relaxed));
+    return (bits & kUpstream) == 0 ? nullptr : reinterpret_cast<TaskContext*>(bits & ~kUpstream);
+  }
+  bool has_locals() const noexcept {
+    return locals_.load(std::memory_order_acquire) != nullptr && upstream() == nullptr;
+  }
+
   std::atomic<Stop*> stop_{nullptr};
-  std::atomic<Local*> locals_{nullptr};
+  std::atomic<Local*> locals_;
 };
 
 // The context of siblings that stop at the first exception: a scope's children, a loop's pieces.
