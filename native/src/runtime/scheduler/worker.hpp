@@ -129,7 +129,11 @@ class alignas(128) Worker : public detail::WorkerHead {
  private:
   static constexpr unsigned kFairness = 64;
   static constexpr unsigned kFreshTurn = 8;
-  static constexpr std::size_t kMostStolen = 32;
+  // Words of one steal: many, because it costs the victim some transfers of cache lines, as much as
+  // the work of a hundred small tasks.
+  static constexpr std::size_t kMostStolen = 256;
+  // Of those that have yielded fewer: their owner waits meanwhile.
+  static constexpr std::size_t kMostYielded = 32;
 
   [[noreturn]] static void loop(void* passed);
   void run(Word word);
