@@ -18,6 +18,7 @@ class Node:
     rows: int | None
     below: tuple[Node, ...] = ()
     table: str = ""  # that it reads itself
+    others: tuple[str, ...] = ()  # tables read below it by operators that are not listed again
     node: str = ""  # empty: its path in the tree
     join: str = ""
     distribution: str = ""
@@ -34,7 +35,7 @@ def _walk(node: Node, path: str) -> Iterator[Operator]:
         node=node.node or path,
         operator=node.operator,
         kind=node.kind,
-        tables=tuple(sorted(_tables(node))),
+        tables=tuple(sorted(tables_of(node))),
         own_s=node.own_s,
         rows=node.rows,
         join=node.join,
@@ -45,11 +46,13 @@ def _walk(node: Node, path: str) -> Iterator[Operator]:
         yield from _walk(child, f"{path}.{number}")
 
 
-def _tables(node: Node) -> Iterator[str]:
+def tables_of(node: Node) -> Iterator[str]:
+    """The tables that it reads or that are read below it."""
     if node.table:
         yield node.table
+    yield from node.others
     for child in node.below:
-        yield from _tables(child)
+        yield from tables_of(child)
 
 
 def kind_of(name: str) -> Kind:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from pyspark.sql import SparkSession
 
 from atoll.engines.api import Column
 from atoll.engines.spark.events import EventLog
+from atoll.engines.spark.plans import operators_of
 from atoll.errors import EngineFailed
+from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork
 from atoll.schema.text import first_line
 
@@ -32,7 +35,7 @@ _MEANINGS = {
 
 
 class SparkBackend:
-    """See `atoll.engines.sql.host.Backend`."""
+    """See `CountingBackend` and `ProfilingBackend` of atoll.engines.sql.host."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._executors: int = config["executors"]
@@ -85,22 +88,38 @@ class SparkBackend:
         """Ticket -> what the queries since the last call took. Raises EngineFailed if the log
         cannot be read."""
         try:
-            # Another thread writes the events, and a job's end flushes the file.
-            self._context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
-            (path,) = self._events.iterdir()
-            with path.open("rb") as log:
-                log.seek(self._read_bytes)
-                for line in log:
-                    if not line.endswith(b"\n"):
-                        break  # still being written
-                    self._read_bytes += len(line)
-                    self._log.add([line])
+            self._log.add(self._new_lines())
         except (OSError, ValueError, Py4JError) as fault:
             self._log = EventLog()
-            raise EngineFailed(
-                f"Spark's event log in {self._events} cannot be read ({first_line(str(fault))})"
-            ) from None
+            raise self._unreadable(fault) from None
         return self._log.take()
+
+    def profile(self, sql: str, ticket: str) -> QueryProfile:
+        try:
+            for _ in self._new_lines():
+                pass  # of the queries before
+            self.run(sql, ticket)
+            return QueryProfile(operators=operators_of(self._new_lines()))
+        except (OSError, ValueError, Py4JError) as fault:
+            raise self._unreadable(fault) from None
+
+    def _new_lines(self) -> Iterator[bytes]:
+        """The whole lines that the log has got since they were last read."""
+        # Another thread writes the events, and a job's end flushes the file.
+        self._context._jsc.sc().listenerBus().waitUntilEmpty(_EVENTS_LIMIT_MS)
+        (path,) = self._events.iterdir()
+        with path.open("rb") as log:
+            log.seek(self._read_bytes)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                self._read_bytes += len(line)
+                yield line
+
+    def _unreadable(self, fault: Exception) -> EngineFailed:
+        return EngineFailed(
+            f"Spark's event log in {self._events} cannot be read ({first_line(str(fault))})"
+        )
 
     def _why_lost(self) -> list[str]:
         """What Spark reports about each lost executor, with the meaning of its exit code."""
