@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
+from atoll.bench.analysis import summarise
 from atoll.bench.results import Results, read_results
 from atoll.engines import registry
 from atoll.errors import EngineFailed
@@ -25,7 +26,7 @@ from atoll.host.local import LocalHost
 from atoll.inspect.processes import attribute, process_table
 from atoll.inspect.tasks import TaskFinder, Thread
 from atoll.schema.deployment import Deployment
-from atoll.schema.results import QueryTime, VerifyResult
+from atoll.schema.results import PassPlaces, QueryProfiled, QueryTime, VerifyResult
 from atoll.supervise import records
 from tests.parts.deployment import left_over, until
 from tests.parts.postgresql import ORDINARY_USER
@@ -137,6 +138,22 @@ def test_answers_are_right_and_threads_in_place_under_two_policies(
         (label, 0, "") for label in labels
     ]
     assert min(look.threads for look in looks) > 0
+    places = [line.places for line in results.lines if isinstance(line, PassPlaces)]
+    assert [(one.elsewhere, one.threads > 0) for one in places] == [(0, True)] * len(labels)
+    profiles = {
+        (line.label, line.query): line.profile
+        for line in results.lines
+        if isinstance(line, QueryProfiled)
+    }
+    assert profiles.keys() == {(label, query) for label in labels for query in QUERIES}
+    for (_, query), profile in profiles.items():
+        assert profile is not None
+        tables = {table for one in profile.operators for table in one.tables}
+        joined = {"customer", "orders"} if query == "q18" else set()
+        assert tables == {"lineitem"} | joined
+        assert sum(one.own_s or 0 for one in profile.operators) > 0
+    for one in summarise(results).entrants:
+        assert one.work is not None and one.work.peak_bytes and one.work.peak_source
     assert left_over("bench") == []
 
 
