@@ -204,5 +204,6 @@ def test_reports_say_why_where_the_engine_tells() -> None:
     for text in (out.getvalue(), markdown(summarise(found)), render(found, "html")):
         assert "SCAN" in text and "lineitem" in text and "join of" in text
         assert "4.00 s" in text and "1.00 s" in text
+    assert max(map(len, out.getvalue().splitlines())) <= 80
     silent = results(lines((WIM, WIC), 2), header(WIM, WIC, blocks_asked=2))
     assert "Why" not in render(silent, "html") and "Why" not in markdown(summarise(silent))

@@ -11,14 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
-from atoll.report.numbers import duration, ratio_interval
+from atoll.report.numbers import cut, duration, ratio_interval
+from atoll.report.table import Row
 from atoll.report.table import Table as TextTable
 from atoll.report.terminal.grid import grid
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
-# The columns of words in the tables that say why.
+# The columns of words in the tables that say why, and the most characters of the longest of them.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
+_MOST = {"operator": 16, "over": 18, "what": 24, "baseline": 14, "here": 14, "queries": 10}
 _SHORT = {"no significant difference": "no difference"}
 
 
@@ -49,7 +51,7 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         parts.append(Padding(_drawn(places, title, ("deployment",)), (1, 0, 0, 0)))
     for table in (tables.why_table(summary), tables.plan_change_table(summary)):
         if table.rows:
-            parts.append(Padding(_drawn(table, table.title, _WHY_WORDS, cut=True), (1, 0, 0, 0)))
+            parts.append(Padding(_drawn(_narrow(table), table.title, _WHY_WORDS), (1, 0, 0, 0)))
     parts += [Text(line) for line in verdicts.explained(summary)]
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
@@ -69,16 +71,21 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     return Group(*parts)
 
 
-def _drawn(table: TextTable, title: str, words: tuple[str, ...], *, cut: bool = False) -> Table:
-    """A table of the page for the terminal; the columns other than `words` are numbers. With `cut`
-    words give way to the width of the terminal."""
+def _narrow(table: TextTable) -> TextTable:
+    """With long words cut, so that the numbers have their width in 80 columns."""
+    most = [_MOST.get(name) for name in table.columns]
+
+    def narrowed(row: Row) -> Row:
+        return tuple(cut(cell, at or len(cell)) for cell, at in zip(row, most, strict=True))
+
+    return table._replace(rows=[narrowed(row) for row in table.rows])
+
+
+def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
+    """A table of the page for the terminal; the columns other than `words` are numbers."""
     shown = grid(title)
-    for at, name in enumerate(table.columns):
-        if name in words:
-            shown.add_column(name, no_wrap=True, overflow="ellipsis" if cut else "fold")
-        else:
-            width = max(len(row[at]) for row in table.rows) if cut else None
-            shown.add_column(name, no_wrap=True, justify="right", min_width=width)
+    for name in table.columns:
+        shown.add_column(name, no_wrap=True, justify="left" if name in words else "right")
     for row in table.rows:
         shown.add_row(*map(Text, row))
     return shown
