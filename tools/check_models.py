@@ -75,6 +75,7 @@ VARIANTS = (
     Variant("parking", ("LEVELS", "RESTRICTED", "LATE_RAISE"), LOST, "raised after the count"),
     Variant("parking", ("STAND_IN",), None, "a thread in a sleeper's place"),
     Variant("parking", ("STAND_IN", "MEMBARRIER"), None, "... asymmetric fences"),
+    Variant("parking", ("STAND_IN", "NO_LAST_SEARCHER"), LOST, "the last searcher wakes nobody"),
     Variant("parking", ("STAND_IN", "NO_RETURN_LOOK"), LOST, "it gives the place back unseen"),
     Variant("parking", ("STAND_IN", "NO_RETURN_FENCE"), LOST, "... without a fence"),
     Variant("parking", ("STAND_IN", "MEMBARRIER", "ONLY_OWN_FENCE"), LOST, "... no heavy fence"),

@@ -23,6 +23,7 @@
  *   LEVELS, LATE_RAISE           ... the word is raised after the chiplet's count
  *   STAND_IN                     a thread takes worker 0's place while that sleeps, and gives it back;
  *                                one producer is worker 1, the other one is no worker
+ *   STAND_IN, NO_LAST_SEARCHER   ... on whose search the thread that is no worker relies in vain
  *   STAND_IN, ALONE              ... there is no worker 1
  *   STAND_IN, NO_RETURN_LOOK     ... without the second look
  *   STAND_IN, NO_RETURN_FENCE    ... with no fence before it
@@ -332,7 +333,8 @@ end_busy: /* forever */
 }
 
 #ifdef STAND_IN
-/* Worker 1: busy, or a searcher that becomes busy. It publishes work 0 and stays busy. */
+/* Worker 1: busy, or a searcher that becomes busy. It publishes work 0 and stays busy, or publishes
+ * nothing. */
 proctype busy_worker(byte me) {
   byte other;
   bool won;
@@ -349,9 +351,15 @@ proctype busy_worker(byte me) {
      goto over
 #else
      change(SEARCHER, 0); /* end_search, with its full fence */
+#ifndef NO_LAST_SEARCHER
      if
      :: searchers == 0 && sleepers > 0 -> wake_one_who_may(0)
      :: else
+     fi;
+#endif
+     if
+     :: skip
+     :: producers_done++; goto over
      fi
 #endif
   fi;
@@ -372,7 +380,12 @@ proctype outside(byte me) {
 #ifndef LIGHT_OUTSIDE
   fence();
 #endif
-  notify_allowed(1);
+  if
+  :: skip; notify_allowed(1) /* for some workers */
+#ifndef BATCH /* there the searcher's end_search wakes nobody */
+  :: skip; notify() /* for all, in a chiplet's queue */
+#endif
+  fi;
   producers_done++
 }
 

@@ -141,6 +141,14 @@ class Parking {
     return first_near(chiplet, [&](int worker) { return allowed(worker) && wake(worker); });
   }
 
+  // The same for work that every worker may run. It relies on a searcher, as `notify` does: else
+  // each of many tasks from one thread would wake a worker of its own.
+  int notify_near(int chiplet) {
+    detail::full_fence();
+    if (!detail::wants_wake(word_.load(std::memory_order_relaxed))) return kNobody;
+    return first_near(chiplet, [this](int worker) { return wake(worker); });
+  }
+
   // Any thread, after publishing something for `worker` alone.
   void notify_worker(int worker) {
     detail::full_fence();

@@ -227,7 +227,7 @@ void Team::inject(Word word) noexcept {
   const int chiplet = chiplet_here();
   if (detail::tag_of(word) == 0) {
     anywhere.push(word, chiplet);
-    parking.notify_near(chiplet, [](int) { return true; });
+    parking.notify_near(chiplet);
     return;
   }
   domains.push(word);

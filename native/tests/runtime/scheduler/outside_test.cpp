@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "atoll/runtime.hpp"
 #include "runtime/parts.hpp"
@@ -50,6 +52,25 @@ TEST(Outside, ASpawnWakesAWorkerOnTheCallersChiplet) {
         EXPECT_EQ(runtime.spawn(atl::this_task::core).join(), chiplet);
       }
     });
+  }
+}
+
+// The test searches in the place of a worker.
+TEST(Outside, WhileAWorkerSearchesASpawnWakesNone) {
+  atl::Runtime runtime(atl::test::with_workers(4));
+  atl::runtime::Parking& parking = runtime.team().parking;
+  until_all_sleep(runtime);
+  const int place = parking.borrow(0);
+  ASSERT_NE(place, atl::runtime::Parking::kNobody);
+  parking.start_search(place);
+  const std::uint64_t before = parking.futex_wakes();
+  std::vector<atl::Task<int>> tasks;
+  for (int task = 0; task < 100; ++task) tasks.push_back(runtime.spawn([task] { return task; }));
+  EXPECT_EQ(parking.futex_wakes(), before);
+  // The worker itself goes on with the search.
+  parking.return_awake(place, atl::runtime::Parking::Kind::searcher);
+  for (int task = 0; task < 100; ++task) {
+    EXPECT_EQ(tasks[static_cast<std::size_t>(task)].join(), task);
   }
 }
 
