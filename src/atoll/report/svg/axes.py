@@ -106,7 +106,8 @@ def size_ticks(scale: Scale, most: int = 9) -> list[float]:
 def ratio_ticks(low: float, high: float) -> list[float]:
     """Round ratios on both sides of 1, as far as one beyond `low` and one beyond `high`."""
     spread = max(high, 1 / low, 1.05)
-    powers = tuple(10.0**power for power in range(1, math.ceil(math.log10(spread)) + 1))
+    # One more than needed: the logarithm may be rounded down.
+    powers = tuple(10.0**power for power in range(1, math.ceil(math.log10(spread)) + 2))
     above = next((steps for steps in _RATIOS if steps[-1] >= spread), powers)
     # Below 1 the reciprocals, rounded outwards as a reader would write them.
     below = [math.floor(100 / step) / 100 if step < 100 else 1 / step for step in above]
