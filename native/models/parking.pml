@@ -33,6 +33,13 @@
  *   STAND_IN, BATCH, SEARCHERS_SLEEP  ... and a searcher counts as asleep
  *   STAND_IN, LATE_STATE         ... nobody can call the worker before the look is over
  *   STAND_IN, ALONE, MEMBARRIER, LIGHT_OUTSIDE   ... the thread that is no worker has a light fence
+ *   TREE                         one producer with work 0 for worker 0 and work 1 for worker 1 wakes
+ *                                both as a tree; a worker that has committed sleeps in the kernel; a
+ *                                second producer may wake worker 1 at the same time
+ *   TREE, MEMBARRIER
+ *   TREE, NO_CHILD               ... a worker that is up wakes nobody
+ *   TREE, LATE_LINK              ... the first may run before the second is linked to it
+ *   TREE, PARENT_FIRST           ... may run before the second may
  */
 #define WORKERS 2
 #define PRODUCERS 2
@@ -44,6 +51,13 @@
 #define CELLS 5 /* PRODUCERS + WORKERS + 1 */
 
 #include "tso.pml"
+
+/* What the last searcher leaves, if anything: some work that any worker may run. */
+#ifdef TREE
+#define ANYTHING 2
+#else
+#define ANYTHING 0
+#endif
 
 /* The states of a worker. */
 #define awake 0
@@ -58,7 +72,9 @@
 #define sleeping(now) ((now) == asleep || (now) == parked)
 #define claimable(now) (sleeping(now) || (now) == leaving)
 
-#ifdef RESTRICTED
+#if defined(TREE)
+#define may_run(worker, number) ((number) == (worker) || (number) == ANYTHING)
+#elif defined(RESTRICTED)
 #define may_run(worker, number) ((number) == 0 || (worker) == 1)
 #else
 #define may_run(worker, number) true
@@ -171,6 +187,15 @@ inline change(from, to) {
 /* Each step below is one load, one store or one locked instruction, followed by the worker's local
  * decision. Local variables are set back to 0 when they are not needed. */
 
+#ifdef TREE
+/* futex_wait: sleeps if the word is not `notified`, until a futex_wake. The links of the tree are
+ * plain memory: the store of `notified` releases them, and stores leave a processor in order. */
+bool in_kernel[WORKERS];
+bool wakes_other[WORKERS];
+
+inline kernel_wakes(who) { in_kernel[who] = false }
+#endif
+
 /* Parking::wake_one, and the loop of notify_allowed, including Parking::wake. */
 inline wake_one_who_may(number) {
   do
@@ -193,7 +218,13 @@ inline wake_one_who_may(number) {
         atomic { other = 0; won = false; break }
 #else
         change(SLEEPER, SEARCHER); /* [waker-count] */
+#ifdef TREE
+        store(state(other), notified);
+        fence();
+        atomic { kernel_wakes(other); other = 0; won = false; break }
+#else
         atomic { store(state(other), notified); other = 0; won = false; break } /* [waker-state] */
+#endif
 #endif
      :: else
      fi
@@ -260,6 +291,86 @@ inline withdraw_or_sleep() {
   goto searcher
 }
 
+#ifdef TREE
+/* Parking::Wave::add, for one worker. `won`: it is in the tree. */
+inline add(who, won) {
+  do
+  :: atomic { !claimable(load(state(who))) -> break }
+  :: atomic { claimable(load(state(who))) };
+     atomic { /* [claim] */
+       fence();
+       if
+       :: sleeping(memory[state(who)]) -> memory[state(who)] = claimed; won = true
+       :: else
+       fi
+     };
+     if
+     :: won -> change(SLEEPER, SEARCHER); break /* [waker-count] */
+     :: else
+     fi
+  od
+}
+
+/* Publishes work for each worker and adds the workers to one tree, in this order. */
+proctype wave(byte me) {
+  bool has_0, has_1;
+  OWN_COUNTS;
+  store(work(0), 1);
+  fence();
+  add(0, has_0);
+  store(work(1), 1);
+  fence();
+  add(1, has_1);
+#ifdef LATE_LINK
+  if
+  :: has_0 -> store(state(0), notified); fence()
+  :: else
+  fi;
+#endif
+  if
+  :: has_0 && has_1 -> wakes_other[0] = true /* [tree-link] */
+  :: else
+  fi;
+#ifdef PARENT_FIRST
+  if
+  :: has_0 -> store(state(0), notified)
+  :: else
+  fi;
+#endif
+  if
+  :: has_1 -> store(state(1), notified) /* [tree-run] */
+  :: else
+  fi;
+#if !defined(PARENT_FIRST) && !defined(LATE_LINK)
+  if
+  :: has_0 -> store(state(0), notified)
+  :: else
+  fi;
+#endif
+  fence();
+  if /* [tree-wake] */
+  :: has_0 -> kernel_wakes(0)
+  :: !has_0 && has_1 -> kernel_wakes(1)
+  :: else
+  fi;
+  has_0 = false;
+  has_1 = false;
+  producers_done = producers_done + 2
+}
+
+/* Another producer, whose work for worker 1 was taken meanwhile. */
+proctype waker(byte me) {
+  bool has_1;
+  OWN_COUNTS;
+  add(1, has_1);
+  if
+  :: has_1 -> store(state(1), notified); fence(); kernel_wakes(1)
+  :: else
+  fi;
+  has_1 = false
+}
+#endif
+
 proctype worker(byte me) {
   byte number, other, at_cpu;
   bool won;
@@ -307,18 +418,37 @@ searcher:
   };
 #endif
 sleeps:
+#ifdef TREE
+end_asleep:
+  do
+  :: atomic { load(state(me)) == notified -> store(state(me), awake) };
+     atomic { /* [woken-wakes] */
+       if
+#ifndef NO_CHILD
+       :: wakes_other[me] -> wakes_other[me] = false; kernel_wakes(1 - me)
+#endif
+       :: else
+       fi;
+       goto searcher
+     }
+  :: atomic { load(state(me)) != notified -> in_kernel[me] = true };
+end_in_kernel:
+     !in_kernel[me]
+  od;
+#else
 end_asleep:
   do
   :: atomic { load(state(me)) == notified -> store(state(me), awake); goto searcher }
   :: atomic { load(state(me)) == asleep && deadlines > 0 -> deadlines-- };
      withdraw_or_sleep()
   od;
+#endif
 
 found: /* end_search */
   change(SEARCHER, 0);
 #ifndef NO_LAST_SEARCHER
   if
-  :: searchers == 0 && sleepers > 0 -> wake_one_who_may(0) /* [last-searcher] */
+  :: searchers == 0 && sleepers > 0 -> wake_one_who_may(ANYTHING) /* [last-searcher] */
   :: else
   fi;
 #endif
@@ -455,7 +585,11 @@ over:
 init {
   atomic {
     run worker(0);
-#ifdef STAND_IN
+#if defined(TREE)
+    run worker(1);
+    run wave(2);
+    run waker(3)
+#elif defined(STAND_IN)
 #ifdef ALONE
     producers_done++;
 #else
@@ -497,5 +631,9 @@ active proctype judge() {
   assert(memory[state(0)] != claimed && memory[state(1)] != claimed);
   assert(stood_in);
   lost_wake_up = lost(0, 0) || lost(0, 1) || lost(1, 0) || lost(1, 1);
+#ifdef TREE
+  lost_wake_up = lost_wake_up || in_kernel[0] && memory[state(0)] == notified ||
+                 in_kernel[1] && memory[state(1)] == notified;
+#endif
   assert(!lost_wake_up)
 }

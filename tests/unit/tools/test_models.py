@@ -29,6 +29,7 @@ CODE = {
     "parking": [
         "native/src/runtime/scheduler/parking.hpp",
         "native/src/runtime/scheduler/parking.cpp",
+        "native/src/runtime/scheduler/wake_tree.hpp",
     ],
     "word_queue": ["native/src/runtime/scheduler/word_queue.hpp"],
     "yield_queue": ["native/src/runtime/scheduler/yield_queue.hpp"],

@@ -1,10 +1,5 @@
 #include "parking.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <ctime>
 
 namespace atl::runtime {
@@ -13,15 +8,6 @@ namespace {
 
 using detail::kSearcher;
 using detail::kSleeper;
-
-// Returns when woken, when `word` is not `expected`, on a signal, or at the deadline (true).
-bool futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const timespec* deadline) {
-  // WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, which is steady_clock's.
-  const long rc = syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, nullptr,
-                          FUTEX_BITSET_MATCH_ANY);
-  return rc != 0 && errno == ETIMEDOUT;
-}
 
 // A time before the clock's zero is in the past; the kernel refuses negative ones.
 timespec to_timespec(Parking::Deadline deadline) {
@@ -106,8 +92,8 @@ void Parking::prepare(int worker) {
   change(worker, kSleeper - kSearcher);  // [sleeper-count]
   // After the count: every sleeper is counted, so the count cannot fall below zero. Release: the
   // chiplet in which it is counted.
-  sleeper_[worker].state.store(asleep, std::memory_order_release);  // [sleeper-state]
-  heavy_fence();                                                    // [sleeper-fence]
+  sleeper_[worker].word.store(asleep, std::memory_order_release);  // [sleeper-state]
+  heavy_fence();                                                   // [sleeper-fence]
 }
 
 void Parking::cancel(int worker) {
@@ -118,16 +104,16 @@ void Parking::commit(int worker) {
   Sleeper& sleeper = sleeper_[worker];
   std::uint32_t state = asleep;
   // Release: the worker, to a thread that takes its place.
-  sleeper.state.compare_exchange_strong(state, parked, std::memory_order_release,
-                                        std::memory_order_relaxed);  // [sleeper-parks]
+  sleeper.word.compare_exchange_strong(state, parked, std::memory_order_release,
+                                       std::memory_order_relaxed);  // [sleeper-parks]
   await_notified(sleeper);
 }
 
 Parking::Wake Parking::commit(int worker, Deadline deadline) {
   Sleeper& sleeper = sleeper_[worker];
   const timespec until = to_timespec(deadline);
-  while (sleeper.state.load(std::memory_order_relaxed) == asleep) {
-    if (futex_wait(sleeper.state, asleep, &until) && withdraw(worker)) return Wake::deadline;
+  while (sleeper.word.load(std::memory_order_relaxed) == asleep) {
+    if (futex_wait(sleeper.word, asleep, &until) && withdraw(worker)) return Wake::deadline;
   }
   await_notified(sleeper);
   return Wake::notified;
@@ -137,7 +123,7 @@ Parking::Wake Parking::commit(int worker, Deadline deadline) {
 bool Parking::withdraw(int worker) {
   std::uint32_t state = asleep;
   // Relaxed: this decides only who changes the counts.
-  if (!sleeper_[worker].state.compare_exchange_strong(state, awake, std::memory_order_relaxed)) {
+  if (!sleeper_[worker].word.compare_exchange_strong(state, awake, std::memory_order_relaxed)) {
     return false;
   }
   change(worker, kSearcher - kSleeper);
@@ -147,20 +133,13 @@ bool Parking::withdraw(int worker) {
 void Parking::await_notified(Sleeper& sleeper) {
   std::uint32_t state;
   // Acquire: what the waker published before it.
-  while ((state = sleeper.state.load(std::memory_order_acquire)) != notified) {
-    futex_wait(sleeper.state, state, nullptr);
+  while ((state = sleeper.word.load(std::memory_order_acquire)) != notified) {
+    futex_wait(sleeper.word, state);
   }
-  sleeper.state.store(awake, std::memory_order_relaxed);
-  for (int& other : sleeper.wakes) {
-    // Its state says notified, or it has seen that by itself and is elsewhere: then this is in
-    // vain.
-    if (other != kNobody) wake_thread(sleeper_[std::exchange(other, kNobody)]);
+  sleeper.word.store(awake, std::memory_order_relaxed);
+  if (const int woken = sleeper.wake_others()) {  // [woken-wakes]
+    futex_wakes_.fetch_add(static_cast<std::uint64_t>(woken), std::memory_order_relaxed);
   }
-}
-
-void Parking::wake_thread(Sleeper& sleeper) {
-  futex_wakes_.fetch_add(1, std::memory_order_relaxed);
-  syscall(SYS_futex, &sleeper.state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 // Finding nobody is not an error: a counted sleeper was claimed by another thread, or withdrew, or
@@ -172,7 +151,7 @@ int Parking::wake_one(std::span<const int> nearest_first) {
 // A sleeper that is claimed cannot run. It is a searcher from here on. One whose second look
 // another thread takes is notified by that thread.
 Parking::Claim Parking::claim(int worker) {
-  std::atomic<std::uint32_t>& state = sleeper_[worker].state;
+  std::atomic<std::uint32_t>& state = sleeper_[worker].word;
   // The load spares workers that are awake the write to their line.
   std::uint32_t found = state.load(std::memory_order_relaxed);
   while (found == asleep || found == parked || found == leaving) {
@@ -189,15 +168,23 @@ Parking::Claim Parking::claim(int worker) {
   return Claim::none;
 }
 
-bool Parking::wake(int worker) {
-  const Claim claimed = claim(worker);
-  if (claimed == Claim::mine) let_run(worker);
+bool Parking::Wave::add(int worker) {
+  const Claim claimed = parking_.claim(worker);
+  if (claimed == Claim::mine) tree_.add(parking_.sleeper_[worker]);
   return claimed != Claim::none;
 }
 
+void Parking::Wave::let_run() {
+  if (tree_.empty()) return;
+  parking_.futex_wakes_.fetch_add(1, std::memory_order_relaxed);
+  tree_.let_run(notified);  // [waker-state]
+}
+
 void Parking::let_run(int worker) {
-  sleeper_[worker].state.store(notified, std::memory_order_release);  // [waker-state]
-  wake_thread(sleeper_[worker]);
+  WakeTree alone;
+  alone.add(sleeper_[worker]);
+  futex_wakes_.fetch_add(1, std::memory_order_relaxed);
+  alone.let_run(notified);
 }
 
 // Only a worker that has committed: before that its thread still looks at its own queues. A
@@ -205,7 +192,7 @@ void Parking::let_run(int worker) {
 // work.
 int Parking::borrow(int chiplet) {
   const int worker = first_near(chiplet, [this](int sleeper) {
-    std::atomic<std::uint32_t>& state = sleeper_[sleeper].state;
+    std::atomic<std::uint32_t>& state = sleeper_[sleeper].word;
     std::uint32_t expected = parked;
     // Acquire: all that is the worker's.
     return state.load(std::memory_order_relaxed) == parked &&
@@ -219,7 +206,7 @@ int Parking::borrow(int chiplet) {
 bool Parking::begin_return(int worker, Kind kind) {
   change(worker, kind == Kind::searcher ? kSleeper - kSearcher : kSleeper);  // [return-count]
   // Before the fence, as in prepare: a producer that the look misses finds the worker here.
-  sleeper_[worker].state.store(leaving, std::memory_order_release);  // [return-state]
+  sleeper_[worker].word.store(leaving, std::memory_order_release);  // [return-state]
   detail::full_fence();
   if (all_asleep()) return true;
   heavy_fence();  // [return-fence]
@@ -229,9 +216,8 @@ bool Parking::begin_return(int worker, Kind kind) {
 bool Parking::end_return(int worker) {
   std::uint32_t state = leaving;
   // Release: the worker, to its own thread and to the next one in its place.
-  if (sleeper_[worker].state.compare_exchange_strong(
-          state, parked, std::memory_order_release,
-          std::memory_order_relaxed)) {  // [return-parks]
+  if (sleeper_[worker].word.compare_exchange_strong(state, parked, std::memory_order_release,
+                                                    std::memory_order_relaxed)) {  // [return-parks]
     return true;
   }
   end_return_awake(worker);
@@ -264,32 +250,10 @@ bool Parking::all_asleep() const {
          moves_.load(std::memory_order_relaxed) == moves;
 }
 
-// Claims all sleepers and makes them a tree, in which each wakes the next two of the list.
 void Parking::notify_all() {
   detail::full_fence();
-  int first = kNobody;
-  int last = kNobody;
-  int parent = kNobody;
-  for (int worker = 0; worker < workers_; ++worker) {
-    if (claim(worker) != Claim::mine) continue;
-    sleeper_[worker].next = kNobody;
-    if (first == kNobody) {
-      first = parent = worker;
-    } else {
-      sleeper_[last].next = worker;
-      std::array<int, 2>& wakes = sleeper_[parent].wakes;
-      const bool full = wakes[0] != kNobody;
-      wakes[full ? 1 : 0] = worker;
-      if (full) parent = sleeper_[parent].next;
-    }
-    last = worker;
-  }
-  for (int worker = first; worker != kNobody;) {
-    const int next = sleeper_[worker].next;  // before it runs, and sleeps again
-    sleeper_[worker].state.store(notified, std::memory_order_release);
-    worker = next;
-  }
-  if (first != kNobody) wake_thread(sleeper_[first]);
+  Wave wave(*this);
+  for (int worker = 0; worker < workers_; ++worker) wave.add(worker);
 }
 
 int Parking::sleepers() const {
@@ -303,7 +267,7 @@ int Parking::sleepers() const {
 int Parking::committed() const {
   int count = 0;
   for (int worker = 0; worker < workers_; ++worker) {
-    count += sleeper_[worker].state.load(std::memory_order_relaxed) == parked ? 1 : 0;
+    count += sleeper_[worker].word.load(std::memory_order_relaxed) == parked ? 1 : 0;
   }
   return count;
 }

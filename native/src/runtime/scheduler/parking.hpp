@@ -38,8 +38,8 @@
 //    sleep then: a fence of its own orders it with threads that are no workers, which have a full
 //    fence, and with workers that wake later.
 //  - notify without sleepers is a load and a branch. It wakes at most one.
-//  - notify_all makes at most one system call, whatever the number of sleepers: each woken worker
-//    wakes two more, so that the last of n is up after log n steps.
+//  - A Wave makes at most one system call, whatever the number of workers that it wakes: they are a
+//    tree (wake_tree.hpp), so that the last of n is up after log n steps.
 //
 // The counts are in two levels: {sleepers, searchers} of each chiplet, and {chiplets with sleepers,
 // chiplets with searchers} of all. Producers read the second only. It changes when the first
@@ -51,7 +51,6 @@
 // [sleeper-fence].
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -62,6 +61,7 @@
 #include <vector>
 
 #include "asymmetric_fence.hpp"
+#include "wake_tree.hpp"
 
 namespace atl::runtime {
 
@@ -133,26 +133,45 @@ class Parking {
     return wake_first(nearest_first, allowed);
   }
 
-  // The same for a thread that has no order of its own: one on this chiplet, else any.
+  // Sleepers that one thread wakes together. Each counts as a searcher once it is added, but none
+  // runs before let_run: until then the caller waits for nothing that a worker has to do.
+  class Wave {
+   public:
+    explicit Wave(Parking& parking) : parking_(parking) {}
+    ~Wave() { let_run(); }
+    Wave(const Wave&) = delete;
+    Wave& operator=(const Wave&) = delete;
+
+    // False: it does not sleep.
+    bool add(int worker);
+    void let_run();
+
+   private:
+    Parking& parking_;
+    WakeTree tree_;
+  };
+
+  // The same as notify_allowed for a thread that has no order of its own, and wakes one on this
+  // chiplet, else any, with the wave.
   template <class Allowed>
-  int notify_near(int chiplet, Allowed&& allowed) {
+  void notify_near(int chiplet, Allowed&& allowed, Wave& wave) {
     detail::full_fence();
-    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
-    return first_near(chiplet, [&](int worker) { return allowed(worker) && wake(worker); });
+    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return;
+    first_near(chiplet, [&](int worker) { return allowed(worker) && wave.add(worker); });
   }
 
   // The same for work that every worker may run. It relies on a searcher, as `notify` does: else
   // each of many tasks from one thread would wake a worker of its own.
-  int notify_near(int chiplet) {
+  void notify_near(int chiplet, Wave& wave) {
     detail::full_fence();
-    if (!detail::wants_wake(word_.load(std::memory_order_relaxed))) return kNobody;
-    return first_near(chiplet, [this](int worker) { return wake(worker); });
+    if (!detail::wants_wake(word_.load(std::memory_order_relaxed))) return;
+    first_near(chiplet, [&](int worker) { return wave.add(worker); });
   }
 
   // Any thread, after publishing something for `worker` alone.
-  void notify_worker(int worker) {
+  void notify_worker(int worker, Wave& wave) {
     detail::full_fence();
-    wake(worker);
+    wave.add(worker);
   }
 
   // Any thread, after publishing something for all, such as the end.
@@ -167,7 +186,7 @@ class Parking {
   std::uint64_t futex_wakes() const { return futex_wakes_.load(std::memory_order_relaxed); }
 
  private:
-  // A worker's futex word.
+  // A worker's word.
   enum State : std::uint32_t {
     awake,
     asleep,    // prepared; takes its second look, or is in the kernel
@@ -178,13 +197,8 @@ class Parking {
     claimed,   // a waker has it and is changing the counts; it may not run yet
     notified,  // counted as a searcher, may run
   };
-  // Two lines each, as in deque.hpp.
-  struct alignas(128) Sleeper {
-    std::atomic<std::uint32_t> state{awake};
-    // The claimer's until notified, then the worker's: whom it wakes in turn.
-    std::array<int, 2> wakes{kNobody, kNobody};
-    int next = kNobody;  // of those that one notify_all claimed
-  };
+  // Two lines each, as in deque.hpp. Its word is a State.
+  struct alignas(128) Sleeper : WakeNode {};
   struct alignas(128) Chiplet {
     std::atomic<std::uint64_t> word{0};  // {sleepers, searchers}
   };
@@ -225,10 +239,9 @@ class Parking {
   void let_run(int worker);
   enum class Claim { none, mine, called };
   Claim claim(int worker);
-  bool wake(int worker);
+  bool wake(int worker) { return Wave(*this).add(worker); }
   bool withdraw(int worker);
   void await_notified(Sleeper& sleeper);
-  void wake_thread(Sleeper& sleeper);
 
   alignas(128) std::atomic<std::uint64_t> word_{0};  // detail::wants_wake shows its layout
   alignas(128) std::atomic<std::uint64_t> futex_wakes_{0};

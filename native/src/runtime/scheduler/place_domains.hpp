@@ -20,6 +20,13 @@ class PlaceDomains {
   Domain& of_worker(int rank) const {
     return domains_[kFirstWorker + static_cast<std::size_t>(rank)];
   }
+  // The only worker that may run the word, or -1 if it is not of such a domain.
+  int only_worker(Word word) const {
+    const auto number = static_cast<std::size_t>(word >> detail::kDomainShift);
+    return number >= kFirstWorker && number < first_chiplet_
+               ? static_cast<int>(number - kFirstWorker)
+               : -1;
+  }
   // Makes those workers members that sit there now.
   void follow_seats();
 

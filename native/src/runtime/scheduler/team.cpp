@@ -204,14 +204,26 @@ void Team::place(int spread, const Approach& approach) {
   parking.notify_all();
 }
 
+Team::Visit::Visit(Team& to)
+    : team(to),
+      counts_(Worker::here() == nullptr || &Worker::here()->team != &to),
+      wave_(to.parking) {
+  // Relaxed: the tasks are published later.
+  if (counts_) team.visitors_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Team::Visit::~Visit() {
+  wave_.let_run();
+  if (counts_) team.visitors_.fetch_sub(1, std::memory_order_release);
+}
+
 void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
-  visitors_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the task is published later
+  Visit visit(*this);
   if (is_urgent) {
     inject_urgent(word);
   } else {
-    inject(word);
+    visit.inject(word);
   }
-  visitors_.fetch_sub(1, std::memory_order_release);
 }
 
 void Team::count_ended_as_visitor(Word tag) noexcept {
@@ -223,21 +235,24 @@ void Team::count_ended_as_visitor(Word tag) noexcept {
   visitors_.fetch_sub(1, std::memory_order_release);
 }
 
-void Team::inject(Word word) noexcept {
-  const int chiplet = chiplet_here();
+void Team::inject(Word word, Parking::Wave& wave) noexcept {
   if (detail::tag_of(word) == 0) {
+    const int chiplet = chiplet_here();
     anywhere.push(word, chiplet);
-    parking.notify_near(chiplet);
-    return;
+    return parking.notify_near(chiplet, wave);
   }
   domains.push(word);
+  if (const int only = place_domains.only_worker(word); only >= 0) {
+    return parking.notify_worker(only, wave);
+  }
   const Domain& domain = domains.of(word);
-  parking.notify_near(chiplet, [&](int rank) { return domain.allows(rank); });
+  parking.notify_near(chiplet_here(), [&](int rank) { return domain.allows(rank); }, wave);
 }
 
 void Team::inject_urgent(Word word) noexcept {
   urgent.push(word);
-  parking.notify_near(chiplet_here(), [&](int rank) { return domains.allows(word, rank); });
+  Parking::Wave alone(parking);
+  parking.notify_near(chiplet_here(), [&](int rank) { return domains.allows(word, rank); }, alone);
 }
 
 int Team::chiplet_here() noexcept {

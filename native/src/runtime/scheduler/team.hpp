@@ -48,13 +48,34 @@ class Team {
   Worker& worker(int rank) const { return *workers_[static_cast<std::size_t>(rank)]; }
 
   // Makes a task ready from a thread that is no worker of this team, or for a domain that the
-  // calling worker is not in.
-  void inject(Word word) noexcept;
+  // calling worker is not in. The worker that is to wake for it does so with the wave.
+  void inject(Word word, Parking::Wave& wave) noexcept;
+  void inject(Word word) noexcept {
+    Parking::Wave alone(parking);
+    inject(word, alone);
+  }
   // The same for a task that is to begin before those that are ready.
   void inject_urgent(Word word) noexcept;
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
   void inject_as_visitor(Word word, bool urgent = false) noexcept;
+  // Several of them, from any thread. The workers that are to wake for them do so together, when
+  // this ends.
+  class Visit {
+   public:
+    explicit Visit(Team& to);
+    ~Visit();
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+    void inject(Word word) noexcept { team.inject(word, wave_); }
+
+    Team& team;
+
+   private:
+    const bool counts_;  // a worker keeps its team alive anyway
+    Parking::Wave wave_;
+  };
   // Counts the end of a task, a coroutine, on such a thread.
   void count_ended_as_visitor(Word tag) noexcept;
   // Runs the job, a task whose end is `end`, on the calling thread in the place of a worker that

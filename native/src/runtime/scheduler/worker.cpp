@@ -314,7 +314,7 @@ void Worker::offer_to_idle(Word tag) {
 }
 
 void Worker::make_ready(Word word) noexcept {
-  if (detail::tag_of(word) != tag || !team.domains.allows(word, rank)) return team.inject(word);
+  if (!keeps(word)) return team.inject(word);
   if (detail::kind_of(word) != detail::WordKind::fiber || !yielded_.put_next(word)) {
     try {
       deque.push(word);

@@ -84,6 +84,10 @@ class alignas(128) Worker : public detail::WorkerHead {
     leave_for(own_next(turn, false), after);
   }
 
+  // Whether the own deque may hold the word.
+  bool keeps(Word word) const {
+    return detail::tag_of(word) == tag && team.domains.allows(word, rank);
+  }
   // Makes `word` ready: in the own deque if it is of the running task's domain, this worker may run
   // it and the deque has room, else in its domain's queue.
   void make_ready(Word word) noexcept;

@@ -70,19 +70,22 @@ void all_do(Place place, bool barrier, void (*call)(void* closure, const Share& 
   if (barrier) round.barrier.emplace(size);
   std::vector<ShareJob> shares(ranks.size());
   int own = -1;
-  for (int rank = 0; rank < size; ++rank) {
-    const int on = ranks[static_cast<std::size_t>(rank)];
-    if (on == worker->rank && worker->on_own_thread()) {
-      own = rank;
-      continue;
+  {
+    runtime::Team::Visit visit(worker->team);
+    for (int rank = 0; rank < size; ++rank) {
+      const int on = ranks[static_cast<std::size_t>(rank)];
+      if (on == worker->rank && worker->on_own_thread()) {
+        own = rank;
+        continue;
+      }
+      ShareJob& share = shares[static_cast<std::size_t>(rank)];
+      share.execute = run_share;
+      share.context = worker->context;
+      share.round = &round;
+      share.rank = rank;
+      share.size = size;
+      visit.inject(word_of(&share, WordKind::job, places.tag_of(on_worker(on))));
     }
-    ShareJob& share = shares[static_cast<std::size_t>(rank)];
-    share.execute = run_share;
-    share.context = worker->context;
-    share.round = &round;
-    share.rank = rank;
-    share.size = size;
-    worker->team.inject(word_of(&share, WordKind::job, places.tag_of(on_worker(on))));
   }
   if (own >= 0) {
     // The caller's own share needs no other stack, only to be bound like the others.

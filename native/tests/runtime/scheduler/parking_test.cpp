@@ -115,7 +115,12 @@ TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
   EXPECT_EQ(parking.sleepers(), 2);
   EXPECT_EQ(parking.commit(1, kLongAgo), Wake::notified);
   EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
-  parking.notify_worker(2);
+  {
+    Parking::Wave wave(parking);
+    parking.notify_worker(2, wave);
+    EXPECT_EQ(parking.sleepers(), 0);
+    EXPECT_EQ(parking.futex_wakes(), 1U) << "the first one's";
+  }
   EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);
 }
 
