@@ -12,8 +12,9 @@
 // its own word.
 //
 // A party that arrives spins for at most 2 us if all missing parties may be running on other
-// workers and nothing else waits for its worker; then it is suspended. If parties of a leaf are
-// suspended, the last one wakes one of them, which wakes the others of its leaf.
+// workers and nothing else waits for its worker; then it is suspended. The last one makes those
+// that are ready and wakes one worker, which wakes two more, and so on: its system calls do not
+// grow with the parties, and none of them waits for what another one's worker does.
 //
 // Promises
 //  - What a party wrote before it arrived is visible to all parties after the wait.
@@ -76,7 +77,7 @@ class Barrier {
   ATOLL_EXPORT void arrive_in_tree();
   void bring(Leaf& leaf);
   std::uint32_t admit(Leaf& leaf, std::uint32_t most);
-  void end_phase_in_tree(const Leaf& own);
+  void end_phase_in_tree();
   ATOLL_EXPORT void complete() noexcept;
   ATOLL_EXPORT static void wake(const std::atomic<std::uint32_t>& passed);
 

@@ -10,6 +10,7 @@
 #include "atoll/runtime/places.hpp"
 #include "scheduler/worker.hpp"
 #include "spin.hpp"
+#include "suspension.hpp"
 #include "wait_on.hpp"
 
 namespace atl {
@@ -61,8 +62,7 @@ void await(std::atomic<std::uint32_t>& word, std::uint32_t ticket, std::uint32_t
         !word.compare_exchange_weak(now, now | kWaited, std::memory_order_acquire)) {
       continue;
     }
-    const runtime::WaitEnd end = runtime::wait_on(word, now | kWaited);
-    if (end == runtime::WaitEnd::given) runtime::wake_all(&word);  // chosen to wake its leaf
+    runtime::wait_on(word, now | kWaited);
     now = word.load(std::memory_order_acquire);
   }
 }
@@ -141,7 +141,7 @@ std::uint32_t Barrier::admit(Leaf& leaf, std::uint32_t most) {
     leaf.brought.store(before + tickets, std::memory_order_relaxed);  // [admit-show]
     if (arrived_.compare_exchange_strong(arrived, arrived + tickets,
                                          std::memory_order_acq_rel)) {  // [admit-take]
-      if (tickets == static_cast<std::uint32_t>(room)) end_phase_in_tree(leaf);
+      if (tickets == static_cast<std::uint32_t>(room)) end_phase_in_tree();
       return tickets / kOne;
     }
     leaf.brought.store(before, std::memory_order_relaxed);  // [admit-back]
@@ -153,7 +153,7 @@ std::uint32_t Barrier::admit(Leaf& leaf, std::uint32_t most) {
 // By the party that filled the phase, until it moves `passed_`: only then is there room for another
 // phase. First it looks what each leaf has brought, because a party that is let through may arrive
 // again at once, at another leaf.
-void Barrier::end_phase_in_tree(const Leaf& own) {
+void Barrier::end_phase_in_tree() {
   const std::span<Leaf> leaves(leaves_.get(), leaf_count_);
   for (;;) {
     std::uint32_t tickets = 0;
@@ -167,16 +167,12 @@ void Barrier::end_phase_in_tree(const Leaf& own) {
     std::this_thread::yield();
   }
   if (completion_) complete();
+  runtime::Resumptions resumed;
   for (Leaf& leaf : leaves) {
     if (leaf.until == (leaf.passed.load(std::memory_order_relaxed) & ~kWaited)) continue;
     const std::uint32_t before =
         leaf.passed.exchange(leaf.until, std::memory_order_acq_rel);  // [leaf-pass]
-    if ((before & kWaited) == 0) continue;
-    if (&leaf == &own) {
-      runtime::wake_all(&leaf.passed);
-    } else {
-      runtime::wake_one(&leaf.passed, runtime::WaitEnd::given);
-    }
+    if ((before & kWaited) != 0) runtime::wake_all(&leaf.passed, resumed);
   }
   let_through(passed_.load(std::memory_order_relaxed) & ~kWaited);  // [root-pass]
 }

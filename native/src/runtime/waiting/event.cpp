@@ -28,9 +28,10 @@ void Event::wait_slow() {
 }
 
 void Event::wake(std::uintptr_t waiters) {
+  runtime::Resumptions resumed;
   while (waiters != 0) {
     const Waiting taken = *reinterpret_cast<const Waiting*>(waiters);  // [set-next]
-    detail::resume(taken.waiter);
+    resumed.add(taken.waiter);
     waiters = taken.next;
   }
 }
@@ -58,7 +59,8 @@ void Event::set_and_wake_table() {
   runtime::Waiting* const waiters = queue.take_all();
   queue.unlock();
   wake(before & ~(kSet | kTable));
-  runtime::resume_all(waiters);
+  runtime::Resumptions resumed;
+  runtime::resume_all(waiters, resumed);
 }
 
 }  // namespace atl

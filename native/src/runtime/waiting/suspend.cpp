@@ -1,10 +1,6 @@
 // Suspends and resumes tasks and threads that are not workers.
 #include "atoll/runtime/detail/suspend.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "suspension.hpp"
 
 namespace atl {
@@ -19,17 +15,9 @@ detail::Waiter waiter_of_kind(const void* pointer, Kind kind) {
                         static_cast<std::uintptr_t>(kind)};
 }
 
-// A waiting thread. This object is on that thread's stack.
-struct WaitingThread {
-  std::atomic<std::uint32_t> resumed{0};
-};
-
-void resume_thread(WaitingThread* thread) {
-  std::atomic<std::uint32_t>* const word = &thread->resumed;
-  word->store(1, std::memory_order_release);
-  // The thread may be gone by now: then this wakes nobody, or a waiter that checks again.
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
+// A waiting thread's, on its stack.
+using WaitingThread = runtime::WakeNode;
+constexpr std::uint32_t kResumed = 1;
 
 detail::Word word_of_fiber(const runtime::Fiber& fiber) {
   return detail::word_of(&fiber, detail::WordKind::fiber, runtime::Worker::note_of(fiber).tag);
@@ -42,12 +30,55 @@ namespace runtime {
 void suspend_thread(bool (*publish)(void*, detail::Waiter), void* closure) {
   WaitingThread self;
   if (!publish(closure, waiter_of_kind(&self, Kind::thread))) return;
-  while (self.resumed.load(std::memory_order_acquire) == 0) {
-    syscall(SYS_futex, &self.resumed, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-  }
+  while (self.word.load(std::memory_order_acquire) != kResumed) futex_wait(self.word, 0);
+  self.wake_others();
 }
 
 void unsuspend(Fiber& fiber) { Worker::here()->make_ready(word_of_fiber(fiber)); }
+
+void Resumptions::add(detail::Waiter waiter) noexcept {
+  const auto bits = static_cast<std::uintptr_t>(waiter);
+  void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
+  Worker* const worker = Worker::here();
+  if (++held_ == kMostHeld) let_run();
+  switch (static_cast<Kind>(bits & kKind)) {
+    case Kind::fiber: {
+      const Fiber& fiber = *static_cast<Fiber*>(pointer);
+      const Word word = word_of_fiber(fiber);
+      Team& team = Worker::note_of(fiber).worker->team;
+      if (worker != nullptr && &worker->team == &team && worker->keeps(word)) {
+        return worker->make_ready(word);
+      }
+      return inject_into(team, word);
+    }
+    case Kind::thread: return threads_.add(*static_cast<WaitingThread*>(pointer));
+    case Kind::job: {
+      // Tasks end on workers; only a job that was completed from elsewhere is called in place.
+      if (worker != nullptr) {
+        const Word word =
+            detail::word_of(static_cast<detail::Job*>(pointer), detail::WordKind::job, 0);
+        return worker->keeps(word) ? worker->make_ready(word) : inject_into(worker->team, word);
+      }
+      [[fallthrough]];
+    }
+    case Kind::call: {
+      let_run();  // the call may be a user's code, which may wait for them
+      auto* const job = static_cast<detail::Job*>(pointer);
+      job->execute(job);
+    }
+  }
+}
+
+void Resumptions::inject_into(Team& team, Word word) noexcept {
+  if (!visit_ || &visit_->team != &team) visit_.emplace(team);
+  visit_->inject(word);
+}
+
+void Resumptions::let_run() noexcept {
+  visit_.reset();
+  if (!threads_.empty()) threads_.let_run(kResumed);
+  held_ = 0;
+}
 
 }  // namespace runtime
 
@@ -83,31 +114,17 @@ void start_from_anywhere(Word home, Job* job) {
   make_ready_in(static_cast<const Worker*>(head)->team, word_of(job, WordKind::job, tag_of(home)));
 }
 
+// Most often for a task that may go on right here.
 void resume(Waiter handle) {
   const auto bits = static_cast<std::uintptr_t>(handle);
-  void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
   Worker* const worker = Worker::here();
-  if (static_cast<Kind>(bits & kKind) == Kind::fiber) [[likely]] {
-    const Fiber& fiber = *static_cast<Fiber*>(pointer);
-    Worker* const last = Worker::note_of(fiber).worker;
-    const Word word = word_of_fiber(fiber);
-    return last == worker ? worker->make_ready(word) : make_ready_in(last->team, word);
-  }
-  switch (static_cast<Kind>(bits & kKind)) {
-    case Kind::fiber: return;  // above
-    case Kind::thread: return resume_thread(static_cast<WaitingThread*>(pointer));
-    case Kind::job: {
-      auto* const job = static_cast<Job*>(pointer);
-      // Tasks end on workers; only a job that was completed from elsewhere is called in place.
-      if (worker == nullptr) return job->execute(job);
-      worker->make_ready(word_of(job, WordKind::job, 0));
-      return;
-    }
-    case Kind::call: {
-      auto* const job = static_cast<Job*>(pointer);
-      job->execute(job);
+  if (worker != nullptr && static_cast<Kind>(bits & kKind) == Kind::fiber) [[likely]] {
+    const Fiber& fiber = *reinterpret_cast<Fiber*>(bits);
+    if (&Worker::note_of(fiber).worker->team == &worker->team) {
+      return worker->make_ready(word_of_fiber(fiber));
     }
   }
+  runtime::Resumptions().add(handle);
 }
 
 void Completion::wait_slow() noexcept {

@@ -1,7 +1,10 @@
 // detail::suspend for the library's own use: inlined, because every frame between a switch and the
-// user's code is another return that the CPU mispredicts.
+// user's code is another return that the CPU mispredicts. And detail::resume for several waiters.
 #pragma once
 
+#include <optional>
+
+#include "scheduler/wake_tree.hpp"
 #include "scheduler/worker.hpp"
 
 namespace atl::runtime {
@@ -41,5 +44,30 @@ template <class Publish>
                           &worker->fiber()};
   worker->leave_for_next(&publication);
 }
+
+// Resumes several waiters, of any kinds and teams. The workers that are to wake for them, and the
+// waiting threads, wake as trees, when this ends at the latest: so the caller makes at most one
+// system call for the threads and one for the workers of a team, where the waiters of a team come
+// one after the other. Needs no memory.
+class Resumptions {
+ public:
+  Resumptions() = default;
+  ~Resumptions() { let_run(); }
+  Resumptions(const Resumptions&) = delete;
+  Resumptions& operator=(const Resumptions&) = delete;
+
+  void add(detail::Waiter waiter) noexcept;
+
+ private:
+  // To make these ready takes some ten microseconds, about as long as a thread takes to wake.
+  static constexpr int kMostHeld = 256;
+
+  void let_run() noexcept;
+  void inject_into(Team& team, Word word) noexcept;
+
+  std::optional<Team::Visit> visit_;  // holds workers
+  WakeTree threads_;
+  int held_ = 0;
+};
 
 }  // namespace atl::runtime

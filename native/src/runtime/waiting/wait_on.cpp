@@ -204,18 +204,23 @@ Waiting* WaitQueue::take_all() {
   return first;
 }
 
-void resume_all(Waiting* first) {
+void resume_all(Waiting* first, Resumptions& resumed) {
   while (first != nullptr) {
     Waiting* const next = first->next;  // before its frame is gone
-    detail::resume(std::exchange(first, next)->waiter);
+    resumed.add(std::exchange(first, next)->waiter);
   }
 }
 
-void wake_all(const void* key) {
+void wake_all(const void* key, Resumptions& resumed) {
   WaitQueue queue(key);
   Waiting* const waiters = queue.take_all();
   queue.unlock();
-  resume_all(waiters);
+  resume_all(waiters, resumed);
+}
+
+void wake_all(const void* key) {
+  Resumptions resumed;
+  wake_all(key, resumed);
 }
 
 }  // namespace atl::runtime

@@ -27,7 +27,7 @@ namespace atl::runtime {
 enum class WaitEnd {
   changed,  // the word was not as expected: did not wait
   woken,
-  given,  // woken, and already owns what it waited for (Mutex), or has to wake the rest (Barrier)
+  given,  // woken, and already owns what it waited for
   stopped,
   late,  // the deadline is over
 };
@@ -66,8 +66,10 @@ WaitEnd wait_while(const void* key, bool (*still)(void* closure), void* closure,
 void wake_one(const void* key, WaitEnd end = WaitEnd::woken);
 void wake_all(const void* key);
 
-// In the order of their queue.
-void resume_all(Waiting* first);
+class Resumptions;
+// Together with others, in the order of their queue.
+void wake_all(const void* key, Resumptions& resumed);
+void resume_all(Waiting* first, Resumptions& resumed);
 
 // For callers that decide something in one step with taking a waiter.
 class WaitQueue {

@@ -1,146 +1,17 @@
-// Counts instead of times: how many system calls and locked instructions the runtime's operations
-// cost, with 1, 2, 8 and 64 workers. A count is the same on every machine.
-//
-// System calls: futex and membarrier go through libc's `syscall`, which this program replaces.
-// Locked instructions: the processor stops after each instruction of a piece of code (the trap
-// flag), and the handler looks at the next one.
-#include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <ucontext.h>
+// What forks, tasks, yields and runs cost, in system calls and locked instructions (counting.hpp).
+#include "counting.hpp"
 
-#include <atomic>
-#include <cerrno>
-#include <csignal>
-#include <cstdarg>
-#include <cstdint>
-#include <thread>
-#include <vector>
-
-#include "atoll/runtime.hpp"
-#include "runtime/parts.hpp"
-#include "scheduler/team.hpp"
-
-// Sanitizers add calls and locks of their own.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-
-namespace {
-std::atomic<long> futex_calls{0};
-std::atomic<long> membarrier_calls{0};
-}  // namespace
-
-extern "C" long syscall(long number, ...) noexcept {
-  if (number == SYS_futex) futex_calls.fetch_add(1, std::memory_order_relaxed);
-  if (number == SYS_membarrier) membarrier_calls.fetch_add(1, std::memory_order_relaxed);
-  va_list list;
-  va_start(list, number);
-  const long first = va_arg(list, long);
-  const long second = va_arg(list, long);
-  const long third = va_arg(list, long);
-  register long fourth asm("r10") = va_arg(list, long);
-  register long fifth asm("r8") = va_arg(list, long);
-  register long sixth asm("r9") = va_arg(list, long);
-  va_end(list);
-  long result = number;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(first), "S"(second), "d"(third), "r"(fourth), "r"(fifth), "r"(sixth)
-               : "rcx", "r11", "memory");
-  if (result < 0 && result > -4096) {
-    errno = static_cast<int>(-result);
-    return -1;
-  }
-  return result;
-}
+#if defined(ATL_TEST_COUNTS)
 
 namespace {
 
+using atl::test::Calls;
 using atl::test::fib;
+using atl::test::locked_instructions_of;
+using atl::test::system_calls_of;
 
-struct Calls {
-  long futex;
-  long membarrier;
-};
-
-template <class Call>
-Calls system_calls_of(Call&& call) {
-  const Calls before{futex_calls, membarrier_calls};
-  call();
-  return {futex_calls - before.futex, membarrier_calls - before.membarrier};
-}
-
-// ---- Locked instructions ----------------------------------------------------------------------
-
-constexpr unsigned long kTrapFlag = 0x100;
-std::atomic<long> locked{0};
-std::atomic<long> steps{0};
-
-// Whether the instruction there locks the bus: a lock prefix, or xchg with memory.
-bool locks(const std::uint8_t* at) {
-  for (;; ++at) {
-    switch (*at) {
-      case 0xf0: return true;
-      case 0x26:
-      case 0x2e:
-      case 0x36:
-      case 0x3e:
-      case 0x64:
-      case 0x65:
-      case 0x66:
-      case 0x67:
-      case 0xf2:
-      case 0xf3: continue;
-      default: break;
-    }
-    break;
-  }
-  if ((*at & 0xf0) == 0x40) ++at;  // REX
-  return (*at == 0x86 || *at == 0x87) && at[1] >> 6 != 3;
-}
-
-void on_step(int, siginfo_t*, void* context) {
-  const auto* const machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
-  const auto* const next = reinterpret_cast<const std::uint8_t*>(machine->gregs[REG_RIP]);
-  ++steps;
-  if (locks(next)) ++locked;
-}
-
-[[gnu::noinline]] void trap(bool on) {
-  if (on) {
-    asm volatile("pushfq\n\torq %0, (%%rsp)\n\tpopfq" ::"i"(kTrapFlag) : "cc", "memory");
-  } else {
-    asm volatile("pushfq\n\tandq %0, (%%rsp)\n\tpopfq" ::"i"(~kTrapFlag) : "cc", "memory");
-  }
-}
-
-// Of one call, on this thread; the first calls do not count. Restores the signal's action.
-template <class Call>
-double locked_instructions_of(Call&& call) {
-  constexpr int kTimes = 50;
-  for (int i = 0; i < kTimes; ++i) call();
-  struct sigaction stepping{};
-  struct sigaction before{};
-  stepping.sa_sigaction = on_step;
-  stepping.sa_flags = SA_SIGINFO;
-  sigaction(SIGTRAP, &stepping, &before);
-  locked = 0;
-  steps = 0;
-  trap(true);
-  for (int i = 0; i < kTimes; ++i) call();
-  trap(false);
-  sigaction(SIGTRAP, &before, nullptr);
-  EXPECT_GT(steps, kTimes) << "nothing was stepped through";
-  return static_cast<double>(locked.load()) / kTimes;
-}
-
-class Counts : public testing::TestWithParam<int> {
+class Counts : public atl::test::WithWorkers {
  protected:
-  static atl::RuntimeOptions options() {
-    atl::RuntimeOptions options = atl::test::with_workers(GetParam());
-    options.places = atl::synthetic_places("node:2 chiplet:8 core:8", atl::test::real_cpus());
-    options.interval = std::chrono::hours(1);  // no governor in between
-    return options;
-  }
-
   // Calls it in a task of worker 0, while every other worker is in a task of its own.
   template <class Call>
   static void beside_busy_workers(Call&& call) {
@@ -222,7 +93,7 @@ TEST_P(Counts, ForksScopesTasksAndYieldsCallNoKernel) {
 TEST_P(Counts, ARunFromOutsideCallsNoKernel) {
   atl::Runtime runtime(options());
   const auto id = [] { return std::this_thread::get_id(); };
-  while (runtime.team().parking.committed() < runtime.workers()) std::this_thread::yield();
+  await_asleep(runtime, runtime.workers());
   EXPECT_EQ(runtime.run(id), id());  // the thread's first
   constexpr int kRuns = 100;
   const Calls calls = system_calls_of([&] {
@@ -294,8 +165,7 @@ TEST_P(Counts, LockedInstructionsOfForksAndTasks) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, Counts, testing::Values(1, 2, 8, 64),
-                         [](const auto& info) { return std::to_string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Workers, Counts, testing::Values(1, 2, 8, 64), atl::test::workers_name);
 
 }  // namespace
 

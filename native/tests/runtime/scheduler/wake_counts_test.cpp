@@ -1,0 +1,307 @@
+// What it costs to wake n workers and threads, to sleep, and to steal, for n from 1 to 64: system
+// calls, locked instructions, and how many wake each other in turn (counting.hpp).
+#include <array>
+#include <bit>
+
+#include "counting.hpp"
+#include "scheduler/worker.hpp"
+
+#if defined(ATL_TEST_COUNTS)
+
+namespace {
+
+using atl::test::Calls;
+using atl::test::calls_of_this_thread;
+using atl::test::locked_instructions_of;
+using atl::test::LockedCount;
+using atl::test::Steps;
+using atl::test::WakeWatch;
+
+void until(auto&& condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+class WakeCounts : public atl::test::WithWorkers {
+ protected:
+  static int workers() { return GetParam(); }
+
+  // A tree of n is so deep that its last is up after log n steps; a worker that is up may end its
+  // search and wake another, or the one that began all this.
+  static int most_steps() { return std::bit_width(static_cast<unsigned>(workers())) + 3; }
+
+  // The call, on this thread, that wakes others; then waits until they are up.
+  template <class Call, class Up>
+  static void expect_one_wake(Call&& call, Up&& up) {
+    const WakeWatch watch;
+    call();
+    EXPECT_LE(watch.by_this_thread(), 1);
+    until(up);
+    EXPECT_LE(watch.longest_chain(), most_steps());
+  }
+
+  // Tasks that wait for the event, one bound to each worker from `first` on, all asleep.
+  struct Waiting {
+    std::atomic<int> begun{0};
+    std::atomic<int> up{0};
+    std::vector<atl::Task<>> tasks;
+
+    template <class Wait>
+    void spawn(atl::Runtime& runtime, int first, bool bound, const Wait& wait) {
+      for (int rank = first; rank < runtime.workers(); ++rank) {
+        const atl::Place place = bound ? atl::on_worker(rank) : atl::Place{};
+        tasks.push_back(runtime.spawn(place, [&, wait] {
+          ++begun;
+          wait();
+          ++up;
+        }));
+      }
+      await_asleep(runtime, runtime.workers());
+      EXPECT_EQ(begun, static_cast<int>(tasks.size()));
+    }
+    bool all_up() const { return up == static_cast<int>(tasks.size()); }
+    void join() {
+      for (auto& task : tasks) task.join();
+    }
+  };
+};
+
+TEST_P(WakeCounts, AllDoWakesOneWorkerItself) {
+  atl::Runtime runtime(options());
+  runtime
+      .spawn(atl::on_worker(0),
+             [&] {
+               await_asleep(runtime, workers() - 1);
+               const WakeWatch watch;
+               long before_own_share = 0;
+               atl::all_do([&](int rank) {
+                 if (rank == 0) before_own_share = watch.by_this_thread();
+               });
+               EXPECT_LE(before_own_share, 1);
+               EXPECT_LE(watch.longest_chain(), most_steps());
+             })
+      .join();
+}
+
+TEST_P(WakeCounts, AnEventWakesOneOfItsWaitersWorkersItself) {
+  atl::Runtime runtime(options());
+  for (const bool bound : {true, false}) {
+    atl::Event event;
+    Waiting waiting;
+    waiting.spawn(runtime, 0, bound, [&] { event.wait(); });
+    expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); });
+    waiting.join();
+  }
+}
+
+TEST_P(WakeCounts, AnEventThatATaskSetsToo) {
+  atl::Runtime runtime(options());
+  atl::Event event;
+  Waiting waiting;
+  waiting.spawn(runtime, 1, true, [&] { event.wait(); });
+  runtime
+      .spawn(atl::on_worker(0),
+             [&] { expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); }); })
+      .join();
+  waiting.join();
+}
+
+TEST_P(WakeCounts, AConditionVariableToo) {
+  atl::Runtime runtime(options());
+  atl::Mutex mutex;
+  atl::ConditionVariable changed;
+  Waiting waiting;
+  waiting.spawn(runtime, 0, true, [&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock);
+  });
+  expect_one_wake([&] { changed.notify_all(); }, [&] { return waiting.all_up(); });
+  waiting.join();
+}
+
+TEST_P(WakeCounts, TheLastPartyOfABarrierWakesOneWorkerItself) {
+  atl::Runtime runtime(options());
+  atl::Barrier barrier(workers());
+  Waiting waiting;
+  waiting.spawn(runtime, 1, true, [&] { barrier.arrive_and_wait(); });
+  runtime
+      .spawn(atl::on_worker(0),
+             [&] {
+               expect_one_wake([&] { barrier.arrive_and_wait(); },
+                               [&] { return waiting.all_up(); });
+             })
+      .join();
+  waiting.join();
+}
+
+// Threads that are no workers.
+TEST_P(WakeCounts, TheLastThreadOfABarrierWakesOneThreadItself) {
+  atl::Barrier barrier(workers() + 1);
+  std::atomic<int> up{0};
+  std::atomic<int> begun{0};
+  std::vector<std::jthread> threads;
+  std::vector<std::atomic<long>> futex_calls(static_cast<std::size_t>(workers()));
+  for (auto& calls : futex_calls) {
+    threads.emplace_back([&] {
+      ++begun;
+      barrier.arrive_and_wait();
+      calls = calls_of_this_thread().futex;
+      ++up;
+    });
+  }
+  until([&] { return begun == workers(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // most of them sleep by now
+  expect_one_wake([&] { barrier.arrive_and_wait(); }, [&] { return up == workers(); });
+}
+
+// All parties in turn on one worker, so that each is suspended but the last one.
+TEST_P(WakeCounts, LockedInstructionsOfABarrierAreAFewForEachParty) {
+  atl::RuntimeOptions one = options();
+  one.workers = 1;
+  atl::Runtime runtime(one);
+  runtime
+      .spawn(atl::on_worker(0),
+             [] {
+               const double locked = locked_instructions_of(
+                   [] {
+                     atl::Barrier barrier(GetParam());
+                     atl::Scope scope;
+                     for (int party = 0; party < GetParam(); ++party) {
+                       scope.fork([&] { barrier.arrive_and_wait(); });
+                     }
+                     scope.join();
+                   },
+                   3);
+               EXPECT_LE(locked / GetParam(), 12);
+             })
+      .join();
+}
+
+TEST_P(WakeCounts, ASpawnFromOutsideWakesOneWorker) {
+  atl::Runtime runtime(options());
+  runtime.spawn([] {}).join();  // this thread's first
+  for (int times = 0; times < 5; ++times) {
+    await_asleep(runtime, workers());
+    const Calls before = calls_of_this_thread();
+    runtime.spawn([] {}).detach();
+    const Calls calls = calls_of_this_thread() - before;
+    EXPECT_LE(calls.futex, 1);
+    EXPECT_EQ(calls.membarrier, 0);
+  }
+  await_asleep(runtime, workers());
+  EXPECT_LE(locked_instructions_of([&] { runtime.spawn([] {}).detach(); }, 10), 16);
+}
+
+// Worker 1 has nothing to do while all others are busy: it searches, and then sleeps until its task
+// goes on. It calls the kernel to fence and to sleep, once each, and not to search.
+TEST_P(WakeCounts, ASearchThatFindsNothingCallsNoKernel) {
+  if (workers() == 1) return;
+  atl::Runtime runtime(options());
+  std::atomic<int> busy{0};
+  std::atomic<bool> over{false};
+  std::vector<atl::Task<>> tasks;
+  for (int rank = 0; rank < workers(); ++rank) {
+    if (rank == 1) continue;
+    tasks.push_back(runtime.spawn(atl::on_worker(rank), [&] {
+      ++busy;
+      until([&] { return over.load(); });
+    }));
+  }
+  until([&] { return busy == workers() - 1; });
+  atl::Event event;
+  auto waits = runtime.spawn(atl::on_worker(1), [&] {
+    const Calls before = calls_of_this_thread();
+    event.wait();
+    return calls_of_this_thread() - before;
+  });
+  await_asleep(runtime, 1);
+  event.set();
+  const Calls calls = waits.join();
+  EXPECT_LE(calls.futex, 2) << "once more if it is woken before it sleeps";
+  EXPECT_LE(calls.membarrier, 1);
+  over = true;
+  for (auto& task : tasks) task.join();
+}
+
+// Every worker is in a task. One of them offers a child; another one waits, so that its worker
+// searches, steals the child and runs it, and that ends the wait.
+TEST_P(WakeCounts, AStealCallsNoKernelAndTakesAFewLockedInstructions) {
+  if (workers() == 1) return;
+  constexpr int kSteals = 5;
+  atl::Runtime runtime(options());
+  std::atomic<int> inside{0};
+  std::atomic<bool> over{false};
+  std::atomic<int> offered{0};
+  std::atomic<int> stolen{0};
+  std::atomic<atl::Event*> event{nullptr};
+  const auto gives = [&] {
+    for (int steal = 1; steal <= kSteals; ++steal) {
+      until([&] { return event != nullptr; });
+      atl::Event* const ends = event.exchange(nullptr);
+      auto child = atl::spawn([ends] { ends->set(); });
+      atl::runtime::Worker::here()->deque.expose();
+      offered = steal;
+      until([&] { return stolen == steal; });
+      child.join();
+    }
+    over = true;
+  };
+  const auto steals = [&] {
+    for (int steal = 1; steal <= kSteals; ++steal) {
+      atl::Event ends;
+      event = &ends;
+      until([&] { return offered == steal; });
+      const Calls before = calls_of_this_thread();
+      LockedCount count;
+      ends.wait();
+      const long locked = count.end();
+      const Calls calls = calls_of_this_thread() - before;
+      EXPECT_LE(locked, 20);
+      EXPECT_EQ(calls.futex, 0);
+      EXPECT_EQ(calls.membarrier, 0);
+      stolen = steal;
+    }
+  };
+  std::vector<atl::Task<>> tasks;
+  for (int task = 0; task < workers(); ++task) {
+    tasks.push_back(runtime.spawn([&] {
+      const int role = inside++;
+      until([&] { return inside == workers(); });
+      if (role == 0) {
+        gives();
+      } else if (role == 1) {
+        steals();
+      } else {
+        until([&] { return over.load(); });
+      }
+    }));
+  }
+  for (auto& task : tasks) task.join();
+}
+
+// A thread wakes others as soon as it may run, which may be before it was woken itself: so at each
+// instruction those that it wakes may run if it may.
+TEST(WakeTree, LetsThoseThatANodeWakesRunBeforeTheNode) {
+  static std::array<atl::runtime::WakeNode, 20> nodes;
+  static int early;
+  early = 0;
+  atl::runtime::WakeTree tree;
+  for (auto& node : nodes) tree.add(node);
+  Steps steps([](const std::uint8_t*) {
+    for (const auto& node : nodes) {
+      for (const auto* other : node.wakes) {
+        if (other != nullptr && node.word > other->word) ++early;
+      }
+    }
+  });
+  tree.let_run(1);
+  steps.end();
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(nodes.back().word, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, WakeCounts, testing::Values(1, 2, 4, 8, 16, 32, 64),
+                         atl::test::workers_name);
+
+}  // namespace
+
+#endif
