@@ -77,8 +77,8 @@ struct Decision {
   std::string reason = {};  // for traces and logs; its wording may change
 };
 
-// A way to decide. To write your own, derive and override `name` and `decide`. They must not throw:
-// the governor's thread calls most of them, and has nobody to throw to.
+// A way to decide. To write your own, derive and override `name` and `decide`. If `decide` throws,
+// the spread stays as it is, the approach is not asked again, and `reason` says what it threw.
 class ATOLL_EXPORT Approach {
  public:
   Approach() = default;

@@ -36,7 +36,9 @@ struct GroupOptions {
   int max_chiplets = 0;  // 0: no limit
   // The runtime remembers what the approach has found out under this name, for example a query's
   // text: the next group with the name begins there and goes on. For 'adaptive' and 'switchback'.
-  // The first of a name begins with `spread`, or else as wide as possible.
+  // The first of a name begins with `spread`, or else as wide as possible. A group beside which
+  // others took more than a tenth of its CPU time does not show how good its spread was. Groups of
+  // one name that exist at the same time share one approach, which takes them for one.
   std::string remember_as = {};
 };
 

@@ -18,7 +18,8 @@
 namespace atl {
 
 // Returns the fills of a worker's core so far, for users who can count them better than the
-// runtime. The governor's thread calls it. Must not throw.
+// runtime. The governor's thread calls it. If it throws, that is as if the approach did
+// (controller.hpp).
 using FillReader = std::function<Fills(int worker)>;
 
 // Where a worker sits.

@@ -23,6 +23,9 @@ constexpr const char* kCpus = "/sys/devices/system/cpu";
 // of tasks needs. A little-used stack has a page or two.
 constexpr std::size_t kIdleStacks = 256;
 
+// What others may have of a run's CPU time if that is to show how good its spread was.
+constexpr double kOthersShare = 0.1;
+
 bool has_choice(const Steered& steered) {
   return !steered.by_hand && steered.bounds.least < steered.bounds.most;
 }
@@ -91,9 +94,8 @@ void Governor::add(Steered& steered) {
     const Sample bounds = bounds_of(steered, steered.since_);
     seat(steered, steered.first != 0 ? steered.first : steered.approach->begin(bounds));
     if (steered.wants_run && steered.chooses_) {
-      const Readings now = read();
-      const std::span<const TypeWork> work = of_domain(now.work, steered.tag);
-      steered.begin_ = {now.now, steered.spread, {work.begin(), work.end()}};
+      Readings now = read();
+      steered.begin_ = {now.now, steered.spread, std::move(now.work)};
     }
   } catch (...) {
     count_choice(steered, false);
@@ -118,14 +120,15 @@ void Governor::remove(Steered& steered) noexcept {
 
 void Governor::report_run(Steered& steered) {
   const Readings now = read();
-  const std::span<const TypeWork> work = of_domain(now.work, steered.tag);
   Run run{.wall_s = std::chrono::duration<double>(now.now - steered.begin_->at).count(),
           .working_set_bytes = steered.working_set_bytes,
-          .latency = latency_,
-          .comparable = steered.spread == steered.begin_->spread};
-  for (const TypeWork& entry : more_work(steered.begin_->work, {work.begin(), work.end()})) {
-    run.busy_s += entry.busy_s;
+          .latency = latency_};
+  double others_s = 0;
+  for (const TypeWork& entry : more_work(steered.begin_->work, now.work)) {
+    (detail::tag_of(entry.type) == steered.tag ? run.busy_s : others_s) += entry.busy_s;
   }
+  run.comparable =
+      steered.spread == steered.begin_->spread && others_s <= kOthersShare * run.busy_s;
   steered.ended(run, atl::runtime::bounds_of(bounds_of(steered, now.now)));
 }
 
@@ -258,13 +261,29 @@ void Governor::tick(const Occupancy& occupancy) {
   readings.occupancy = occupancy;
   for (Steered* const steered : steered_) {
     if (!steered->chooses_) continue;
-    if (steered->known_) {
-      steer(*steered, readings);
-    } else {
-      // New: what its domain and its workers did before belongs to others.
-      remember(*steered, readings);
+    try {
+      if (steered->known_) {
+        steer(*steered, readings);
+      } else {
+        // New: what its domain and its workers did before belongs to others.
+        remember(*steered, readings);
+      }
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& fault) {
+      give_up(*steered, fault.what());
+    } catch (...) {
+      give_up(*steered, "no std::exception");
     }
   }
+}
+
+// The approach or the reader of fills is the user's, and has thrown: nobody else would hear of it.
+void Governor::give_up(Steered& steered, const char* what) {
+  steered.reason =
+      std::string("left as it was: the approach or the reader of fills threw: ") + what;
+  steered.by_hand = true;
+  count_choice(steered, false);
 }
 
 Governor::Readings Governor::read() {

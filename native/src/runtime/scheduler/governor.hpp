@@ -83,7 +83,7 @@ class Steered {
   struct Begin {
     std::chrono::steady_clock::time_point at;
     int spread;
-    std::vector<TypeWork> work;
+    std::vector<TypeWork> work;  // of all
   };
   std::optional<Begin> begin_ = {};  // of its run; without a value it is of no use
 };
@@ -138,6 +138,7 @@ class Governor {
   const FillCounts& fills_of(Readings& readings, int rank) const;
   void remember(Steered& steered, Readings& readings);
   void steer(Steered& steered, Readings& readings);
+  void give_up(Steered& steered, const char* what);
   void set(Steered& steered, int spread, std::string reason);
   void seat(Steered& steered, int spread);
   void report_run(Steered& steered);

@@ -11,6 +11,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "atoll/runtime/runtime.hpp"
 #include "runtime/parts.hpp"
 #include "scheduler/meter.hpp"
+#include "scheduler/team.hpp"
 
 namespace {
 
@@ -297,6 +300,79 @@ TEST(Governor, WithoutCountsTheWorkingSetIsUnknownAndARemarkSaysSo) {
   EXPECT_EQ(profile.working_set_bytes, std::nullopt);
   EXPECT_TRUE(std::ranges::any_of(profile.remarks, [](const std::string& remark) {
     return remark.starts_with("working set: n/a (");
+  }));
+}
+
+TEST(Governor, AnApproachThatThrowsIsNotAskedAgain) {
+  struct Faulty : atl::Approach {
+    std::string name() const override { return "faulty"; }
+    atl::Decision decide(const Sample&) override {
+      ++asked;
+      throw std::runtime_error("no idea");
+    }
+    std::atomic<int> asked{0};
+  };
+  atl::Runtime runtime(every(std::chrono::milliseconds(1)));
+  const auto approach = std::make_shared<Faulty>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = approach});
+  const int spread = group.spread();
+  EXPECT_TRUE(soon([&] {
+    group.run(work);
+    return group.reason().find("threw: no idea") != std::string::npos;
+  })) << group.reason();
+  for (int times = 0; times < 1000; ++times) group.run(work);
+  EXPECT_EQ(approach->asked, 1);
+  EXPECT_EQ(group.spread(), spread);
+}
+
+TEST(Governor, AReaderOfFillsThatThrowsLeavesTheSpreadAsItIs) {
+  atl::RuntimeOptions options = every(std::chrono::milliseconds(1));
+  options.fills = [](int) -> atl::Fills { throw 1; };
+  atl::Runtime runtime(options);
+  atl::Group group(runtime, {.threads = 2, .own_approach = std::make_shared<Recording>()});
+  EXPECT_TRUE(soon([&] {
+    group.run(work);
+    return group.reason().find("threw: no std::exception") != std::string::npos;
+  })) << group.reason();
+}
+
+// What the governor tells of one run of a group's tasks.
+class Watched : public atl::runtime::Steered {
+ public:
+  explicit Watched(std::uint64_t of) : Steered(std::make_shared<Recording>()) {
+    tag = of;
+    threads = 2;
+    wants_run = true;
+  }
+  atl::runtime::SpreadBounds limits() override { return {1, 2}; }
+  void seat(int) override {}
+  std::span<const int> workers() const override { return {}; }
+  void ended(const atl::runtime::Run& of, const atl::runtime::RunBounds&) override { run = of; }
+  atl::runtime::Run run;
+};
+
+TEST(Governor, OnlyARunAloneShowsHowGoodItsSpreadWas) {
+  atl::Runtime runtime(every(std::chrono::hours(1)));
+  atl::Group group(runtime, {.threads = 2});
+  const std::uint64_t tag = group.run([] { return atl::detail::this_worker()->tag; });
+  const auto spin = [] {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  };
+  const auto comparable = [&](auto&& beside) {
+    Watched watched(tag);
+    runtime.team().governor().add(watched);
+    group.run(spin);
+    beside();
+    runtime.team().governor().remove(watched);
+    EXPECT_GT(watched.run.busy_s, 0);
+    return watched.run.comparable;
+  };
+  EXPECT_TRUE(comparable([] {}));
+  EXPECT_FALSE(comparable([&] { runtime.spawn(spin).join(); }));
+  EXPECT_FALSE(comparable([&] {
+    atl::Group other(runtime, {.threads = 2});
+    other.run(spin);
   }));
 }
 
