@@ -280,7 +280,10 @@ class Bench:
                 )
             )
             if unknown:
-                break  # the server may be lost; the next block goes on
+                try:
+                    server.reconnect(0)  # the fault may have closed the connection
+                except EngineFailed:
+                    break  # the server is lost; the next block goes on
         self.profiling_s += self.host.monotonic() - began
 
     def _look(

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
+from atoll.schema.base import what_is_wrong
 from atoll.schema.operators import Kind, Operator
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Around the reader of a document that an engine wrote: whatever is wrong with the document is
+    a ValueError of one line."""
+    try:
+        yield
+    except ValidationError as fault:
+        raise ValueError(what_is_wrong(fault)) from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (LookupError, TypeError, AttributeError) as fault:
+        raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.schema.operators import Kind, Operator, QueryProfile
 from atoll.schema.results import PassDone, QueryProfiled
-from tests.parts.bench import WIC, WIM, Run, header, lines, results
+from tests.parts.bench import WIC, WIM, FakeServer, Run, header, lines, results
 
 TABLES = ("customer", "lineitem", "orders")
 
@@ -168,11 +168,21 @@ def test_a_query_that_fails_while_profiled_costs_no_block() -> None:
 
     run = Run(header(blocks_asked=3), profiles=refuse)
     run.bench.run()
-    assert [(one.block, one.query, one.unknown) for one in run.of(QueryProfiled)[:2]] == [
-        (0, "q1", "out of memory")
-    ] * 2
+    assert [(one.block, one.query, one.unknown) for one in run.of(QueryProfiled)] == [
+        (0, query, "out of memory") for query in ("q1", "q6")
+    ] * 2, "the server lives, so the other queries are profiled"
     assert len(run.of(PassDone)) == 6
     assert summarise(run.results).why == ()
+
+
+def test_a_server_lost_while_profiled_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> Any:
+        raise EngineFailed("it hung up")
+
+    monkeypatch.setattr(FakeServer, "reconnect", lost)
+    run = Run(header(blocks_asked=1), profiles=lost)
+    run.bench.run()
+    assert [one.query for one in run.of(QueryProfiled)] == ["q1", "q1"], "one of each entrant"
 
 
 def test_the_time_of_profiles_is_no_time_of_a_block() -> None:

@@ -6,14 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.engines.operators import Node, kind_of, listed
+from atoll.engines.operators import Node, kind_of, listed, reading
 from atoll.schema.operators import Kind, Operator
 
 
 def operators_of(profile: Mapping[str, Any]) -> tuple[Operator, ...]:
-    """The operators of a whole profile. Raises KeyError or TypeError for anything else."""
-    (root,) = profile["children"]
-    return listed(_node(root))
+    """The operators of a whole profile. Raises ValueError for anything else."""
+    with reading():
+        (root,) = profile["children"]
+        return listed(_node(root))
 
 
 def _node(found: Mapping[str, Any]) -> Node:

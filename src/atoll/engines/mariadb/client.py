@@ -30,6 +30,7 @@ from pymysql.constants import CLIENT, CR, FIELD_TYPE
 from atoll.engines.api import Column, QueryResult
 from atoll.engines.mariadb.profile import operators_of
 from atoll.engines.mariadb.settings import COLLATION, DATABASE, USER
+from atoll.engines.operators import reading
 from atoll.engines.sql.connections import plain_rows
 from atoll.engines.sql.endings import QueryEnd, TimeLimit
 from atoll.errors import EngineFailed, UsageError
@@ -135,8 +136,9 @@ class MariaDBClient(QueryEnd):
         ((told,), *_) = self.execute(f"analyze format=json {sql}", timeout_s=timeout_s).rows
         ((peak,),) = self.execute(_PEAK, timeout_s=timeout_s).rows
         try:
-            operators = operators_of(json.loads(told))
-        except (TypeError, ValueError) as fault:
+            with reading():
+                operators = operators_of(json.loads(told))
+        except ValueError as fault:
             raise EngineFailed(f"{self.where}: the plan cannot be read ({fault})") from None
         return QueryProfile(
             operators=operators, peak_bytes=peak, peak_source="MAX_MEMORY_USED of the session"

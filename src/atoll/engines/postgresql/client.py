@@ -21,6 +21,7 @@ from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from atoll.engines.api import Column, QueryResult
+from atoll.engines.operators import reading
 from atoll.engines.postgresql.profile import profile_of
 from atoll.engines.postgresql.settings import SUPERUSER
 from atoll.engines.sql.connections import plain_rows
@@ -122,10 +123,11 @@ class PostgreSQLClient(QueryEnd):
 
     def profile(self, sql: str, *, timeout_s: float) -> QueryProfile:
         """See `atoll.engines.api.ProfilingClient`."""
-        _, rows, _ = self._answer(f"explain (analyze, format json) {sql}", timeout_s)
         try:
-            return profile_of(rows[0][0])
-        except (ValueError, IndexError) as fault:
+            with reading():  # psycopg decodes the JSON
+                _, rows, _ = self._answer(f"explain (analyze, format json) {sql}", timeout_s)
+                return profile_of(rows[0][0])
+        except ValueError as fault:
             raise EngineFailed(f"{self.where}: the plan cannot be read ({fault})") from None
 
     def _answer(

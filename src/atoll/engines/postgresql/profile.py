@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from atoll.engines.operators import Node, kind_of, listed
+from atoll.engines.operators import Node, kind_of, listed, reading
 from atoll.schema.operators import Kind, QueryProfile
 
 PEAK = "Peak Memory Usage and Sort Space Used of all nodes together"
@@ -17,15 +17,13 @@ PEAK = "Peak Memory Usage and Sort Space Used of all nodes together"
 
 def profile_of(explained: Any) -> QueryProfile:
     """Raises ValueError if that is no plan."""
-    try:
+    with reading():
         root = explained[0]["Plan"]
         return QueryProfile(
             operators=listed(_node(root)),
             peak_bytes=sum(_memory_kib(root)) * 1024,
             peak_source=PEAK,
         )
-    except (KeyError, IndexError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 def _node(found: Mapping[str, Any]) -> Node:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from atoll.engines.operators import reading
 from atoll.schema.results import EngineWork
 
 PEAK = "Peak Execution Memory of all tasks at one time"
@@ -46,9 +47,10 @@ class EventLog:
         """Adds whole lines. Raises ValueError with the number of the first that cannot be read."""
         for number, line in enumerate(lines, start=1):
             try:
-                self._add(json.loads(line))
-            except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as fault:
-                raise ValueError(f"line {number}: {type(fault).__name__}: {fault}") from None
+                with reading():
+                    self._add(json.loads(line))
+            except ValueError as fault:
+                raise ValueError(f"line {number}: {fault}") from None
 
     def take(self) -> dict[str, EngineWork]:
         """Job group -> sums over the tasks that ended since the last call."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from atoll.engines.operators import Node, kind_of, listed, tables_of
+from atoll.engines.operators import Node, kind_of, listed, reading, tables_of
 from atoll.schema.operators import Kind, Operator
 
 _SQL = "org.apache.spark.sql.execution.ui."
@@ -56,14 +56,12 @@ class _Log:
 def operators_of(lines: Iterable[bytes]) -> tuple[Operator, ...]:
     """The operators of the last query in these whole lines of a log. Raises ValueError."""
     log = _Log()
-    try:
+    with reading():
         for line in lines:
             _add(log, json.loads(line))
         if not log.plans:
             raise ValueError("there is no plan")
         return listed(_only(_nodes(log.plans[max(log.plans)], log)))
-    except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 def _add(log: _Log, event: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from atoll.engines.operators import Node, kind_of, listed
+from atoll.engines.operators import Node, kind_of, listed, reading
 from atoll.schema.operators import Kind, Operator
 from atoll.schema.results import EngineWork
 
@@ -42,10 +42,8 @@ _DISTRIBUTIONS = {
 
 def works_of(listed: Any) -> dict[str, EngineWork]:
     """The counts of all queries in the answer of /v1/query, by their ids."""
-    try:
+    with reading():
         return {str(one["queryId"]): _work(one["queryStats"]) for one in listed}
-    except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 def quantity(text: str) -> float:
@@ -72,7 +70,7 @@ def _work(stats: Mapping[str, str]) -> EngineWork:
 
 def operators_of(info: Any) -> tuple[Operator, ...]:
     """The operators of the answer of /v1/query/ID, stage by stage from the last one on."""
-    try:
+    with reading():
         stages = {stage["plan"]["id"]: stage for stage in _stages(info["outputStage"])}
         runs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for run in info["queryStats"]["operatorSummaries"]:
@@ -81,8 +79,6 @@ def operators_of(info: Any) -> tuple[Operator, ...]:
             runs[f"from {run['stageId']}" if sends else run["planNodeId"]].append(run)
         first = info["outputStage"]["plan"]["id"]
         return listed(_node(json.loads(_plan_of(stages[first])), stages, first, runs))
-    except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 def _stages(stage: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import requests
 
+from atoll.engines.operators import reading
 from atoll.engines.trino.query_info import operators_of, works_of
 from atoll.errors import EngineFailed
 from atoll.schema.operators import Operator
@@ -48,7 +49,8 @@ def _get(http: requests.Session, url: str, user: str) -> Any:
     try:
         answer = http.get(url, headers={"X-Trino-User": user})
         answer.raise_for_status()
-        return answer.json()
+        with reading():
+            return answer.json()
     except (requests.RequestException, ValueError) as fault:
         raise _unreadable(url, fault) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,3 +25,9 @@ def test_the_operators_are_those_of_the_plan() -> None:
     scans = [(one.tables, one.rows) for one in found if one.kind is Kind.SCAN]
     assert sorted(scans)[1:3] == [(("lineitem",), 85457), (("lineitem",), 600572)]
     assert [one.kind for one in found if one.operator == "HASH_GROUP_BY"] == [Kind.AGGREGATE] * 2
+
+
+@pytest.mark.parametrize("profile", [None, {}, {"children": []}, {"children": [{}]}])
+def test_another_document_is_a_value_error(profile: Any) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        operators_of(profile)

@@ -40,7 +40,64 @@ def test_a_materialised_subquery_lies_below_the_table_that_it_is() -> None:
     assert outside.own_s == pytest.approx((41.96896968 - 19.09041396 - 15.2140489) / 1000)
 
 
-@pytest.mark.parametrize("analyzed", [None, {}, {"query_block": 3}, {"query_block": {}}])
-def test_another_document_is_a_value_error(analyzed: Any) -> None:
-    with pytest.raises(ValueError, match=r".+: .+"):
-        operators_of(analyzed)
+@pytest.mark.parametrize(
+    ("query", "operators"),
+    [
+        (
+            "never",  # the first table is empty, so the others are never read
+            [
+                ("nested loop ref", None),
+                ("nested loop eq_ref", None),
+                ("table access ALL", 0),
+                ("table access eq_ref", 0),
+                ("table access ref", 0),
+            ],
+        ),
+        (
+            "sorted",  # a table is read into a sort before it is joined
+            [
+                ("nested loop ref", None),
+                ("nested loop", None),
+                ("table access const", 0),
+                ("filesort", 1000),
+                ("table access ALL", 1000),
+                ("table access ref", 2994),
+            ],
+        ),
+        (
+            "duplicates",  # a semi-join that removes duplicates
+            [
+                ("nested loop ref", None),
+                ("nested loop eq_ref", None),
+                ("table access ALL", 1000),
+                ("table access eq_ref", 800),
+                ("table access ref", 4800),
+            ],
+        ),
+        ("union", [("table access ALL", 2000), ("table access ALL", 3000)]),
+        ("impossible", []),
+    ],
+)
+def test_plans_of_other_forms(query: str, operators: list[tuple[str, int | None]]) -> None:
+    top, *found = operators_of(recorded(query))
+    assert [(one.operator, one.rows) for one in found] == operators
+    assert top.own_s is not None, "what no operator tells of"
+
+
+def test_a_sort_that_reads_its_table_is_without_the_tables_time() -> None:
+    whole_s = recorded("sorted")["query_block"]["r_total_time_ms"] / 1000
+    found = operators_of(recorded("sorted"))
+    assert sum(one.own_s or 0 for one in found) == pytest.approx(whole_s)
+    (how,) = (one for one in recorded("sorted")["query_block"]["nested_loop"] if "table" not in one)
+    sort = how["read_sorted_file"]["filesort"]
+    below_ms = sort["table"]["r_table_time_ms"] + sort["table"]["r_other_time_ms"]
+    (own_s,) = (one.own_s for one in found if one.kind is Kind.SORT)
+    assert own_s == pytest.approx((sort["r_total_time_ms"] - below_ms) / 1000)
+
+
+@pytest.mark.parametrize("block", [3, {}, {"nested_loop": []}, {"nested_loop": [{}]}])
+def test_another_document_is_a_value_error(block: Any) -> None:
+    documents: list[Any] = [{"query_block": block}, block, None]
+    for analyzed in documents:
+        with pytest.raises(ValueError, match=r".+"):
+            operators_of(analyzed)

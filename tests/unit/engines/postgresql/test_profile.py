@@ -64,3 +64,11 @@ def test_a_node_that_stops_early_has_no_negative_time() -> None:
 def test_another_document_is_a_value_error(explained: Any) -> None:
     with pytest.raises(ValueError, match=r".+: .+"):
         profile_of(explained)
+
+
+def test_a_plan_of_more_levels_than_can_be_read_is_a_value_error() -> None:
+    deep = node("Append", 1.0)
+    for _ in range(2000):
+        deep = node("Append", 1.0, 1, deep)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        profile_of([{"Plan": deep}])
