@@ -85,6 +85,15 @@ class CountingBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class PreparingBackend(Backend, Protocol):
+    """A session that does work for a query outside of its clock."""
+
+    def answered(self, ticket: str) -> None:
+        """Finish that query, whose client has its answer, and prepare the next one."""
+        ...
+
+
+@runtime_checkable
 class ProfilingBackend(Backend, Protocol):
     """A session whose engine tells how long the operators of a query took."""
 
@@ -133,20 +142,24 @@ class Server:
             contextlib.suppress(ConnectionError),  # the client is gone
         ):
             number = 0
-            held: list[Result] = []  # the last result, until the client asks for its values
-            while line := lines.readline(MAX_LINE_BYTES):
-                number += 1
-                answer = self._answer(connection, line, worker, held, f"{name}-{number}")
-                if answer is None:
-                    return
-                connection.sendall(answer)
+            # The last result by its ticket, until the client asks for its values.
+            held: dict[str, Result] = {}
+            try:
+                while line := lines.readline(MAX_LINE_BYTES):
+                    number += 1
+                    answer = self._answer(connection, line, worker, held, f"{name}-{number}")
+                    if answer is None:
+                        return
+                    connection.sendall(answer)
+            finally:
+                self._release(held)
 
     def _answer(
         self,
         connection: socket.socket,
         line: bytes,
         worker: ThreadPoolExecutor,
-        held: list[Result],
+        held: dict[str, Result],
         ticket: str,
     ) -> bytes | None:
         """The answer to one request. None if the client hung up before."""
@@ -174,19 +187,28 @@ class Server:
         except Exception as fault:  # the client receives any fault of the engine
             return encode_error(fault)
 
-    def _execute(self, sql: str, ticket: str, held: list[Result]) -> bytes:
-        held.clear()
+    def _execute(self, sql: str, ticket: str, held: dict[str, Result]) -> bytes:
+        self._release(held)
         started = time.perf_counter()
         columns, rows = self._backend.run(sql, ticket)
         seconds = time.perf_counter() - started
+        held[ticket] = (columns, rows)
         self._backend.check()
-        held.append((columns, rows))
         return encode_result(columns, len(rows), seconds, ticket)
 
-    def _values(self, held: list[Result]) -> bytes:
-        if not held:
+    def _values(self, held: dict[str, Result]) -> bytes:
+        results = list(held.values())
+        self._release(held)
+        if not results:
             raise EngineFailed("no result is waiting; send a query first")
-        return encode_values(*held.pop())
+        return encode_values(*results[0])
+
+    def _release(self, held: dict[str, Result]) -> None:
+        """Forget the result, whose client's clock has stopped."""
+        for ticket in held:
+            if isinstance(self._backend, PreparingBackend):
+                self._backend.answered(ticket)
+        held.clear()
 
     def _instances(self) -> bytes:
         return encode({"ok": True, "instances": self._backend.instances()})

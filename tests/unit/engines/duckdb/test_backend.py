@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
+import duckdb
 import pytest
 
 from atoll.engines.duckdb.backend import AtollBackend, DuckDBBackend
+from atoll.engines.sql.host import Result
 
 JOIN = "select count(*) from range(300000) a join range(300000) b using (range)"
 
@@ -18,10 +21,16 @@ def backend(request: pytest.FixtureRequest) -> Iterator[DuckDBBackend]:
     made.close()
 
 
+def run(backend: DuckDBBackend, sql: str, ticket: str) -> Result:
+    result = backend.run(sql, ticket)
+    backend.answered(ticket)
+    return result
+
+
 def test_the_peak_of_a_query_is_duckdbs_own(backend: DuckDBBackend) -> None:
-    backend.run("create or replace view v as select 1 as a", "view")
-    assert backend.run("select a from v", "small")[1] == [(1,)]
-    backend.run(JOIN, "large")
+    run(backend, "create or replace view v as select 1 as a", "view")
+    assert run(backend, "select a from v", "small")[1] == [(1,)]
+    run(backend, JOIN, "large")
     found = backend.work()
     assert set(found) == {"small", "large"}, "a statement that is no query has no memory to tell"
     small, large = found["small"].peak_bytes, found["large"].peak_bytes
@@ -31,10 +40,25 @@ def test_the_peak_of_a_query_is_duckdbs_own(backend: DuckDBBackend) -> None:
     assert backend.work() == {}, "the counts of a query come once"
 
 
+def test_counting_is_prepared_before_a_query_and_read_after_its_answer(
+    backend: DuckDBBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = Mock(side_effect=backend._cursor)
+    monkeypatch.setattr(backend, "_cursor", cursor)
+    assert backend.run("select 1", "a")[1] == [(1,)]
+    assert (cursor.call_count, backend.work()) == (0, {})
+    backend.answered("a")
+    assert (cursor.call_count, set(backend.work())) == (1, {"a"})
+    with pytest.raises(duckdb.Error):
+        backend.run("select nothing", "b")
+    assert run(backend, "select 2", "c")[1] == [(2,)], "also after one that failed"
+    assert set(backend.work()) == {"c"}
+
+
 def test_counting_is_no_query_to_atolls_scheduler() -> None:
     backend = AtollBackend({"threads": 2})
     try:
-        backend.run(JOIN, "a")
+        run(backend, JOIN, "a")
         texts = [query.sql for query in backend._scheduler.queries()]
         assert texts == [JOIN]
     finally:

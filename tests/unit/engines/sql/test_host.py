@@ -178,10 +178,14 @@ class CountingBackend(SlowBackend):
     def __init__(self) -> None:
         super().__init__()
         self.ran: list[str] = []
+        self.finished: list[str] = []
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
         self.ran.append(ticket)
         return super().run(sql, ticket)
+
+    def answered(self, ticket: str) -> None:
+        self.finished.append(ticket)
 
     def work(self) -> dict[str, EngineWork]:
         return dict.fromkeys(self.ran, WORK)
@@ -261,6 +265,22 @@ def test_the_work_of_queries_is_reported_by_ticket(serve: Callable[[Backend], st
     silent = SocketClient(serve(SlowBackend()), timeout_s=60)
     assert isinstance(silent, CountingClient)
     assert silent.work(timeout_s=60) == {}, "an engine that does not count is no fault"
+
+
+def test_an_engine_prepares_and_finishes_queries_outside_of_their_clocks(
+    serve: Callable[[Backend], str],
+) -> None:
+    backend = CountingBackend()
+    client = SocketClient(serve(backend), timeout_s=60)
+    fetch = client.ask("select", timeout_s=60)
+    client.instances(timeout_s=60)
+    assert (len(backend.ran), backend.finished) == (1, []), "the client's clock may still run"
+    fetch()
+    assert backend.finished == backend.ran
+    client.ask("select", timeout_s=60)
+    with pytest.raises(EngineFailed):
+        client.execute("fail", timeout_s=60)
+    assert backend.finished == backend.ran[:-1], "also if nobody fetches the values"
 
 
 def test_a_profile_arrives_whole(serve: Callable[[Backend], str]) -> None:
