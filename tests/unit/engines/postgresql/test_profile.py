@@ -55,6 +55,53 @@ def test_workers_are_loops_whose_times_add_up() -> None:
     assert found.peak_bytes == 15 << 10
 
 
+def times(root: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = profile_of([{"Plan": root}]).operators
+    return [(one.operator, pytest.approx(1000 * (one.own_s or 0))) for one in found]
+
+
+def started(name: str, root: dict[str, Any]) -> dict[str, Any]:
+    return {**root, "Parent Relationship": "InitPlan", "Subplan Name": name}
+
+
+def test_the_time_of_a_cte_is_in_its_scans_and_not_in_the_node_above_it() -> None:
+    cte = started("CTE totals", node("Hash Aggregate", 90.0, 1, node("Seq Scan", 70.0)))
+    scans = [node("CTE Scan", ms, 1, **{"CTE Name": "totals"}) for ms in (60.0, 35.0)]
+    root = node("Aggregate", 100.0, 1, cte, node("Hash Join", 97.0, 1, *scans))
+    assert times(root) == [
+        ("Aggregate", 3.0),
+        ("Hash Aggregate", 20.0),
+        ("Seq Scan", 70.0),
+        ("Hash Join", 2.0),
+        ("CTE Scan", 0.0),
+        ("CTE Scan", 5.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("InitPlan 1 (returns $0)", "(sum(a) > $0)"),
+        ("InitPlan 1", "(sum(a) > (InitPlan 1).col1)"),
+    ],
+)
+def test_the_time_of_an_init_plan_is_in_the_node_that_uses_its_result(name: str, use: str) -> None:
+    grouped = node("Hash Aggregate", 95.0, 1, node("Seq Scan", 30.0), Filter=use)
+    root = node("Sort", 100.0, 1, started(name, node("Aggregate", 60.0)), grouped)
+    assert times(root) == [
+        ("Sort", 5.0),
+        ("Aggregate", 60.0),
+        ("Hash Aggregate", 5.0),
+        ("Seq Scan", 30.0),
+    ]
+
+
+def test_an_init_plan_that_no_expression_names_ran_in_the_node_above_it() -> None:
+    plan = started("InitPlan 1 (returns $0)", node("Aggregate", 60.0))
+    root = node("Aggregate", 100.0, 1, plan, node("Seq Scan", 30.0))
+    assert times(root) == [("Aggregate", 10.0), ("Aggregate", 60.0), ("Seq Scan", 30.0)]
+
+
 def test_a_node_that_stops_early_has_no_negative_time() -> None:
     limit = node("Limit", 1.0, 1, node("Seq Scan", 5.0))
     assert profile_of([{"Plan": limit}]).operators[0].own_s == 0
