@@ -11,19 +11,22 @@ A comparison is judged by the interval of the ratio of its sides, never by the r
     >=  at least: held if it is above 1 - MARGIN; not if it is below that
     ~   as much: held if it is within MARGIN of 1; not if it is outside
 
-Otherwise it cannot be judged. MARGIN is 10 %: repeated measurements in the papers differ by 5 to
-13 % (numa-distributed-engines prints 2.53, 2.61 and 2.65 for one deployment, in Fig. 5, 6 and 7).
+Otherwise it cannot be judged, and neither if both sides are one deployment or both are 1 by name;
+only best(...) may be the other side. A claim on the least query is one on every query.
+
+MARGIN is 10 %: repeated measurements in the papers differ by 5 to 13 % (numa-distributed-engines
+prints 2.53, 2.61 and 2.65 for one deployment, in Fig. 5, 6 and 7).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from atoll.errors import UsageError
-from atoll.stats.paired import Estimate, Interval, median_estimate
+from atoll.stats.paired import MIN_BLOCKS, Estimate, Interval, median_estimate
 
 MARGIN = 1.10
 
@@ -72,6 +75,7 @@ class Reading:
     of: str = ""  # the deployment, and the query if it is of one
     mean: float | None = None  # as the papers compute it, from means over the runs
     by_name: bool = False  # 1 because the deployment is its own baseline on this machine
+    each: tuple[Reading, ...] = ()  # of the least query: those of all queries, the least first
 
     @classmethod
     def over(cls, blocks: Mapping[int, float], of: str) -> Reading:
@@ -122,8 +126,7 @@ def terms_of(claim: Iterable[Comparison]) -> list[Term]:
 def judge(claim: Iterable[Comparison], read: Read) -> Verdict:
     """The outcome of the whole claim: all comparisons must hold."""
     judged = [_judged(one, read) for one in claim]
-    outcomes = {outcome for outcome, _ in judged}
-    worst = next(one for one in (Outcome.NOT, Outcome.UNJUDGED, Outcome.HELD) if one in outcomes)
+    worst, _ = _worst(judged)
     return Verdict(worst, tuple(reason for _, reason in judged))
 
 
@@ -152,9 +155,27 @@ def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
             return Outcome.UNJUDGED, f"{one}: {found}"
         sides.append(found)
     left, right = sides
-    if one.sign == ">" and left and right and left.of and left.of == right.of:
+    if left and left.each:
+        judged = [_compared(one, each, right) for each in left.each]
+        every = [
+            (found, f"{reason} ({each.of})")
+            for each, (found, reason) in zip(left.each, judged, strict=True)
+        ]
+        return _worst(every)
+    return _compared(one, left, right)
+
+
+def _worst(judged: Sequence[tuple[Outcome, str]]) -> tuple[Outcome, str]:
+    """The first of the worst outcome: all must hold."""
+    order = (Outcome.NOT, Outcome.UNJUDGED, Outcome.HELD)
+    return min(judged, key=lambda one: order.index(one[0]))
+
+
+def _compared(one: Comparison, left: Reading | None, right: Reading | None) -> tuple[Outcome, str]:
+    best = any(side.term and side.term.name == "best" for side in (one.left, one.right))
+    if left and right and left.of and left.of == right.of and not best:
         return Outcome.UNJUDGED, f"{one}: both are the same deployment on this machine"
-    if one.sign == ">" and None in sides and any(side and side.by_name for side in sides):
+    if all(side is None or side.by_name for side in (left, right)):
         return Outcome.UNJUDGED, f"{one}: it is its own baseline on this machine"
     ratio = _ratio(left, right)
     if ratio is None:
@@ -162,7 +183,9 @@ def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
     factor = one.left.factor / one.right.factor
     value = f"{one}: left over right is {ratio.value * factor:.2f}"
     if ratio.interval is None:
-        return Outcome.UNJUDGED, f"{value}, without an interval (fewer than 5 blocks)"
+        in_blocks = any(side and side.blocks for side in (left, right))
+        few = f" (fewer than {MIN_BLOCKS} blocks)" if in_blocks else ""
+        return Outcome.UNJUDGED, f"{value}, without an interval{few}"
     low, high = ratio.interval.low * factor, ratio.interval.high * factor
     return _by_interval(one.sign, low, high), f"{value}, interval {low:.2f} to {high:.2f}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from atoll.bench.entrants import make_entrants
 from atoll.errors import UsageError
 from atoll.plan.planner import make_plan
 from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale
-from atoll.schema.machine import Machine
+from atoll.schema.machine import Chiplet, Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.results import Entrant
 from atoll.schema.size import gib
@@ -60,24 +61,38 @@ def counts(machine: Machine) -> Counts:
     """The counts of what this process may use."""
     allowed = frozenset(machine.allowed.pus)
     nodes = sum(not allowed.isdisjoint(node.pus) for node in machine.nodes)
-    chiplets = sum(not allowed.isdisjoint(one.pus) for one in machine.chiplets)
-    return Counts(max(1, nodes), max(1, chiplets), len(machine.allowed_cores))
+    return Counts(max(1, nodes), max(1, len(_chiplets(machine))), len(machine.allowed_cores))
 
 
 def unmet(needs: Needs, machine: Machine) -> list[str]:
     """Why the figure means nothing on this machine; empty if it means something."""
     have = counts(machine)
+    most = max(Counter(one.node for one in _chiplets(machine)).values(), default=1)
+    none = "" if machine.chiplets else "none are known here ('atoll measure' finds hidden ones)"
     threads = max((len(core.pus) for core in machine.allowed_cores), default=1)
     wants = (
-        (needs.machines, 1, "machine", "Atoll deploys on one"),
-        (needs.nodes, have.nodes, "NUMA node", f"this machine has {have.nodes}"),
-        (needs.chiplets, have.chiplets, "chiplet", _chiplets(have, machine)),
-        (needs.cores, have.cores, "core", f"this machine has {have.cores}"),
-        (needs.threads_per_core, threads, "thread", f"a core has {threads} here"),
+        (
+            needs.machines,
+            1,
+            "machine",
+            "",
+            "Atoll deploys on one, so it has published numbers only",
+        ),
+        (needs.nodes, have.nodes, "NUMA node", "", f"this machine has {have.nodes}"),
+        (needs.chiplets, have.chiplets, "chiplet", "", none or f"this machine has {have.chiplets}"),
+        (
+            needs.chiplets_per_node,
+            most,
+            "chiplet",
+            " a NUMA node",
+            none or f"a node has {most} here",
+        ),
+        (needs.cores, have.cores, "core", "", f"this machine has {have.cores}"),
+        (needs.threads_per_core, threads, "thread", " a core", f"a core has {threads} here"),
     )
     return [
-        f"it needs {plural(want, what)}{' a core' * (what == 'thread')}, and {why}"
-        for want, has, what, why in wants
+        f"it needs {plural(want, what)}{each}, and {why}"
+        for want, has, what, each, why in wants
         if has < want
     ]
 
@@ -160,7 +175,7 @@ def _same(entrant: Entrant) -> str:
     return f"{', '.join(others)}: the same as {own}"
 
 
-def _chiplets(have: Counts, machine: Machine) -> str:
-    if machine.chiplets:
-        return f"this machine has {have.chiplets}"
-    return "none are known here ('atoll measure' finds hidden ones)"
+def _chiplets(machine: Machine) -> list[Chiplet]:
+    """Those that this process may use."""
+    allowed = frozenset(machine.allowed.pus)
+    return [one for one in machine.chiplets if not allowed.isdisjoint(one.pus)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from atoll.experiments.claims import Reading, Term
+from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel
 from atoll.stats.paired import Estimate, Interval
 
@@ -30,16 +31,32 @@ class ProfileReadings:
             "bandwidth": lambda term: self._pairs(self._profile.core_bandwidth_gbs, term),
             "stream": self._stream,
             "sharing": self._sharing,
-            "chiplets": lambda term: self._count(len(self._groups("chiplet")) or 1),
+            "chiplets": lambda term: (
+                self._unsure() or self._count(len(self._groups("chiplet")) or 1)
+            ),
             "cores": lambda term: self._count(self._cores()),
         }
         if term.name not in read:
             return f"a profile has no {term.name}(...)"
-        return read[term.name](term)
+        found = read[term.name](term)
+        if isinstance(found, Reading) and not found.estimate.value:
+            return f"{term} was measured as 0"
+        return found
+
+    def _unsure(self) -> str:
+        """Why the profile cannot tell the chiplets; empty if it can."""
+        found = self._profile.inference
+        if found is None:
+            return "no pairs of cores were measured"
+        if found.confidence >= LEAST_CONFIDENCE:
+            return ""
+        return f"the profile cannot tell the chiplets (confidence {found.confidence:.2g})"
 
     def _pairs(self, matrix: PairMatrix | None, term: Term) -> Reading | str:
         if matrix is None:
             return f"{term.name} was not measured"
+        if why := self._unsure():
+            return why
         wanted = term.values.get("pairs", "")
         found = list(self._of_class(matrix, wanted))
         if not found:
@@ -108,4 +125,5 @@ def _figure(found: Figure) -> Reading:
 
 
 def _estimate(value: float, low: float, high: float) -> Estimate:
-    return Estimate(value, Interval(low, high), 1)
+    """Without an interval if it reaches 0: nothing can be divided by that."""
+    return Estimate(value, Interval(low, high) if low > 0 else None, 1)

@@ -107,17 +107,16 @@ class BenchReadings:
         """How many times faster `mine` is: by blocks, and by the paper's statistic, the geometric
         mean over the queries of the ratios of mean times."""
         before, after = self._seconds(base, query), self._seconds(mine, query)
-        found = _reading(
-            {block: before[block] / after[block] for block in before.keys() & after.keys()},
-            _of(mine, query),
-        )
+        both = before.keys() & after.keys()
+        found = _reading({block: before[block] / after[block] for block in both}, _of(mine, query))
         if isinstance(found, str):
             return found
         queries = self._results.queries if query is None else (query,)
-        means = [
-            fmean(self._times[base][one].values()) / fmean(self._times[mine][one].values())
-            for one in queries
-        ]
+
+        def mean(label: str, name: str) -> float:
+            return fmean(self._times[label][name][block] for block in both)
+
+        means = [mean(base, one) / mean(mine, one) for one in queries]
         return replace(found, mean=geometric_mean(means))
 
     def _scaling(self, entrant: Entrant, query: str | None) -> Reading | str:
@@ -147,11 +146,16 @@ class BenchReadings:
     def _extreme(
         self, entrant: Entrant, values: Mapping[str, str], *, largest: bool
     ) -> Reading | str:
-        readings = [self._speedup(entrant, values, query) for query in self._results.queries]
-        found = [one for one in readings if not isinstance(one, str)]
+        found: list[Reading] = []
+        for query in self._results.queries:
+            reading = self._speedup(entrant, values, query)
+            if isinstance(reading, str):
+                return f"{query}: {reading}"
+            found.append(reading)
         if not found:
             return "no query was measured"
-        return (max if largest else min)(found, key=lambda one: one.estimate.value)
+        found.sort(key=lambda one: one.estimate.value)
+        return found[-1] if largest else replace(found[0], each=tuple(found))
 
     def _peak(self, entrant: Entrant, query: str | None) -> Reading | str:
         peaks: dict[int, float] = {}

@@ -49,6 +49,7 @@ class Needs(Record):
 
     nodes: int = Field(default=1, ge=1)
     chiplets: int = Field(default=1, ge=1)
+    chiplets_per_node: int = Field(default=1, ge=1)  # else WICP is WIN
     cores: int = Field(default=1, ge=1)
     threads_per_core: int = Field(default=1, ge=1)
     machines: int = Field(default=1, ge=1)  # Atoll deploys on one machine

@@ -75,5 +75,5 @@ def test_an_unknown_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_scale_that_does_not_fit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["experiment", "run", "olap-fig9", "--scale", "paper"]) == 2
+    assert run(["experiment", "run", "olap-tab2", "--scale", "paper"]) == 2
     assert "choose a smaller --scale" in capsys.readouterr().err

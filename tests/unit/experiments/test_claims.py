@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -141,7 +142,35 @@ def test_what_cannot_be_judged_says_why() -> None:
     assert "fewer than 5 blocks" in why("a() > 1", a=few)
     assert "same deployment" in why("a() > b()", a=same, b=same)
     assert "not measured" in why("a() > 1", a="not measured")
+    assert "same deployment" in why("a() >= b()", a=same, b=same)
+    assert "same deployment" in why("a() ~ b()", a=same, b=same)
+    own = replace(over(*[1.0] * 5, of="x"), by_name=True)
+    for sign in (">", ">=", "~"):
+        assert "its own baseline" in why(f"a() {sign} 1", a=own)
+    assert "its own baseline" in why("a() ~ b()", a=own, b=replace(own, of="y"))
+    reaches_0 = Reading(Estimate(2, None, 1))
+    assert why("a() > 1", a=reaches_0).endswith("without an interval")
     assert "no block has both" in why("a() > b()", a=few, b=Reading.over({7: 1.0}, "b"))
+
+
+def test_the_best_may_be_the_other_side() -> None:
+    same = over(*[2.0] * 5, of="x")
+    assert outcome("a() >= best()", a=same, best=same) is Outcome.HELD
+
+
+def test_a_claim_on_the_least_query_is_one_on_every_query() -> None:
+    def least(*each: Reading) -> Reading:
+        return replace(each[0], each=each)
+
+    good, unsure, bad = (
+        over(*[1.0] * 5, of="w q1"),
+        over(0.4, 3.0, 0.5, 2.5, 1.03, of="w q6"),
+        over(*[0.5] * 5, of="w q7"),
+    )
+    assert outcome("a() >= 1", a=least(good, good)) is Outcome.HELD
+    assert outcome("a() >= 1", a=least(good, unsure)) is Outcome.UNJUDGED
+    verdict = judge(parse_claim("a() >= 1"), lambda _: least(good, unsure, bad))
+    assert verdict.outcome is Outcome.NOT and verdict.reasons[0].endswith("(w q7)")
 
 
 def test_one_comparison_that_fails_fails_the_claim() -> None:

@@ -14,12 +14,13 @@ from atoll.experiments.here import (
     too_large,
     unmet,
 )
-from atoll.schema.experiment import BenchRun, Needs, Scale
+from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale
 from tests.parts.bench import SPARK_TRAITS
 from tests.parts.machines import NodeShape, build
 
 TWO_CORES = build([[NodeShape(rest=2)]])
 MILAN = build([[NodeShape(chiplets=(4,) * 4)], [NodeShape(chiplets=(4,) * 4)]])
+CHIPLET_A_NODE = build([[NodeShape(chiplets=(4,))]] * 2, smt=2)
 SMT = build([[NodeShape(chiplets=(4, 4))]], smt=2)
 SCALES = {"smoke": Scale(sf=0.01, deployment_s=1)}
 
@@ -41,7 +42,7 @@ def test_what_is_missing_is_said_with_what_is_there() -> None:
     needs = Needs(nodes=2, chiplets=2, cores=4, threads_per_core=2, machines=2)
     missing = unmet(needs, TWO_CORES)
     assert missing == [
-        "it needs 2 machines, and Atoll deploys on one",
+        "it needs 2 machines, and Atoll deploys on one, so it has published numbers only",
         "it needs 2 NUMA nodes, and this machine has 1",
         "it needs 2 chiplets, and none are known here ('atoll measure' finds hidden ones)",
         "it needs 4 cores, and this machine has 2",
@@ -49,6 +50,21 @@ def test_what_is_missing_is_said_with_what_is_there() -> None:
     ]
     assert unmet(Needs(nodes=2, chiplets=8, cores=32), MILAN) == []
     assert unmet(Needs(threads_per_core=2), SMT) == []
+    within = Needs(chiplets_per_node=2)
+    assert unmet(within, MILAN) == []
+    assert unmet(Needs(chiplets=2), CHIPLET_A_NODE) == []
+    assert unmet(within, CHIPLET_A_NODE) == [
+        "it needs 2 chiplets a NUMA node, and a node has 1 here"
+    ]
+    assert "none are known" in unmet(within, TWO_CORES)[0]
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in experiments() if one.bench], ids=lambda one: one.name
+)
+def test_what_wicp_claims_means_nothing_where_wicp_is_win(one: Experiment) -> None:
+    wicp = any(word in one.check.shape for word in ("wicp", "chiplets"))
+    assert bool(unmet(one.needs, CHIPLET_A_NODE)) == (wicp or one.needs.machines > 1)
 
 
 def test_memory_limits_the_scale() -> None:

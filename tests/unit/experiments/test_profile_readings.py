@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from atoll.errors import UsageError
@@ -59,6 +61,30 @@ def test_the_claims_on_machines_of_each_kind(name: str, profile: Profile, outcom
     experiment = get(name)
     [verdict] = verdicts(experiment, of_profile(profile, "p.json")).values()
     assert verdict.outcome == outcome, verdict.reasons
+
+
+@pytest.mark.parametrize("name", ["olap-fig3", "olap-fig4", "olap-tab1"])
+@pytest.mark.parametrize("found", ["unsure", None])
+def test_nothing_is_judged_by_chiplets_that_are_not_known(name: str, found: str | None) -> None:
+    assert EPYC.inference
+    unsure = EPYC.inference.model_copy(update={"chiplets": (), "confidence": 0.0})
+    profile = EPYC.model_copy(update={"inference": found and unsure})
+    [verdict] = verdicts(get(name), of_profile(profile, "p.json")).values()
+    assert verdict.outcome == "could not be judged"
+    assert re.search("cannot tell the chiplets|no pairs of cores", verdict.reasons[0])
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.5])
+def test_a_spread_as_wide_as_its_figure_decides_nothing(spread: float) -> None:
+    matrix = EPYC.core_latency_cas_ns
+    assert matrix
+    spreads = tuple(tuple(one and spread for one in row) for row in matrix.spreads)
+    wide = EPYC.model_copy(
+        update={"core_latency_cas_ns": matrix.model_copy(update={"spreads": spreads})}
+    )
+    [verdict] = verdicts(get("olap-fig3"), of_profile(wide, "p.json")).values()
+    assert verdict.outcome == "could not be judged"
+    assert verdict.reasons[0].endswith("without an interval")
 
 
 @pytest.mark.parametrize(

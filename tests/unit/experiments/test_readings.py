@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from atoll.bench.results import Results
@@ -60,6 +62,42 @@ def test_the_mean_is_the_papers_statistic() -> None:
     assert found.estimate.value == pytest.approx(2.0) and found.mean > 4
 
 
+def altered(given: Results, seconds: Callable[[QueryTime], float | None]) -> BenchReadings:
+    """Each query takes what `seconds` says; None: the line is missing."""
+    lines = [
+        line.model_copy(update={"seconds": seconds(line)}) if isinstance(line, QueryTime) else line
+        for line in given.lines
+        if not isinstance(line, QueryTime) or seconds(line) is not None
+    ]
+    return BenchReadings(Results(given.header, tuple(lines)), "spark")
+
+
+def test_the_mean_is_over_the_blocks_that_both_have() -> None:
+    """One block is 100 times slow, and in it one deployment failed."""
+
+    def seconds(line: QueryTime) -> float | None:
+        if (line.block, line.label) == (5, "spark/n=4"):
+            return None
+        return line.seconds * (100 if line.block == 5 else 1)
+
+    found = altered(MEASURED, seconds)(parse_term("speedup(n=4)"))
+    assert isinstance(found, Reading) and found.mean == pytest.approx(2.0)
+
+
+def test_no_query_is_slower_is_judged_of_every_query() -> None:
+    """q6 has the least point; the interval of q1 is wide."""
+    times = {"q1": [0.3, 3.0, 0.4, 2.9, 0.97, 0.96], "q6": [1.01] * 6}
+
+    def seconds(line: QueryTime) -> float:
+        return times[line.query][line.block] if line.label == "spark/wicp" else 1.0
+
+    read = altered(measured(grid("policy=wicp"), {}), seconds)
+    least = read(parse_term("least_query(policy=wicp)"))
+    assert isinstance(least, Reading) and least.of.endswith("q6")
+    verdict = judge(parse_claim("least_query(policy=wicp) >= 1"), read)
+    assert verdict.outcome == "could not be judged" and "q1" in verdict.reasons[0]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -84,6 +122,8 @@ def test_a_deployment_that_is_its_own_baseline_here_proves_nothing() -> None:
         return judge(parse_claim(text), read).outcome
 
     assert outcome("speedup(policy=win) > 1") == "could not be judged"
+    assert outcome("speedup(policy=win) >= 1") == "could not be judged"
+    assert outcome("gain(policy=wicp, over=wicp) ~ 1") == "could not be judged"
     assert outcome("speedup(policy=wicp) > speedup(policy=win)") == "held"
     assert outcome("gain(policy=wicp, over=wic) > 1") == "held"
     assert outcome("gain(policy=wic, over=wicp) > 1") == "did not hold"
