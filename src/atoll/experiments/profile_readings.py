@@ -3,7 +3,8 @@
 latency(pairs=P)      ns one way, bandwidth(pairs=P) GB/s between cores: the median over the
                       pairs within a chiplet, else within a package, else within the machine
 stream(per=W)         GB/s of STREAM copy with one process per W, at its best array size
-sharing(place=, size=)  GB/s of cores that are local or distributed, at the least or most size
+sharing(op=, place=, size=)  GB/s of cores that are local or distributed, with the largest array of
+                      at most half an L3 (within), or the least of at least 1.5 L3s (beyond)
 chiplets(), cores()   what was found
 """
 
@@ -15,9 +16,11 @@ from statistics import median
 from atoll.experiments.claims import Reading, Term
 from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel
+from atoll.schema.size import gib
 from atoll.stats.paired import Estimate, Interval
 
 NAMES = frozenset({"latency", "bandwidth", "stream", "sharing", "chiplets", "cores"})
+_LEAST_ARRAY = 800_000  # the paper's
 _CLASSES = ("chiplet", "package", "machine")
 
 
@@ -96,12 +99,29 @@ class ProfileReadings:
         return _figure(max((one.bandwidth_gbs for one in runs), key=lambda one: one.value))
 
     def _sharing(self, term: Term) -> Reading | str:
-        if not self._profile.sharing:
-            return "sharing was not measured"
-        points = sorted(self._profile.sharing[0].points, key=lambda one: one.vector_bytes)
-        point = points[0] if term.values.get("size") == "least" else points[-1]
+        wanted = term.values.get("op")
+        runs = [one for one in self._profile.sharing if one.operation == wanted]
+        if not runs:
+            return f"sharing was not measured with op={wanted}"
+        l3 = self._l3_bytes()
+        if l3 is None:
+            return "the size of an L3 was not measured"
+        by_size = {one.vector_bytes: one for one in runs[0].points}
+        within = term.values.get("size") == "within"
+        if within:
+            sizes = [-size for size in by_size if _LEAST_ARRAY <= size <= l3 / 2]
+        else:
+            sizes = [size for size in by_size if size >= max(_LEAST_ARRAY, 1.5 * l3)]
+        if not sizes:
+            return f"no array {'within' if within else 'beyond'} an L3 of {gib(l3)} was measured"
+        point = by_size[abs(min(sizes))]
         local = term.values.get("place") == "local"
         return _figure(point.local_gbs if local else point.distributed_gbs)
+
+    def _l3_bytes(self) -> int | None:
+        """As the system claims it, else as the latencies show it."""
+        levels = [curve.levels[-1] for curve in self._profile.caches if curve.levels]
+        return max((one.sysfs_bytes or one.capacity_bytes for one in levels), default=None)
 
     def _groups(self, kind: str) -> tuple[tuple[int, ...], ...]:
         found = self._profile.inference

@@ -36,7 +36,7 @@ def test_pairs_are_classed_by_their_smallest_common_group(text: str, expected: f
 
 def test_stream_and_sharing_are_figures_with_intervals() -> None:
     read = ProfileReadings(EPYC)
-    for text in ("stream(per=chiplet)", "sharing(place=local, size=least)"):
+    for text in ("stream(per=chiplet)", "sharing(op=read, place=local, size=within)"):
         found = read(parse_term(text))
         assert isinstance(found, Reading) and found.estimate.interval
         assert found.estimate.interval.low < found.estimate.value < found.estimate.interval.high
@@ -61,6 +61,25 @@ def test_the_claims_on_machines_of_each_kind(name: str, profile: Profile, outcom
     experiment = get(name)
     [verdict] = verdicts(experiment, of_profile(profile, "p.json")).values()
     assert verdict.outcome == outcome, verdict.reasons
+
+
+def test_sharing_is_compared_on_either_side_of_an_l3() -> None:
+    """28.8 MiB by the latencies: of powers of two 8 MiB is within it, and 64 MiB beyond."""
+    [write, read] = EPYC.sharing
+    assert (write.operation, read.operation) == ("write", "read")
+    by_size = {one.vector_bytes: one for one in write.points}
+    reads = ProfileReadings(EPYC)
+    for size, mib in (("within", 8), ("beyond", 64)):
+        found = reads(parse_term(f"sharing(op=write, place=local, size={size})"))
+        assert isinstance(found, Reading)
+        assert found.estimate.value == by_size[mib << 20].local_gbs.value
+    small = write.model_copy(update={"points": write.points[:8]})  # up to 8 KiB
+    found = ProfileReadings(EPYC.model_copy(update={"sharing": (small,)}))(
+        parse_term("sharing(op=write, place=local, size=within)")
+    )
+    assert found == "no array within an L3 of 28.8 MiB was measured"
+    blind = ProfileReadings(EPYC.model_copy(update={"caches": ()}))
+    assert "L3 was not measured" in str(blind(parse_term("sharing(op=write, size=within)")))
 
 
 @pytest.mark.parametrize("name", ["olap-fig3", "olap-fig4", "olap-tab1"])
@@ -92,7 +111,7 @@ def test_a_spread_as_wide_as_its_figure_decides_nothing(spread: float) -> None:
     [
         ("latency(pairs=package)", "no pair of cores has a package"),
         ("stream(per=node)", "was not measured"),
-        ("sharing(place=local, size=least)", "was not measured"),
+        ("sharing(op=write, place=local, size=within)", "was not measured"),
         ("speedup()", "a profile has no speedup"),
     ],
 )
