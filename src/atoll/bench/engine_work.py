@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atoll.bench.results import Results
@@ -18,6 +18,7 @@ class Peak:
     size_bytes: int
     query: str
     label: str
+    block: int
     source: str  # whose figure it is
 
 
@@ -64,12 +65,14 @@ def observed_peak(results: Results, engine: str, *, where: str) -> Peak:
     return largest
 
 
-def _largest(lines: Iterable[Line]) -> Peak | None:
+def peaks(lines: Iterable[Line]) -> Iterator[Peak]:
     """Of the lines that have one. An engine has it either of passes or of profiles."""
-    found = []
     for line in lines:
         if isinstance(line, QueryWork | QueryProfiled):
             told = line.work if isinstance(line, QueryWork) else line.profile
             if told is not None and told.peak_bytes is not None:
-                found.append(Peak(told.peak_bytes, line.query, line.label, told.peak_source))
-    return max(found, key=lambda one: one.size_bytes, default=None)
+                yield Peak(told.peak_bytes, line.query, line.label, line.block, told.peak_source)
+
+
+def _largest(lines: Iterable[Line]) -> Peak | None:
+    return max(peaks(lines), key=lambda one: one.size_bytes, default=None)

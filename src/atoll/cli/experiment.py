@@ -6,19 +6,20 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
 from atoll.bench.cost import in_words
-from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite
+from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import possible, require_meaning, too_large, unmet
 from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
+from atoll.experiments.planned import unjudged
 from atoll.report.experiment import tables
 from atoll.report.experiment.text import (
     comparison_text,
@@ -45,7 +46,7 @@ class Target:
 
 
 @click.group(
-    epilog="Example: atoll experiment list, then atoll experiment run olap-fig9 --scale smoke"
+    epilog="Example: atoll experiment list, then atoll experiment run olap-tab2 --scale smoke"
 )
 def command() -> None:
     """Repeat the figures and tables of two papers on this machine, and judge their claims.
@@ -89,7 +90,7 @@ def show_experiment(name: str) -> None:
 
 
 @command.command(
-    "run", epilog="Example: atoll experiment run olap-fig9 --scale smoke -o fig9.jsonl"
+    "run", epilog="Example: atoll experiment run olap-tab2 --scale smoke -o tab2.jsonl"
 )
 @click.argument("name")
 @click.option(
@@ -198,19 +199,30 @@ def _bench(
     target: Target,
 ) -> None:
     scale = _scale(experiment, run, size, machine)
-    names, missing = _ready(_named(engines) or scale.engines or run.engines)
+    asked = scale.engines or run.engines if engines is None else _named(engines)
+    blocks = None if target.within_s else scale.blocks
+    options = RunOptions(
+        blocks, target.within_s, 1, 300.0, target.output, target.resume, None, False
+    )
+    prepare_output(options, scale.sf)
+    names, missing = _ready(asked)
     can = possible(run, machine, _traits(names))
+    lost = unjudged(experiment, run, scale, machine, can)
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
-    print(f"atoll: {_cost(can.deployments, scale)}", file=sys.stderr)
+    for line in can.same:
+        print(f"atoll: {line} here", file=sys.stderr)
+    for line in lost:
+        print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
+    if target.within_s is None:
+        print(f"atoll: {_cost(len(can.entrants), scale)}", file=sys.stderr)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = target.output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
-    blocks = None if target.within_s else scale.blocks
     fault: AtollError | None = None
     try:
         measure_suite(
             SuiteOptions(None, run.suite, scale.sf, scale.queries or None, None),
-            RunOptions(blocks, target.within_s, 1, 300.0, path, target.resume, None, False),
+            replace(options, output=path),
             tuple(names),
             grid=can.grid,
         )
@@ -218,7 +230,12 @@ def _bench(
         fault = found
     if not path.exists():
         raise fault or UsageError(f"{path}: nothing was measured")
-    _judge(experiment, _ours(experiment, path))
+    try:
+        _judge(experiment, _ours(experiment, path))
+    except CheckFailed:
+        if fault is not None:
+            print(f"atoll: {fault}", file=sys.stderr)
+        raise
     if fault is not None:
         raise fault
 
@@ -261,8 +278,12 @@ def _scale(experiment: Experiment, run: BenchRun, size: str, machine: Machine) -
     return scale
 
 
-def _named(engines: str | None) -> list[str]:
-    return [one for part in (engines or "").split(",") if (one := part.strip())]
+def _named(engines: str) -> list[str]:
+    """Raises UsageError."""
+    found = [one for part in engines.split(",") if (one := part.strip())]
+    if not found:
+        raise UsageError("--engines names no engine; give names with commas between them")
+    return found
 
 
 def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -296,14 +317,15 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         engines = scale.engines or experiment.bench.engines
         try:
             can = possible(experiment.bench, machine, _traits(engines))
+            lost = unjudged(experiment, experiment.bench, scale, machine, can)
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")
             continue
         large = too_large(scale, machine)
-        lines.append(f"{size}: {f'cannot: {large}' if large else _cost(can.deployments, scale)}")
+        lines.append(f"{size}: {f'cannot: {large}' if large else _cost(len(can.entrants), scale)}")
         bench = f"atoll bench {' '.join(engines)} --suite {experiment.bench.suite}"
         varied = [f"as {bench} {in_words(can.grid)}", *(f"cannot vary {one}" for one in can.cannot)]
-        varied += can.same
+        varied += [*can.same, *(f"cannot be judged here: {one}" for one in lost)]
     return [*lines, *varied]
 
 

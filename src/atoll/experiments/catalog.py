@@ -26,8 +26,8 @@ def experiments() -> tuple[Experiment, ...]:
 
 def get(name: str) -> Experiment:
     """Raises UsageError."""
-    path = FOLDER / f"{name}.toml"
-    if path.parent != FOLDER or not path.is_file():
+    path = {one.stem: one for one in FOLDER.glob("*.toml")}.get(name)
+    if path is None:
         raise UsageError(f"no experiment {name!r}; 'atoll experiment list' has their names")
     return read_experiment(path)
 

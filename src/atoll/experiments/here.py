@@ -54,7 +54,7 @@ class Possible:
     grid: Grid
     cannot: tuple[str, ...]  # what is not varied, and why
     same: tuple[str, ...]  # which deployments coincide, of the first engine
-    deployments: int  # in a block
+    entrants: tuple[Entrant, ...]  # the deployments of a block
 
 
 def counts(machine: Machine) -> Counts:
@@ -107,10 +107,7 @@ def too_large(scale: Scale, machine: Machine) -> str:
 
 
 def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -> Possible:
-    """The grid without the values that the planner refuses for one of the engines.
-
-    Raises UsageError if nothing is left to compare.
-    """
+    """The grid without the values that the planner refuses for one of the engines."""
     have = counts(machine)
     policies = have.numbers(run.axes.get("policy", ()))
     axes: list[Axis] = []
@@ -129,9 +126,7 @@ def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -
     knobs = {axis.name.removeprefix(KNOB): "" for axis in axes if axis.name.startswith(KNOB)}
     entrants, _ = make_entrants(machine, engines, (), grid, knobs=knobs)
     same = [_same(one) for one in entrants if one.engine == engines[0].name and one.cells[1:]]
-    if len(entrants) < 2 * len(engines):
-        raise UsageError("; ".join((*cannot, *same)) or "there is one deployment only")
-    return Possible(grid, tuple(cannot), tuple(same), len(entrants))
+    return Possible(grid, tuple(cannot), tuple(same), entrants)
 
 
 def require_meaning(experiment: Experiment, machine: Machine) -> None:

@@ -38,7 +38,7 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
         machine=machine_line(header.machine),
         size=f"{header.suite}{scale}, {plural(len(results.queries), 'query')}",
         source=source,
-        readings={engine: BenchReadings(results, engine) for engine in engines},
+        readings={engine: BenchReadings.of(results, engine) for engine in engines},
         warnings=tuple(one.message for one in summarise(results).warnings),
     )
 

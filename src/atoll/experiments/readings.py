@@ -6,8 +6,10 @@
     scaling(...)    over WIM with the fewest cores
     best(over=A)    the largest speed-up over the values of the axis A
     least_query(...), most_query(...)  the smallest, the largest speed-up of a query
-    peak(...)       the most bytes that a query held, in 1e9 bytes
-    remote(...)     remote memory accesses in percent; dram(...), link(...) of Tab. I: not recorded
+    peak(...)       the most bytes that a query held while no other ran, in 1e9 bytes
+    remote(...)     the part of a pass's memory traffic that was counted as remote, in percent, at
+                    least 0.01 so that it has ratios; never estimated
+    dram(...), link(...)  of Tab. I: not recorded
 
 The keys are axes of the bench (`policy`, `n`, `memory`, ...); an axis that is absent has its
 default. `query=q6` takes one query.
@@ -15,35 +17,65 @@ default. `query=q6` takes one query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Self
 
 from atoll.bench.analysis import Times, block_times, measured_runs
 from atoll.bench.cells import policy_of
+from atoll.bench.engine_work import peaks
 from atoll.bench.results import Results
 from atoll.experiments.claims import Reading, Term
 from atoll.experiments.here import counts
-from atoll.schema.results import Entrant, QueryWork
+from atoll.schema.machine import Machine
+from atoll.schema.results import Entrant, Line, PassPlaces, QueryWork
 from atoll.stats.paired import geometric_mean, geometric_means
 
 _WIM = "wim"
 _PLACE = frozenset({"policy", "n", "memory", "placement"})
-_NOT_RECORDED = frozenset({"remote", "dram", "link"})
-NAMES = _NOT_RECORDED | {
-    *("time", "speedup", "gain", "scaling", "best", "least_query", "most_query", "peak")
-}
+_NOT_RECORDED = frozenset({"dram", "link"})
+_LEAST_REMOTE = 0.01
+COUNTED = frozenset({"peak", "remote"})  # not by Atoll's clock: whether they are there shows after
+NAMES = (
+    _NOT_RECORDED
+    | COUNTED
+    | {"time", "speedup", "gain", "scaling", "best", "least_query", "most_query"}
+)
 
 
 class BenchReadings:
-    """The terms of one engine in one results file."""
+    """The terms of one engine: of what was measured, or of what would be."""
 
-    def __init__(self, results: Results, engine: str) -> None:
-        self._results = results
-        self._entrants = [one for one in results.header.entrants if one.engine == engine]
-        self._times: Times = block_times(measured_runs(results))
-        self._counts = counts(results.header.machine)
-        self._varied = {axis.name for axis in results.header.axes}
+    def __init__(
+        self,
+        entrants: Iterable[Entrant],
+        engine: str,
+        machine: Machine,
+        varied: Iterable[str],
+        times: Times,
+        queries: Sequence[str],
+        lines: Sequence[Line] = (),
+    ) -> None:
+        self._entrants = [one for one in entrants if one.engine == engine]
+        self._counts = counts(machine)
+        self._varied = frozenset(varied)
+        self._times = times
+        self._queries = queries
+        self._lines = lines
+
+    @classmethod
+    def of(cls, results: Results, engine: str) -> Self:
+        header = results.header
+        return cls(
+            header.entrants,
+            engine,
+            header.machine,
+            (axis.name for axis in header.axes),
+            block_times(measured_runs(results)),
+            results.queries,
+            results.lines,
+        )
 
     def __call__(self, term: Term) -> Reading | str:
         values = {key: self._counts.number(value) for key, value in term.values.items()}
@@ -55,7 +87,7 @@ class BenchReadings:
         over = values.pop("over", None)
         found = self._entrant(values)
         if found is None:
-            return f"no deployment with {_listed(values)} was measured"
+            return f"no deployment has {_listed(values)}"
         match term.name:
             case "time":
                 return _reading(self._seconds(found.label, query), _of(found.label, query))
@@ -69,6 +101,8 @@ class BenchReadings:
                 return self._extreme(found, values, largest=term.name == "most_query")
             case "peak":
                 return self._peak(found, query)
+            case "remote":
+                return self._remote(found)
         return f"a bench has no {term.name}(...)"
 
     def _entrant(self, values: Mapping[str, str]) -> Entrant | None:
@@ -86,7 +120,7 @@ class BenchReadings:
         times = self._times[label]
         if query is not None:
             return times.get(query, {})
-        return geometric_means({name: times[name] for name in self._results.queries})
+        return geometric_means({name: times[name] for name in self._queries})
 
     def _speedup(
         self, entrant: Entrant, values: Mapping[str, str], query: str | None
@@ -97,7 +131,7 @@ class BenchReadings:
     def _gain(self, entrant: Entrant, base: Mapping[str, str], query: str | None) -> Reading | str:
         other = self._entrant(base)
         if other is None:
-            return f"no deployment with {_listed(base)} was measured"
+            return f"no deployment has {_listed(base)}"
         found = self._ratio(other.label, entrant.label, query)
         if isinstance(found, Reading) and other is entrant:
             return replace(found, by_name=True)
@@ -111,7 +145,7 @@ class BenchReadings:
         found = _reading({block: before[block] / after[block] for block in both}, _of(mine, query))
         if isinstance(found, str):
             return found
-        queries = self._results.queries if query is None else (query,)
+        queries = self._queries if query is None else (query,)
 
         def mean(label: str, name: str) -> float:
             return fmean(self._times[label][name][block] for block in both)
@@ -147,7 +181,7 @@ class BenchReadings:
         self, entrant: Entrant, values: Mapping[str, str], *, largest: bool
     ) -> Reading | str:
         found: list[Reading] = []
-        for query in self._results.queries:
+        for query in self._queries:
             reading = self._speedup(entrant, values, query)
             if isinstance(reading, str):
                 return f"{query}: {reading}"
@@ -158,16 +192,31 @@ class BenchReadings:
         return found[-1] if largest else replace(found[0], each=tuple(found))
 
     def _peak(self, entrant: Entrant, query: str | None) -> Reading | str:
-        peaks: dict[int, float] = {}
-        for line in self._results.lines:
-            if not isinstance(line, QueryWork) or line.label != entrant.label:
-                continue
-            if query in (None, line.query) and line.work.peak_bytes:
-                gb = line.work.peak_bytes / 1e9
-                peaks[line.block] = max(gb, peaks.get(line.block, 0.0))
-        if not peaks:
-            return "the engine did not report its peak memory"
-        return Reading.over(peaks, _of(entrant.label, query))
+        # Profiles are of a query alone; the engine's count in a pass may be of its whole server.
+        several = entrant.streams > 1
+        alone = [one for one in self._lines if not (several and isinstance(one, QueryWork))]
+        most: dict[int, float] = {}
+        for one in peaks(alone):
+            if one.label == entrant.label and query in (None, one.query) and one.size_bytes:
+                most[one.block] = max(one.size_bytes / 1e9, most.get(one.block, 0.0))
+        if not most:
+            why = f" of a query alone, but of {entrant.streams} at a time" if several else ""
+            return f"the engine did not report its peak memory{why}"
+        return Reading.over(most, _of(entrant.label, query))
+
+    def _remote(self, entrant: Entrant) -> Reading | str:
+        shares = {
+            line.block: 100 * (1 - line.places.local_resctrl)
+            for line in self._lines
+            if isinstance(line, PassPlaces) and line.label == entrant.label
+            if line.places.local_resctrl is not None
+        }
+        if not shares:
+            return "remote memory traffic was not counted (resctrl)"
+        return Reading.over(
+            {block: max(share, _LEAST_REMOTE) for block, share in shares.items()},
+            _of(entrant.label, None),
+        )
 
 
 def _of(label: str, query: str | None) -> str:

@@ -9,7 +9,10 @@ import pytest
 
 from atoll.bench.results import ResultsWriter
 from atoll.cli import run
-from atoll.experiments.catalog import experiments
+from atoll.cli.measuring import RunOptions
+from atoll.errors import AtollError, EngineFailed
+from atoll.experiments.catalog import experiments, get
+from atoll.schema.experiment import Needs
 from tests.parts.bench_grid import MEASURED
 from tests.parts.machines import NodeShape, build
 
@@ -77,3 +80,83 @@ def test_an_unknown_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -
 def test_a_scale_that_does_not_fit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["experiment", "run", "olap-tab2", "--scale", "paper"]) == 2
     assert "choose a smaller --scale" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--resume"], "--resume continues a results file; name it with -o"),
+        (["--engines", ","], "--engines names no engine"),
+        (["-o", "/nowhere/r.jsonl"], "/nowhere"),
+    ],
+)
+def test_what_a_run_refuses_at_once(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["experiment", "run", "olap-tab2", "--scale", "smoke", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> list[AtollError]:
+    """A bench that writes results of other queries, and fails with what the list has."""
+    faults: list[AtollError] = []
+
+    def measure(options: object, given: RunOptions, *rest: object, **more: object) -> None:
+        assert given.output
+        with ResultsWriter.create(given.output, MEASURED.header) as writer:
+            for line in MEASURED.lines:
+                writer.append(line)
+        for fault in faults:
+            raise fault
+
+    monkeypatch.setattr("atoll.cli.experiment.measure_suite", measure)
+    monkeypatch.setattr("atoll.cli.experiment._ready", lambda names: ([*names], []))
+    return faults
+
+
+def test_queries_that_failed_are_named_though_the_claim_did_not_hold(
+    tmp_path: Path,
+    bench: list[AtollError],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bench.append(EngineFailed("1 query failed: q6"))
+    fig8 = get("olap-fig8")
+    check = fig8.check.model_copy(update={"shape": "speedup(n=2) > 9"})
+    assert fig8.bench
+    can = fig8.bench.model_copy(update={"axes": {"n": ("2",)}})
+    wrong = fig8.model_copy(update={"check": check, "needs": Needs(), "bench": can})
+    monkeypatch.setattr("atoll.cli.experiment.get", lambda _: wrong)
+    assert run(["experiment", "run", "x", "--scale", "smoke", "-o", str(tmp_path / "r")]) == 1
+    *_, fault, last = capsys.readouterr().err.splitlines()
+    assert fault == "atoll: 1 query failed: q6"
+    assert last == "atoll: olap-fig8: the claim did not hold for spark"
+
+
+@pytest.mark.parametrize(("more", "guessed"), [([], True), (["--within", "2s"], False)])
+def test_a_time_that_is_given_is_not_guessed(
+    more: list[str],
+    guessed: bool,
+    tmp_path: Path,
+    bench: list[AtollError],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = str(tmp_path / "r")
+    assert run(["experiment", "run", "olap-tab2", "--scale", "smoke", "-o", path, *more]) == 0
+    assert ("by our guess" in capsys.readouterr().err) == guessed
+
+
+def test_what_cannot_be_judged_is_refused_before_it_is_run(
+    bench: list[AtollError],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fig7 = get("numa-fig7").model_copy(update={"needs": Needs()})
+    monkeypatch.setattr("atoll.cli.experiment.get", lambda _: fig7)
+    assert run(["experiment", "run", "numa-fig7", "--scale", "smoke"]) == 2
+    assert "numa-fig7 cannot be judged here: duckdb: speedup(policy=win) > 1: it is its own " in (
+        capsys.readouterr().err
+    )
+    assert run(["experiment", "show", "numa-fig7"]) == 0
+    assert "smoke: cannot: numa-fig7 cannot be judged here" in capsys.readouterr().out

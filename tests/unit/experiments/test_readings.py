@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,12 @@ from atoll.experiments.catalog import get
 from atoll.experiments.claims import Reading, judge, parse_claim, parse_term
 from atoll.experiments.ours import failed, of_results, verdicts
 from atoll.experiments.readings import BenchReadings
-from atoll.schema.results import QueryTime
+from atoll.schema.operators import QueryProfile
+from atoll.schema.results import EngineWork, Line, PassPlaces, QueryProfiled, QueryTime, QueryWork
+from atoll.schema.whereabouts import Whereabouts
 from tests.parts.bench_grid import MEASURED, grid, measured
 
-READ = BenchReadings(MEASURED, "spark")
+READ = BenchReadings.of(MEASURED, "spark")
 
 
 def value(text: str) -> float:
@@ -56,7 +59,7 @@ def test_the_mean_is_the_papers_statistic() -> None:
         else line
         for line in MEASURED.lines
     ]
-    read = BenchReadings(Results(MEASURED.header, tuple(slow)), "spark")
+    read = BenchReadings.of(Results(MEASURED.header, tuple(slow)), "spark")
     found = read(parse_term("speedup(n=4)"))
     assert isinstance(found, Reading) and found.mean
     assert found.estimate.value == pytest.approx(2.0) and found.mean > 4
@@ -69,7 +72,7 @@ def altered(given: Results, seconds: Callable[[QueryTime], float | None]) -> Ben
         for line in given.lines
         if not isinstance(line, QueryTime) or seconds(line) is not None
     ]
-    return BenchReadings(Results(given.header, tuple(lines)), "spark")
+    return BenchReadings.of(Results(given.header, tuple(lines)), "spark")
 
 
 def test_the_mean_is_over_the_blocks_that_both_have() -> None:
@@ -101,9 +104,9 @@ def test_no_query_is_slower_is_judged_of_every_query() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("speedup(n=3)", "no deployment with n=3 was measured"),
+        ("speedup(n=3)", "no deployment has n=3"),
         ("speedup(n=2, memory=bind)", "no deployment"),
-        ("speedup(policy=win)", "no deployment with policy=win"),
+        ("speedup(policy=win)", "no deployment has policy=win"),
         ("speedup(n=4, query=q99)", "no block has it"),
         ("best(over=smt)", "smt was not measured"),
         ("peak(n=4)", "did not report its peak memory"),
@@ -116,7 +119,7 @@ def test_what_was_not_measured_is_said(text: str, words: str) -> None:
 
 
 def test_a_deployment_that_is_its_own_baseline_here_proves_nothing() -> None:
-    read = BenchReadings(measured(grid("policy=win,wicp,wic"), {"spark/wicp": 0.5}), "spark")
+    read = BenchReadings.of(measured(grid("policy=win,wicp,wic"), {"spark/wicp": 0.5}), "spark")
 
     def outcome(text: str) -> str:
         return judge(parse_claim(text), read).outcome
@@ -131,7 +134,7 @@ def test_a_deployment_that_is_its_own_baseline_here_proves_nothing() -> None:
 
 def test_a_speedup_of_a_memory_policy_is_over_wim_without_one() -> None:
     seconds = {"spark/wim/memory=bind": 4.0, "spark/wicp/memory=bind": 0.5}
-    read = BenchReadings(
+    read = BenchReadings.of(
         measured(grid("policy=wim,wicp", "memory=bind,interleave", product=True), seconds), "spark"
     )
     found = read(parse_term("speedup(policy=wicp, memory=bind)"))
@@ -145,6 +148,50 @@ def test_a_claim_over_the_grid_is_judged_by_pairs() -> None:
         parse_claim("speedup(n=4) > speedup(n=2) and speedup(n=4) >= best(over=n)"), READ
     )
     assert verdict.outcome == "held", verdict.reasons
+
+
+def peaks(streams: int, *told: Line) -> Reading | str:
+    header = MEASURED.header
+    entrants = tuple(one.model_copy(update={"streams": streams}) for one in header.entrants)
+    results = Results(header.model_copy(update={"entrants": entrants}), (*MEASURED.lines, *told))
+    return BenchReadings.of(results, "spark")(parse_term("peak(query=q1)"))
+
+
+def test_a_peak_is_of_a_query_alone() -> None:
+    at: dict[str, Any] = {"label": "spark/wim", "query": "q1"}
+    told = EngineWork(peak_bytes=2_000_000_000)
+    work = [QueryWork(block=block, work=told, **at) for block in range(6)]
+    found = peaks(1, *work)
+    assert isinstance(found, Reading) and found.estimate.value == pytest.approx(2)
+    assert "but of 2 at a time" in str(peaks(2, *work))
+    alone = QueryProfiled(block=0, profile=QueryProfile(operators=(), peak_bytes=10**9), **at)
+    found = peaks(2, *work, alone)
+    assert isinstance(found, Reading) and found.estimate.value == pytest.approx(1)
+
+
+def test_remote_traffic_is_what_was_counted_and_no_estimate() -> None:
+    def read(counted: float | None) -> Reading | str:
+        places = Whereabouts(
+            processes=1,
+            threads=1,
+            elsewhere=0,
+            migrations=0,
+            cpu_s_by_node={},
+            bytes_by_node={},
+            local_pages=0.9,
+            local_resctrl=counted,
+            read_bytes=0,
+            written_bytes=0,
+        )
+        lines = [PassPlaces(block=n, label="spark/wim", places=places) for n in range(6)]
+        return BenchReadings.of(Results(MEASURED.header, (*MEASURED.lines, *lines)), "spark")(
+            parse_term("remote()")
+        )
+
+    for counted, expected in ((0.25, 75.0), (1.0, 0.01)):
+        found = read(counted)
+        assert isinstance(found, Reading) and found.estimate.value == pytest.approx(expected)
+    assert read(None) == "remote memory traffic was not counted (resctrl)"
 
 
 def test_verdicts_are_by_engine() -> None:
