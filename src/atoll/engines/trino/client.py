@@ -237,8 +237,7 @@ class TrinoClient(QueryEnd):
         """See `atoll.engines.api.CountingClient`. The coordinator keeps a query for 15 minutes, and
         the last 100 for longer."""
         self._wire.deadline = time.monotonic() + timeout_s
-        found = told.works(self._http, self.where, self._address.user)
-        new = {ticket: found[ticket] for ticket in found.keys() - self._counted}
+        new = told.works(self._http, self.where, self._address.user, self._counted)
         self._counted |= new.keys()
         return new
 

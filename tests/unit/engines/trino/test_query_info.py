@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from typing import Any
 
@@ -94,10 +95,24 @@ def test_a_profile_waits_for_the_last_tasks() -> None:
 
 
 def test_a_query_is_counted_once() -> None:
-    with coordinator(*[recorded("trino-476-list.json")] * 2, 7) as server:
+    listed = recorded("trino-476-list.json")
+    with coordinator(listed, {"finalQueryInfo": True}, listed, 7) as server:
         client = TrinoClient(parse_url(server.url))
         assert set(client.work(timeout_s=5)) > {Q18}
         assert client.work(timeout_s=5) == {}
         with fails(EngineFailed, where=server.url):
             client.work(timeout_s=5)
         client.close()
+
+
+def test_counts_wait_for_the_last_tasks_of_the_last_queries() -> None:
+    early, late = ({"finalQueryInfo": final} for final in (False, True))
+    listed = recorded("trino-476-list.json")
+    again = copy.deepcopy(listed)
+    again[-1]["queryStats"]["physicalInputDataSize"] = "7B"
+    with coordinator(listed, early, late, late, again) as server:
+        client = TrinoClient(parse_url(server.url))
+        found = client.work(timeout_s=30)
+        client.close()
+    assert found[again[-1]["queryId"]].read_bytes == 7
+    assert not server.answers, "the query before the last was final at once"
