@@ -6,13 +6,24 @@ docs/bench.md lists them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from atoll.bench.axes import DECIDES, differing_axes
 from atoll.bench.entrants import coincide
 from atoll.bench.results import Results
-from atoll.schema.results import BlockFailed, ClusterLook, DeploymentUp, QueryTime, VerifyResult
+from atoll.schema.results import (
+    BlockFailed,
+    ClusterLook,
+    DeploymentUp,
+    PassDone,
+    PassPlaces,
+    QueryProfiled,
+    QueryTime,
+    QueryWork,
+    VerifyResult,
+)
 from atoll.schema.size import MIB
 from atoll.schema.summary import Caution, EntrantSummary
 from atoll.schema.text import plural
@@ -23,6 +34,7 @@ IDLE_ENOUGH = 0.9
 # Above this share of cached pages, the start was not cold.
 CACHED_AT_MOST = 0.01
 MOST_LISTED = 6  # findings in one warning; the results file has all
+_PID = re.compile(r"/proc/\d+/")
 
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
@@ -38,6 +50,9 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _incomparable(entrants),
             _drift(results),
             _clusters(results),
+            _unread(results),
+            _unseen(results),
+            _uncounted(results),
             _busy(results),
             _cache(results),
             _few_blocks(entrants),
@@ -104,10 +119,71 @@ def _clusters(results: Results) -> Iterator[tuple[str, str]]:
             dict.fromkeys(word for look in looks for seen in look.processes for word in seen.drift)
         )
         if drift:
-            rest = f"; and {len(drift) - MOST_LISTED} more" if len(drift) > MOST_LISTED else ""
-            yield "cluster-drift", f"{entrant.label}: {'; '.join(drift[:MOST_LISTED])}{rest}"
+            yield "cluster-drift", f"{entrant.label}: {_first(drift)}"
         for unknown in dict.fromkeys(look.unknown for look in looks if look.unknown):
             yield "cluster-unseen", f"{entrant.label}: {unknown}"
+
+
+def _unread(results: Results) -> Iterator[tuple[str, str]]:
+    """Why is incomplete: one warning per reason, which many queries may share."""
+    queries: dict[tuple[str, str], list[str]] = {}
+    for line in results.lines:
+        if isinstance(line, QueryProfiled) and line.unknown and line.query in results.queries:
+            queries.setdefault((line.label, line.unknown), []).append(line.query)
+    for (label, reason), found in queries.items():
+        yield (
+            "profile-unread",
+            f"{label}: how it runs {_first(found, ', ')} is unknown, so no part of 'why': {reason}",
+        )
+
+
+def _unseen(results: Results) -> Iterator[tuple[str, str]]:
+    for entrant in results.header.entrants:
+        reasons = list(
+            dict.fromkeys(
+                _PID.sub("/proc/PID/", reason)  # another one in each block
+                for line in results.lines
+                if isinstance(line, PassPlaces) and line.label == entrant.label
+                for reason in line.places.unknown
+            )
+        )
+        if reasons:
+            yield (
+                "places-unseen",
+                f"{entrant.label}: where threads and memory were is not wholly known: "
+                f"{_first(reasons)}",
+            )
+
+
+def _uncounted(results: Results) -> Iterator[tuple[str, str]]:
+    """The sums of an engine's counts lack queries that it forgot or never told of."""
+    for entrant in results.header.entrants:
+        done = {
+            line.block
+            for line in results.lines
+            if isinstance(line, PassDone) and line.label == entrant.label
+        }
+        mine = [
+            line
+            for line in results.lines
+            if isinstance(line, QueryWork | QueryTime)
+            and line.label == entrant.label
+            and line.block in done
+        ]
+        counted = sum(isinstance(line, QueryWork) for line in mine)
+        ran = sum(isinstance(line, QueryTime) and line.phase == "measured" for line in mine)
+        if 0 < counted < ran:
+            yield (
+                "work-uncounted",
+                f"{entrant.label}: the engine told what {counted} of {ran} measured queries used: "
+                "its sums lack the others",
+            )
+
+
+def _first(found: Sequence[str], between: str = "; ") -> str:
+    """The first MOST_LISTED."""
+    rest = len(found) - MOST_LISTED
+    return between.join(found[:MOST_LISTED]) + (f"{between}and {rest} more" if rest > 0 else "")
 
 
 def _left_out(results: Results) -> Iterator[tuple[str, str]]:
@@ -166,11 +242,12 @@ def _drift(results: Results) -> Iterator[tuple[str, str]]:
         ]
         if drifted:
             worst = max(drifted, key=lambda line: line.drifted)
-            yield (
-                "drift",
-                f"{entrant.label}: up to {worst.drifted} of {worst.threads} threads were not where "
-                f"the plan put them ({worst.detail})",
+            what = (
+                f"up to {worst.drifted} of {worst.threads} threads were not where the plan put them"
+                if worst.threads
+                else "no thread was left"
             )
+            yield "drift", f"{entrant.label}: {what} ({worst.detail})"
 
 
 def _busy(results: Results) -> Iterator[tuple[str, str]]:

@@ -119,9 +119,14 @@ def parse_results(data: bytes, *, where: str) -> Results:
         try:
             line = _LINE.validate_json(text)
         except ValidationError as fault:
+            is_new = fault.errors()[0]["type"] in ("union_tag_invalid", "extra_forbidden")
             raise UsageError(
                 f"{where}:{number}: {what_is_wrong(fault)}; "
-                "remove everything after the last good line, then use --resume"
+                + (
+                    "if a newer atoll wrote the file, use that one"
+                    if is_new
+                    else "remove everything after the last good line, then use --resume"
+                )
             ) from None
         label = getattr(line, "label", None)
         if label is not None and label not in labels:

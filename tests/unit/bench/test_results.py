@@ -147,6 +147,10 @@ def test_a_torn_last_line_is_ignored(data: st.DataObject) -> None:
         (lambda text: text + b"\xff\xfe\n", {"where": "r:4"}),
         (lambda text: text + b'{"record":"nonsense"}\n', {"where": "r:4"}),
         (
+            lambda text: text.replace(b'"record":"pass"', b'"record":"pass","new":1', 1),
+            {"where": "r:2", "field": "pass.new"},
+        ),
+        (
             lambda text: text + done(0, "mysql/wim").model_dump_json().encode() + b"\n",
             {"where": "r:4", "label": "mysql/wim"},
         ),
