@@ -92,6 +92,7 @@ VARIANTS = (
     ),
     Variant("parking", ("TREE",), None, "two workers wake as a tree"),
     Variant("parking", ("TREE", "MEMBARRIER"), None, "... asymmetric fences"),
+    Variant("parking", ("TREE", "NO_LIGHT_FENCE"), LOST, "... without the producer's fence"),
     Variant("parking", ("TREE", "NO_CHILD"), LOST, "... the first wakes nobody"),
     Variant("parking", ("TREE", "LATE_LINK"), LOST, "... is linked to the second late"),
     Variant("parking", ("TREE", "PARENT_FIRST"), LOST, "... may run before the second may"),

@@ -37,6 +37,7 @@
  *                                both as a tree; a worker that has committed sleeps in the kernel; a
  *                                second producer may wake worker 1 at the same time
  *   TREE, MEMBARRIER
+ *   TREE, NO_LIGHT_FENCE         ... its fences are missing
  *   TREE, NO_CHILD               ... a worker that is up wakes nobody
  *   TREE, LATE_LINK              ... the first may run before the second is linked to it
  *   TREE, PARENT_FIRST           ... may run before the second may
@@ -311,15 +312,20 @@ inline add(who, won) {
   od
 }
 
-/* Publishes work for each worker and adds the workers to one tree, in this order. */
+/* Publishes work for each worker and adds the workers to one tree, in this order. As a worker does
+ * (Worker::make_ready), with the light fence; other threads have a full one.
+ *
+ * Two nodes are enough: a node looks at its own word and at those that it wakes only. A worker whose
+ * place a thread gives back is in no tree: to add it is the step from `leaving` to `called`, as in
+ * wake_one_who_may, and that thread wakes it alone. */
 proctype wave(byte me) {
   bool has_0, has_1;
   OWN_COUNTS;
   store(work(0), 1);
-  fence();
+  light_fence();
   add(0, has_0);
   store(work(1), 1);
-  fence();
+  light_fence();
   add(1, has_1);
 #ifdef LATE_LINK
   if

@@ -144,8 +144,8 @@ void Parking::await_notified(Sleeper& sleeper) {
 
 // Finding nobody is not an error: a counted sleeper was claimed by another thread, or withdrew, or
 // has not stored its state yet; all of them check the queues after that.
-int Parking::wake_one(std::span<const int> nearest_first) {
-  return wake_first(nearest_first, [](int) { return true; });
+int Parking::wake_one(std::span<const int> nearest_first, Wave& wave) {
+  return wake_first(nearest_first, [](int) { return true; }, wave);
 }
 
 // A sleeper that is claimed cannot run. It is a searcher from here on. One whose second look

@@ -120,19 +120,6 @@ class Parking {
       wake_one(nearest_first);
   }
 
-  // The two halves of notify, for a producer that has the first one inline elsewhere.
-  const std::atomic<std::uint64_t>& word() const { return word_; }
-  int wake_one(std::span<const int> nearest_first);
-
-  // Any thread, after publishing work that only the workers with `allowed(worker)` may run: wakes
-  // the nearest of them that sleeps, even if others search.
-  template <class Allowed>
-  int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
-    detail::full_fence();
-    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
-    return wake_first(nearest_first, allowed);
-  }
-
   // Sleepers that one thread wakes together. Each counts as a searcher once it is added, but none
   // runs before let_run: until then the caller waits for nothing that a worker has to do.
   class Wave {
@@ -145,11 +132,42 @@ class Parking {
     // False: it does not sleep.
     bool add(int worker);
     void let_run();
+    // Whether one more piece of work that every worker may run needs a sleeper, by the word of all.
+    // The first piece relies on a searcher, as that of a `notify` does. Each further one may need a
+    // worker of its own: one search for all would wake their workers in a chain. (As injectglist of
+    // Go, which starts as many as there are tasks and idle processors.)
+    bool needs_sleeper(std::uint64_t word) {
+      return std::exchange(one_of_many_, true) ? word >= detail::kSleeper
+                                               : detail::wants_wake(word);
+    }
 
    private:
     Parking& parking_;
     WakeTree tree_;
+    bool one_of_many_ = false;
   };
+
+  // The two halves of notify, for a producer that has the first one inline elsewhere.
+  const std::atomic<std::uint64_t>& word() const { return word_; }
+  int wake_one(std::span<const int> nearest_first, Wave& wave);
+  int wake_one(std::span<const int> nearest_first) {
+    Wave alone(*this);
+    return wake_one(nearest_first, alone);
+  }
+
+  // Any thread, after publishing work that only the workers with `allowed(worker)` may run: wakes
+  // the nearest of them that sleeps, even if others search.
+  template <class Allowed>
+  int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed, Wave& wave) {
+    detail::full_fence();
+    if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return kNobody;
+    return wake_first(nearest_first, allowed, wave);
+  }
+  template <class Allowed>
+  int notify_allowed(std::span<const int> nearest_first, Allowed&& allowed) {
+    Wave alone(*this);
+    return notify_allowed(nearest_first, allowed, alone);
+  }
 
   // The same as notify_allowed for a thread that has no order of its own, and wakes one on this
   // chiplet, else any, with the wave.
@@ -160,11 +178,10 @@ class Parking {
     first_near(chiplet, [&](int worker) { return allowed(worker) && wave.add(worker); });
   }
 
-  // The same for work that every worker may run. It relies on a searcher, as `notify` does: else
-  // each of many tasks from one thread would wake a worker of its own.
+  // The same for work that every worker may run, if the wave needs a sleeper for it.
   void notify_near(int chiplet, Wave& wave) {
     detail::full_fence();
-    if (!detail::wants_wake(word_.load(std::memory_order_relaxed))) return;
+    if (!wave.needs_sleeper(word_.load(std::memory_order_relaxed))) return;
     first_near(chiplet, [&](int worker) { return wave.add(worker); });
   }
 
@@ -206,13 +223,13 @@ class Parking {
   // The first of these workers that is allowed and sleeps. Passes over chiplets without sleepers by
   // one load each, if their workers are next to each other in the list.
   template <class Allowed>
-  int wake_first(std::span<const int> nearest_first, Allowed&& allowed) {
+  int wake_first(std::span<const int> nearest_first, Allowed&& allowed, Wave& wave) {
     int chiplet = kNobody;
     bool sleepers = false;
     for (const int worker : nearest_first) {
       const int its = chiplet_of(worker);
       if (std::exchange(chiplet, its) != its) sleepers = has_sleepers(its);
-      if (sleepers && allowed(worker) && wake(worker)) return worker;
+      if (sleepers && allowed(worker) && wave.add(worker)) return worker;
     }
     return kNobody;
   }
@@ -239,7 +256,6 @@ class Parking {
   void let_run(int worker);
   enum class Claim { none, mine, called };
   Claim claim(int worker);
-  bool wake(int worker) { return Wave(*this).add(worker); }
   bool withdraw(int worker);
   void await_notified(Sleeper& sleeper);
 

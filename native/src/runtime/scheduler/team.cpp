@@ -206,23 +206,28 @@ void Team::place(int spread, const Approach& approach) {
 
 Team::Visit::Visit(Team& to)
     : team(to),
-      counts_(Worker::here() == nullptr || &Worker::here()->team != &to),
+      own_(Worker::here() != nullptr && &Worker::here()->team == &to ? Worker::here() : nullptr),
       wave_(to.parking) {
   // Relaxed: the tasks are published later.
-  if (counts_) team.visitors_.fetch_add(1, std::memory_order_relaxed);
+  if (own_ == nullptr) team.visitors_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Team::Visit::~Visit() {
   wave_.let_run();
-  if (counts_) team.visitors_.fetch_sub(1, std::memory_order_release);
+  if (own_ == nullptr) team.visitors_.fetch_sub(1, std::memory_order_release);
+}
+
+void Team::Visit::make_ready(Word word) noexcept {
+  if (own_ != nullptr) return own_->make_ready(word, wave_);
+  team.inject(word, wave_);
 }
 
 void Team::inject_as_visitor(Word word, bool is_urgent) noexcept {
-  Visit visit(*this);
+  const Visit visit(*this);
   if (is_urgent) {
     inject_urgent(word);
   } else {
-    visit.inject(word);
+    inject(word);
   }
 }
 

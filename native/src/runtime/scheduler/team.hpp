@@ -59,8 +59,9 @@ class Team {
   // The same for threads that do not keep the team alive: those that resume a task of another team
   // or of none. Once the task is on its way, it may be the last one, and the team may end.
   void inject_as_visitor(Word word, bool urgent = false) noexcept;
-  // Several of them, from any thread. The workers that are to wake for them do so together, when
-  // this ends.
+  // Several tasks, from any thread that stays on this worker meanwhile, if it is one: as
+  // Worker::make_ready on a worker of the team. The workers that are to wake for them do so
+  // together, when this ends.
   class Visit {
    public:
     explicit Visit(Team& to);
@@ -68,12 +69,12 @@ class Team {
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
-    void inject(Word word) noexcept { team.inject(word, wave_); }
+    void make_ready(Word word) noexcept;
 
     Team& team;
 
    private:
-    const bool counts_;  // a worker keeps its team alive anyway
+    Worker* const own_;  // keeps its team alive; null on other threads, which visitors_ counts
     Parking::Wave wave_;
   };
   // Counts the end of a task, a coroutine, on such a thread.

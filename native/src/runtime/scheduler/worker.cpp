@@ -297,11 +297,11 @@ void Worker::keep_yielded(Word word) {
   detail::published(this, detail::tag_of(word));
 }
 
-void Worker::offer_to_idle(Word tag) {
+void Worker::offer_to_idle(Word tag, Parking::Wave& wave) {
   const std::uint64_t idlers = idle->load(std::memory_order_relaxed);
   if (tag == 0) {
     deque.expose();
-    if (detail::wants_wake(idlers)) count_woken(team.parking.wake_one(victims_.workers));
+    if (wave.needs_sleeper(idlers)) count_woken(team.parking.wake_one(victims_.workers, wave));
     return;
   }
   // The searching worker may not be allowed to run a group's task: then check further.
@@ -309,20 +309,30 @@ void Worker::offer_to_idle(Word tag) {
   const bool sleepers = team.domains.has_sleepers(domain);
   if (sleepers || static_cast<std::uint32_t>(idlers) != 0) deque.expose();
   if (!sleepers) return;
-  count_woken(team.parking.notify_allowed(victims_.workers,
-                                          [&](int other) { return domain.allows(other); }));
+  count_woken(team.parking.notify_allowed(
+      victims_.workers, [&](int other) { return domain.allows(other); }, wave));
+}
+
+inline bool Worker::keep(Word word) noexcept {
+  if (detail::tag_of(word) != tag || !team.domains.allows(word, rank)) return false;
+  if (detail::kind_of(word) == detail::WordKind::fiber && yielded_.put_next(word)) return true;
+  try {
+    deque.push(word);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;  // to inject it needs no memory
+  }
 }
 
 void Worker::make_ready(Word word) noexcept {
-  if (!keeps(word)) return team.inject(word);
-  if (detail::kind_of(word) != detail::WordKind::fiber || !yielded_.put_next(word)) {
-    try {
-      deque.push(word);
-    } catch (const std::bad_alloc&) {
-      return team.inject(word);  // which needs no memory
-    }
-  }
+  if (!keep(word)) return team.inject(word);
   detail::published(this, tag);
+}
+
+void Worker::make_ready(Word word, Parking::Wave& wave) noexcept {
+  if (!keep(word)) return team.inject(word, wave);
+  detail::light_fence();  // as detail::published
+  if (idle->load(std::memory_order_relaxed) != 0) offer_to_idle(tag, wave);
 }
 
 void Worker::hand_over() noexcept {

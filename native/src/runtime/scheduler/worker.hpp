@@ -84,13 +84,11 @@ class alignas(128) Worker : public detail::WorkerHead {
     leave_for(own_next(turn, false), after);
   }
 
-  // Whether the own deque may hold the word.
-  bool keeps(Word word) const {
-    return detail::tag_of(word) == tag && team.domains.allows(word, rank);
-  }
   // Makes `word` ready: in the own deque if it is of the running task's domain, this worker may run
   // it and the deque has room, else in its domain's queue.
   void make_ready(Word word) noexcept;
+  // The same for one of many. The worker that is to wake for it does so with the wave.
+  void make_ready(Word word, Parking::Wave& wave) noexcept;
   // From here on this worker runs a task of this domain. All words of its deque are of one domain,
   // its task's: thieves look at the oldest only, and one that they may not run would hide others.
   void enter_domain(Word entered) {
@@ -99,7 +97,10 @@ class alignas(128) Worker : public detail::WorkerHead {
     tag = entered;
   }
   // A task with this tag was pushed onto this worker's deque, and a worker searches or sleeps.
-  void offer_to_idle(Word tag);
+  void offer_to_idle(Word tag) {
+    Parking::Wave alone(team.parking);
+    offer_to_idle(tag, alone);
+  }
   // See atl::yield. Never inlined, as switch_to.
   [[gnu::noinline]] void yield();
   // Begins an urgent task if there is one that may run here; the running task queues meanwhile as
@@ -159,6 +160,9 @@ class alignas(128) Worker : public detail::WorkerHead {
     recorder_->job_begin(true);
     recorder_->section_resumed(note.section);
   }
+  // Whether the own queues hold the word from here on.
+  bool keep(Word word) noexcept;
+  void offer_to_idle(Word tag, Parking::Wave& wave);
   // Moves the words of the own deque to their domain's queue, whose members find them there.
   [[gnu::noinline]] void hand_over() noexcept;
 

@@ -84,7 +84,7 @@ void all_do(Place place, bool barrier, void (*call)(void* closure, const Share& 
       share.round = &round;
       share.rank = rank;
       share.size = size;
-      visit.inject(word_of(&share, WordKind::job, places.tag_of(on_worker(on))));
+      visit.make_ready(word_of(&share, WordKind::job, places.tag_of(on_worker(on))));
     }
   }
   if (own >= 0) {

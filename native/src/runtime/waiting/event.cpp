@@ -5,6 +5,19 @@
 
 namespace atl {
 
+namespace {
+
+template <class Waiting>
+void resume_list(std::uintptr_t waiters, runtime::Resumptions& resumed) {
+  while (waiters != 0) {
+    const Waiting taken = *reinterpret_cast<const Waiting*>(waiters);  // [set-next]
+    resumed.add(taken.waiter);
+    waiters = taken.next;
+  }
+}
+
+}  // namespace
+
 // `self` is on the waiter's frame, which may be gone once it is resumed.
 bool Event::join(Waiting& self) {
   // Acquire: what was written before `set`.
@@ -29,11 +42,7 @@ void Event::wait_slow() {
 
 void Event::wake(std::uintptr_t waiters) {
   runtime::Resumptions resumed;
-  while (waiters != 0) {
-    const Waiting taken = *reinterpret_cast<const Waiting*>(waiters);  // [set-next]
-    resumed.add(taken.waiter);
-    waiters = taken.next;
-  }
+  resume_list<Waiting>(waiters, resumed);
 }
 
 // kTable changes only with the lock of the table's queue. So a wait is in the queue from the moment
@@ -58,8 +67,8 @@ void Event::set_and_wake_table() {
   const std::uintptr_t before = state_.exchange(kSet, std::memory_order_acq_rel);  // [table-take]
   runtime::Waiting* const waiters = queue.take_all();
   queue.unlock();
-  wake(before & ~(kSet | kTable));
   runtime::Resumptions resumed;
+  resume_list<Waiting>(before & ~(kSet | kTable), resumed);
   runtime::resume_all(waiters, resumed);
 }
 

@@ -39,25 +39,18 @@ void unsuspend(Fiber& fiber) { Worker::here()->make_ready(word_of_fiber(fiber));
 void Resumptions::add(detail::Waiter waiter) noexcept {
   const auto bits = static_cast<std::uintptr_t>(waiter);
   void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
-  Worker* const worker = Worker::here();
   if (++held_ == kMostHeld) let_run();
   switch (static_cast<Kind>(bits & kKind)) {
     case Kind::fiber: {
       const Fiber& fiber = *static_cast<Fiber*>(pointer);
-      const Word word = word_of_fiber(fiber);
-      Team& team = Worker::note_of(fiber).worker->team;
-      if (worker != nullptr && &worker->team == &team && worker->keeps(word)) {
-        return worker->make_ready(word);
-      }
-      return inject_into(team, word);
+      return make_ready(Worker::note_of(fiber).worker->team, word_of_fiber(fiber));
     }
     case Kind::thread: return threads_.add(*static_cast<WaitingThread*>(pointer));
     case Kind::job: {
       // Tasks end on workers; only a job that was completed from elsewhere is called in place.
-      if (worker != nullptr) {
-        const Word word =
-            detail::word_of(static_cast<detail::Job*>(pointer), detail::WordKind::job, 0);
-        return worker->keeps(word) ? worker->make_ready(word) : inject_into(worker->team, word);
+      if (const Worker* const worker = Worker::here()) {
+        auto* const job = static_cast<detail::Job*>(pointer);
+        return make_ready(worker->team, detail::word_of(job, detail::WordKind::job, 0));
       }
       [[fallthrough]];
     }
@@ -69,9 +62,9 @@ void Resumptions::add(detail::Waiter waiter) noexcept {
   }
 }
 
-void Resumptions::inject_into(Team& team, Word word) noexcept {
+void Resumptions::make_ready(Team& team, Word word) noexcept {
   if (!visit_ || &visit_->team != &team) visit_.emplace(team);
-  visit_->inject(word);
+  visit_->make_ready(word);
 }
 
 void Resumptions::let_run() noexcept {
@@ -95,23 +88,11 @@ Waiter call_of(Job* job) { return waiter_of_kind(job, Kind::call); }
   runtime::suspend_inline([&](Waiter handle) { return publish(closure, handle); });
 }
 
-namespace {
-
-void make_ready_in(Team& team, Word word) {
-  Worker* const worker = Worker::here();
-  if (worker != nullptr && &worker->team == &team) {
-    worker->make_ready(word);
-  } else {
-    team.inject_as_visitor(word);
-  }
-}
-
-}  // namespace
-
 void start_from_anywhere(Word home, Job* job) {
   if (home == 0) return job->execute(job);
   const auto* const head = static_cast<WorkerHead*>(pointer_of(home));
-  make_ready_in(static_cast<const Worker*>(head)->team, word_of(job, WordKind::job, tag_of(home)));
+  Team::Visit(static_cast<const Worker*>(head)->team)
+      .make_ready(word_of(job, WordKind::job, tag_of(home)));
 }
 
 // Most often for a task that may go on right here.

@@ -45,10 +45,11 @@ template <class Publish>
   worker->leave_for_next(&publication);
 }
 
-// Resumes several waiters, of any kinds and teams. The workers that are to wake for them, and the
-// waiting threads, wake as trees, when this ends at the latest: so the caller makes at most one
-// system call for the threads and one for the workers of a team, where the waiters of a team come
-// one after the other. Needs no memory.
+// Resumes several waiters, of any kinds and teams: makes tasks ready, and then wakes as many
+// workers as there are tasks, and the waiting threads. They wake as trees, when this ends at the
+// latest. So of 256 waiters the caller makes at most one system call for the threads and one for
+// the workers of a team, where the waiters of a team come one after the other; and these again
+// after each waiter that is called in place. Needs no memory.
 class Resumptions {
  public:
   Resumptions() = default;
@@ -63,7 +64,7 @@ class Resumptions {
   static constexpr int kMostHeld = 256;
 
   void let_run() noexcept;
-  void inject_into(Team& team, Word word) noexcept;
+  void make_ready(Team& team, Word word) noexcept;
 
   std::optional<Team::Visit> visit_;  // holds workers
   WakeTree threads_;

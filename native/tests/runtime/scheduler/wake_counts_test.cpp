@@ -2,6 +2,7 @@
 // calls, locked instructions, and how many wake each other in turn (counting.hpp).
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "counting.hpp"
 #include "scheduler/worker.hpp"
@@ -11,6 +12,7 @@
 namespace {
 
 using atl::test::Calls;
+using atl::test::calls_of_all;
 using atl::test::calls_of_this_thread;
 using atl::test::locked_instructions_of;
 using atl::test::LockedCount;
@@ -39,20 +41,27 @@ class WakeCounts : public atl::test::WithWorkers {
     EXPECT_LE(watch.longest_chain(), most_steps());
   }
 
-  // Tasks that wait for the event, one bound to each worker from `first` on, all asleep.
+  // Where tasks wait: one bound to each worker, or all of them at this place.
+  using Where = std::optional<atl::Place>;
+  static std::array<Where, 3> everywhere(const atl::Group& group) {
+    return {Where(), atl::Place{}, group.place()};
+  }
+
+  // Tasks that wait, as many as there are workers from `first` on. All workers are asleep then.
+  // Each task that is up keeps its worker until all are, so that no worker runs two of them.
   struct Waiting {
     std::atomic<int> begun{0};
     std::atomic<int> up{0};
     std::vector<atl::Task<>> tasks;
 
     template <class Wait>
-    void spawn(atl::Runtime& runtime, int first, bool bound, const Wait& wait) {
+    void spawn(atl::Runtime& runtime, int first, const Where& where, const Wait& wait) {
       for (int rank = first; rank < runtime.workers(); ++rank) {
-        const atl::Place place = bound ? atl::on_worker(rank) : atl::Place{};
-        tasks.push_back(runtime.spawn(place, [&, wait] {
+        tasks.push_back(runtime.spawn(where.value_or(atl::on_worker(rank)), [&, wait] {
           ++begun;
           wait();
           ++up;
+          until([&] { return all_up(); });
         }));
       }
       await_asleep(runtime, runtime.workers());
@@ -84,25 +93,30 @@ TEST_P(WakeCounts, AllDoWakesOneWorkerItself) {
 
 TEST_P(WakeCounts, AnEventWakesOneOfItsWaitersWorkersItself) {
   atl::Runtime runtime(options());
-  for (const bool bound : {true, false}) {
+  const atl::Group group(runtime, {.threads = workers()});
+  for (const Where& where : everywhere(group)) {
     atl::Event event;
     Waiting waiting;
-    waiting.spawn(runtime, 0, bound, [&] { event.wait(); });
+    waiting.spawn(runtime, 0, where, [&] { event.wait(); });
     expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); });
     waiting.join();
   }
 }
 
-TEST_P(WakeCounts, AnEventThatATaskSetsToo) {
+TEST_P(WakeCounts, AnEventThatATaskBesideThemSetsToo) {
   atl::Runtime runtime(options());
-  atl::Event event;
-  Waiting waiting;
-  waiting.spawn(runtime, 1, true, [&] { event.wait(); });
-  runtime
-      .spawn(atl::on_worker(0),
-             [&] { expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); }); })
-      .join();
-  waiting.join();
+  const atl::Group group(runtime, {.threads = workers()});
+  for (const Where& where : everywhere(group)) {
+    atl::Event event;
+    Waiting waiting;
+    waiting.spawn(runtime, 1, where, [&] { event.wait(); });
+    const auto set = [&] {
+      await_asleep(runtime, workers() - 1);
+      expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); });
+    };
+    runtime.spawn(where.value_or(atl::on_worker(0)), set).join();
+    waiting.join();
+  }
 }
 
 TEST_P(WakeCounts, AConditionVariableToo) {
@@ -110,7 +124,7 @@ TEST_P(WakeCounts, AConditionVariableToo) {
   atl::Mutex mutex;
   atl::ConditionVariable changed;
   Waiting waiting;
-  waiting.spawn(runtime, 0, true, [&] {
+  waiting.spawn(runtime, 0, {}, [&] {
     std::unique_lock lock(mutex);
     changed.wait(lock);
   });
@@ -122,7 +136,7 @@ TEST_P(WakeCounts, TheLastPartyOfABarrierWakesOneWorkerItself) {
   atl::Runtime runtime(options());
   atl::Barrier barrier(workers());
   Waiting waiting;
-  waiting.spawn(runtime, 1, true, [&] { barrier.arrive_and_wait(); });
+  waiting.spawn(runtime, 1, {}, [&] { barrier.arrive_and_wait(); });
   runtime
       .spawn(atl::on_worker(0),
              [&] {
@@ -137,19 +151,15 @@ TEST_P(WakeCounts, TheLastPartyOfABarrierWakesOneWorkerItself) {
 TEST_P(WakeCounts, TheLastThreadOfABarrierWakesOneThreadItself) {
   atl::Barrier barrier(workers() + 1);
   std::atomic<int> up{0};
-  std::atomic<int> begun{0};
   std::vector<std::jthread> threads;
-  std::vector<std::atomic<long>> futex_calls(static_cast<std::size_t>(workers()));
-  for (auto& calls : futex_calls) {
+  const long calls = calls_of_all().futex;
+  for (int thread = 0; thread < workers(); ++thread) {
     threads.emplace_back([&] {
-      ++begun;
       barrier.arrive_and_wait();
-      calls = calls_of_this_thread().futex;
       ++up;
     });
   }
-  until([&] { return begun == workers(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // most of them sleep by now
+  until([&] { return calls_of_all().futex - calls >= workers(); });  // each goes to sleep
   expect_one_wake([&] { barrier.arrive_and_wait(); }, [&] { return up == workers(); });
 }
 
