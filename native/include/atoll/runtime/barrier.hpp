@@ -13,8 +13,8 @@
 //
 // A party that arrives spins for at most 2 us if all missing parties may be running on other
 // workers and nothing else waits for its worker; then it is suspended. The last one makes those
-// that are ready and wakes one worker, which wakes two more, and so on: its system calls do not
-// grow with the parties, and none of them waits for what another one's worker does.
+// that are ready and wakes one worker, which wakes two more, and so on, and so the threads: two
+// system calls for 256 parties. Who is woken but gets no CPU holds up those that it is to wake.
 //
 // Promises
 //  - What a party wrote before it arrived is visible to all parties after the wait.
