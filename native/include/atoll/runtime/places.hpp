@@ -42,13 +42,13 @@ struct Core {
 struct Places {
   std::vector<Core> cores;
   std::vector<std::vector<int>> chiplet_levels;
-  // By level: one way of a cache line between cores of two such chiplets, in ns, as a profile has
-  // it. 0, or past the end: not known.
-  std::vector<double> level_ns = {};
   std::uint64_t chiplet_l3_bytes = 0;  // of the chiplet with the smallest L3; 0: not known
   // By synthetic_places: a runtime then maps its nodes to the machine's when it places memory, and
   // has a worker per core whatever the cgroup's CPU quota is.
   bool made_up = false;
+  // By level: one way of a cache line between cores of two such chiplets, in ns, as a profile has
+  // it. 0, or past the end: not known.
+  std::vector<double> level_ns = {};
   bool operator==(const Places&) const = default;
 
   // Number of chiplets.

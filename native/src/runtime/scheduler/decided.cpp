@@ -51,6 +51,23 @@ void check(const RuntimeOptions& options) {
   }
 }
 
+// They may be made by hand.
+void check(const Places& places) {
+  if (places.cores.empty()) throw RuntimeFault("the places have no core: nothing to sit on");
+  const std::size_t rows = places.chiplet_levels.size();
+  for (const Core& core : places.cores) {
+    if (core.chiplet >= 0 && static_cast<std::size_t>(core.chiplet) < rows) continue;
+    throw RuntimeFault("the places have a core on chiplet " + std::to_string(core.chiplet) +
+                       ", but chiplet_levels has " + std::to_string(rows) +
+                       " rows: give one for each chiplet");
+  }
+  for (const std::vector<int>& row : places.chiplet_levels) {
+    if (row.size() == rows) continue;
+    throw RuntimeFault("a row of the places' chiplet_levels has " + std::to_string(row.size()) +
+                       " levels: give " + std::to_string(rows) + ", one for each chiplet");
+  }
+}
+
 // Empty: the variable is not set, or to nothing.
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -126,9 +143,9 @@ Decided decided(const RuntimeOptions& options) {
   if (!all.pin) all.pin = true;
   if (all.approach.empty()) all.approach = kDefaultApproach;
   if (!all.places) all.places = places_here();
+  check(*all.places);
   if (!all.latency) all.latency = latency_of(*all.places);
   const int cores = static_cast<int>(all.places->cores.size());
-  if (cores == 0) throw RuntimeFault("the places have no core: nothing to sit on");
   if (all.places->made_up) {
     made.remarks.emplace_back("places: made up; memory lies on the machine's own nodes");
   }

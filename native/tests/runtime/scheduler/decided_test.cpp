@@ -128,6 +128,25 @@ TEST(Decided, WhatFillsCostIsTheProgramsThenTheProfilesThenADefault) {
   EXPECT_EQ(decided(options).options.latency->remote_chiplet_ns, 70);
 }
 
+TEST(Decided, PlacesMadeByHandNeedALevelForEachPairOfTheirChiplets) {
+  atl::RuntimeOptions options;
+  options.places = atl::Places{{{.cpus = {0}}, {.cpus = {0}, .chiplet = 1}}, {{0, 1}, {1, 0}}, 0};
+  EXPECT_EQ(decided(options).options.workers, 2);
+  for (const int chiplet : {2, 1'000'000, -1}) {
+    options.places->cores[1].chiplet = chiplet;
+    for (const std::vector<double>& known : {std::vector<double>{}, {0, 50}}) {
+      options.places->level_ns = known;
+      EXPECT_EQ(fault_of(options), "the places have a core on chiplet " + std::to_string(chiplet) +
+                                       ", but chiplet_levels has 2 rows: give one for each "
+                                       "chiplet");
+    }
+  }
+  options.places->cores[1].chiplet = 1;
+  options.places->chiplet_levels = {{0}, {1}};
+  EXPECT_EQ(fault_of(options),
+            "a row of the places' chiplet_levels has 1 levels: give 2, one for each chiplet");
+}
+
 TEST(MadeUpPlaces, HaveMemoryOnTheMachinesNodes) {
   atl::Runtime runtime(two_nodes());
   const atl::NodeMap map = runtime.node_map();
