@@ -35,10 +35,10 @@ struct LentWorkers {
   // own stack. Must not throw. Before the runtime is destroyed, its owner must make it return.
   std::function<void(int worker)> work;
   // Whether any of them is busy: if so, the governor looks once an interval, otherwise less and
-  // less often (see Runtime::look). The governor's thread calls it.
+  // less often (see Runtime::look). The governor's thread calls it. Must not throw.
   std::function<bool()> busy;
   // Called with the new seats, by rank, after workers moved, by the thread that moved them, and
-  // once before the constructor returns. Must not call the runtime.
+  // once before the constructor returns. Must not call the runtime, nor throw.
   std::function<void(std::span<const Seat> seats)> placed;
   // Binds workers to the chiplets of their cores, not to the cores: they keep their L3, and the
   // kernel can move them away from whatever else runs on a core.

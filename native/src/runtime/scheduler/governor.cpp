@@ -26,6 +26,9 @@ constexpr std::size_t kIdleStacks = 256;
 // What others may have of a run's CPU time if that is to show how good its spread was.
 constexpr double kOthersShare = 0.1;
 
+// An approach that maps threads by spread_cores.
+constexpr const char* kPlainMapping = "static-local";
+
 bool has_choice(const Steered& steered) {
   return !steered.by_hand && steered.bounds.least < steered.bounds.most;
 }
@@ -185,7 +188,19 @@ void Governor::seat(Steered& steered, int spread) {
 // The team comes first: after its workers move, groups choose among them again.
 void Governor::seat_all() {
   unseated_ = true;
-  for (Steered* const steered : steered_) seat(*steered, steered->spread);
+  for (Steered* const steered : steered_) {
+    try {
+      seat(*steered, steered->spread);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      // Approach::map threw. They must sit elsewhere all the same.
+      std::shared_ptr<Approach> plain = approach_by_name(kPlainMapping);
+      give_up(*steered);
+      steered->given_up_ = std::exchange(steered->approach, std::move(plain));
+      seat(*steered, steered->spread);
+    }
+  }
   unseated_ = false;
   moved_ = true;
   woken_ = true;
@@ -269,19 +284,24 @@ void Governor::tick(const Occupancy& occupancy) {
         remember(*steered, readings);
       }
     } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& fault) {
-      give_up(*steered, fault.what());
+      steered->reason = "out of memory";  // the next look tries again; needs no memory itself
     } catch (...) {
-      give_up(*steered, "no std::exception");
+      give_up(*steered);
     }
   }
 }
 
-// The approach or the reader of fills is the user's, and has thrown: nobody else would hear of it.
-void Governor::give_up(Steered& steered, const char* what) {
-  steered.reason =
-      std::string("left as it was: the approach or the reader of fills threw: ") + what;
+// In a handler: the approach or the reader of fills is the user's, and has thrown. Nobody else
+// would hear of it.
+void Governor::give_up(Steered& steered) {
+  std::string what = "no std::exception";
+  try {
+    throw;
+  } catch (const std::exception& fault) {
+    what = fault.what();
+  } catch (...) {
+  }
+  steered.reason = "left as it was: the approach or the reader of fills threw: " + what;
   steered.by_hand = true;
   count_choice(steered, false);
 }

@@ -49,7 +49,7 @@ class Steered {
   // If it `wants_run` and has a choice: what was done from `add` to `remove`. May throw.
   virtual void ended(const Run&, const RunBounds&) {}
 
-  const std::shared_ptr<Approach> approach;
+  std::shared_ptr<Approach> approach;
   int threads = 1;
   int spread = 0;  // 0: not yet seated
   SpreadBounds bounds;
@@ -73,6 +73,8 @@ class Steered {
 
   std::size_t at_ = 0;  // its place in the governor's list
   bool chooses_ = false;
+  std::shared_ptr<Approach> given_up_ =
+      {};  // could not map it; kept, as its end is the user's code
   // When it was last asked or had nothing to say, and the values at that time, to subtract. Not
   // known: not yet looked at.
   bool known_ = false;
@@ -138,7 +140,7 @@ class Governor {
   const FillCounts& fills_of(Readings& readings, int rank) const;
   void remember(Steered& steered, Readings& readings);
   void steer(Steered& steered, Readings& readings);
-  void give_up(Steered& steered, const char* what);
+  void give_up(Steered& steered);
   void set(Steered& steered, int spread, std::string reason);
   void seat(Steered& steered, int spread);
   void report_run(Steered& steered);
