@@ -15,7 +15,9 @@
 //    its exception is then lost. But while an exception unwinds the stack, the destructor drops a
 //    child that has not begun.
 //  - The child is part of its parent's task and shares its stop token and task-locals.
-//  - The Fork must stay on the stack of its task; it cannot be moved.
+//  - The Fork must stay on the stack of its task; it cannot be moved. Only the task that made it
+//  may
+//    join or destroy it; the call of another task is not noticed.
 #pragma once
 
 #include <concepts>
