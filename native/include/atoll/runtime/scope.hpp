@@ -13,8 +13,10 @@
 //  - The destructor waits for the children; an exception that no `join` threw is lost. While an
 //    exception unwinds the stack, it asks them to stop first.
 //  - Only the code that made the scope may call `fork` and `join`, as a child of it must not: it
-//    may open a scope of its own. In a child, and outside of tasks, both throw RuntimeFault.
-//    Anyone may call `request_stop`: the children's stop token then reports it.
+//    may open a scope of its own. In a child and all that is inside it, in another task, and
+//    outside of tasks, both throw RuntimeFault. A fork or a loop of the maker's, whose calls would
+//    be at the same time as the maker's, is not noticed. Anyone may call `request_stop`: the
+//    children's stop token then reports it.
 #pragma once
 
 #include <atomic>
@@ -31,10 +33,6 @@
 #include "atoll/runtime/detail/worker.hpp"
 
 namespace atl {
-
-namespace detail {
-[[noreturn]] ATOLL_EXPORT void fault_in_child();
-}
 
 class Scope {
  public:
@@ -71,10 +69,8 @@ class Scope {
   }
 
   void join() {
-    if (forked_ != done_here_) {
-      makers_worker();
-      await();
-    }
+    makers_worker();  // first: others may not even read the counts
+    if (forked_ != done_here_) await();
     if (context_.failed()) [[unlikely]]
       context_.rethrow();
   }
@@ -120,13 +116,14 @@ class Scope {
     F function;
   };
 
-  // The caller's. Throws RuntimeFault in a child, or if there is none.
-  detail::WorkerHead& makers_worker() {
+  // The caller's. Throws RuntimeFault if that cannot be the maker.
+  detail::WorkerHead& makers_worker() const {
     detail::WorkerHead* const worker = detail::this_worker();
-    if (worker == nullptr || worker->context == &context_) [[unlikely]]
-      detail::fault_in_child();
+    if (worker == nullptr || !context_.is_directly_in(worker->context)) [[unlikely]]
+      check_maker(worker);
     return *worker;
   }
+  ATOLL_EXPORT void check_maker(const detail::WorkerHead* worker) const;
 
   // Children that the joiner itself runs are counted without an atomic. Each of the others takes
   // one from `balance_`; the joiner adds their number when it begins to wait.

@@ -121,6 +121,59 @@ TEST(Misuse, OfAScopeByItsChildren) {
   }
 }
 
+TEST(Misuse, OfAScopeByTasksOtherThanItsMakers) {
+  const auto in_child = [](auto&& wrong) {
+    atl::Scope scope;
+    scope.fork([&] { wrong(scope); });
+    scope.join();
+  };
+  for (const int workers : {1, 2}) {
+    atl::Runtime runtime(with_workers(workers));
+    const auto expect_faults = [&](const std::function<void()>& wrong) {
+      runtime.run([&] { expect_fault("in another task", wrong); });
+    };
+    expect_faults([] {
+      atl::Scope scope;
+      atl::spawn([&] { scope.fork([] {}); }).join();
+    });
+    expect_faults([] {
+      atl::Scope scope;
+      atl::spawn([&] { scope.join(); }).join();
+    });
+    expect_faults([&] {
+      in_child([](atl::Scope& outer) { atl::spawn([&] { outer.fork([] {}); }).join(); });
+    });
+    expect_faults([&] {
+      in_child([&](atl::Scope& outer) { in_child([&](atl::Scope&) { outer.fork([] {}); }); });
+    });
+    expect_faults([&] {
+      in_child([](atl::Scope& outer) { atl::parallel_for(0, 1, [&](int) { outer.fork([] {}); }); });
+    });
+    expect_faults([&] {
+      in_child([](atl::Scope& outer) {
+        const atl::Stoppable part;
+        outer.fork([] {});
+      });
+    });
+  }
+}
+
+TEST(Misuse, DoesNotIncludeAScopeUsedInAStoppablePartOfItsTask) {
+  atl::Runtime runtime(with_workers(2));
+  int done = 0;
+  runtime.run([&] {
+    atl::Scope scope;
+    {
+      const atl::Stoppable part;
+      scope.fork([&] { ++done; });
+      scope.join();
+    }
+    scope.fork([&] { ++done; });
+    scope.join();
+  });
+  EXPECT_EQ(done, 2);
+}
+
 TEST(Misuse, OfPlacesAndGroups) {
   atl::Runtime runtime(with_workers(2));
   atl::Runtime other(with_workers(2));

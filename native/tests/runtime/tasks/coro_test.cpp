@@ -7,6 +7,7 @@
 #include <chrono>
 #include <coroutine>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/sleep.hpp"
+#include "atoll/runtime/stoppable.hpp"
 #include "atoll/runtime/task_local.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "runtime/parts.hpp"
@@ -101,6 +103,34 @@ TEST_P(Coros, AreATaskWithAStopTokenAndTaskLocalsThatTheirChildrenShare) {
   begun.wait();
   task.request_stop();
   EXPECT_TRUE(task.join());
+}
+
+TEST_P(Coros, MayKeepAScopeAcrossAnAwait) {
+  atl::Event event;
+  const auto forks = [](atl::Scope& scope, std::atomic<int>& done) -> Coro<> {
+    scope.fork([&] { ++done; });
+    co_await atl::spawn([] { atl::yield(); });
+    scope.fork([&] { ++done; });
+  };
+  const auto waits = [&](bool stoppable) -> Coro<int> {
+    std::optional<atl::Stoppable> part;
+    if (stoppable) part.emplace();  // without effect after the await
+    std::atomic<int> done{0};
+    atl::Scope scope;
+    scope.fork([&] { ++done; });
+    co_await event;
+    scope.fork([&] { ++done; });
+    co_await atl::spawn([] { atl::yield(); });
+    scope.join();
+    co_await forks(scope, done);
+    scope.join();
+    co_return done.load();
+  };
+  auto plain = runtime.spawn(waits(false));
+  auto stoppable = runtime.spawn(waits(true));
+  event.set();
+  EXPECT_EQ(plain.join(), 4);
+  EXPECT_EQ(stoppable.join(), 4);
 }
 
 TEST_P(Coros, AwaitAnEventWithoutAStackAndGoOnInTheirPlace) {

@@ -39,6 +39,13 @@ class TaskContext {
     while (at != nullptr && at != &other) at = at->upstream();
     return at != nullptr;
   }
+  bool is_directly_in(const TaskContext* other) const noexcept { return upstream() == other; }
+  // Of the task that this is a part of.
+  const TaskContext& outermost() const noexcept {
+    const TaskContext* at = this;
+    while (const TaskContext* const above = at->upstream()) at = above;
+    return *at;
+  }
 
   // The value of the task-local `key`: what `make(maker)` returned at the first call in this task.
   // Values die with the task, the newest first. Any thread; `make` runs without a lock, and a value
