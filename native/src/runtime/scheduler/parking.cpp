@@ -181,10 +181,8 @@ void Parking::Wave::let_run() {
 }
 
 void Parking::let_run(int worker) {
-  WakeTree alone;
-  alone.add(sleeper_[worker]);
-  futex_wakes_.fetch_add(1, std::memory_order_relaxed);
-  alone.let_run(notified);
+  Wave alone(*this);
+  alone.tree_.add(sleeper_[worker]);
 }
 
 // Only a worker that has committed: before that its thread still looks at its own queues. A

@@ -142,6 +142,8 @@ class Parking {
     }
 
    private:
+    friend class Parking;
+
     Parking& parking_;
     WakeTree tree_;
     bool one_of_many_ = false;

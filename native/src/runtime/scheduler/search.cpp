@@ -218,7 +218,7 @@ Word Worker::steal_from(Worker& victim, Distance distance, bool force) {
   if (word == 0 && victim.yielded_.offers(allowed)) {
     const std::size_t count =
         victim.yielded_.steal(std::span(taken).first<kMostYielded>(), allowed);
-    // One of another group may be for a worker that sleeps: it saw none of them on their way.
+    // A worker that fell asleep meanwhile saw none of these words, so keep_yielded notifies.
     for (std::size_t at = 1; at < count; ++at) keep_yielded(taken[at]);
     if (count > 0) word = taken[0];
   }

@@ -183,9 +183,9 @@ Waiter WaitQueue::take(WaitEnd end) {
   return taken->waiter;
 }
 
-void wake_one(const void* key, WaitEnd end) {
+void wake_one(const void* key) {
   WaitQueue queue(key);
-  const Waiter waiter = queue.take(end);
+  const Waiter waiter = queue.take(WaitEnd::woken);
   queue.unlock();
   if (waiter != Waiter::none) detail::resume(waiter);
 }

@@ -63,7 +63,7 @@ WaitEnd wait_while(const void* key, bool (*still)(void* closure), void* closure,
                    const WaitTerms& terms);
 
 // A waiter that checks again sees what was written to the word before.
-void wake_one(const void* key, WaitEnd end = WaitEnd::woken);
+void wake_one(const void* key);
 void wake_all(const void* key);
 
 class Resumptions;
