@@ -182,7 +182,8 @@ TEST(Governor, ANewGroupInheritsNoWork) {
     ++runs;
     return !second->samples().empty();
   }));
-  EXPECT_LE(units_of(second->samples()), 2 * runs) << "of " << done << " before";
+  // A run is a task with a fork, or, if that is stolen, two tasks and the rest of the first.
+  EXPECT_LE(units_of(second->samples()), 3 * runs) << "of " << done << " before";
 }
 
 TEST(Governor, NoApproachIsAskedWithinItsInterval) {
