@@ -41,6 +41,9 @@ void Event::wait_slow() {
 }
 
 void Event::wake(std::uintptr_t waiters) {
+  // Most often there is one.
+  const Waiting first = *reinterpret_cast<const Waiting*>(waiters);
+  if (first.next == 0) return detail::resume(first.waiter);
   runtime::Resumptions resumed;
   resume_list<Waiting>(waiters, resumed);
 }
