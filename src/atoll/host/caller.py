@@ -40,11 +40,6 @@ def user_id() -> int:
     return os.geteuid()
 
 
-def thread_name() -> str:
-    """The calling thread's name in the kernel."""
-    return _THREAD_NAME.read_text(errors="surrogateescape").rstrip("\n")
-
-
 def name_thread(name: str) -> None:
     """Name the calling thread, and the threads that it starts, which inherit the name. The kernel
     keeps 15 bytes."""

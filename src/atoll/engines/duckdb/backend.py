@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import duckdb
 from atoll.engines.api import Column
 from atoll.engines.duckdb.engine import IDLE_THREAD, TASK_THREAD
 from atoll.engines.duckdb.profile import operators_of
-from atoll.host.caller import name_thread, thread_name
+from atoll.host.caller import name_thread
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 
@@ -47,13 +48,11 @@ class DuckDBBackend:
         self._counted: dict[str, str] = {}  # JSON, by ticket
 
     def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        """DuckDB's threads inherit the name of the thread that starts them."""
-        name = thread_name()
-        name_thread(TASK_THREAD)
-        try:
-            return duckdb.connect(":memory:", config=config)
-        finally:
-            name_thread(name)
+        """DuckDB's threads inherit the name of the thread that starts them. By that name a thread
+        may be bound to one CPU, and so would be the threads that it starts later, which run no
+        tasks: so it is one that ends here."""
+        with ThreadPoolExecutor(1, initializer=name_thread, initargs=(TASK_THREAD,)) as opener:
+            return opener.submit(duckdb.connect, ":memory:", config=config).result()
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
         try:
