@@ -51,7 +51,10 @@ pairs = st.dictionaries(st.sampled_from(("q1", "q6")), st.tuples(plans, plans))
 
 
 def sides(found: dict[str, tuple[list[Operator], list[Operator]]]) -> tuple[Profiles, Profiles]:
-    return tuple({query: two[side] for query, two in found.items()} for side in (0, 1))  # type: ignore[return-value]
+    return (
+        {query: base for query, (base, _) in found.items()},
+        {query: entrant for query, (_, entrant) in found.items()},
+    )
 
 
 def whole(profiles: Profiles) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from atoll.errors import UsageError
-from atoll.experiments.catalog import experiments, get
+from atoll.experiments.catalog import experiments
 from atoll.experiments.here import (
     Counts,
     counts,
@@ -22,11 +24,11 @@ TWO_CORES = build([[NodeShape(rest=2)]])
 MILAN = build([[NodeShape(chiplets=(4,) * 4)], [NodeShape(chiplets=(4,) * 4)]])
 CHIPLET_A_NODE = build([[NodeShape(chiplets=(4,))]] * 2, smt=2)
 SMT = build([[NodeShape(chiplets=(4, 4))]], smt=2)
-SCALES = {"smoke": Scale(sf=0.01, deployment_s=1)}
+SCALES: dict[Literal["smoke", "small", "paper"], Scale] = {"smoke": Scale(sf=0.01, deployment_s=1)}
 
 
 def run(product: bool = False, **axes: tuple[str, ...]) -> BenchRun:
-    return BenchRun(engines=("spark",), axes=axes, product=product, scales=SCALES)  # type: ignore[arg-type]
+    return BenchRun(engines=("spark",), axes=axes, product=product, scales=SCALES)
 
 
 def test_words_are_numbers_of_the_machine() -> None:
@@ -85,9 +87,8 @@ def test_what_coincides_is_one_deployment_with_all_names() -> None:
     assert any("win/cores=2" in line and line.endswith("the same as wim") for line in can.same)
 
 
-@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
-def test_a_small_machine_gets_an_answer_to_every_experiment(one: object) -> None:
-    experiment = get(one.name)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("experiment", experiments(), ids=lambda one: one.name)
+def test_a_small_machine_gets_an_answer_to_every_experiment(experiment: Experiment) -> None:
     if unmet(experiment.needs, TWO_CORES):
         with pytest.raises(UsageError, match="means nothing on this machine: it needs"):
             require_meaning(experiment, TWO_CORES)
@@ -95,9 +96,8 @@ def test_a_small_machine_gets_an_answer_to_every_experiment(one: object) -> None
         possible(experiment.bench, TWO_CORES, [SPARK_TRAITS])
 
 
-@pytest.mark.parametrize("one", experiments(), ids=lambda one: one.name)
-def test_a_large_machine_can_run_every_bench_of_one_machine(one: object) -> None:
-    experiment = get(one.name)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("experiment", experiments(), ids=lambda one: one.name)
+def test_a_large_machine_can_run_every_bench_of_one_machine(experiment: Experiment) -> None:
     large = build([[NodeShape(chiplets=(4,) * 4, memory_gib=512)] for _ in range(2)], smt=2)
     if experiment.bench and experiment.needs.machines == 1:
         require_meaning(experiment, large)
