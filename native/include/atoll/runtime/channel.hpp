@@ -6,8 +6,7 @@
 //
 // Promises
 //  - Any number of tasks, and of threads that are not workers, may push and pop. Each item is
-//  popped
-//    once; items of one task are popped in the order in which it pushed them.
+//    popped once; items of one task are popped in the order in which it pushed them.
 //  - `push` waits while the channel is full, so that a fast producer is slowed down to its
 //    consumers; `pop` waits while it is empty.
 //  - After `close` a push returns false; a pop returns what is left and then nothing.

@@ -9,6 +9,7 @@
 // like any function; the compiler can inline the call. If it was stolen and is not done yet, the
 // task suspends, and its worker does other work. (Child stealing, as in Cilk-5's and TBB's
 // descendants; the frame as task memory after Wool: Faxen, "Wool: a work stealing library", 2008.)
+//
 // Promises
 //  - Join in the reverse order of the forks; any other order works, but more slowly.
 //  - `join` throws the child's exception. The destructor of a Fork that was not joined joins it;
@@ -16,8 +17,7 @@
 //    child that has not begun.
 //  - The child is part of its parent's task and shares its stop token and task-locals.
 //  - The Fork must stay on the stack of its task; it cannot be moved. Only the task that made it
-//  may
-//    join or destroy it; the call of another task is not noticed.
+//    may join or destroy it; the call of another task is not noticed.
 #pragma once
 
 #include <concepts>
