@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -14,6 +15,7 @@ namespace {
 
 // Each worker remembers some 36 bytes of each other one (FarWatch, VictimOrder): 2.3 GiB in all.
 constexpr int kMostWorkers = 8192;
+constexpr int kMostCpus = 1 << 20;  // of the largest mask that is read (affinity.cpp)
 constexpr std::size_t kMostTraceEvents = std::size_t{1} << 30;  // 16 GiB a worker
 
 // A steal waits at most for a few of them.
@@ -51,15 +53,30 @@ void check(const RuntimeOptions& options) {
   }
 }
 
+// Tables are indexed by such numbers.
+void check_number(const char* what, int number) {
+  if (number >= 0 && number < kMostCpus) return;
+  throw RuntimeFault(std::string("the places have a core on ") + what + " " +
+                     std::to_string(number) + ": give 0 to " + std::to_string(kMostCpus - 1));
+}
+
 // They may be made by hand.
 void check(const Places& places) {
   if (places.cores.empty()) throw RuntimeFault("the places have no core: nothing to sit on");
   const std::size_t rows = places.chiplet_levels.size();
+  std::map<int, const Core*> first_of_chiplet;
   for (const Core& core : places.cores) {
-    if (core.chiplet >= 0 && static_cast<std::size_t>(core.chiplet) < rows) continue;
-    throw RuntimeFault("the places have a core on chiplet " + std::to_string(core.chiplet) +
-                       ", but chiplet_levels has " + std::to_string(rows) +
-                       " rows: give one for each chiplet");
+    for (const int cpu : core.cpus) check_number("CPU", cpu);
+    check_number("node", core.node);
+    if (core.chiplet < 0 || static_cast<std::size_t>(core.chiplet) >= rows) {
+      throw RuntimeFault("the places have a core on chiplet " + std::to_string(core.chiplet) +
+                         ", but chiplet_levels has " + std::to_string(rows) +
+                         " rows: give one for each chiplet");
+    }
+    const Core& first = *first_of_chiplet.emplace(core.chiplet, &core).first->second;
+    if (core.node == first.node && core.package == first.package) continue;
+    throw RuntimeFault("the places have cores of chiplet " + std::to_string(core.chiplet) +
+                       " in several nodes or packages: give each part a chiplet of its own");
   }
   for (const std::vector<int>& row : places.chiplet_levels) {
     if (row.size() == rows) continue;

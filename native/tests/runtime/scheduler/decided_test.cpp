@@ -147,6 +147,32 @@ TEST(Decided, PlacesMadeByHandNeedALevelForEachPairOfTheirChiplets) {
             "a row of the places' chiplet_levels has 1 levels: give 2, one for each chiplet");
 }
 
+TEST(Decided, PlacesMadeByHandHaveEachChipletInOneNodeAndPackage) {
+  atl::RuntimeOptions options;
+  options.places = atl::Places{{{.cpus = {0}}, {.cpus = {0}}}, {{0}}};
+  EXPECT_EQ(decided(options).options.workers, 2);
+  const char* const fault =
+      "the places have cores of chiplet 0 in several nodes or packages: give each part a chiplet "
+      "of its own";
+  options.places->cores[1].node = 1;
+  EXPECT_EQ(fault_of(options), fault);
+  options.places->cores[1] = {.cpus = {0}, .package = 1};
+  EXPECT_EQ(fault_of(options), fault);
+}
+
+TEST(Decided, PlacesMadeByHandHaveNumbersThatLinuxHas) {
+  atl::RuntimeOptions options;
+  options.places = atl::Places{{{.cpus = {0}}}, {{0}}};
+  for (const int number : {-1, 1 << 20, std::numeric_limits<int>::max()}) {
+    options.places->cores[0] = {.cpus = {0, number}};
+    EXPECT_EQ(fault_of(options),
+              "the places have a core on CPU " + std::to_string(number) + ": give 0 to 1048575");
+    options.places->cores[0] = {.cpus = {0}, .node = number};
+    EXPECT_EQ(fault_of(options),
+              "the places have a core on node " + std::to_string(number) + ": give 0 to 1048575");
+  }
+}
+
 TEST(MadeUpPlaces, HaveMemoryOnTheMachinesNodes) {
   atl::Runtime runtime(two_nodes());
   const atl::NodeMap map = runtime.node_map();
