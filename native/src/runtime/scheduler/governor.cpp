@@ -152,11 +152,12 @@ void Governor::set_spread(Steered& steered, int spread) {
 void Governor::look() {
   const std::lock_guard lock(mutex_);
   Steered& team = *steered_.front();
-  if (has_choice(team) && !team.approach->needs_intervals()) {
+  guarded(team, [&] {
+    if (!has_choice(team) || team.approach->needs_intervals()) return;
     // Without counts: those belong to the whole interval, which goes on.
     Decision decision = team.approach->step(bounds_of(team, Clock::now()));
     set(team, decision.spread, std::move(decision.reason));
-  }
+  });
   wake_soon();
 }
 
@@ -175,6 +176,7 @@ void Governor::set(Steered& steered, int spread, std::string reason) {
   if (steered.tag != 0) return seat(steered, spread);
   steered.spread = spread;
   seat_all();
+  if (unseated_) throw std::bad_alloc();
 }
 
 void Governor::seat(Steered& steered, int spread) {
@@ -185,26 +187,34 @@ void Governor::seat(Steered& steered, int spread) {
   count_choice(steered, has_choice(steered));
 }
 
-// The team comes first: after its workers move, groups choose among them again.
+// The team comes first: after its workers move, groups choose among them again. One that lacks
+// memory keeps no other from its seats.
 void Governor::seat_all() {
-  unseated_ = true;
+  unseated_ = false;
   for (Steered* const steered : steered_) {
     try {
-      seat(*steered, steered->spread);
+      seat_again(*steered);
     } catch (const std::bad_alloc&) {
-      throw;
-    } catch (...) {
-      // Approach::map threw. They must sit elsewhere all the same.
-      std::shared_ptr<Approach> plain = approach_by_name(kPlainMapping);
-      give_up(*steered);
-      steered->given_up_ = std::exchange(steered->approach, std::move(plain));
-      seat(*steered, steered->spread);
+      unseated_ = true;
     }
   }
-  unseated_ = false;
   moved_ = true;
   woken_ = true;
   changed_.notify_all();
+}
+
+void Governor::seat_again(Steered& steered) {
+  try {
+    seat(steered, steered.spread);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    // Approach::map threw. They must sit elsewhere all the same.
+    std::shared_ptr<Approach> plain = approach_by_name(kPlainMapping);
+    give_up(steered);
+    steered.given_up_ = std::exchange(steered.approach, std::move(plain));
+    seat(steered, steered.spread);
+  }
 }
 
 void Governor::main() {
@@ -276,23 +286,26 @@ void Governor::tick(const Occupancy& occupancy) {
   readings.occupancy = occupancy;
   for (Steered* const steered : steered_) {
     if (!steered->chooses_) continue;
-    try {
-      if (steered->known_) {
-        steer(*steered, readings);
-      } else {
-        // New: what its domain and its workers did before belongs to others.
-        remember(*steered, readings);
-      }
-    } catch (const std::bad_alloc&) {
-      steered->reason = "out of memory";  // the next look tries again; needs no memory itself
-    } catch (...) {
-      give_up(*steered);
-    }
+    guarded(*steered, [&] {
+      // New: what its domain and its workers did before belongs to others.
+      steered->known_ ? steer(*steered, readings) : remember(*steered, readings);
+    });
   }
 }
 
-// In a handler: the approach or the reader of fills is the user's, and has thrown. Nobody else
-// would hear of it.
+// The approach and the reader of fills are the user's.
+template <class Step>
+void Governor::guarded(Steered& steered, Step&& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    steered.reason = "out of memory";  // the next look tries again; needs no memory itself
+  } catch (...) {
+    give_up(steered);
+  }
+}
+
+// In a handler. Nobody else would hear of what was thrown.
 void Governor::give_up(Steered& steered) {
   std::string what = "no std::exception";
   try {

@@ -73,8 +73,7 @@ class Steered {
 
   std::size_t at_ = 0;  // its place in the governor's list
   bool chooses_ = false;
-  std::shared_ptr<Approach> given_up_ =
-      {};  // could not map it; kept, as its end is the user's code
+  std::shared_ptr<Approach> given_up_ = {};  // could not map; kept: its end is the user's code
   // When it was last asked or had nothing to say, and the values at that time, to subtract. Not
   // known: not yet looked at.
   bool known_ = false;
@@ -140,11 +139,14 @@ class Governor {
   const FillCounts& fills_of(Readings& readings, int rank) const;
   void remember(Steered& steered, Readings& readings);
   void steer(Steered& steered, Readings& readings);
+  template <class Step>
+  void guarded(Steered& steered, Step&& step);
   void give_up(Steered& steered);
   void set(Steered& steered, int spread, std::string reason);
   void seat(Steered& steered, int spread);
   void report_run(Steered& steered);
   void seat_all();
+  void seat_again(Steered& steered);
   Sample bounds_of(const Steered& steered, Clock::time_point now) const;
   Sample sample(Steered& steered, Readings& readings);
   void measure_set(Steered& steered, const Occupancy& occupancy, Sample& sample);

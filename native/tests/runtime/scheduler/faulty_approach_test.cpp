@@ -62,6 +62,27 @@ TEST(FaultyApproach, ThatThrowsIsNotAskedAgain) {
   EXPECT_EQ(group.spread(), spread);
 }
 
+TEST(FaultyApproach, ThatThrowsWhenTheUserLooksIsNotAskedAgain) {
+  struct Faulty : atl::Approach {
+    std::string name() const override { return "faulty"; }
+    atl::Decision decide(const atl::Sample&) override {
+      ++asked;
+      throw std::runtime_error("no idea");
+    }
+    int asked = 0;
+  };
+  atl::RuntimeOptions options = with_workers(2);
+  options.interval = std::chrono::hours(1);
+  const auto approach = std::make_shared<Faulty>();
+  options.own_approach = approach;
+  atl::Runtime runtime(options);
+  const int spread = runtime.spread();
+  for (int times = 0; times < 2; ++times) EXPECT_NO_THROW(runtime.look());
+  EXPECT_EQ(approach->asked, 1);
+  EXPECT_EQ(runtime.spread(), spread);
+  EXPECT_NE(runtime.reason().find("threw: no idea"), std::string::npos) << runtime.reason();
+}
+
 TEST(FaultyApproach, AReaderOfFillsThatThrowsLeavesTheSpreadAsItIs) {
   atl::RuntimeOptions options = often();
   options.fills = [](int) -> atl::Fills { throw 1; };
@@ -122,6 +143,21 @@ TEST(FaultyApproach, WhoseMapThrowsIsMappedByOurs) {
   runtime.set_spread(1);
   EXPECT_EQ(runtime.cores(), (std::vector<int>{0, 1}));
   group.run(fork_and_join);
+}
+
+TEST(FaultyApproach, WhoseMapLacksMemoryKeepsNoOtherFromItsSeats) {
+  struct Greedy : Modest {
+    std::vector<int> map(const atl::Places&, std::span<const int>, int) const override {
+      throw std::bad_alloc();
+    }
+  };
+  atl::Runtime runtime(often());
+  const atl::Group first(runtime, {.threads = 1, .own_approach = std::make_shared<Greedy>()});
+  const atl::Group second(runtime, {.threads = 2, .own_approach = std::make_shared<Modest>()});
+  EXPECT_EQ(second.spread(), 1);
+  EXPECT_THROW(runtime.set_spread(4), std::bad_alloc);
+  EXPECT_EQ(second.spread(), 2) << "no two workers share a chiplet";
+  EXPECT_EQ(first.spread(), 1);
 }
 
 }  // namespace
