@@ -151,14 +151,28 @@ class MergeSort {
     const std::unique_ptr<T, decltype(give)> buffer(memory.allocate(count), give);
     run_as_siblings(siblings_, [&] {
       between_pieces();
-      std::uninitialized_move_n(begin, count, buffer.get());
+      in_parts(0, count, [&, to = buffer.get()](std::size_t at, std::size_t size) {
+        std::uninitialized_move_n(begin + signed_of(at), size, to + at);
+      });
       sort(begin, buffer.get(), count, true);
-      std::destroy_n(buffer.get(), count);
+      if constexpr (!std::is_trivially_destructible_v<T>) {
+        in_parts(0, count, [&](std::size_t at, std::size_t size) {
+          std::destroy_n(buffer.get() + at, size);
+        });
+      }
     });
   }
 
  private:
   static constexpr std::size_t kMerge = 8192;  // elements that one worker merges
+
+  // Calls `part(at, size)` for parts of the elements from `at` on.
+  template <class Part>
+  void in_parts(std::size_t at, std::size_t count, const Part& part) noexcept {
+    if (count <= leaf_) return part(at, count);
+    const std::size_t half = count / 2;
+    both([&] { in_parts(at, half, part); }, [&] { in_parts(at + half, count - half, part); });
+  }
 
   // Of elements in `buffer`; they end there or in `range`.
   void sort(Iterator range, T* buffer, std::size_t count, bool into_range) noexcept {

@@ -12,6 +12,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "atoll/runtime/runtime.hpp"
@@ -20,6 +21,7 @@
 
 namespace {
 
+using atl::test::soon;
 using atl::test::with_workers;
 
 class Algorithms : public testing::TestWithParam<int> {
@@ -69,6 +71,43 @@ TEST_P(Algorithms, ASortMovesElementsThatCannotBeCopied) {
   });
   for (std::size_t i = 0; i < expected.size(); ++i)
     ASSERT_EQ(*texts[i], std::to_string(expected[i]));
+}
+
+// Until a comparison, whoever moves the first one waits for another worker to move one.
+struct MovedByTwo {
+  explicit MovedByTwo(int given) : value(given) {}
+  MovedByTwo(MovedByTwo&& other) noexcept : value(other.value) {
+    if (waits.exchange(false)) {
+      first = std::this_thread::get_id();
+      begun = true;
+      two = soon([] { return two.load(); });
+    } else if (begun && std::this_thread::get_id() != first) {
+      two = true;
+    }
+  }
+  MovedByTwo& operator=(MovedByTwo&&) noexcept = default;
+  ~MovedByTwo() = default;
+  bool operator<(const MovedByTwo& other) const {
+    begun = false;
+    return value < other.value;
+  }
+
+  static inline std::thread::id first;
+  static inline std::atomic<bool> waits = false;
+  static inline std::atomic<bool> begun = false;
+  static inline std::atomic<bool> two = false;
+  int value;
+};
+
+TEST(Sort, MovesItsElementsOnSeveralWorkersFromTheBeginning) {
+  atl::Runtime runtime(with_workers(2));
+  std::vector<MovedByTwo> values;
+  values.reserve(20'000);
+  for (int value = 20'000; value > 0; --value) values.emplace_back(value);
+  MovedByTwo::waits = true;
+  runtime.run([&] { atl::parallel_sort(values.begin(), values.end()); });
+  EXPECT_TRUE(MovedByTwo::two);
+  EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
 }
 
 TEST_P(Algorithms, ASortThatThrowsLeavesValidElements) {
