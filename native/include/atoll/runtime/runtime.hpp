@@ -13,9 +13,10 @@
 //    call. A thread that calls `run` takes the place of a worker that sleeps, if there is one, and
 //    runs the function and what it leads to itself, where the thread is: it keeps its affinity.
 //    What has a place runs on the workers' own threads all the same. A thread sleeps in `run` while
-//    every worker is awake, or while there is nothing else that it may run. While the function
-//    waits, the thread runs any task without a place, also of other callers, to its end or next
-//    wait, even if the function has ended meanwhile: do not hold a lock that any task takes.
+//    every worker is awake, or the one that is bound to its CPU, or while there is nothing else
+//    that it may run. While the function waits, the thread runs any task without a place, also of
+//    other callers, to its end or next wait, even if the function has ended meanwhile: do not hold
+//    a lock that any task takes.
 //  - The destructor waits for every spawned task, detached ones too, and ends the workers.
 //  - A process may have several runtimes at the same time.
 //  - After fork(), the child may only destroy the runtime and its groups.

@@ -188,17 +188,21 @@ void Parking::let_run(int worker) {
 // Only a worker that has committed: before that its thread still looks at its own queues. A
 // producer may still take it for a sleeper and find nobody; the second look of its return finds the
 // work.
+bool Parking::borrow_from(int worker) {
+  std::atomic<std::uint32_t>& state = sleeper_[worker].word;
+  std::uint32_t expected = parked;
+  // Acquire: all that is the worker's.
+  if (state.load(std::memory_order_relaxed) != parked ||
+      !state.compare_exchange_strong(expected, borrowed, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {  // [borrow]
+    return false;
+  }
+  change(worker, 0 - kSleeper);  // [borrow-count]
+  return true;
+}
+
 int Parking::borrow(int chiplet) {
-  const int worker = first_near(chiplet, [this](int sleeper) {
-    std::atomic<std::uint32_t>& state = sleeper_[sleeper].word;
-    std::uint32_t expected = parked;
-    // Acquire: all that is the worker's.
-    return state.load(std::memory_order_relaxed) == parked &&
-           state.compare_exchange_strong(expected, borrowed, std::memory_order_acquire,
-                                         std::memory_order_relaxed);  // [borrow]
-  });
-  if (worker != kNobody) change(worker, 0 - kSleeper);  // [borrow-count]
-  return worker;
+  return first_near(chiplet, [this](int worker) { return borrow_from(worker); });
 }
 
 bool Parking::begin_return(int worker, Kind kind) {

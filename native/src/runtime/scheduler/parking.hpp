@@ -98,6 +98,8 @@ class Parking {
   // A thread that is no worker takes the place of a worker whose own thread has committed to
   // sleep: one of this chiplet if it can. Returns its rank, or kNobody.
   int borrow(int chiplet);
+  // The place of this worker. False: it has not committed.
+  bool borrow_from(int worker);
 
   // A worker's own thread, or one in its place.
   enum class Kind { busy, searcher };

@@ -8,6 +8,18 @@
 
 namespace atl::runtime {
 
+namespace {
+
+std::size_t cpus_up_to_last(const Places& places) {
+  int last = -1;
+  for (const Core& core : places.cores) {
+    for (const int cpu : core.cpus) last = std::max(last, cpu);
+  }
+  return static_cast<std::size_t>(last + 1);
+}
+
+}  // namespace
+
 Seats::Seats(Places all, int workers, bool pin, bool share)
     : places(std::move(all)),
       nodes(places.nodes()),
@@ -18,7 +30,8 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
       bounds_(worker_bounds(places, usable_, workers)),
       core_of_worker_(seat_workers(places, usable_, workers, 1)),
       thread_of_worker_(core_of_worker_.size()),
-      bound_(core_of_worker_.size()) {
+      bound_(core_of_worker_.size()),
+      bound_to_cpu_(cpus_up_to_last(places)) {
   for (std::size_t at = 0; at < nodes.size(); ++at) {
     for (const int core : places.cores_of_node(nodes[at])) {
       const std::vector<int>& cpus = places.cores[static_cast<std::size_t>(core)].cpus;
@@ -30,6 +43,7 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
     for (std::size_t at = 0; at < nodes.size(); ++at) memory_nodes_[at] = real[at % real.size()];
   }
   if (share) shared_ = by_chiplet(usable_);
+  note_bound();
 }
 
 void Seats::sit(int rank, int thread) {
@@ -43,6 +57,7 @@ void Seats::place(int spread, const Approach& approach) {
   std::vector<int> cores = mapped(places, usable_, core_of_worker_, spread, approach);
   if (cores.empty()) cores = seat_workers(places, usable_, size(), spread);
   core_of_worker_ = std::move(cores);
+  note_bound();
   if (!pins()) return;
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
 }
@@ -71,6 +86,12 @@ void Seats::set_pin(bool pin) {
   const std::lock_guard lock(mutex_);
   pins_.store(pin, std::memory_order_relaxed);
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
+}
+
+int Seats::bound_to(int cpu) const {
+  const auto at = static_cast<std::size_t>(cpu);
+  if (!pins() || at >= bound_to_cpu_.size()) return -1;
+  return bound_to_cpu_[at].load(std::memory_order_relaxed);
 }
 
 std::vector<int> Seats::cores() const {
@@ -119,6 +140,17 @@ NodeMap Seats::node_map(int runtime) const {
 const std::vector<int>& Seats::cpus_of(std::size_t rank) const {
   const Core& core = places.cores[static_cast<std::size_t>(core_of_worker_[rank])];
   return shared_.empty() ? core.cpus : shared_[static_cast<std::size_t>(core.chiplet)];
+}
+
+// Relaxed: who reads a seat that changes meanwhile has read it a moment earlier.
+void Seats::note_bound() {
+  for (std::atomic<int>& bound : bound_to_cpu_) bound.store(-1, std::memory_order_relaxed);
+  for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) {
+    for (const int cpu : cpus_of(rank)) {
+      bound_to_cpu_[static_cast<std::size_t>(cpu)].store(static_cast<int>(rank),
+                                                         std::memory_order_relaxed);
+    }
+  }
 }
 
 // The CPUs of these cores.

@@ -37,6 +37,9 @@ class Seats {
   bool pins() const { return pins_.load(std::memory_order_relaxed); }
   void set_pin(bool pin);
 
+  // The worker whose seat is this CPU, the last of several; -1: none, or workers are not bound.
+  int bound_to(int cpu) const;
+
   // The core of each worker, an index of places.cores.
   std::vector<int> cores() const;
   // One CPU of each chiplet on which a worker sits.
@@ -55,6 +58,7 @@ class Seats {
   const std::vector<int>& cpus_of(std::size_t rank) const;
   std::vector<std::vector<int>> by_chiplet(std::span<const int> cores) const;
   void bind(std::size_t rank);
+  void note_bound();
 
   std::vector<int> memory_nodes_;                // where the memory of each of `nodes` lies
   std::vector<std::vector<int>> cpus_of_nodes_;  // in the order of `nodes`
@@ -66,6 +70,7 @@ class Seats {
   std::vector<int> thread_of_worker_;     // the kernel's numbers
   std::vector<std::vector<int>> bound_;   // what each worker's thread was last bound to
   std::vector<std::vector<int>> shared_;  // CPUs by chiplet, if workers are bound to these
+  std::vector<std::atomic<int>> bound_to_cpu_;
 };
 
 }  // namespace atl::runtime

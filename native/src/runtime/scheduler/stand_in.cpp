@@ -4,6 +4,8 @@
 //
 // What does not change hands: affinity and memory policy. So the stand-in takes only work that may
 // run anywhere, and leaves the rest to the worker's own thread.
+#include <sched.h>
+
 #include "profiler/recorder.hpp"
 #include "stacks/overflow.hpp"
 #include "worker.hpp"
@@ -15,10 +17,20 @@ bool Team::run_on_caller(detail::Job* job, const detail::Completion& end) noexce
   if (Worker::here() != nullptr) return false;
   // A team that ends waits for visitors, also for one whose task has ended.
   visitors_.fetch_add(1, std::memory_order_relaxed);
-  const int rank = has_alternate_stack() ? parking.borrow(chiplet_here()) : Parking::kNobody;
+  const int rank = has_alternate_stack() ? borrow_place() : Parking::kNobody;
   if (rank != Parking::kNobody) worker(rank).stand_in(job, end);
   visitors_.fetch_sub(1, std::memory_order_release);
   return rank != Parking::kNobody;
+}
+
+// Not of another worker while the one that is bound to this CPU is awake: both would run here, and
+// that other's CPU would idle until the kernel's next tick or the one after moves the caller, some
+// 4 ms each. So it is after each long run: the worker that ends it wakes the caller on its own CPU,
+// and the caller preempts it before it sleeps.
+int Team::borrow_place() noexcept {
+  const int bound = own_cpus ? seats.bound_to(sched_getcpu()) : Parking::kNobody;
+  if (bound == Parking::kNobody) return parking.borrow(chiplet_here());
+  return parking.borrow_from(bound) ? bound : Parking::kNobody;
 }
 
 void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept {

@@ -81,7 +81,8 @@ class Team {
   void count_ended_as_visitor(Word tag) noexcept;
   // Runs the job, a task whose end is `end`, on the calling thread in the place of a worker that
   // sleeps. Returns when it has ended, or when there is nothing that this thread may run meanwhile.
-  // False: it did nothing; every worker is awake, or the thread is a worker.
+  // False: it did nothing; no worker sleeps, the one that is bound to this CPU is awake, or the
+  // thread is a worker.
   bool run_on_caller(detail::Job* job, const detail::Completion& end) noexcept;
 
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
@@ -117,6 +118,8 @@ class Team {
  private:
   // The chiplet on which the caller runs; some chiplet if the places do not have its CPU.
   int chiplet_here() noexcept;
+  // A worker whose place the caller has taken, or kNobody.
+  int borrow_place() noexcept;
   void stop() noexcept;
   bool tasks_left() const;
 

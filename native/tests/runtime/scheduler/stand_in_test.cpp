@@ -13,6 +13,7 @@
 
 #include "atoll/runtime.hpp"
 #include "runtime/parts.hpp"
+#include "scheduler/affinity.hpp"
 #include "scheduler/worker.hpp"
 
 namespace {
@@ -49,6 +50,50 @@ TEST(StandIn, TheCallerRunsTheFunctionItselfWhileTheWorkersSleepOn) {
   EXPECT_EQ(runtime.team().parking.sleepers(), 4);
   EXPECT_FALSE(atl::this_task::inside());
   EXPECT_THROW(atl::this_task::worker(), atl::RuntimeFault);
+}
+
+// Runs `body(rank)` bound to the CPUs of each worker of a team whose workers have CPUs of their
+// own.
+void on_the_cpu_of_each(auto&& body) {
+  const std::vector<int> cpus = atl::test::real_cpus();
+  atl::RuntimeOptions options = atl::test::with_workers(cpus.size() < 2 ? 1 : 2);
+  options.places = atl::synthetic_places("core:" + std::to_string(options.workers), cpus);
+  atl::Runtime runtime(options);
+  for (int rank = 0; rank < options.workers; ++rank) {
+    const int core = runtime.cores()[static_cast<std::size_t>(rank)];
+    std::jthread([&] {
+      atl::runtime::bind_thread(atl::runtime::this_thread(),
+                                runtime.places().cores[static_cast<std::size_t>(core)].cpus);
+      body(runtime, rank);
+    });
+  }
+}
+
+TEST(StandIn, TakesThePlaceOfTheWorkerThatIsBoundToItsCpu) {
+  on_the_cpu_of_each([](atl::Runtime& runtime, int rank) {
+    EXPECT_EQ(run_here(runtime, [] { return atl::this_task::worker(); }), rank);
+  });
+}
+
+// It would share the CPU with that worker.
+TEST(StandIn, WakesAnotherWorkerWhileTheOneOfItsCpuIsAwake) {
+  on_the_cpu_of_each([](atl::Runtime& runtime, int rank) {
+    await_all_asleep(runtime);
+    std::atomic<bool> begun{false};
+    std::atomic<bool> over{false};
+    std::atomic<std::uint64_t>& from_outside = runtime.team().spawned_outside;
+    const std::uint64_t with_busy = from_outside + 1;
+    auto busy = runtime.spawn(atl::on_worker(rank), [&] {
+      begun = true;
+      while (!over && from_outside == with_busy) std::this_thread::yield();
+    });
+    while (!begun || runtime.team().parking.committed() < runtime.workers() - 1) {
+      std::this_thread::yield();
+    }
+    EXPECT_NE(runtime.run(thread_now), thread_now());
+    over = true;
+    busy.join();
+  });
 }
 
 TEST(StandIn, LeavesTheCallersAffinityAndSignalMaskAlone) {
@@ -235,7 +280,9 @@ TEST(StandIn, LeavesWorkWithAPlaceToTheWorkersOwnThreads) {
 
 // Also a resumed task that is to go next on a worker, which is in a long one.
 TEST(StandIn, LeavesAResumedTaskWithAPlaceToTheWorkersOwnThread) {
-  atl::Runtime runtime(atl::test::with_workers(2));
+  atl::RuntimeOptions options = atl::test::with_workers(2);
+  options.pin = false;  // else the caller may be on the CPU of the one that is awake
+  atl::Runtime runtime(options);
   atl::Event resumes;
   atl::Event ends;
   std::atomic<bool> waits{false};
