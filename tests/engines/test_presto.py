@@ -1,17 +1,20 @@
-"""Presto, the papers' own engine, through a real deployment: all answers, placement, faults.
+"""Presto, the papers' own engine, in a real deployment: all answers, profiles, placement, faults.
 
 Where it is not installed all of it is skipped, with the reason.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from atoll.engines.api import CountingClient, ProfilingClient
 from atoll.schema.plan import Policy
+from atoll.suites.tpch_schema import SCHEMAS
 from atoll.supervise.launch import Running
-from tests.parts.answers import TPCH
+from tests.parts.answers import QUERY_LIMIT_S, TPCH
 from tests.parts.trino_servers import (
     listening_elsewhere,
     one_past_its_limit_fails,
@@ -32,6 +35,19 @@ def running() -> Iterator[Running]:
 
 def test_all_answers(running: Running) -> None:
     assert wrong_answers(running.clients[0], "presto", TPCH.query_names) == {}
+
+
+def test_it_tells_how_it_ran_each_query(running: Running) -> None:
+    (client,) = running.clients
+    assert isinstance(client, ProfilingClient) and isinstance(client, CountingClient)
+    for query, sql in TPCH.queries("presto").items():
+        profile = client.profile(sql, timeout_s=QUERY_LIMIT_S)
+        assert profile is not None and profile.operators, query
+        read = {name for one in profile.operators for name in one.tables}
+        assert read == {name for name in SCHEMAS if re.search(rf"\b{name}\b", sql)}, query
+        assert sum(one.own_s or 0 for one in profile.operators) > 0, query
+    peaks = [work.peak_bytes for work in client.work(timeout_s=30).values()]
+    assert len(peaks) >= len(TPCH.query_names) and max(filter(None, peaks)) > 0
 
 
 def test_every_thread_and_page_is_where_the_plan_has_it(running: Running) -> None:

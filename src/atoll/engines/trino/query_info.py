@@ -1,7 +1,7 @@
 """Reads what a Trino or Presto coordinator tells of queries at /v1/query. Pure.
 
-The shapes are those of Trino 476. A field that the server does not have is None; what cannot be
-read is a ValueError.
+The shapes are those of Trino 476 and Presto 0.287. A field that the server does not have is None;
+what cannot be read is a ValueError.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _UNITS = {
     "h": 3600.0,
     "d": 86400.0,
 }
+_PRESTO_TABLE = re.compile(r"\btableName=(\w+)")
 _SENDERS = frozenset({"TaskOutputOperator", "PartitionedOutputOperator"})
 _WALLS = ("addInputWall", "getOutputWall", "finishWall")
 _DISTRIBUTIONS = {
@@ -98,32 +99,57 @@ def _node(
     stage: str,
     runs: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Node:
-    name, more = found["name"], found["descriptor"]
-    sources = more.get("sourceFragmentIds", "").strip("[]").replace(" ", "").split(",")
+    name, table, how, sources = _trinos(found) if "descriptor" in found else _prestos(found)
     below = [_node(child, stages, stage, runs) for child in found["children"]]
     mine = list(runs.get(found["id"], ()))
-    distribution = _DISTRIBUTIONS.get(more.get("distribution", ""), "")
-    for source in filter(None, sources):
+    distribution = _DISTRIBUTIONS.get(how, "")
+    for source in sources:
         below.append(_node(json.loads(_plan_of(stages[source])), stages, source, runs))
         mine += runs.get(f"from {source}", ())
         distribution = _sent(stages[source])
     kind = kind_of(name)
     return Node(
         operator=name,
-        kind=Kind.SCAN if "table" in more else kind,
+        kind=Kind.SCAN if table else kind,
         own_s=sum(quantity(run[part]) for run in mine for part in _WALLS),
         rows=max((run["outputPositions"] for run in mine), default=None),
         below=tuple(below),
-        table=more.get("table", "").rpartition(":")[2],
+        table=table,
         node=found["id"],
         join=name.removesuffix("Join").lower() if kind is Kind.JOIN else "",
         distribution=distribution,
-        tasks=len(stages[stage]["tasks"]) or None,
+        tasks=len(_tasks(stages[stage])) or None,
     )
+
+
+def _trinos(found: Mapping[str, Any]) -> tuple[str, str, str, list[str]]:
+    """Name, table, how it distributes, and the stages that it reads."""
+    more = found["descriptor"]
+    sources = more.get("sourceFragmentIds", "").strip("[]").replace(" ", "").split(",")
+    table = more.get("table", "").rpartition(":")[2]
+    return found["name"], table, more.get("distribution", ""), [one for one in sources if one]
+
+
+def _prestos(found: Mapping[str, Any]) -> tuple[str, str, str, list[str]]:
+    """The same of 'Aggregate(FINAL)[n_name]', of "[table = TableHandle {... tableName=nation ...".
+    A join says 'Distribution: REPLICATED' in its details, a local exchange '[HASH][...] (...)'."""
+    name, said = found["name"].partition("[")[0], found["identifier"]
+    table = _PRESTO_TABLE.search(said) if "Scan" in name else None
+    how = said.strip("[").partition("]")[0] if name == "LocalExchange" else ""
+    for line in found["details"].splitlines():
+        how = line.removeprefix("Distribution: ") if line.startswith("Distribution: ") else how
+    return name, table[1] if table else "", how, found["remoteSources"]
+
+
+def _tasks(stage: Mapping[str, Any]) -> Sequence[Any]:
+    found: Sequence[Any] = (stage.get("latestAttemptExecutionInfo") or stage)["tasks"]
+    return found
 
 
 def _sent(stage: Mapping[str, Any]) -> str:
     """How a stage distributes its rows."""
-    handle = stage["plan"]["outputPartitioningScheme"]["partitioning"]["handle"]
+    plan = stage["plan"]
+    scheme = plan.get("outputPartitioningScheme") or plan["partitioningScheme"]
+    handle = scheme["partitioning"]["handle"]
     function = str(handle["connectorHandle"].get("function", ""))
     return _DISTRIBUTIONS.get(function, function.lower())

@@ -1,4 +1,4 @@
-"""What a coordinator tells of queries: recorded answers of Trino 476, and damaged ones."""
+"""What a coordinator tells of queries: recorded answers of Trino and Presto, and damaged ones."""
 
 from __future__ import annotations
 
@@ -52,8 +52,33 @@ def test_operators_come_from_all_stages_with_what_is_read_below_them() -> None:
     assert scan.own_s == pytest.approx(0.14156, abs=1e-5)
 
 
-def test_no_time_of_the_engine_is_lost() -> None:
-    given_ = recorded("trino-476-q18.json")
+def test_presto_counts_less() -> None:
+    found = works_of(recorded("presto-0.287-list.json"))
+    assert found["20261126_031433_00045_8x3f6"] == EngineWork(
+        run_s=10.23, peak_bytes=1866465, peak_source="peakTotalMemoryReservation"
+    )
+
+
+def test_presto_writes_its_plans_otherwise() -> None:
+    found = operators_of(recorded("presto-0.287-q18.json"))
+    by_node = {one.node: one for one in found}
+    assert len(by_node) == len(found) == 32
+    semi, join = by_node["409"], by_node["980"]
+    assert (semi.kind, semi.join, semi.distribution) == (Kind.JOIN, "semi", "broadcast")
+    assert (join.kind, join.join, join.distribution) == (Kind.JOIN, "inner", "broadcast")
+    assert join.tables == ("customer", "lineitem", "orders")
+    assert (by_node["1235"].kind, by_node["1235"].distribution) == (Kind.EXCHANGE, "partitioned")
+    assert (by_node["1191"].kind, by_node["1191"].distribution) == (Kind.EXCHANGE, "partitioned")
+    final = by_node["9"]
+    assert (final.operator, final.kind, final.tasks) == ("Aggregate(FINAL)", Kind.AGGREGATE, 2)
+    scan = by_node["6"]
+    assert (scan.operator, scan.tables, scan.rows) == ("TableScan", ("lineitem",), 60175)
+    assert scan.own_s == pytest.approx(0.30116, abs=1e-5)
+
+
+@pytest.mark.parametrize("plan", ["trino-476-q18.json", "presto-0.287-q18.json"])
+def test_no_time_of_the_engine_is_lost(plan: str) -> None:
+    given_ = recorded(plan)
     runs = given_["queryStats"]["operatorSummaries"]
     # The last stage's output goes to the client, so it is no operator's.
     runs = [r for r in runs if (r["stageId"], r["operatorType"]) != (0, "TaskOutputOperator")]
@@ -74,6 +99,18 @@ def test_quantities(text: str, value: float) -> None:
 def test_no_other_text_is_a_quantity(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert quantity(text) >= 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"name": 7}, {"identifier": 7, "name": "Scan"}, {"details": 1}, {"remoteSources": ["9"]}],
+)
+def test_a_damaged_plan_of_presto_is_a_value_error(damage: dict[str, Any]) -> None:
+    info = recorded("presto-0.287-q18.json")
+    plan = info["outputStage"]["plan"]
+    plan["jsonRepresentation"] = json.dumps(json.loads(plan["jsonRepresentation"]) | damage)
+    with pytest.raises(ValueError, match=r".+: .+"):
+        operators_of(info)
 
 
 @pytest.mark.parametrize("answer", [None, 7, {}, [{}], [{"queryId": "a", "queryStats": {}}]])
