@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from atoll.bench.axes import DECIDES, differing_axes
 from atoll.bench.entrants import coincide
@@ -26,7 +27,7 @@ from atoll.schema.results import (
 )
 from atoll.schema.size import MIB
 from atoll.schema.summary import Caution, EntrantSummary
-from atoll.schema.text import plural
+from atoll.schema.text import first_of, plural
 from atoll.stats.paired import MIN_BLOCKS
 
 # Below this share of idle CPU time before a pass, the machine has other work.
@@ -35,6 +36,7 @@ IDLE_ENOUGH = 0.9
 CACHED_AT_MOST = 0.01
 MOST_LISTED = 6  # findings in one warning; the results file has all
 _PID = re.compile(r"/proc/\d+/")
+_L = TypeVar("_L", ClusterLook, PassPlaces, VerifyResult)
 
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
@@ -109,81 +111,72 @@ def _unstable(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def _clusters(results: Results) -> Iterator[tuple[str, str]]:
-    for entrant in results.header.entrants:
-        looks = [
-            line
-            for line in results.lines
-            if isinstance(line, ClusterLook) and line.label == entrant.label
-        ]
+    for label, looks in _by_entrant(results, ClusterLook):
         drift = list(
             dict.fromkeys(word for look in looks for seen in look.processes for word in seen.drift)
         )
         if drift:
-            yield "cluster-drift", f"{entrant.label}: {_first(drift)}"
+            yield "cluster-drift", f"{label}: {first_of(drift, MOST_LISTED, '; ')}"
         for unknown in dict.fromkeys(look.unknown for look in looks if look.unknown):
-            yield "cluster-unseen", f"{entrant.label}: {unknown}"
+            yield "cluster-unseen", f"{label}: {unknown}"
 
 
 def _unread(results: Results) -> Iterator[tuple[str, str]]:
     """Why is incomplete: one warning per reason, which many queries may share."""
-    queries: dict[tuple[str, str], list[str]] = {}
+    run, queries = results.queries, dict[tuple[str, str], list[str]]()
     for line in results.lines:
-        if isinstance(line, QueryProfiled) and line.unknown and line.query in results.queries:
+        if isinstance(line, QueryProfiled) and line.unknown and line.query in run:
             queries.setdefault((line.label, line.unknown), []).append(line.query)
     for (label, reason), found in queries.items():
         yield (
             "profile-unread",
-            f"{label}: how it runs {_first(found, ', ')} is unknown, so no part of 'why': {reason}",
+            f"{label}: how it runs {first_of(found, MOST_LISTED)} is unknown, so no part of 'why': "
+            f"{reason}",
         )
 
 
 def _unseen(results: Results) -> Iterator[tuple[str, str]]:
-    for entrant in results.header.entrants:
+    for label, watched in _by_entrant(results, PassPlaces):
         reasons = list(
             dict.fromkeys(
                 _PID.sub("/proc/PID/", reason)  # another one in each block
-                for line in results.lines
-                if isinstance(line, PassPlaces) and line.label == entrant.label
+                for line in watched
                 for reason in line.places.unknown
             )
         )
         if reasons:
             yield (
                 "places-unseen",
-                f"{entrant.label}: where threads and memory were is not wholly known: "
-                f"{_first(reasons)}",
+                f"{label}: where threads and memory were is not wholly known: "
+                f"{first_of(reasons, MOST_LISTED, '; ')}",
             )
 
 
 def _uncounted(results: Results) -> Iterator[tuple[str, str]]:
     """The sums of an engine's counts lack queries that it forgot or never told of."""
-    for entrant in results.header.entrants:
-        done = {
-            line.block
-            for line in results.lines
-            if isinstance(line, PassDone) and line.label == entrant.label
-        }
-        mine = [
-            line
-            for line in results.lines
-            if isinstance(line, QueryWork | QueryTime)
-            and line.label == entrant.label
-            and line.block in done
-        ]
-        counted = sum(isinstance(line, QueryWork) for line in mine)
-        ran = sum(isinstance(line, QueryTime) and line.phase == "measured" for line in mine)
+    done = {(line.label, line.block) for line in results.lines if isinstance(line, PassDone)}
+    asked, told = Counter[str](), Counter[str]()
+    for line in results.lines:
+        if isinstance(line, QueryWork | QueryTime) and (line.label, line.block) in done:
+            told[line.label] += isinstance(line, QueryWork)
+            asked[line.label] += isinstance(line, QueryTime) and line.phase == "measured"
+    for label, ran in asked.items():
+        counted = told[label]
         if 0 < counted < ran:
             yield (
                 "work-uncounted",
-                f"{entrant.label}: the engine told what {counted} of {ran} measured queries used: "
+                f"{label}: the engine told what {counted} of {ran} measured queries used: "
                 "its sums lack the others",
             )
 
 
-def _first(found: Sequence[str], between: str = "; ") -> str:
-    """The first MOST_LISTED."""
-    rest = len(found) - MOST_LISTED
-    return between.join(found[:MOST_LISTED]) + (f"{between}and {rest} more" if rest > 0 else "")
+def _by_entrant(results: Results, kind: type[_L]) -> Iterator[tuple[str, list[_L]]]:
+    """Every label with its lines of one kind."""
+    found: dict[str, list[_L]] = {entrant.label: [] for entrant in results.header.entrants}
+    for line in results.lines:
+        if isinstance(line, kind):
+            found[line.label].append(line)
+    yield from found.items()
 
 
 def _left_out(results: Results) -> Iterator[tuple[str, str]]:
@@ -234,12 +227,8 @@ def _incomparable(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str
 
 
 def _drift(results: Results) -> Iterator[tuple[str, str]]:
-    for entrant in results.header.entrants:
-        drifted = [
-            line
-            for line in results.lines
-            if isinstance(line, VerifyResult) and line.label == entrant.label and line.drifted
-        ]
+    for label, verified in _by_entrant(results, VerifyResult):
+        drifted = [line for line in verified if line.drifted]
         if drifted:
             worst = max(drifted, key=lambda line: line.drifted)
             what = (
@@ -247,7 +236,7 @@ def _drift(results: Results) -> Iterator[tuple[str, str]]:
                 if worst.threads
                 else "no thread was left"
             )
-            yield "drift", f"{entrant.label}: {what} ({worst.detail})"
+            yield "drift", f"{label}: {what} ({worst.detail})"
 
 
 def _busy(results: Results) -> Iterator[tuple[str, str]]:
@@ -296,10 +285,9 @@ def _outliers(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
         if times.outlier_blocks
     ]
     if found:
-        rest = f" and {len(found) - 6} more" if len(found) > 6 else ""
         yield (
             "outliers",
-            f"outliers, marked and kept: {', '.join(found[:6])}{rest}; other work disturbed the "
+            f"outliers, marked and kept: {first_of(found, MOST_LISTED)}; other work disturbed the "
             "machine at that time",
         )
 

@@ -20,7 +20,7 @@ from atoll.bench.results import Results, read_results
 from atoll.errors import AtollError, UsageError
 from atoll.schema.results import DeploymentUp, PassDone, QueryTime, RunHeader
 from atoll.schema.span import span
-from atoll.schema.text import plural
+from atoll.schema.text import first_of, plural
 from atoll.stats.paired import MIN_BLOCKS
 
 _REST_S = 3.0  # of a deployment: dropping the page cache, waiting for a quiet machine, stopping
@@ -50,10 +50,8 @@ class Known:
     @property
     def source(self) -> str:
         """'by 3 earlier passes in r.jsonl'"""
-        named = ", ".join(self.files[:_MOST_NAMED])
-        more = len(self.files) - _MOST_NAMED
-        others = f" and {more} more" if more > 0 else ""
-        return f"by {plural(self.passes, 'earlier pass')} in {named}{others}"
+        named = first_of(self.files, _MOST_NAMED)
+        return f"by {plural(self.passes, 'earlier pass')} in {named}"
 
 
 def known_costs(header: RunHeader, earlier: Iterable[tuple[Path, Results]]) -> Known:

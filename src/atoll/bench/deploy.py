@@ -25,7 +25,7 @@ from atoll.inspect.whereabouts import Watch
 from atoll.schema.machine import Machine
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
-from atoll.schema.text import plural
+from atoll.schema.text import first_of, plural
 from atoll.schema.whereabouts import Whereabouts
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.launch import Running, launch
@@ -53,8 +53,7 @@ class LiveServer:
         # Not deep: counting the pages of large memory would disturb the measured pass.
         found = self.running.verify(deep=False)
         details = [brief(finding) for finding in found.drift]
-        more = [f"and {len(details) - MOST_DETAILS} more"] if len(details) > MOST_DETAILS else []
-        return found.threads, found.drifted, "; ".join(details[:MOST_DETAILS] + more)
+        return found.threads, found.drifted, first_of(details, MOST_DETAILS, "; ")
 
     def look(self, *, deep: bool) -> None:
         return None

@@ -10,7 +10,7 @@ from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.schema.results import Entrant
 from atoll.schema.size import percent
 from atoll.schema.summary import BenchSummary
-from atoll.schema.text import plural
+from atoll.schema.text import first_of, plural
 
 
 def require_pairs(entrants: Sequence[Entrant]) -> None:
@@ -44,9 +44,8 @@ def require_answers(summary: BenchSummary) -> None:
     if without:
         raise EngineFailed(f"{', '.join(without)} finished no block; see the errors above")
     if failed := [one.query for one in summary.left_out]:
-        more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
         raise EngineFailed(
             f"{len(failed)} of {plural(len(summary.queries) + len(failed), 'query')} failed and "
             f"{'was' if len(failed) == 1 else 'were'} left out: "
-            f"{', '.join(failed[:MOST_LISTED])}{more}; the rest was measured"
+            f"{first_of(failed, MOST_LISTED)}; the rest was measured"
         )

@@ -27,13 +27,14 @@ NOTHING = "–"
 def explanations(results: Results) -> tuple[Why, ...]:
     """For each entrant with a baseline of which the results contain profiles."""
     profiles: dict[str, dict[str, Sequence[Operator]]] = defaultdict(dict)
+    queries = results.queries
     for line in results.lines:
-        if isinstance(line, QueryProfiled) and line.profile and line.query in results.queries:
+        if isinstance(line, QueryProfiled) and line.profile and line.query in queries:
             profiles[line.label][line.query] = line.profile.operators
     found = []
     for entrant in results.header.entrants:
         before, after = profiles[entrant.baseline or ""], profiles[entrant.label]
-        if both := [query for query in results.queries if query in before and query in after]:
+        if both := [query for query in queries if query in before and query in after]:
             pair = [{query: side[query] for query in both} for side in (before, after)]
             found.append(explanation(entrant.label, entrant.baseline or "", *pair))
     return tuple(found)

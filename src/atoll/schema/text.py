@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 REPLACEMENT = "\ufffd"
 
 
@@ -12,6 +14,13 @@ def plural(count: int, noun: str) -> str:
     if noun.endswith("ry"):
         return f"{count} {noun[:-1]}ies"
     return f"{count} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def first_of(found: Sequence[str], most: int, between: str = ", ") -> str:
+    """'a, b and 3 more': the first `most`. Between sentences: 'a; b; and 3 more'."""
+    rest = len(found) - most
+    more = f"{between.replace(',', '')}and {rest} more" if rest > 0 else ""
+    return between.join(found[:most]) + more
 
 
 def printable(text: str) -> str:

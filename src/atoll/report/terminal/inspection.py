@@ -34,7 +34,7 @@ from atoll.schema.inspection import (
 )
 from atoll.schema.plan import HugePages, Malloc, Placement
 from atoll.schema.size import gib
-from atoll.schema.text import one_line, plural, printable
+from atoll.schema.text import first_of, one_line, plural, printable
 
 MOST_MASKS = 8
 MOST_SINGLE = 3
@@ -154,9 +154,7 @@ def _subjects(group: Sequence[Finding], *, several_processes: bool) -> list[str]
         by_found.setdefault((process, finding.found), []).append(finding)
     for (process, found), alike in by_found.items():
         subjects = [text for finding in alike if (text := _subject(finding))]
-        shown = ", ".join(subjects[:MOST_NAMED])
-        more = f" and {len(subjects) - MOST_NAMED} more" if len(subjects) > MOST_NAMED else ""
-        where = " ".join(filter(None, (process, shown + more)))
+        where = " ".join(filter(None, (process, first_of(subjects, MOST_NAMED))))
         lines.append(printable(f"{where}: found {found}" if where else f"found {found}"))
     if len(lines) > 2 * MOST_NAMED:
         rest = len(lines) - MOST_NAMED
@@ -347,8 +345,7 @@ def _malloc(malloc: MallocLook) -> str:
         text += f"; requested {', '.join(malloc.preload)}"
     exceptions = [f"{name}: {other}" for name, other in malloc.exceptions.items()]
     if exceptions:
-        more = f" and {len(exceptions) - MOST_FILES} more" if len(exceptions) > MOST_FILES else ""
-        text += f"; except {', '.join(exceptions[:MOST_FILES])}{more}"
+        text += f"; except {first_of(exceptions, MOST_FILES)}"
     return printable(text)
 
 
