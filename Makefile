@@ -231,7 +231,7 @@ perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of 
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
-perf-suites: setup  ## The same for the data of the suites (10 minutes)
+perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
 perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime perf-suites:
 	$(BIN)/python -m perf $(@:perf-%=%)
 

@@ -15,6 +15,8 @@ import perf
 from perf.harness import WrongAnswer, note, wait_until_idle
 
 _NO_COMPARISON = {
+    "datasets",
+    "deployed",
     "harness",
     "duckdb_pairs",
     "duckdb_side",
@@ -24,7 +26,9 @@ _NO_COMPARISON = {
     "engines_start",
     "probe_peers",
     "runtime_runs",
-    "suites_jcch",
+    "suites_data",
+    "suites_pass",
+    "suites_report",
 }
 
 

@@ -15,36 +15,30 @@ for the server or by themselves, is not in it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from atoll.bench.deploy import Deployer
 from atoll.bench.passes import asker
-from atoll.engines import registry
-from atoll.engines.api import Client, Column, LoadingEngine, QueryResult
+from atoll.engines.api import Client, Column, QueryResult
 from atoll.engines.mariadb.client import MariaDBClient
 from atoll.engines.postgresql.client import PostgreSQLClient
 from atoll.host.local import LocalHost
-from atoll.host.topology import read_machine
-from atoll.plan import make_plan
-from atoll.schema.results import Entrant
 from atoll.suites import compare as answers
 from atoll.suites import reference
 from atoll.suites import registry as suites
 from atoll.suites.base import Answer, DataSet
-from perf.engines_host import BACKENDS, Hosted, OwnClient
+from perf.datasets import quiet
+from perf.deployed import hosted
+from perf.engines_host import BACKENDS, OwnClient
 from perf.harness import Interval, WrongAnswer, at_most, interleave, median, note
 
 SCALE_FACTOR = 0.1
 TARGET_MS = 2.0
 TARGET_SHARE = 0.005
-HEAP_BYTES = 2 << 30
 MANY_ROWS = """\
 select l_orderkey, l_extendedprice, l_shipdate, l_comment from lineitem
 order by l_orderkey, l_linenumber limit 10000"""
@@ -68,24 +62,8 @@ def compare(name: str) -> None:
     if name not in OWN:
         note(f"{name}: no client of its own in Python to compare with")
         return
-    # The SQL host with both ways in is in this package.
-    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
-    host, machine = LocalHost(), read_machine()
-    engine = registry.get(name)
-    installation = engine.locate(host)
-    data = suites.get("tpch").ensure_data(SCALE_FACTOR, host=LocalHost(), progress=_quiet)
-    if isinstance(engine, LoadingEngine):
-        engine.load(data.data, installation, host=host, progress=_quiet)
-    plan = make_plan(machine, engine.traits, "wim", heap_limit_bytes=HEAP_BYTES)
-    deploy = Deployer(
-        engines={name: Hosted(engine) if name in BACKENDS else engine},
-        machine=machine,
-        host=host,
-        data=data.data,
-        name=f"perf-{os.getpid()}",
-        progress=lambda line: None,
-    )
-    with deploy(Entrant(label=name, engine=name, plan=plan)) as server:
+    data = suites.get("tpch").ensure_data(SCALE_FACTOR, host=LocalHost(), progress=quiet)
+    with hosted(name, data) as server:
         own = OWN[name](server.running.deployment.endpoints[0], server.streams[0])
         for query in queries(name, data):
             pair = Pair(name, query, server.streams[0], own)
@@ -223,7 +201,3 @@ def _timed(
     start = time.perf_counter()
     rows = ask()
     return time.perf_counter() - start, rows
-
-
-def _quiet(what: str, part: float | None) -> None:
-    del what, part

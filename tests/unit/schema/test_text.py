@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.schema.text import one_line, plural, printable
+from atoll.schema.text import first_of, one_line, plural, printable
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,12 @@ from atoll.schema.text import one_line, plural, printable
 )
 def test_a_count_agrees_with_its_noun(count: int, noun: str, text: str) -> None:
     assert plural(count, noun) == text
+
+
+def test_the_first_of_many() -> None:
+    assert first_of(["a", "b"], 2) == "a, b"
+    assert first_of(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert first_of(["It is.", "So."], 1, "; ") == "It is.; and 1 more"
 
 
 def test_foreign_text_cannot_end_a_line_or_control_a_terminal() -> None:
