@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from atoll.schema import (
+    advice,
     deployment,
     duckdb_profile,
     inspection,
@@ -43,6 +44,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "rendered": (rendered, rendered.Rendered),
     "inspection": (inspection, inspection.Inspection),
     "knobs": (knobs, knobs.Journal),
+    "advice": (advice, advice.Advice),
     "results": (results, results.RunHeader | results.Line),
     "runtime-profile": (runtime_profile, runtime_profile.RuntimeProfile),
     "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),

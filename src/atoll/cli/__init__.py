@@ -40,6 +40,7 @@ COMMANDS = {
     "inspect": "Show where the threads and memory of any process are.",
     "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
+    "advise": "Show what to set for a program on this machine, and why.",
     "knobs": "Show, set and undo system-wide settings, with a journal.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",

@@ -264,6 +264,16 @@ class PortedEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class AllocatingEngine(Engine, Protocol):
+    """An engine whose files show whether a preloaded malloc would serve it."""
+
+    def malloc_files(self, host: Host) -> tuple[str, ...]:
+        """Its program, then the libraries that it loads while it runs. Raises EngineFailed if it
+        is not installed."""
+        ...
+
+
+@runtime_checkable
 class UnattendedEngine(Engine, Protocol):
     """An engine that makes nothing durable in Atoll's own deployments."""
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from atoll.engines import registry
 from atoll.engines.api import (
+    AllocatingEngine,
     Client,
     ConfigurableEngine,
     Data,
@@ -91,6 +92,16 @@ def _wrong(engine: Engine, method: str, value: object, wanted: str) -> EngineFai
 
 def located(engine: Engine, host: Host) -> Installation:
     return _returned(engine, "locate", Installation, host)
+
+
+def malloc_files(engine: Engine, host: Host) -> tuple[str, ...]:
+    """Empty if the engine does not name them, or is not installed."""
+    if not isinstance(engine, AllocatingEngine):
+        return ()
+    try:
+        return _returned(engine, "malloc_files", tuple, host)
+    except EngineFailed:
+        return ()
 
 
 def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:

@@ -30,7 +30,7 @@ def environment(host: Host, machine: Machine) -> Environment:
         kernel=_text(host, "/proc/sys/kernel/osrelease"),
         kernel_cmdline=_text(host, "/proc/cmdline"),
         microcode=_cpuinfo_field(cpuinfo, "microcode"),
-        virtualization=_virtualization(host, cpuinfo),
+        virtualization=virtualization(host, cpuinfo),
         thp_enabled=_chosen(_text(host, f"{_THP}/enabled")),
         thp_defrag=_chosen(_text(host, f"{_THP}/defrag")),
         numa_balancing=_text(host, "/proc/sys/kernel/numa_balancing"),
@@ -85,7 +85,7 @@ def _cpuinfo_field(cpuinfo: str, name: str) -> str:
     return status_field(cpuinfo.replace("\t", ""), name)
 
 
-def _virtualization(host: Host, cpuinfo: str) -> str:
+def virtualization(host: Host, cpuinfo: str) -> str:
     """The hypervisor's name if the firmware reports one; 'none' on an x86 machine without one."""
     if "hypervisor" not in _cpuinfo_field(cpuinfo, "flags").split():
         return "none" if "flags\t" in cpuinfo else ""

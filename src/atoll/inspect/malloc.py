@@ -108,7 +108,12 @@ class LoadedObject:
 
     @property
     def is_allocator(self) -> bool:
-        return _ALLOCATOR.match(self.name) is not None
+        return is_allocator(self.name)
+
+
+def is_allocator(name: str) -> bool:
+    """Whether a library of this file name is an allocator."""
+    return _ALLOCATOR.match(name) is not None
 
 
 def look_at_malloc(host: Host, pid: int, files: MallocFiles | None = None) -> MallocLook:
@@ -267,7 +272,7 @@ def _placed(
         wanted_version=facts.wanted_version,
         slots=tuple(struct.unpack("<Q", raw)[0] for raw in slots if len(raw) == 8),
         stub=base + facts.stub if facts.stub else 0,
-        bundled="" if _ALLOCATOR.match(name) else facts.bundled,
+        bundled="" if is_allocator(name) else facts.bundled,
     )
 
 
@@ -326,7 +331,7 @@ def _unwalked(
     names = dict.fromkeys(_base_name(mapping.path) for mapping in mappings)
     return MallocLook(
         preload=preload,
-        loaded=tuple(name for name in names if _ALLOCATOR.match(name)),
+        loaded=tuple(name for name in names if is_allocator(name)),
         reached=None,
         unknown=unknown,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from atoll.errors import CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.bookkeeper import Bookkeeper, Run, Wanted, Write
-from atoll.knobs.catalog import KNOBS, Knob, knob_named, setting
+from atoll.knobs.catalog import KNOBS, Knob, knob_named, setting, shown
 from atoll.knobs.execution import DryRun, LiveExecutor, execute
 from atoll.knobs.files import files
 from atoll.knobs.journal import JournalFolder
@@ -26,6 +26,8 @@ from atoll.schema.knobs import Journal, Switch
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _WAIT_S = 10.0
+
+Work = Callable[[Bookkeeper, Journal], Run]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,25 @@ class KnobState:
         return [switch for switch in self.switches if switch.path not in self.values]
 
 
+def present(host: Host, names: Sequence[str]) -> dict[str, str]:
+    """The values of those of these knobs that the machine has. Reads no journal."""
+    found = {name: shown(KNOBS[name], _values(host, _paths(KNOBS[name], host))) for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
+def _paths(knob: Knob, host: Host) -> dict[str, str]:
+    return {path: path for path in files(knob.patterns, host)}
+
+
+def _values(host: Host, files_of: Mapping[str, str]) -> dict[str, str]:
+    """The values of those files that are readable, under the given names."""
+    values: dict[str, str] = {}
+    for name, path in files_of.items():
+        with contextlib.suppress(OSError):
+            values[name] = value_of(host.read_text(path))
+    return values
+
+
 class Control:
     def __init__(self, host: Host, folder: JournalFolder) -> None:
         self._host = host
@@ -68,7 +89,7 @@ class Control:
         outcome = Outcome(())
         if self._folder.text() is not None:
             with contextlib.suppress(CheckFailed):  # the other command settles it
-                outcome = self._carry_out("atoll knobs show", None, wait_s=0)
+                outcome = self._carry_out("atoll knobs", None, wait_s=0)
         journal = self._folder.read()
         switches: tuple[Switch, ...] = ()
         if journal is not None and journal.boot_id == self._boot_id():
@@ -77,38 +98,44 @@ class Control:
             outcome = Outcome(())
         return [self._state(knob, switches) for knob in KNOBS.values()], outcome
 
-    def set(self, asked: Sequence[tuple[str, str]]) -> Outcome:
-        """Turns all of (knob, value), or none. Raises UsageError before anything is written."""
+    def set(self, asked: Sequence[tuple[str, str]], *, on_paper: bool = False) -> Outcome:
+        """Turns all of (knob, value), or none. `on_paper`: writes nothing, and the outcome has the
+        script. Raises UsageError before anything is written."""
         names = [knob_named(name).name for name, _ in asked]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"{name}: given twice; give each knob once")
         wanted = self._wanted(asked)
-        title = " ".join(["atoll knobs set", *(f"{name}={text}" for name, text in asked)])
-        return self._carry_out(title, lambda keeper, journal: keeper.turn(journal, wanted))
+        title = " ".join(["atoll apply", *(f"{name}={text}" for name, text in asked)])
+        return self._do(title, lambda keeper, journal: keeper.turn(journal, wanted), on_paper)
 
     def spelled(self, name: str, text: str) -> str:
         """The value in the words in which the present one is read; '' if there are none. Raises
         as `set`."""
         values = {each.path: each.value for each in self._wanted([(name, text)])}
-        now = self._values({path: path for path in values})
+        now = _values(self._host, {path: path for path in values})
         return setting(KNOBS[name], {path: value or now[path] for path, value in values.items()})
 
-    def undo(self, names: Sequence[str]) -> Outcome:
-        """Restores the originals of these knobs, or of all knobs if there are no names."""
+    def undo(self, names: Sequence[str], *, on_paper: bool = False) -> Outcome:
+        """Restores the originals of these knobs, or of all knobs if there are no names.
+        `on_paper`: as for `set`."""
         chosen = [knob_named(name).name for name in names] or list(KNOBS)
-        title = " ".join(["atoll knobs undo", *names])
-        return self._carry_out(title, lambda keeper, journal: keeper.undo(journal, chosen))
+        title = " ".join(["atoll undo", *names])
+        return self._do(title, lambda keeper, journal: keeper.undo(journal, chosen), on_paper)
+
+    def _do(self, title: str, work: Work, on_paper: bool) -> Outcome:
+        if on_paper:
+            return self._on_paper(title, work, self._keeper(), "")
+        return self._carry_out(title, work)
 
     def _carry_out(
         self,
         title: str,
-        work: Callable[[Bookkeeper, Journal], Run] | None,
+        work: Work | None,
         *,
         wait_s: float = _WAIT_S,
     ) -> Outcome:
-        whole = frozenset(knob.name for knob in KNOBS.values() if knob.whole)
-        keeper = Bookkeeper(self._boot_id(), time.time(), whole)
+        keeper = self._keeper()
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(self._folder.locked(self._host, wait_s=wait_s))
@@ -120,10 +147,14 @@ class Control:
                 return Outcome(settled.notes)
             return Outcome(settled.notes + execute(work(keeper, settled.journal), executor).notes)
 
+    def _keeper(self) -> Bookkeeper:
+        whole = frozenset(knob.name for knob in KNOBS.values() if knob.whole)
+        return Bookkeeper(self._boot_id(), time.time(), whole)
+
     def _on_paper(
         self,
         title: str,
-        work: Callable[[Bookkeeper, Journal], Run] | None,
+        work: Work | None,
         keeper: Bookkeeper,
         why: str,
     ) -> Outcome:
@@ -157,18 +188,10 @@ class Control:
 
     def _state(self, knob: Knob, switches: Sequence[Switch]) -> KnobState:
         ours = tuple(switch for switch in switches if switch.knob == knob.name)
-        paths = {path: path for path in files(knob.patterns, self._host)}
+        paths = _paths(knob, self._host)
         sisters = {path: f"{path.rpartition('/')[0]}/{knob.effective}" for path in paths}
-        effective = self._values(sisters) if knob.effective else {}
-        return KnobState(knob, self._values(paths), ours, effective)
-
-    def _values(self, files_of: Mapping[str, str]) -> dict[str, str]:
-        """The values of those files that are readable, under the given names."""
-        values: dict[str, str] = {}
-        for name, path in files_of.items():
-            with contextlib.suppress(OSError):
-                values[name] = value_of(self._host.read_text(path))
-        return values
+        effective = _values(self._host, sisters) if knob.effective else {}
+        return KnobState(knob, _values(self._host, paths), ours, effective)
 
     def _boot_id(self) -> str:
         return self._host.read_text(BOOT_ID).strip()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -71,6 +72,13 @@ class DuckDBEngine:
 
             connect(workers=1).close()  # raises the reason if it does not work with this DuckDB
         return Installation(importlib.metadata.version("duckdb"), home=spec.origin)
+
+    def malloc_files(self, host: Host) -> tuple[str, ...]:
+        """See `atoll.engines.api.AllocatingEngine`."""
+        spec = importlib.util.find_spec("_duckdb")
+        if spec is None or spec.origin is None:
+            raise EngineFailed("DuckDB's library is not installed in this Python")
+        return (sys.executable, spec.origin)
 
     def ports(self, plan: Plan) -> int:
         return 0

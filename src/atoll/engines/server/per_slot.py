@@ -139,6 +139,10 @@ class ServerPerSlot(ABC):
             )
         return Installation(version, home, cache=str(cache_dir(name)))
 
+    def malloc_files(self, host: Host) -> tuple[str, ...]:
+        """See `atoll.engines.api.AllocatingEngine`."""
+        return (self.settings.programs(self.find(host)[1])[0],)
+
     def find(self, host: Host) -> tuple[str, str]:
         """(version, home) of the first server that runs and is new enough.
 

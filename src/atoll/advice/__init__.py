@@ -1,0 +1,1 @@
+"""Advice on memory, threads, allocator and system settings, with evidence for each rule."""

@@ -1,0 +1,120 @@
+"""How a situation is read: knobs, rights, containers, neighbours, a command's own state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from atoll.advice.allocators import allocators
+from atoll.advice.neighbours import neighbours
+from atoll.advice.reading import kernel_version, read_command, read_limits, read_situation
+from atoll.advice.situation import DEFAULT_POLICY
+from atoll.errors import UsageError
+from atoll.host.processes import Finished
+from atoll.schema.advice import Workload
+from atoll.schema.plan import Placement
+from tests.parts import advice as parts
+from tests.parts.fake_host import FakeHost
+from tests.parts.faults import fails
+from tests.parts.knobs import FILES, Kernel
+
+DRY = "cpus     0-1\nmemory   {}\nthp      {}\nenv      {}\ncommand  /bin/prog --size 3\n"
+
+
+def launcher(
+    memory: str = "default (first touch)", thp: str = "as the system has it", env: str = "unchanged"
+) -> FakeHost:
+    def on_run(argv: Sequence[str]) -> Finished:
+        assert "--dry-run" in argv
+        return Finished(0, DRY.format(memory, thp, env), "")
+
+    return FakeHost(on_run=on_run, variables={"OMP_PROC_BIND": "close"})
+
+
+def stat(pid: int, comm: str) -> str:
+    return f"{pid} ({comm}) S 1 " + " ".join(["0"] * 48)
+
+
+def test_a_command_inherits_its_state() -> None:
+    found = read_command(launcher(), ["prog", "--size", "3"], {})
+    assert (found.cpus, found.policy, found.malloc) == ({0, 1}, DEFAULT_POLICY, "system")
+    assert found.may_have_thp and found.threads is Placement.DENSE
+
+
+@pytest.mark.parametrize(
+    ("memory", "policy"),
+    [
+        ("interleave: 0-1", "interleave:0-1"),
+        ("weighted-interleave: 0,2", "weighted interleave:0,2"),
+        ("preferred: 1", "prefer:1"),
+        ("local", "local"),
+    ],
+)
+def test_a_command_has_the_policy_of_its_launcher(memory: str, policy: str) -> None:
+    host = launcher(memory, "disabled", "LD_PRELOAD=/usr/lib/libtbbmalloc_proxy.so.2:/x.so")
+    found = read_command(host, ["atoll-exec", "-i", "0-1", "--", "prog"], {})
+    assert (found.policy, found.malloc, found.may_have_thp) == (policy, "tbbmalloc", False)
+
+
+def test_a_command_that_cannot_start_is_one_line() -> None:
+    host = FakeHost(on_run=lambda argv: Finished(127, "", "atoll-exec: prog: not found\n"))
+    with fails(UsageError, program="prog"):
+        read_command(host, ["prog"], {})
+
+
+def test_a_situation_has_the_knobs_that_are_there() -> None:
+    found = read_situation(
+        Kernel(FILES | {"/proc/sys/kernel/osrelease": "6.12.1-amd64\n"}),
+        parts.TWO,
+        parts.subject(parts.TWO),
+        Workload.UNKNOWN,
+        mallocs={"jemalloc": "/lib/libjemalloc.so.2"},
+        limits=read_limits(Kernel(), parts.TWO),
+    )
+    assert found.knobs["numa-balancing"] == "1" and found.knobs["thp-enabled"] == "madvise"
+    assert found.kernel == (6, 12) and found.mallocs == ("jemalloc",) and not found.root
+
+
+@pytest.mark.parametrize(("text", "version"), [("6.1.0-30", (6, 1)), ("odd", (0, 0))])
+def test_the_kernels_version(text: str, version: tuple[int, int]) -> None:
+    assert kernel_version(text) == version
+
+
+def test_limits_of_a_container() -> None:
+    host = FakeHost(
+        {
+            "/proc/self/mounts": "proc /proc/sys proc ro,nosuid 0 0\n",
+            "/proc/self/cgroup": "0::/kubepods/pod1\n",
+        },
+        on_run=lambda argv: Finished(125, "", "atoll-exec: -i: Operation not permitted\n"),
+    )
+    limits = read_limits(host, parts.TWO)
+    assert "Operation not permitted" in limits.policy and "/proc/sys" in limits.knobs
+    assert "kubepods" in limits.other[0]
+    assert read_limits(FakeHost(), parts.ONE).lines == ()
+
+
+def test_neighbours_are_running_daemons_and_boot_parameters() -> None:
+    host = FakeHost(
+        {
+            "/proc/7/stat": stat(7, "numad"),
+            "/proc/8/stat": stat(8, "tuned"),
+            "/proc/9/stat": stat(9, "bash"),
+            "/etc/tuned/active_profile": "throughput-performance\n",
+            "/proc/cmdline": "quiet transparent_hugepage=never isolcpus=2-3 numa_balancing\n",
+        }
+    )
+    assert [one.name for one in neighbours(host)] == [
+        "numad",
+        "tuned (throughput-performance)",
+        "boot: transparent_hugepage=never",
+        "boot: isolcpus=2-3",
+    ]
+    assert neighbours(FakeHost()) == ()
+
+
+def test_allocators_that_cannot_be_had_are_named() -> None:
+    states = {one.name: one.state for one in allocators({"mimalloc": "/lib/libmimalloc.so.2"})}
+    assert states["mimalloc"] == "loadable" and states["jemalloc"] == "not installed"
+    assert states["Hoard"] == states["supermalloc"] == states["mcmalloc"] == "not available"
